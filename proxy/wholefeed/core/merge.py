@@ -1,15 +1,10 @@
-"""Which copy of an entry is live (rules R8 to R10, R19).
+"""Which copy of an entry is live (rules R8 to R10), and which are deleted (R19; RFC 6721).
 
 The same entry can stand in many documents of a chain, and as a remembered copy of an earlier
 subscription document. Each copy is judged by itself, so the outcome depends on what the copies are
 and never on the order in which their documents arrived.
 
     live = choose([Copy(...), Copy(...)], subscription_updated_at=feed_updated_at, settled=False)
-
-What a publisher has deleted (rule R19; RFC 6721).
-
-A tombstone buries the copies of its entry whose update instant is not after its own. A copy without one is
-buried where it stands in the tombstone's own document or in an older one.
 """
 
 from __future__ import annotations
@@ -21,26 +16,6 @@ from typing import Final, NamedTuple
 from wholefeed.core.model import Role, Tombstone
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.markup import quoteattr
-
-
-class Copy(NamedTuple):
-    """One copy of an entry, and what is known of the document it stands in."""
-
-    key: int
-    """What the caller knows it by."""
-    updated_at: float | None
-    role: Role
-    position: int
-    """Rank of its document among those of its role; lower is nearer the subscription document."""
-    ordinal: int
-    """Place in its document, counted from the top."""
-    document_updated_at: float | None
-    """Of a remembered copy: that of the subscription document it stood in."""
-    fetched_at: float
-    generated_at: float | None = None
-    """In a feed with pages that an adapter asked for (R26): when its document was made by the publisher."""
-    is_collected: bool = False
-    """Whether it stands on such a page."""
 
 
 def choose(
@@ -68,46 +43,29 @@ def choose(
     return max(held, key=lambda copy: _precedence(copy, subscription_updated_at), default=None)
 
 
+class Copy(NamedTuple):
+    """One copy of an entry, and what is known of the document it stands in."""
+
+    key: int
+    """What the caller knows it by."""
+    updated_at: float | None
+    role: Role
+    position: int
+    """Rank of its document among those of its role; lower is nearer the subscription document."""
+    ordinal: int
+    """Place in its document, counted from the top."""
+    document_updated_at: float | None
+    """Of a remembered copy: that of the subscription document it stood in."""
+    fetched_at: float
+    generated_at: float | None = None
+    """In a feed with pages that an adapter asked for (R26): when its document was made by the publisher."""
+    is_collected: bool = False
+    """Whether it stands on such a page."""
+
+
 def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | None) -> bool:
     """Return whether R10 prefers a copy to another one of the same identity."""
     return _precedence(copy, subscription_updated_at) > _precedence(other, subscription_updated_at)
-
-
-def comparable(updated_at: float | None, document_updated_at: float | None) -> Dates:
-    """Return instants that count, a copy's and its document's, to be compared: a dated copy goes first."""
-    return (
-        _UNDATED if updated_at is None else updated_at,
-        _UNDATED if document_updated_at is None else document_updated_at,
-    )
-
-
-def dates_of(copy: Copy, *, subscription_updated_at: float | None) -> Dates:
-    """Return the dates of a copy, of those instants that count."""
-    document = copy.document_updated_at
-    if document is not None and copy.is_collected:
-        document = min(document, copy.fetched_at)
-    elif document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
-        document = min(document, subscription_updated_at)
-    return comparable(counted_instant(copy.updated_at, copy.fetched_at), document)
-
-
-def _is_buried(copy: Copy, burials: Sequence[Burial]) -> bool:
-    instant = counted_instant(copy.updated_at, copy.fetched_at)
-    return is_buried(instant, place_of(copy.role, copy.position), burials)
-
-
-def counted_instant(updated_at: float | None, fetched_at: float) -> float | None:
-    """Return the update instant that counts: none when it is over a day after the fetch (R10)."""
-    return None if updated_at is None or updated_at > fetched_at + DAY_SECONDS else updated_at
-
-
-_CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
-"""Documents whose date counts as at most their subscription document's (R10)."""
-
-_UNDATED: Final = float("-inf")
-Dates = tuple[float, float]
-"""What R10 compares before it asks where a copy stands."""
-_NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
 
 def _precedence(
@@ -119,21 +77,43 @@ def _precedence(
     return (instant, document, made_at, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)
 
 
-MAX_PASSED_ON: Final = 1000
-"""Tombstones, the newest, that the head repeats when they do not stand in the subscription document."""
+_NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
-_CLASS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
-
-
-class Place(NamedTuple):
-    """Where a document stands in its feed; ascending from new to old."""
-
-    role_class: int
-    position: int
+Dates = tuple[float, float]
+"""What R10 compares before it asks where a copy stands."""
 
 
-FALLEN_OUT: Final = Place(_CLASS[Role.SUBSCRIPTION], 1 << 62)
-"""Of a tombstone that no document bears any more: behind the subscription document, before all others."""
+def dates_of(copy: Copy, *, subscription_updated_at: float | None) -> Dates:
+    """Return the dates of a copy and its document, as far as they count."""
+    document = copy.document_updated_at
+    if document is not None and copy.is_collected:
+        document = min(document, copy.fetched_at)
+    elif document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
+        document = min(document, subscription_updated_at)
+    return comparable(counted_instant(copy.updated_at, copy.fetched_at), document)
+
+
+_CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
+"""Documents whose date counts as at most their subscription document's (R10)."""
+
+
+def comparable(updated_at: float | None, document_updated_at: float | None) -> Dates:
+    """Return instants that count, a copy's and its document's, to be compared: a dated copy goes first."""
+    return (
+        _UNDATED if updated_at is None else updated_at,
+        _UNDATED if document_updated_at is None else document_updated_at,
+    )
+
+
+_UNDATED: Final = float("-inf")
+
+
+def counted_instant(updated_at: float | None, fetched_at: float) -> float | None:
+    """Return the update instant that counts: none when it is over a day after the fetch (R10)."""
+    return None if updated_at is None or updated_at > fetched_at + DAY_SECONDS else updated_at
+
+
+# What a publisher has deleted (R19; RFC 6721)
 
 
 class Burial(NamedTuple):
@@ -143,13 +123,11 @@ class Burial(NamedTuple):
     place: Place
 
 
-def place_of(role: Role, position: int) -> Place:
-    """Return where a document of this role and rank stands."""
-    return Place(_CLASS[role], position)
-
-
 def is_buried(instant: float | None, place: Place, burials: Sequence[Burial]) -> bool:
-    """Return whether a copy is deleted.
+    """Return whether a copy is deleted by one of the tombstones of its identity (R19; RFC 6721).
+
+    A tombstone buries the copies whose update instant is not after its own. A copy without one is buried
+    where it stands in the tombstone's own document or in an older one.
 
     Args:
         instant: The update instant that counts; None where there is none.
@@ -159,6 +137,28 @@ def is_buried(instant: float | None, place: Place, burials: Sequence[Burial]) ->
     return any(
         instant <= burial.when_at if instant is not None else place >= burial.place for burial in burials
     )
+
+
+def _is_buried(copy: Copy, burials: Sequence[Burial]) -> bool:
+    instant = counted_instant(copy.updated_at, copy.fetched_at)
+    return is_buried(instant, place_of(copy.role, copy.position), burials)
+
+
+class Place(NamedTuple):
+    """Where a document stands in its feed; ascending from new to old."""
+
+    role_class: int
+    position: int
+
+
+def place_of(role: Role, position: int) -> Place:
+    """Return where a document of this role and rank stands."""
+    return Place(_CLASS[role], position)
+
+
+_CLASS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
+FALLEN_OUT: Final = Place(_CLASS[Role.SUBSCRIPTION], 1 << 62)
+"""Of a tombstone that no document bears any more: behind the subscription document, before all others."""
 
 
 def written(tombstones: Sequence[Tombstone]) -> bytes:
@@ -171,6 +171,10 @@ def written(tombstones: Sequence[Tombstone]) -> bytes:
         f'<at:deleted-entry ref={quoteattr(each.ref)} when="{_rfc3339(each.when_at)}"/>\n'.encode()
         for each in list(newest.values())[:MAX_PASSED_ON]
     )
+
+
+MAX_PASSED_ON: Final = 1000
+"""Tombstones, the newest, that the head repeats when they do not stand in the subscription document."""
 
 
 def _rfc3339(instant: float) -> str:

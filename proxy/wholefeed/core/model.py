@@ -1,16 +1,10 @@
-"""Value types of the domain, in the words of RFC 5005, section 1.2.
+"""Value types of the domain, in the words of RFC 5005, section 1.2, and the names that specifications fix.
 
 Instants are seconds since the epoch, UTC, exact to the microsecond (`_at`). Spans are byte
 offsets into `FeedDocument.text`. Everything here is immutable and knows no I/O.
 
-Names that specifications fix: formats, namespaces, link relations, states.
-
-Only constants and enumerations live here; nothing in this module decides anything.
-
-The formats that documents come in and go out as: family and version (rule R23).
-
-Documents of one family stand in one another whatever their versions are: an entry of Atom 0.3 in an
-Atom 1.0 document declares its own namespace as the default one, and the other way round. The output has
+Documents of one family stand in one another whatever their versions are (rule R23): an entry of Atom 0.3 in
+an Atom 1.0 document declares its own namespace as the default one, and the other way round. The output has
 the version of the subscription document, in RSS where all documents have it, else 2.0.
 """
 
@@ -24,168 +18,64 @@ from typing import Final, NamedTuple, NewType
 
 from wholefeed.core.notes import Note
 
-EntryId = NewType("EntryId", bytes)
-"""Identity of an entry (rule R9), digested to 16 bytes; scoped to its feed."""
+# What a feed and its documents can be
 
 
-ENTRY_ID_BYTES: Final = 16
-_UNUSED: Final = hashlib.blake2b(digest_size=ENTRY_ID_BYTES)
-"""To copy it takes less than to make another one."""
+class Family(StrEnum):
+    """Formats whose entries can stand in one document (rule R23)."""
+
+    ATOM = "atom"
+    RSS = "rss"
+    RDF = "rdf"
+    JSON = "json"
 
 
-def entry_id(text: str) -> EntryId:
-    """Digest the text that identifies an entry: compared by character, trimmed (RFC 4287, 4.2.6.1)."""
-    return written_id(text.encode())
+class Kind(StrEnum):
+    """What a subscription document says its feed is (rules R1 to R7)."""
+
+    COMPLETE = "complete"
+    ARCHIVED = "archived"
+    LEGACY = "legacy"
+    PAGED = "paged"
+    PLAIN = "plain"
 
 
-def written_id(text: bytes) -> EntryId:
-    """Do the same with what is written in UTF-8."""
-    digest = _UNUSED.copy()
-    digest.update(text.strip(b" \t\r\n"))
-    return EntryId(digest.digest())
+class Role(StrEnum):
+    """What a stored document is to its feed. The order is the order of the output (rule R20)."""
+
+    SUBSCRIPTION = "subscription"
+    MEMORY = "memory"
+    ARCHIVE = "archive"
+    PAGE = "page"
 
 
-class EntryKeys(NamedTuple):
-    """What can identify an entry that has no id of its own (rule R9), digested as identities are."""
+class State(StrEnum):
+    """What a reconstruction is, as README explains. `loading` and `partial` outrank the kind's own."""
 
-    link: EntryId | None
-    """Of its link, absolute where it can be made so."""
-    enclosure: EntryId | None
-    """Of its first enclosure's URL."""
-    content: EntryId
-    """Of link, title, content, enclosures and date: no two unlike entries share it."""
-    enclosures: EntryId | None
-    """Of all its enclosures' URLs, to tell items of one link apart."""
-
-    def identity(self, ambiguous: Container[EntryId]) -> EntryId:
-        """Return the first key that is not ambiguous."""
-        for key in (self.link, self.enclosure):
-            if key is not None and key not in ambiguous:
-                return key
-        return self.content
+    COMPLETE = "complete"
+    LOADING = "loading"
+    PARTIAL = "partial"
+    PAGED = "paged"
+    COLLECTED = "collected"
+    REMEMBERED = "remembered"
 
 
-class Entry(NamedTuple):
-    """One entry as it stands in one feed document."""
+class Relation(StrEnum):
+    """Link relations that tie feed documents together (RFC 5005, 3 and 4; the drafts)."""
 
-    identity: EntryId
-    updated_at: float | None
-    """The update instant of rule R10; None where the entry gives none."""
-    order_at: float | None
-    """What the output sorts by (rule R20): updated, else published, else pubDate."""
-    start: int
-    end: int
-    has_author: bool = True
-    """Whether an author stands in it or in its atom:source. True where entries inherit none."""
-    has_rights: bool = True
-    """The same for atom:rights."""
-    scope: int = 0
-    """Which of `FeedDocument.scopes` it stands in: 0 is the head's."""
-    keys: EntryKeys | None = None
-    """None where it has an id of its own."""
-    is_absolute: bool = False
-    """Whether it was seen, as it was read, that no URL in it has to be written absolute; in Atom."""
-
-    def identified(self, ambiguous: Container[EntryId]) -> Entry:
-        """Return the same entry, identified by the first of its keys that is not ambiguous, if it has any."""
-        return self if self.keys is None else self._replace(identity=self.keys.identity(ambiguous))
+    SELF = "self"
+    CURRENT = "current"
+    PREV_ARCHIVE = "prev-archive"
+    NEXT_ARCHIVE = "next-archive"
+    FIRST = "first"
+    LAST = "last"
+    NEXT = "next"
+    PREVIOUS = "previous"
+    PREV = "prev"
+    THIS = "this"
 
 
-class Link(NamedTuple):
-    """An atom:link of the head, resolved (rules R11 and R12)."""
-
-    relation: str
-    """Lower case, without the IANA prefix."""
-    target: str
-    """Absolute URL; empty when the href was empty or could not be resolved."""
-    media_type: str
-    """The type attribute, lower case, without parameters; empty when absent."""
-    href: str
-    """As written."""
-
-
-class HistoryElement(NamedTuple):
-    """A child of the head in the fh namespace: archive, complete, and those of the drafts."""
-
-    name: str
-    text: str
-    """Its character content, trimmed."""
-
-
-class Tombstone(NamedTuple):
-    """An at:deleted-entry of the head: the publisher has deleted an entry (RFC 6721, 3; rule R19)."""
-
-    identity: EntryId
-    when_at: float
-    """The instant of the deletion: copies that were updated later live."""
-    ref: str
-    """The id of the entry as written; empty where it is too long to be repeated."""
-
-
-class Span(NamedTuple):
-    """A piece of the text."""
-
-    start: int
-    end: int
-
-
-class Channel(NamedTuple):
-    """The channel element of an RDF document, beside which its entries stand."""
-
-    tag: Span
-    """Its start tag."""
-    end: int
-    """Behind its end tag."""
-
-
-class HeadChild(NamedTuple):
-    """An element beside the entries, where it stands in the text."""
-
-    namespace: str
-    name: str
-    start: int
-    end: int
-    relation: str
-    """Of an atom:link, or of a JSON Feed's member that is a link, as in `Link`; empty otherwise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What is in force where the entries stand: on the element that contains them."""
-
-    prefixes: Mapping[str, str]
-    """Namespace URI per declared prefix; the default namespace under ''."""
-    lang: str
-    """xml:lang in scope; empty when none."""
-    base: str
-    """Absolute base URL (RFC 3986, 5.1): xml:base in scope, else the URL after redirects."""
-
-
-class HeadContext(NamedTuple):
-    """What entries inherit, self-contained: from RFC 4287, 4.2.1 and 4.2.10; in JSON Feed 1.1, "Items"."""
-
-    authors: tuple[bytes, ...] = ()
-    rights: tuple[bytes, ...] = ()
-    language: bytes = b""
-    """Of JSON Feed alone: in XML each entry says its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The head section: the feed-wide metadata of one document."""
-
-    site_id: str
-    """What names the feed in it (rule R24): atom:id, channel link, rdf:about, home_page_url; may be empty."""
-    title: str
-    updated_at: float | None
-    """atom:updated, lastBuildDate, else the channel's pubDate."""
-    links: tuple[Link, ...]
-    history: tuple[HistoryElement, ...]
-    children: tuple[HeadChild, ...]
-    scope: Scope
-    tombstones: tuple[Tombstone, ...] = ()
-    channel: Channel | None = None
-    """Of RDF; its children stand among `children`, with those of the root."""
+# A document, parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +108,243 @@ class FeedDocument:
         return replace(self, entries=tuple(entry.identified(ambiguous) for entry in self.entries))
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head section: the feed-wide metadata of one document."""
+
+    site_id: str
+    """What names the feed in it (rule R24): atom:id, channel link, rdf:about, home_page_url; may be empty."""
+    title: str
+    updated_at: float | None
+    """atom:updated, lastBuildDate, else the channel's pubDate."""
+    links: tuple[Link, ...]
+    history: tuple[HistoryElement, ...]
+    children: tuple[HeadChild, ...]
+    scope: Scope
+    tombstones: tuple[Tombstone, ...] = ()
+    channel: Channel | None = None
+    """Of RDF; its children stand among `children`, with those of the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is in force where the entries stand: on the element that contains them."""
+
+    prefixes: Mapping[str, str]
+    """Namespace URI per declared prefix; the default namespace under ''."""
+    lang: str
+    """xml:lang in scope; empty when none."""
+    base: str
+    """Absolute base URL (RFC 3986, 5.1): xml:base in scope, else the URL after redirects."""
+
+
+class Link(NamedTuple):
+    """An atom:link of the head, resolved (rules R11 and R12)."""
+
+    relation: str
+    """Lower case, without the IANA prefix."""
+    target: str
+    """Absolute URL; empty when the href was empty or could not be resolved."""
+    media_type: str
+    """The type attribute, lower case, without parameters; empty when absent."""
+    href: str
+    """As written."""
+
+
+class HistoryElement(NamedTuple):
+    """A child of the head in the fh namespace: archive, complete, and those of the drafts."""
+
+    name: str
+    text: str
+    """Its character content, trimmed."""
+
+
+class HeadChild(NamedTuple):
+    """An element beside the entries, where it stands in the text."""
+
+    namespace: str
+    name: str
+    start: int
+    end: int
+    relation: str
+    """Of an atom:link, or of a JSON Feed's member that is a link, as in `Link`; empty otherwise."""
+
+
+class Channel(NamedTuple):
+    """The channel element of an RDF document, beside which its entries stand."""
+
+    tag: Span
+    """Its start tag."""
+    end: int
+    """Behind its end tag."""
+
+
+class Span(NamedTuple):
+    """A piece of the text."""
+
+    start: int
+    end: int
+
+
+class Tombstone(NamedTuple):
+    """An at:deleted-entry of the head: the publisher has deleted an entry (RFC 6721, 3; rule R19)."""
+
+    identity: EntryId
+    when_at: float
+    """The instant of the deletion: copies that were updated later live."""
+    ref: str
+    """The id of the entry as written; empty where it is too long to be repeated."""
+
+
+class HeadContext(NamedTuple):
+    """What entries inherit, self-contained: from RFC 4287, 4.2.1 and 4.2.10; in JSON Feed 1.1, "Items"."""
+
+    authors: tuple[bytes, ...] = ()
+    rights: tuple[bytes, ...] = ()
+    language: bytes = b""
+    """Of JSON Feed alone: in XML each entry says its own."""
+
+
+class Entry(NamedTuple):
+    """One entry as it stands in one feed document."""
+
+    identity: EntryId
+    updated_at: float | None
+    """The update instant of rule R10; None where the entry gives none."""
+    order_at: float | None
+    """What the output sorts by (rule R20): updated, else published, else pubDate."""
+    start: int
+    end: int
+    has_author: bool = True
+    """Whether an author stands in it or in its atom:source. True where entries inherit none."""
+    has_rights: bool = True
+    """The same for atom:rights."""
+    scope: int = 0
+    """Which of `FeedDocument.scopes` it stands in: 0 is the head's."""
+    keys: EntryKeys | None = None
+    """None where it has an id of its own."""
+    is_absolute: bool = False
+    """Whether it was seen, as it was read, that no URL in it has to be written absolute; in Atom."""
+
+    def identified(self, ambiguous: Container[EntryId]) -> Entry:
+        """Return the same entry, identified by the first of its keys that is not ambiguous, if it has any."""
+        return self if self.keys is None else self._replace(identity=self.keys.identity(ambiguous))
+
+
+# What identifies an entry
+
+
+EntryId = NewType("EntryId", bytes)
+"""Identity of an entry (rule R9), digested to 16 bytes; scoped to its feed."""
+
+
+class EntryKeys(NamedTuple):
+    """What can identify an entry that has no id of its own (rule R9), digested as identities are."""
+
+    link: EntryId | None
+    """Of its link, absolute where it can be made so."""
+    enclosure: EntryId | None
+    """Of its first enclosure's URL."""
+    content: EntryId
+    """Of link, title, content, enclosures and date: no two unlike entries share it."""
+    enclosures: EntryId | None
+    """Of all its enclosures' URLs, to tell items of one link apart."""
+
+    def identity(self, ambiguous: Container[EntryId]) -> EntryId:
+        for key in (self.link, self.enclosure):
+            if key is not None and key not in ambiguous:
+                return key
+        return self.content
+
+
+def entry_id(text: str) -> EntryId:
+    """Digest the text that identifies an entry: compared by character, trimmed (RFC 4287, 4.2.6.1)."""
+    return written_id(text.encode())
+
+
+def written_id(text: bytes) -> EntryId:
+    """Digest the text that identifies an entry, written in UTF-8."""
+    digest = _UNUSED.copy()
+    digest.update(text.strip(b" \t\r\n"))
+    return EntryId(digest.digest())
+
+
+ENTRY_ID_BYTES: Final = 16
+_UNUSED: Final = hashlib.blake2b(digest_size=ENTRY_ID_BYTES)
+"""Copying it is faster than making another one."""
+
+
+# How a document of each family goes out
+
+
+MEDIA_TYPE: Final = {
+    Family.ATOM: "application/atom+xml",
+    Family.RSS: "application/rss+xml",
+    Family.RDF: "application/rdf+xml",
+    Family.JSON: "application/feed+json",
+}
+
+
+def content_type(family: Family) -> str:
+    """Return the value of Content-Type. JSON has no charset parameter (RFC 8259, section 11)."""
+    return MEDIA_TYPE[family] if family is Family.JSON else f"{MEDIA_TYPE[family]}; charset=utf-8"
+
+
+SEPARATOR: Final = {Family.ATOM: b"\n", Family.RSS: b"\n", Family.RDF: b"\n", Family.JSON: b",\n"}
+"""What stands between two entries. Behind the last one of a segment it is `segment_end`."""
+
+
+def segment_separator(family: Family) -> bytes:
+    """Return what an answer puts between two segments, and between the pseudo-entry and the first one."""
+    return SEPARATOR[family] if family is Family.JSON else b""
+
+
+def segment_end(family: Family) -> bytes:
+    """Return what ends a segment: nothing in JSON, whose array must not end in a comma (RFC 8259, 5)."""
+    return b"" if family is Family.JSON else SEPARATOR[family]
+
+
+def default_namespace(family: Family, version: str = "") -> str:
+    """Return the default namespace around the entries of a document that goes out.
+
+    `version` is that of the subscription document; empty for the usual one.
+    """
+    if family is Family.ATOM:
+        return ATOM_03_NS if version == ATOM_03 else ATOM_NS
+    if family is Family.RDF:
+        return RSS_090_NS if version == RSS_090 else RSS_10_NS
+    return ""
+
+
+def common_version(family: Family, version: str, versions: Set[str]) -> str:
+    """Return the version that a feed goes out as, by the subscription document's and those of all documents.
+
+    Where those of RSS differ it is the newest, which has all elements.
+    """
+    return version if family is not Family.RSS or versions == {version} else RSS_20
+
+
+def rss_version(version: str) -> str:
+    """Return what the root of an RSS document says: a version that there is."""
+    return version if version in _OLD_RSS else RSS_20
+
+
+ATOM_03: Final = "0.3"
+RSS_090: Final = "0.90"
+RSS_20: Final = "2.0"
+_OLD_RSS: Final = frozenset({"0.91", "0.92", "0.93", "0.94"})
+
+
+# Names that specifications fix, and our own
+
+
 ATOM_NS: Final = "http://www.w3.org/2005/Atom"
 ATOM_03_NS: Final = "http://purl.org/atom/ns#"
 ATOM_NAMESPACES: Final = frozenset({ATOM_NS, ATOM_03_NS})
 RDF_NS: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RSS_10_NS: Final = "http://purl.org/rss/1.0/"
 RSS_090_NS: Final = "http://my.netscape.com/rdf/simple/0.9/"
+
 RSS_NAMESPACES: Final = frozenset(
     {"", "http://backend.userland.com/rss2", "http://backend.userland.com/rss"}
     | {"http://blogs.law.harvard.edu/tech/rss", "http://my.netscape.com/publish/formats/rss-0.91.dtd"}
@@ -235,7 +356,6 @@ TOMBSTONE_NS: Final = "http://purl.org/atompub/tombstones/1.0"
 DCTERMS_NS: Final = "http://purl.org/dc/terms/"
 DSIG_NS: Final = "http://www.w3.org/2000/09/xmldsig#"
 XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
-
 IANA_RELATION_PREFIX: Final = "http://www.iana.org/assignments/relation/"
 """RFC 4287, 4.2.7.2: a bare relation name is short for an IRI below this one."""
 
@@ -271,124 +391,7 @@ WELL_KNOWN_PREFIXES: Final = {
 
 The position of a prefix in this table is its bit in stored masks: append only.
 """
-
 EXTENSION: Final = "_wholefeed"
 """The proxy's own member of a JSON Feed's head: where the feed comes from (`via`)."""
-
 MEMORY_URL: Final = "urn:wholefeed:memory:"
 """How the URL of a document of remembered copies begins, its number behind it; no publisher's does."""
-
-
-class Family(StrEnum):
-    """Formats whose entries can stand in one document (rule R23)."""
-
-    ATOM = "atom"
-    RSS = "rss"
-    RDF = "rdf"
-    JSON = "json"
-
-
-class Relation(StrEnum):
-    """Link relations that tie feed documents together (RFC 5005, 3 and 4; the drafts)."""
-
-    SELF = "self"
-    CURRENT = "current"
-    PREV_ARCHIVE = "prev-archive"
-    NEXT_ARCHIVE = "next-archive"
-    FIRST = "first"
-    LAST = "last"
-    NEXT = "next"
-    PREVIOUS = "previous"
-    PREV = "prev"
-    THIS = "this"
-
-
-class Kind(StrEnum):
-    """What a subscription document says its feed is (rules R1 to R7)."""
-
-    COMPLETE = "complete"
-    ARCHIVED = "archived"
-    LEGACY = "legacy"
-    PAGED = "paged"
-    PLAIN = "plain"
-
-
-class State(StrEnum):
-    """What a reconstruction is, as README explains. `loading` and `partial` outrank the kind's own."""
-
-    COMPLETE = "complete"
-    LOADING = "loading"
-    PARTIAL = "partial"
-    PAGED = "paged"
-    COLLECTED = "collected"
-    REMEMBERED = "remembered"
-
-
-class Role(StrEnum):
-    """What a stored document is to its feed. The order is the order of the output (rule R20)."""
-
-    SUBSCRIPTION = "subscription"
-    MEMORY = "memory"
-    ARCHIVE = "archive"
-    PAGE = "page"
-
-
-ATOM_03: Final = "0.3"
-RSS_090: Final = "0.90"
-RSS_20: Final = "2.0"
-_OLD_RSS: Final = frozenset({"0.91", "0.92", "0.93", "0.94"})
-
-MEDIA_TYPE: Final = {
-    Family.ATOM: "application/atom+xml",
-    Family.RSS: "application/rss+xml",
-    Family.RDF: "application/rdf+xml",
-    Family.JSON: "application/feed+json",
-}
-
-SEPARATOR: Final = {Family.ATOM: b"\n", Family.RSS: b"\n", Family.RDF: b"\n", Family.JSON: b",\n"}
-"""What stands between two entries. Behind the last one of a segment it is `segment_end`."""
-
-
-def content_type(family: Family) -> str:
-    """Return the value of Content-Type. JSON has no charset parameter (RFC 8259, section 11)."""
-    return MEDIA_TYPE[family] if family is Family.JSON else f"{MEDIA_TYPE[family]}; charset=utf-8"
-
-
-def segment_end(family: Family) -> bytes:
-    """Return what ends a segment: nothing in JSON, whose array must not end in a comma (RFC 8259, 5)."""
-    return b"" if family is Family.JSON else SEPARATOR[family]
-
-
-def segment_separator(family: Family) -> bytes:
-    """Return what an answer puts between two segments, and between the pseudo-entry and the first one."""
-    return SEPARATOR[family] if family is Family.JSON else b""
-
-
-def default_namespace(family: Family, version: str = "") -> str:
-    """Return the default namespace around the entries of a document that goes out.
-
-    Args:
-        family: The format.
-        version: Of the subscription document; empty for the usual one.
-    """
-    if family is Family.ATOM:
-        return ATOM_03_NS if version == ATOM_03 else ATOM_NS
-    if family is Family.RDF:
-        return RSS_090_NS if version == RSS_090 else RSS_10_NS
-    return ""
-
-
-def common_version(family: Family, version: str, versions: Set[str]) -> str:
-    """Return the version that a feed goes out as.
-
-    Args:
-        family: Of the feed.
-        version: Of the subscription document.
-        versions: Of all documents. Where those of RSS differ it is the newest, which has all elements.
-    """
-    return version if family is not Family.RSS or versions == {version} else RSS_20
-
-
-def rss_version(version: str) -> str:
-    """Return what the root of an RSS document says: a version that there is."""
-    return version if version in _OLD_RSS else RSS_20

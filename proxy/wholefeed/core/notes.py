@@ -1,25 +1,17 @@
-"""Typed remarks on the data: what made a feed partial or odd.
+"""Typed remarks on the data: what made a feed partial or odd, why a walk ended, and every public reason.
 
 A note travels with the reconstruction and is logged, counted and shown. The class name is its public
 code, so renaming one is a breaking change; `slug` is the reason as `/status` and rule texts write it.
 Each class is raised by at least one test (`tests/end_to_end/test_notes.py`).
 
-Remarks on how a document reads: they stay true as long as it is kept, and are kept with it.
-
-What is remarked on a feed that a web archive's copies are part of.
-
-Every public reason: the slug, what it answers with, its words, whether it passes by itself.
+    Ending(End.OLDEST).as_dict()     # {"code": "oldest", "text": "the oldest document links to no older one"}
+    Ending(None, (LimitReached(…),)) # something may be missing, and the note says what
 
 A slug is the end of a problem document's type, the `reason` of what `/status` lists as missing, and stands in
-the log. It never changes its meaning. `wholefeed.errors` and `wholefeed.core.notes` give them out.
+the log. It never changes its meaning. `wholefeed.errors` and the notes give them out.
 
-    SLUGS["timeout"].status         # 504
-    in_words("timeout")             # "the publisher did not answer in time"
-
-Why a walk ended: what stands behind the last document, in words that whoever asks can read.
-
-Ending(End.OLDEST).as_dict()  # {"code": "oldest", "text": "the oldest document links to no older one"}
-Ending(None, (LimitReached(…),))  # something may be missing, and the note says what
+    SLUGS["timeout"].status          # 504
+    slug_in_words("timeout")         # "the publisher did not answer in time"
 """
 
 from __future__ import annotations
@@ -31,7 +23,7 @@ from typing import ClassVar, Final
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Base class: something about a document that whoever asks should be able to see."""
+    """Base class: something about a document that those who ask for its feed should be able to see."""
 
     reference: ClassVar[str]
     """The specification or rule it rests on."""
@@ -43,12 +35,14 @@ class Note:
 
     @property
     def code(self) -> str:
-        """The note's public name."""
         return type(self).__name__
 
     def as_dict(self) -> dict[str, str]:
-        """Return the note as whoever asks gets to see it."""
+        """Return the note as it is shown."""
         return {"code": self.code, "url": self.url, "text": str(self)}
+
+
+# The documents of a chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +58,6 @@ class DocumentUnavailable(Note):
 
     def __str__(self) -> str:
         return f"expected a document of this feed, got none ({self.reason}): {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class NoSubscriptionDocument(Note):
-    """The URL asked for is an archive and nothing leads to its subscription document (rule R3)."""
-
-    reference: ClassVar[str] = "RFC 5005, section 4; rule R3"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "no-subscription-document"
-
-    def __str__(self) -> str:
-        return f"an archive that names no subscription document: {self.url}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +144,24 @@ class DeadChainLink(Note):
 
 
 @dataclass(frozen=True, slots=True)
+class JumpedHole(Note):
+    """The walk went on behind a document that is missing, at one that nothing links to (rule R34)."""
+
+    reference: ClassVar[str] = "rule R34"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "jumped-hole"
+
+    goes_on_at: str
+
+    def __str__(self) -> str:
+        return f"the chain is followed on at {self.goes_on_at}, behind the missing {self.url}"
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the note with where the walk goes on, so that the account of the chain can tell (R16)."""
+        return {"code": self.code, "url": self.url, "text": str(self), "goes_on_at": self.goes_on_at}
+
+
+@dataclass(frozen=True, slots=True)
 class ArchiveChanged(Note):
     """A document that was taken for an archive had another body when it was revalidated (rule R13)."""
 
@@ -171,6 +171,21 @@ class ArchiveChanged(Note):
 
     def __str__(self) -> str:
         return f"an archive document changed: {self.url}"
+
+
+# The subscription document
+
+
+@dataclass(frozen=True, slots=True)
+class NoSubscriptionDocument(Note):
+    """The URL asked for is an archive and nothing leads to its subscription document (rule R3)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 4; rule R3"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "no-subscription-document"
+
+    def __str__(self) -> str:
+        return f"an archive that names no subscription document: {self.url}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +200,9 @@ class CurrentUnavailable(Note):
 
     def __str__(self) -> str:
         return f"the subscription document could not be had ({self.reason}): {self.url}"
+
+
+# Pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +241,24 @@ class PagesRepeat(Note):
 
     def __str__(self) -> str:
         return f"{self.documents} pages in a row brought no new entry, the last: {self.url}"
+
+
+@dataclass(frozen=True, slots=True)
+class PageGone(Note):
+    """A page links to one that is not there, and nothing says that it should be: the end (rule R6)."""
+
+    reference: ClassVar[str] = "RFC 5005, section 3; rule R6"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "page-gone"
+
+    reason: str
+    """The slug of the error that the fetch ended with."""
+
+    def __str__(self) -> str:
+        return f"the last page links to one that is not there: {self.url}"
+
+
+# A history that the publisher does not link, and copies in a web archive
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,41 +309,29 @@ class HistoryShort(Note):
 
 
 @dataclass(frozen=True, slots=True)
-class PageGone(Note):
-    """A page links to one that is not there, and nothing says that it should be: the end (rule R6)."""
+class MementoServed(Note):
+    """A web archive's copy serves, because the publisher does not give the document (rule R33)."""
 
-    reference: ClassVar[str] = "RFC 5005, section 3; rule R6"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "page-gone"
+    reference: ClassVar[str] = "RFC 7089; rule R33"
+    partial: ClassVar[bool] = True
+    slug: ClassVar[str] = "memento"
 
-    reason: str
-    """The slug of the error that the fetch ended with."""
-
-    def __str__(self) -> str:
-        return f"the last page links to one that is not there: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class JumpedHole(Note):
-    """The walk went on behind a document that is missing, at one that nothing links to (rule R34)."""
-
-    reference: ClassVar[str] = "rule R34"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "jumped-hole"
-
-    goes_on_at: str
+    copy_url: str
+    captured: str
+    """When the copy was made, or the first and the last of several."""
+    copies: int = 1
 
     def __str__(self) -> str:
-        return f"the chain is followed on at {self.goes_on_at}, behind the missing {self.url}"
+        what, verb = ("a copy", "stands") if self.copies == 1 else (f"{self.copies} copies", "stand")
+        return f"{what} of {self.captured} in a web archive {verb} in for {self.url}: {self.copy_url}"
 
-    def as_dict(self) -> dict[str, str]:
-        """Return it with where the walk goes on, so that the account of the chain can tell (R16)."""
-        return {"code": self.code, "url": self.url, "text": str(self), "goes_on_at": self.goes_on_at}
+
+# How a document reads
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingNote(Note):
-    """Base class: something about the text of a document."""
+    """Base class: how a document reads. True as long as the document is kept, and kept with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,27 +425,62 @@ class IdentityRepeated(ReadingNote):
         return f"{self.entries} entries share the identity of another one and say something else: {self.url}"
 
 
+# Why a walk ended
+
+
 @dataclass(frozen=True, slots=True)
-class MementoServed(Note):
-    """A web archive's copy serves, because the publisher does not give the document (rule R33)."""
+class Ending:
+    """How a walk ended: what stands behind the last document."""
 
-    reference: ClassVar[str] = "RFC 7089; rule R33"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "memento"
+    end: End | None
+    """None: the notes say why the walk could not go on, or that what it met counts as the end."""
+    notes: tuple[Note, ...] = ()
 
-    copy_url: str
-    captured: str
-    """When the copy was made, or the first and the last of several."""
-    copies: int = 1
+    @property
+    def is_true_end(self) -> bool:
+        """Whether the oldest document of the chain is on the path; then nothing is missing."""
+        return not any(note.partial for note in self.notes)
 
-    def __str__(self) -> str:
-        what, verb = ("a copy", "stands") if self.copies == 1 else (f"{self.copies} copies", "stand")
-        return f"{what} of {self.captured} in a web archive {verb} in for {self.url}: {self.copy_url}"
+    def as_dict(self) -> dict[str, str]:
+        """Return the reason as it is shown."""
+        if self.end is None:
+            return {"code": self.notes[0].slug, "text": str(self.notes[0])}
+        return {"code": self.end.value, "text": _TEXTS[self.end]}
+
+
+class End(StrEnum):
+    """Nothing is missing behind the last document, and why."""
+
+    OLDEST = "oldest"
+    ITSELF = "itself"
+    CIRCLE = "circle"
+    COLLECTED = "collected"
+    READ = "read"
+    WHOLE = "whole"
+    NOT_OFFERED = "not-offered"
+    NOT_FOLLOWED = "not-followed"
+
+
+OLDEST: Final = Ending(End.OLDEST)
+
+_TEXTS: Final = {
+    End.OLDEST: "the oldest document links to no older one",
+    End.ITSELF: "the oldest document links to itself",
+    End.CIRCLE: "the last page links back to one that was collected",
+    End.COLLECTED: "this page brought nothing new; what lies behind it was collected before",
+    End.READ: "every page that the publisher answers was read",
+    End.WHOLE: "the publisher says that this document is the whole feed",
+    End.NOT_OFFERED: "the publisher links to no other documents of this feed",
+    End.NOT_FOLLOWED: "this is a paged feed, and history.paged is off",
+}
+
+
+# Every public reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slug:
-    """What is fixed about one reason."""
+    """What is fixed about one reason: what it answers with, its words, whether it passes by itself."""
 
     answers: tuple[int, ...] = ()
     """HTTP statuses of the answers that say it, the usual one first; none: start-up, or missing documents."""
@@ -529,53 +588,4 @@ def slug_in_words(slug: str) -> str:
 
 
 def lasts(slug: str) -> bool:
-    """Return whether a reason does not pass by itself within minutes."""
     return slug in SLUGS and SLUGS[slug].lasts
-
-
-class End(StrEnum):
-    """Nothing is missing behind the last document, and why."""
-
-    OLDEST = "oldest"
-    ITSELF = "itself"
-    CIRCLE = "circle"
-    COLLECTED = "collected"
-    READ = "read"
-    WHOLE = "whole"
-    NOT_OFFERED = "not-offered"
-    NOT_FOLLOWED = "not-followed"
-
-
-_TEXTS: Final = {
-    End.OLDEST: "the oldest document links to no older one",
-    End.ITSELF: "the oldest document links to itself",
-    End.CIRCLE: "the last page links back to one that was collected",
-    End.COLLECTED: "this page brought nothing new; what lies behind it was collected before",
-    End.READ: "every page that the publisher answers was read",
-    End.WHOLE: "the publisher says that this document is the whole feed",
-    End.NOT_OFFERED: "the publisher links to no other documents of this feed",
-    End.NOT_FOLLOWED: "this is a paged feed, and history.paged is off",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a walk ended."""
-
-    end: End | None
-    """None: the notes say why the walk could not go on, or that what it met counts as the end."""
-    notes: tuple[Note, ...] = ()
-
-    @property
-    def is_true_end(self) -> bool:
-        """Whether the oldest document of the chain is on the path; then nothing is missing."""
-        return not any(note.partial for note in self.notes)
-
-    def as_dict(self) -> dict[str, str]:
-        """Return the reason as whoever asks gets to see it."""
-        if self.end is None:
-            return {"code": self.notes[0].slug, "text": str(self.notes[0])}
-        return {"code": self.end.value, "text": _TEXTS[self.end]}
-
-
-OLDEST: Final = Ending(End.OLDEST)

@@ -1,23 +1,11 @@
-"""When a request or a document that could not be had is tried again (R14; docs/faults.md rows 54 to 56).
+"""When something is asked for, and when again: the subscription document, one that failed, a stored archive.
 
-How long an answer of a publisher is fresh (RFC 9111, section 4.2), for a shared cache.
+    fresh_until = now + freshness_seconds(headers, now=now, minimum=300, default=900, maximum=86_400)
+    next_at = next_attempt_at("timeout", None, attempts=1, now=now, …)    # in a minute
+    poll_due_at(checked_at, fresh_until, Times(now=now, …))
 
-When a permanent redirect of a subscription document is believed (docs/faults.md row 35; RFC 9110, 15.4.2).
-
-One hijacked or misconfigured answer must not move a feed for good, so a move counts when it was seen
-three times in a row over more than a day.
-
-When a known feed is asked for unasked, and how such polls are spread over time.
-
-When a stored archive document is asked for again, and when never more (rule R13).
-
-Archive documents do not change (RFC 5005, section 4), but publishers link archives that still grow: the
-newest one of a chain is not believed until another has taken its place.
-
-    FETCHED as the newest         -> OPEN     due when the subscription document has changed, at most daily
-    FETCHED behind the newest     -> SETTLED
-    OPEN, no longer the newest    -> due at once, for the last time -> SETTLED
-    SETTLED, but unmarked and sent with no-cache or no-store -> due as if it were the newest
+Instants are epoch seconds. One that only a clock that has jumped can have written (docs/faults.md row 73)
+puts nothing off for long.
 """
 
 from __future__ import annotations
@@ -31,79 +19,7 @@ from typing import Final, NamedTuple
 from wholefeed.core.notes import lasts
 from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
 
-FIRST_DELAY_SECONDS: Final = 60.0
-LONGEST_DELAY_SECONDS: Final = 6 * 3600.0
-
-_FIRST_PAUSE_SECONDS: Final = 0.5
-_LONGEST_PAUSE_SECONDS: Final = 8.0
-
-_GONE: Final = 410
-_CLOSED: Final = frozenset({401, 403})
-_TOO_MANY_REQUESTS: Final = 429
-_UNAVAILABLE: Final = 503
-_REQUEST_TIMEOUT: Final = 408
-_SERVER_ERRORS: Final = range(500, 600)
-_TRANSIENT_STATUSES: Final = frozenset({_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS, *_SERVER_ERRORS})
-
-
-def next_attempt_at(
-    reason: str,
-    status: int | None,
-    *,
-    attempts: int,
-    now: float,
-    retry_after_seconds: float | None,
-    retry_missing_seconds: float,
-    is_subscription: bool = False,
-) -> float:
-    """Return the instant, epoch seconds, before which a document is not asked for again.
-
-    A publisher that names a delay (429, 503) is obeyed. 410 rests a day, a feed that is closed to us (401,
-    403) too; 5xx, 408, 429 and a failing network begin with a minute that doubles up to six hours;
-    everything else, `retry_missing_seconds`. None is tried before its host may be asked again.
-    Never more than a day from now, however the clock has jumped (docs/faults.md row 73).
-
-    Args:
-        reason: Slug of the error or note.
-        status: The publisher's HTTP status; None where there was none.
-        attempts: How often it was tried, this time included; at least 1.
-        now: Epoch seconds.
-        retry_after_seconds: What the publisher asked for, or how long its host is left alone; None: neither.
-        retry_missing_seconds: From the configuration.
-        is_subscription: Whether it is the subscription document: the feed itself, not a part of it.
-    """
-    assert attempts >= 1, "an attempt has just failed"
-    if retry_after_seconds is not None and status in (_TOO_MANY_REQUESTS, _UNAVAILABLE):
-        delay = retry_after_seconds
-    elif status == _GONE or (is_subscription and status in _CLOSED):
-        delay = DAY_SECONDS
-    elif status in _TRANSIENT_STATUSES or (status is None and not lasts(reason)):
-        delay = min(FIRST_DELAY_SECONDS * 2.0 ** min(attempts - 1, 16), LONGEST_DELAY_SECONDS)
-    else:
-        delay = retry_missing_seconds
-    delay = max(delay, retry_after_seconds or 0.0)
-    return now + min(max(delay, 1.0), DAY_SECONDS)
-
-
-def backoff_seconds(attempt: int, jitter: float) -> float:
-    """Return how long to wait before a request is tried again: 0.5 s, doubling to 8 s, less up to half.
-
-    Args:
-        attempt: How often it was tried again already.
-        jitter: From 0 to 1; spreads tries that failed together.
-    """
-    pause_seconds = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(attempt, 16), _LONGEST_PAUSE_SECONDS)
-    return float(pause_seconds * (1 - jitter / 2))
-
-
-_LARGEST_SECONDS: Final = 2**31
-"""RFC 9111, section 1.2.2: what is larger counts as this."""
-
-# RFC 9111, section 5.2: a token, or a quoted string that may hold commas.
-_DIRECTIVE: Final = re.compile(r"([^\s=,;\"]+)\s*(?:=\s*(?:\"((?:[^\"\\]|\\.)*)\"?|([^\s,;]*)))?")
-_SECONDS: Final = re.compile(r"[0-9]{1,20}")
-_LONGEST_KEPT: Final = 200
-"""Characters of a Cache-Control whose directives are kept; who says more may say it differently each time."""
+# How long an answer is fresh, for a shared cache (RFC 9111)
 
 
 def freshness_seconds(
@@ -140,15 +56,129 @@ def is_uncacheable(headers: Mapping[str, str]) -> bool:
     return _is_uncacheable(_directives(_fields(headers)))
 
 
+def is_private(headers: Mapping[str, str]) -> bool:
+    """Whether the document is meant for one reader alone: private or no-store (docs/faults.md row 26)."""
+    directives = _directives(_fields(headers))
+    return "private" in directives or "no-store" in directives
+
+
 def age_seconds(headers: Mapping[str, str]) -> float:
     """Return for how long an answer has been in caches (RFC 9111, section 5.1); 0 where it says nothing."""
     return _age(_fields(headers))
 
 
-def is_private(headers: Mapping[str, str]) -> bool:
-    """Whether the document is meant for one reader alone: private or no-store (docs/faults.md row 26)."""
-    directives = _directives(_fields(headers))
-    return "private" in directives or "no-store" in directives
+def _fields(headers: Mapping[str, str]) -> dict[str, str]:
+    """Lower-case names; repeated fields in one list (RFC 9110, section 5.3)."""
+    fields: dict[str, str] = {}
+    for name, value in headers.items():
+        key = name.lower()
+        fields[key] = f"{fields[key]}, {value}" if key in fields else value
+    return fields
+
+
+def _directives(fields: Mapping[str, str]) -> Mapping[str, str]:
+    said = fields.get("cache-control", "")
+    return _parsed(said) if len(said) <= _LONGEST_KEPT else _parsed.__wrapped__(said)
+
+
+_LONGEST_KEPT: Final = 200
+"""Characters of a Cache-Control whose directives are kept; who says more may say it differently each time."""
+
+
+@lru_cache(maxsize=1024)  # publishers say the same each time, and it is asked for up to four times
+def _parsed(cache_control: str) -> Mapping[str, str]:
+    directives: dict[str, str] = {}
+    for name, quoted, token in _DIRECTIVE.findall(cache_control):
+        directives.setdefault(name.lower(), quoted or token)
+    return directives
+
+
+# RFC 9111, section 5.2: a token, or a quoted string that may hold commas.
+_DIRECTIVE: Final = re.compile(r"([^\s=,;\"]+)\s*(?:=\s*(?:\"((?:[^\"\\]|\\.)*)\"?|([^\s,;]*)))?")
+
+
+def _is_uncacheable(directives: Mapping[str, str]) -> bool:
+    return "no-store" in directives or directives.get("no-cache") == ""
+
+
+def _lifetime(fields: Mapping[str, str], directives: Mapping[str, str], now: float) -> float | None:
+    for name in ("s-maxage", "max-age"):
+        if name in directives:
+            return _seconds(directives[name]) or 0.0
+    if "expires" not in fields:
+        return None
+    expires = parse_rfc822(fields["expires"])
+    if expires is None:
+        return 0.0
+    date = parse_rfc822(fields.get("date", ""))
+    return max(expires - (now if date is None else date), 0.0)
+
+
+def _age(fields: Mapping[str, str]) -> float:
+    return _seconds(fields.get("age", "").partition(",")[0]) or 0.0
+
+
+def _seconds(text: str) -> float | None:
+    text = text.strip()
+    return float(min(int(text), _LARGEST_SECONDS)) if _SECONDS.fullmatch(text) else None
+
+
+_SECONDS: Final = re.compile(r"[0-9]{1,20}")
+_LARGEST_SECONDS: Final = 2**31
+"""RFC 9111, section 1.2.2: what is larger counts as this."""
+
+
+# When a request, or a document that could not be had, is tried again (R14; docs/faults.md rows 54 to 56)
+
+
+def next_attempt_at(
+    reason: str,
+    status: int | None,
+    *,
+    attempts: int,
+    now: float,
+    retry_after_seconds: float | None,
+    retry_missing_seconds: float,
+    is_subscription: bool = False,
+) -> float:
+    """Return the instant, epoch seconds, before which a document is not asked for again.
+
+    A publisher that names a delay (429, 503) is obeyed. 410 rests a day, a feed that is closed to us (401,
+    403) too; 5xx, 408, 429 and a failing network begin with a minute that doubles up to six hours;
+    everything else, `retry_missing_seconds`. None is tried before its host may be asked again.
+    Never more than a day from now, however the clock has jumped (docs/faults.md row 73).
+
+    Args:
+        reason: Slug of the error or note.
+        status: The publisher's HTTP status; None where there was none.
+        attempts: How often it was tried, this time included; at least 1.
+        now: Epoch seconds.
+        retry_after_seconds: What the publisher asked for, or how long its host is left alone; None: neither.
+        retry_missing_seconds: From the configuration.
+        is_subscription: Whether it is the subscription document: the feed itself, not a part of it.
+    """
+    assert attempts >= 1, "an attempt has just failed"
+    if retry_after_seconds is not None and status in (_TOO_MANY_REQUESTS, _UNAVAILABLE):
+        delay = retry_after_seconds
+    elif status == _GONE or (is_subscription and status in _CLOSED):
+        delay = DAY_SECONDS
+    elif status in _TRANSIENT_STATUSES or (status is None and not lasts(reason)):
+        delay = min(_FIRST_DELAY_SECONDS * 2.0 ** min(attempts - 1, 16), _LONGEST_DELAY_SECONDS)
+    else:
+        delay = retry_missing_seconds
+    delay = max(delay, retry_after_seconds or 0.0)
+    return now + min(max(delay, 1.0), DAY_SECONDS)
+
+
+_GONE: Final = 410
+_CLOSED: Final = frozenset({401, 403})
+_TOO_MANY_REQUESTS: Final = 429
+_UNAVAILABLE: Final = 503
+_REQUEST_TIMEOUT: Final = 408
+_SERVER_ERRORS: Final = range(500, 600)
+_TRANSIENT_STATUSES: Final = frozenset({_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS, *_SERVER_ERRORS})
+_FIRST_DELAY_SECONDS: Final = 60.0
+_LONGEST_DELAY_SECONDS: Final = 6 * 3600.0
 
 
 def retry_after_seconds(value: str, *, now: float) -> float | None:
@@ -173,56 +203,43 @@ def retry_after_seconds(value: str, *, now: float) -> float | None:
     return min(max(delay, 1.0), DAY_SECONDS)
 
 
-def _fields(headers: Mapping[str, str]) -> dict[str, str]:
-    """Lower-case names; repeated fields in one list (RFC 9110, section 5.3)."""
-    fields: dict[str, str] = {}
-    for name, value in headers.items():
-        key = name.lower()
-        fields[key] = f"{fields[key]}, {value}" if key in fields else value
-    return fields
+def backoff_seconds(attempt: int, jitter: float) -> float:
+    """Return how long to wait before a request is tried again: 0.5 s, doubling to 8 s, less up to half.
+
+    Args:
+        attempt: How often it was tried again already.
+        jitter: From 0 to 1; spreads tries that failed together.
+    """
+    pause_seconds = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(attempt, 16), _LONGEST_PAUSE_SECONDS)
+    return float(pause_seconds * (1 - jitter / 2))
 
 
-def _age(fields: Mapping[str, str]) -> float:
-    return _seconds(fields.get("age", "").partition(",")[0]) or 0.0
+_FIRST_PAUSE_SECONDS: Final = 0.5
+_LONGEST_PAUSE_SECONDS: Final = 8.0
 
 
-def _directives(fields: Mapping[str, str]) -> Mapping[str, str]:
-    said = fields.get("cache-control", "")
-    return _parsed(said) if len(said) <= _LONGEST_KEPT else _parsed.__wrapped__(said)
+# When a permanent redirect of a subscription document is believed (docs/faults.md row 35; RFC 9110, 15.4.2)
 
 
-@lru_cache(maxsize=1024)  # publishers say the same each time, and it is asked for up to four times
-def _parsed(cache_control: str) -> Mapping[str, str]:
-    directives: dict[str, str] = {}
-    for name, quoted, token in _DIRECTIVE.findall(cache_control):
-        directives.setdefault(name.lower(), quoted or token)
-    return directives
+def note_move(known: Move, target: str | None, *, now: float) -> Move:
+    """Return what is known of a move after another answer.
+
+    `target` is where the answer's redirects led that were all permanent; None: it did not move.
+    """
+    if target is None:
+        return Move()
+    if target == known.target and known.since is not None and known.since <= now:
+        return Move(target, known.since, known.times + 1)
+    return Move(target, now, 1)
 
 
-def _is_uncacheable(directives: Mapping[str, str]) -> bool:
-    return "no-store" in directives or directives.get("no-cache") == ""
+def is_believed(move: Move, *, now: float) -> bool:
+    """Return whether the document is to be asked for at the move's target from now on.
 
-
-def _lifetime(fields: Mapping[str, str], directives: Mapping[str, str], now: float) -> float | None:
-    for name in ("s-maxage", "max-age"):
-        if name in directives:
-            return _seconds(directives[name]) or 0.0
-    if "expires" not in fields:
-        return None
-    expires = parse_rfc822(fields["expires"])
-    if expires is None:
-        return 0.0
-    date = parse_rfc822(fields.get("date", ""))
-    return max(expires - (now if date is None else date), 0.0)
-
-
-def _seconds(text: str) -> float | None:
-    text = text.strip()
-    return float(min(int(text), _LARGEST_SECONDS)) if _SECONDS.fullmatch(text) else None
-
-
-BELIEVED_TIMES: Final = 3
-BELIEVED_SECONDS: Final = DAY_SECONDS
+    One hijacked or misconfigured answer must not move a feed for good, so a move counts when it was seen
+    three times in a row over more than a day.
+    """
+    return move.times >= _BELIEVED_TIMES and move.since is not None and now - move.since > _BELIEVED_SECONDS
 
 
 class Move(NamedTuple):
@@ -234,40 +251,11 @@ class Move(NamedTuple):
     times: int = 0
 
 
-def note_move(known: Move, target: str | None, *, now: float) -> Move:
-    """Return what is known of a move after another answer.
-
-    Args:
-        known: What was known before.
-        target: Where the answer's redirects led that were all permanent; None: it did not move.
-        now: Epoch seconds.
-    """
-    if target is None:
-        return Move()
-    if target == known.target and known.since is not None and known.since <= now:
-        return Move(target, known.since, known.times + 1)
-    return Move(target, now, 1)
+_BELIEVED_TIMES: Final = 3
+_BELIEVED_SECONDS: Final = DAY_SECONDS
 
 
-def is_believed(move: Move, *, now: float) -> bool:
-    """Return whether the document is to be asked for at the move's target from now on."""
-    return move.times >= BELIEVED_TIMES and move.since is not None and now - move.since > BELIEVED_SECONDS
-
-
-SHORTEST_PAUSE_SECONDS: Final = 0.05
-"""Between the starts of two polls, however many feeds there are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """What it is measured against whether a feed is due."""
-
-    now: float
-    """Epoch seconds."""
-    interval_seconds: float
-    """Between two polls of a feed."""
-    longest_seconds: float
-    """The furthest that a publisher's freshness, or the next attempt, can be ahead."""
+# When a known feed is polled, and how polls are spread over time
 
 
 def poll_due_at(checked_at: float, fresh_until: float, times: Times) -> float:
@@ -288,6 +276,18 @@ def poll_due_at(checked_at: float, fresh_until: float, times: Times) -> float:
     return max(own, publisher)
 
 
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What decides, beside the feed itself, whether it is due."""
+
+    now: float
+    """Epoch seconds."""
+    interval_seconds: float
+    """Between two polls of a feed."""
+    longest_seconds: float
+    """The furthest that a publisher's freshness, or the next attempt, can be ahead."""
+
+
 def pause_seconds(*, interval_seconds: float, feeds: int, jitter: float, longest_seconds: float) -> float:
     """Return how long to wait between the starts of two polls, so that they spread evenly.
 
@@ -304,15 +304,11 @@ def pause_seconds(*, interval_seconds: float, feeds: int, jitter: float, longest
     return min(max(even_seconds, SHORTEST_PAUSE_SECONDS), longest_seconds)
 
 
-def is_final(*, is_settled: bool, is_marked: bool, is_uncacheable: bool) -> bool:
-    """Return whether an archive document is never asked for again.
+SHORTEST_PAUSE_SECONDS: Final = 0.05
+"""Between the starts of two polls, however many feeds there are."""
 
-    Args:
-        is_settled: Whether it was fetched or revalidated when it was no longer the newest of its chain.
-        is_marked: Whether it bears fh:archive.
-        is_uncacheable: Whether the publisher serves it with no-cache or no-store.
-    """
-    return is_settled and (is_marked or not is_uncacheable)
+
+# When a stored archive document is asked for again, and when never more (R13)
 
 
 def is_due(
@@ -326,6 +322,14 @@ def is_due(
     now: float,
 ) -> bool:
     """Return whether a stored archive document is to be revalidated on this walk.
+
+    Archive documents do not change (RFC 5005, section 4), but publishers link archives that still grow: the
+    newest one of a chain is not believed until another has taken its place.
+
+    FETCHED as the newest         -> OPEN     due when the subscription document has changed, at most daily
+    FETCHED behind the newest     -> SETTLED
+    OPEN, no longer the newest    -> due at once, for the last time -> SETTLED
+    SETTLED, but unmarked and sent with no-cache or no-store -> due as if it were the newest
 
     Args:
         is_settled: As in `is_final`.
@@ -343,3 +347,14 @@ def is_due(
     if checked_at > now + DAY_SECONDS:
         return True
     return subscription_changed_at > checked_at and checked_at <= now - DAY_SECONDS
+
+
+def is_final(*, is_settled: bool, is_marked: bool, is_uncacheable: bool) -> bool:
+    """Return whether an archive document is never asked for again.
+
+    Args:
+        is_settled: Whether it was fetched or revalidated when it was no longer the newest of its chain.
+        is_marked: Whether it bears fh:archive.
+        is_uncacheable: Whether the publisher serves it with no-cache or no-store.
+    """
+    return is_settled and (is_marked or not is_uncacheable)

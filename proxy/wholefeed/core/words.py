@@ -1,25 +1,21 @@
-"""What a feed's state means, in plain words for people: what it is, what can be done, why, and when again.
+"""What people are told of a feed: what its state means, what can be done, why, how far its history reaches.
 
-    STATES[State.REMEMBERED].meaning       # one sentence
-    said = words_of(status, now)           # all that is to be said of one feed
+    STATES[State.REMEMBERED].meaning        # one sentence
+    said = words_of(status, now)            # all that is to be said of one feed
     said.state.advice, said.remarks
 
-The feed's page and `wholefeed explain` say the same, from the same status object. The words of reasons stand
-in `wholefeed.core.notes`, those of a walk's true ends in `wholefeed.core.notes`. Pure.
+The feed's page and `wholefeed explain` say the same, from the same status object. The words of reasons, and
+of how walks end, stand in `wholefeed.core.notes`.
 
-Numbers with their nouns and spans of time, in words.
-
-counted(12_000, "entry", "entries")     # "12,000 entries"
-duration(90)                            # "1 minute"
-ago(then, now), ahead(then, now)        # "2 hours ago", "in 1 minute"
-
-How far a feed's history reaches: entries per month, where there are none, and where documents are missing.
+    counted(12_000, "entry", "entries")     # "12,000 entries"
+    duration(90)                            # "1 minute"
+    ago(then, now), ahead(then, now)        # "2 hours ago", "in 1 minute"
 
     chart = chart_of({month_number(2004, 3): 12, month_number(2004, 5): 7})
-    chart.bars[1].label, chart.bars[1].entries     # ("April 2004", 0)
-    chart.gaps[0].words                            # "April 2004"
+    chart.bars[1].label, chart.bars[1].entries      # ("April 2004", 0)
+    chart.gaps[0].words                             # "April 2004"
 
-A month is a number, twelve times its year and one for each month of it before. Pure.
+A month is a number, twelve times its year and one for each month of it before.
 """
 
 from __future__ import annotations
@@ -35,14 +31,21 @@ from wholefeed.core.notes import lasts, slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS
 
 
-class Words(NamedTuple):
-    """What people are told of one state."""
+def words_of(status: Mapping[str, Any], now: float) -> Said:
+    """Return what is said of a feed.
 
-    title: str
-    meaning: str
-    """One sentence: what it is."""
-    advice: str
-    """One sentence: what can be done."""
+    Args:
+        status: As GET /status answers, with or without its chain.
+        now: Epoch seconds.
+    """
+    failure = status["failure"]
+    return Said(
+        state=state_words(status),
+        stale=STALE if status["stale"] or failure is not None else None,
+        troubles=tuple(_troubles(status, now)),
+        ending="" if status["ending"] is None else ending_in_words(status["ending"]),
+        remarks=tuple(_remarks(status)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,19 @@ class Said:
     """Why nothing older was looked for, or could be; empty while that goes on."""
     remarks: tuple[str, ...]
     """How a history was found that nothing links, and what else is to be known."""
+
+
+# The state: what it is, and what can be done
+
+
+class Words(NamedTuple):
+    """What people are told of one state."""
+
+    title: str
+    meaning: str
+    """One sentence: what it is."""
+    advice: str
+    """One sentence: what can be done."""
 
 
 STATES: Final = {
@@ -104,63 +120,21 @@ STALE: Final = Words(
     "It is asked again by itself; “Refresh” asks at once.",
 )
 
-STANDINGS: Final = {
-    "kept": "stored, and asked for again when that is due",
-    "settled": "stored for good: it does not change any more",
-    "truncated": "stored, but it broke off",
-    "missing": "could not be had",
-    "detached": "stored, but no longer part of the feed",
-}
-"""How a document of a feed stands (`wholefeed.service.people.Standing`)."""
-
-PUBLISHERS: Final = {
-    "wordpress": "WordPress",
-    "github": "GitHub",
-    "discourse": "Discourse",
-    "mastodon": "Mastodon",
-    "blogger": "Blogger",
-}
-"""What publishers are called whose history is asked for though they do not link it (R26), by adapter."""
-
 _BROKE_OFF: Final = Words(
     "Partial",
     "Nothing says that whole documents are missing, but one broke off: entries at its end may not be here.",
     "It is tried again by itself; “Refresh” tries at once.",
 )
+
 _ONLY_COPIES: Final = Words(
     "Partial",
     "The publisher no longer gives some of this feed's documents; copies in a web archive stand in for them.",
     "Nothing needs to be done: the publisher's own documents replace the copies if they come back.",
 )
+
 _LIMITED: Final = "Whoever runs this proxy can raise the limits in its configuration, and refresh the feed."
 _LASTING: Final = "It is tried again, but may not pass by itself: tell the publisher which document it is."
 _DELAYED: Final = "The publisher's site allows no more requests for now; it is tried again by itself."
-
-_SEEN: Final = 3
-"""Documents that must have been fetched before it is said how long the others will take."""
-_AT_END: Final = {
-    "unavailable": "one document could not be had, and what is older can only be found through it",
-    "pages-repeat": "several pages in a row brought nothing new",
-    "page-gone": "the last page links to one that is not there",
-}
-"""Why a walk ended, by the ending's code, where that is no true end nor a reason with words of its own."""
-
-
-def words_of(status: Mapping[str, Any], now: float) -> Said:
-    """Return what is said of a feed.
-
-    Args:
-        status: As GET /status answers, with or without its chain.
-        now: Epoch seconds.
-    """
-    failure = status["failure"]
-    return Said(
-        state=state_words(status),
-        stale=STALE if status["stale"] or failure is not None else None,
-        troubles=tuple(_troubles(status, now)),
-        ending="" if status["ending"] is None else ending_in_words(status["ending"]),
-        remarks=tuple(_remarks(status)),
-    )
 
 
 def state_words(status: Mapping[str, Any]) -> Words:
@@ -180,7 +154,7 @@ def state_words(status: Mapping[str, Any]) -> Words:
 
 
 def _remembered(status: Mapping[str, Any]) -> Words:
-    """A publisher that is known to have more is named: that it does not answer may pass."""
+    """Name the publisher if it is known to have more: that it does not answer may pass."""
     known, found = status.get("collection"), STATES[State.REMEMBERED]
     if known is None or not known["reason"]:
         return found
@@ -193,7 +167,7 @@ def _remembered(status: Mapping[str, Any]) -> Words:
 
 
 def _advice(reasons: Sequence[str], otherwise: str) -> str:
-    """What helps against most of what is missing: a limit before what the publisher must repair."""
+    """Return what helps against most of what is missing: a limit before what the publisher must repair."""
     if "limit" in reasons:
         return _LIMITED
     if any(reason in ("host-backoff", "history-unfinished") for reason in reasons):
@@ -201,11 +175,30 @@ def _advice(reasons: Sequence[str], otherwise: str) -> str:
     return _LASTING if reasons and all(lasts(reason) for reason in reasons) else otherwise
 
 
+# Why: what went wrong, how the walk ended, how its history was found
+
+
+def _troubles(status: Mapping[str, Any], now: float) -> Iterable[str]:
+    if status["failure"] is not None:
+        yield f"The publisher could not be asked: {failure_in_words(status['failure'], now)}."
+    if status.get("paused_until") is not None:
+        left = duration(instant_of(status["paused_until"]) - now)
+        yield f"The publisher's site is left alone for another {left}: it asked for that, or kept failing."
+
+
 def ending_in_words(ending: Mapping[str, str]) -> str:
-    """Return why a walk ended; what it says of itself where there are no other words for its code."""
+    """Return why a walk ended: the ending's own text where there are no other words for its code."""
     code = ending["code"]
     found = _AT_END.get(code) or slug_in_words(code)
     return ending["text"] if found == code else found
+
+
+_AT_END: Final = {
+    "unavailable": "one document could not be had, and what is older can only be found through it",
+    "pages-repeat": "several pages in a row brought nothing new",
+    "page-gone": "the last page links to one that is not there",
+}
+"""Why a walk ended, by the ending's code, where that is no true end nor a reason with words of its own."""
 
 
 def failure_in_words(failure: Mapping[str, Any], now: float) -> str:
@@ -223,51 +216,13 @@ def failure_in_words(failure: Mapping[str, Any], now: float) -> str:
 
 
 def again(failure: Mapping[str, Any], now: float) -> str:
-    """Return when a document is tried again."""
     at = failure["next_attempt"]
     left = instant_of(at) - now if at else 0.0
     return f"again in {duration(left)}" if left > 0 else "again when the feed is asked for"
 
 
 def times(number: int) -> str:
-    """Return how often, in words."""
     return "once" if number == 1 else f"{number} times"
-
-
-def time_left(progress: Mapping[str, Any]) -> str:
-    """Return how long a walk will probably go on; empty where nobody knows, or has seen too little of it.
-
-    Args:
-        progress: That of a status object.
-    """
-    left, seconds, fetched = progress["left"], progress["seconds"], progress["fetched"]
-    if not left or not seconds or fetched < _SEEN:
-        return ""
-    return duration(max(1.0, left * seconds / fetched))
-
-
-def instant_of(text: str) -> float:
-    """Return an instant of a status object as epoch seconds."""
-    return datetime.fromisoformat(text).timestamp()
-
-
-def day_of(text: str) -> str:
-    """Return an instant of a status object as a day: `3 March 2019`."""
-    at = datetime.fromisoformat(text)
-    return f"{at.day} {at:%B} {at.year}"
-
-
-def _publisher(known: Mapping[str, Any]) -> str:
-    name: str = known["adapter"]
-    return PUBLISHERS.get(name, name)
-
-
-def _troubles(status: Mapping[str, Any], now: float) -> Iterable[str]:
-    if status["failure"] is not None:
-        yield f"The publisher could not be asked: {failure_in_words(status['failure'], now)}."
-    if status.get("paused_until") is not None:
-        left = duration(instant_of(status["paused_until"]) - now)
-        yield f"The publisher's site is left alone for another {left}: it asked for that, or kept failing."
 
 
 def _remarks(status: Mapping[str, Any]) -> Iterable[str]:
@@ -277,7 +232,7 @@ def _remarks(status: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
-    """How a history was found that the publisher does not link (R31)."""
+    """Say how a history was found that the publisher does not link (R31)."""
     if known is None:
         return
     publisher = _publisher(known)
@@ -299,13 +254,61 @@ def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
     )
 
 
-_SPAN_UNITS: Final = (
-    ("year", "years", 365 * DAY_SECONDS),
-    ("day", "days", DAY_SECONDS),
-    ("hour", "hours", 3600),
-    ("minute", "minutes", 60),
-    ("second", "seconds", 1),
-)
+def _publisher(known: Mapping[str, Any]) -> str:
+    name: str = known["adapter"]
+    return PUBLISHERS.get(name, name)
+
+
+PUBLISHERS: Final = {
+    "wordpress": "WordPress",
+    "github": "GitHub",
+    "discourse": "Discourse",
+    "mastodon": "Mastodon",
+    "blogger": "Blogger",
+}
+"""What publishers are called whose history is asked for though they do not link it (R26), by adapter."""
+
+STANDINGS: Final = {
+    "kept": "stored, and asked for again when that is due",
+    "settled": "stored for good: it does not change any more",
+    "truncated": "stored, but it broke off",
+    "missing": "could not be had",
+    "detached": "stored, but no longer part of the feed",
+}
+"""How a document of a feed stands (`wholefeed.service.people.Standing`)."""
+
+
+# When
+
+
+def time_left(progress: Mapping[str, Any]) -> str:
+    """Return how long a walk will probably go on; empty where nobody knows, or has seen too little of it.
+
+    Args:
+        progress: That of a status object.
+    """
+    left, seconds, fetched = progress["left"], progress["seconds"], progress["fetched"]
+    if not left or not seconds or fetched < _SEEN:
+        return ""
+    return duration(max(1.0, left * seconds / fetched))
+
+
+_SEEN: Final = 3
+"""Documents that must have been fetched before it is said how long the others will take."""
+
+
+def instant_of(text: str) -> float:
+    """Return an instant of a status object as epoch seconds."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def day_of(text: str) -> str:
+    """Return an instant of a status object as a day: `3 March 2019`."""
+    at = datetime.fromisoformat(text)
+    return f"{at.day} {at:%B} {at.year}"
+
+
+# Numbers with their nouns, and spans of time
 
 
 def counted(number: int, one: str, many: str) -> str:
@@ -320,103 +323,54 @@ def duration(seconds: float) -> str:
     return counted(left // found[2], found[0], found[1])
 
 
+_SPAN_UNITS: Final = (
+    ("year", "years", 365 * DAY_SECONDS),
+    ("day", "days", DAY_SECONDS),
+    ("hour", "hours", 3600),
+    ("minute", "minutes", 60),
+    ("second", "seconds", 1),
+)
+
+
 def ago(then: float, now: float) -> str:
-    """Return how long ago an instant was."""
     return f"{duration(now - then)} ago" if now - then >= 1 else "just now"
 
 
 def ahead(then: float, now: float) -> str:
-    """Return how soon an instant is."""
     return f"in {duration(then - now)}" if then - now >= 1 else "when a reader asks"
 
 
-MOST_BARS: Final = 60
-"""More months are told by year, more years by decade, more decades by century."""
-MOST_GAPS: Final = 8
-"""Gaps that are named, the longest."""
-WIDTH: Final = 1000.0
-HEIGHT: Final = 200.0
-_YEAR: Final = 12
-_CHART_UNITS: Final = (("month", 1), ("year", _YEAR), ("decade", 10 * _YEAR), ("century", 100 * _YEAR))
-_FILLED: Final = 0.82
-"""How much of its place a bar takes."""
-_LEAST_HEIGHT: Final = 3.0
-"""Of a bar: a single entry among thousands is to be seen."""
-_LEAST_WIDTH: Final = 14.0
-"""Of a mark."""
-_STEPS: Final = (1, 2, 3, 5)
-_NAMES: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+# How far a feed's history reaches: entries per month, where there are none, where documents are missing
 
 
-class Span(NamedTuple):
-    """Months in a row."""
+def chart_of(months: Mapping[int, int], holes: Iterable[Hole] = ()) -> Chart | None:
+    """Return the chart of a feed's entries; None where none is dated.
 
-    first: int
-    last: int
-
-    @property
-    def months(self) -> int:
-        """How many they are."""
-        return self.last - self.first + 1
-
-    @property
-    def words(self) -> str:
-        """As people write it."""
-        if self.first == self.last:
-            return month_in_words(self.first)
-        return f"{month_in_words(self.first)} to {month_in_words(self.last)} ({self.months} months)"
-
-
-class Bar(NamedTuple):
-    """One month, or as many as the chart has to a bar; `x` to `height` are those of its rectangle."""
-
-    label: str
-    entries: int
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-class Mark(NamedTuple):
-    """A strip along the axis: what is missing is somewhere there."""
-
-    x: float
-    width: float
-    words: str
-
-
-class Place(NamedTuple):
-    """A document in the order of the feed, newest first, as far as the chart needs it."""
-
-    url: str
-    is_missing: bool
-    span: Span | None
-    """The months of its entries; None where it has none that are dated, or is missing."""
-
-
-class Hole(NamedTuple):
-    """A document that is missing, and between which months its entries may be."""
-
-    url: str
-    after: int | None
-    """The newest month of what is known behind it; None where nothing is."""
-    before: int | None
-    """The oldest month of what is known in front of it."""
-
-    @property
-    def words(self) -> str:
-        """When its entries may be of."""
-        if self.before is None:
-            return "a time that nobody knows"
-        if self.after is None:
-            return f"before {month_in_words(self.before)}"
-        if self.after >= self.before:
-            return f"about {month_in_words(self.before)}"
-        return f"between {month_in_words(self.after)} and {month_in_words(self.before)}"
+    Args:
+        months: How many entries are of each month that has any.
+        holes: The documents that are missing; one of whose time nothing is known is not marked.
+    """
+    if not months:
+        return None
+    span = Span(min(months), max(months))
+    unit, size = next((each for each in _CHART_UNITS if _count(span, each[1]) <= MOST_BARS), _CHART_UNITS[-1])
+    gaps = gaps_of(months)
+    longest = sorted(sorted(gaps, key=lambda gap: -gap.months)[:MOST_GAPS])
+    frame = Span(span.first // size * size, span.last // size * size + size - 1)
+    counts = [0] * _count(span, size)
+    for month, entries in months.items():
+        counts[(month - frame.first) // size] += entries
+    top = axis_top(max(counts))
+    return Chart(
+        unit=unit,
+        bars=tuple(_bars(counts, frame, size, top)),
+        top=top,
+        span=span,
+        gaps=tuple(longest),
+        more_gaps=len(gaps) - len(longest),
+        gap_marks=tuple(_mark(frame, gap, gap.words) for gap in longest),
+        hole_marks=tuple(_hole_mark(frame, hole) for hole in holes if hole.before is not None),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -444,8 +398,55 @@ class Chart:
         return tuple(self.bars[place].label for place in places)
 
 
+class Bar(NamedTuple):
+    """One month, or as many as the chart has to a bar; `x` to `height` are those of its rectangle."""
+
+    label: str
+    entries: int
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Mark(NamedTuple):
+    """A strip along the axis: what is missing is somewhere there."""
+
+    x: float
+    width: float
+    words: str
+
+
+class Span(NamedTuple):
+    """Months in a row."""
+
+    first: int
+    last: int
+
+    @property
+    def months(self) -> int:
+        return self.last - self.first + 1
+
+    @property
+    def words(self) -> str:
+        """As people write it."""
+        if self.first == self.last:
+            return month_in_words(self.first)
+        return f"{month_in_words(self.first)} to {month_in_words(self.last)} ({self.months} months)"
+
+
+MOST_BARS: Final = 60
+"""More months are told by year, more years by decade, more decades by century."""
+MOST_GAPS: Final = 8
+"""Gaps that are named, the longest."""
+WIDTH: Final = 1000.0
+HEIGHT: Final = 200.0
+_YEAR: Final = 12
+_CHART_UNITS: Final = (("month", 1), ("year", _YEAR), ("decade", 10 * _YEAR), ("century", 100 * _YEAR))
+
+
 def month_number(year: int, month: int) -> int:
-    """Return the number of a month, January being 1."""
+    """Return the number of a month of a year; January is 1."""
     return year * _YEAR + month - 1
 
 
@@ -454,34 +455,10 @@ def month_in_words(month: int) -> str:
     return f"{_NAMES[month % _YEAR]} {month // _YEAR}"
 
 
-def chart_of(months: Mapping[int, int], holes: Iterable[Hole] = ()) -> Chart | None:
-    """Return the chart of a feed's entries; None where none is dated.
-
-    Args:
-        months: How many entries are of each month that has any.
-        holes: The documents that are missing; those that nothing is known of the time of are not marked.
-    """
-    if not months:
-        return None
-    span = Span(min(months), max(months))
-    unit, size = next((each for each in _CHART_UNITS if _count(span, each[1]) <= MOST_BARS), _CHART_UNITS[-1])
-    gaps = gaps_of(months)
-    longest = sorted(sorted(gaps, key=lambda gap: -gap.months)[:MOST_GAPS])
-    frame = Span(span.first // size * size, span.last // size * size + size - 1)
-    counts = [0] * _count(span, size)
-    for month, entries in months.items():
-        counts[(month - frame.first) // size] += entries
-    top = axis_top(max(counts))
-    return Chart(
-        unit=unit,
-        bars=tuple(_bars(counts, frame, size, top)),
-        top=top,
-        span=span,
-        gaps=tuple(longest),
-        more_gaps=len(gaps) - len(longest),
-        gap_marks=tuple(_mark(frame, gap, gap.words) for gap in longest),
-        hole_marks=tuple(_hole_mark(frame, hole) for hole in holes if hole.before is not None),
-    )
+_NAMES: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 
 
 def gaps_of(months: Iterable[int]) -> tuple[Span, ...]:
@@ -500,16 +477,7 @@ def axis_top(most: int) -> int:
         scale *= 10
 
 
-def holes_of(places: Sequence[Place]) -> tuple[Hole, ...]:
-    """Return where in time the missing documents of a feed are, by those around them."""
-    found = []
-    for at, place in enumerate(places):
-        if not place.is_missing:
-            continue
-        before = next((each.span.first for each in reversed(places[:at]) if each.span is not None), None)
-        after = next((each.span.last for each in places[at + 1 :] if each.span is not None), None)
-        found.append(Hole(place.url, after, before))
-    return tuple(found)
+_STEPS: Final = (1, 2, 3, 5)
 
 
 def _count(span: Span, size: int) -> int:
@@ -523,6 +491,12 @@ def _bars(counts: Sequence[int], frame: Span, size: int, top: int) -> Iterable[B
         x, width = place * (at + (1 - _FILLED) / 2), place * _FILLED
         label = _label(frame.first + at * size, size)
         yield Bar(label, entries, round(x, 2), round(HEIGHT - height, 2), round(width, 2), round(height, 2))
+
+
+_FILLED: Final = 0.82
+"""How much of its place a bar takes."""
+_LEAST_HEIGHT: Final = 3.0
+"""Of a bar: a single entry among thousands is to be seen."""
 
 
 def _label(first: int, size: int) -> str:
@@ -540,9 +514,55 @@ def _mark(frame: Span, span: Span, words: str) -> Mark:
     return Mark(round(max(0.0, min(left, WIDTH - width)), 2), round(width, 2), words)
 
 
+_LEAST_WIDTH: Final = 14.0
+"""Of a mark."""
+
+
 def _hole_mark(frame: Span, hole: Hole) -> Mark:
-    """Behind everything that is known it is a strip at the place where that ends."""
+    """Return the strip of a hole; behind everything that is known, it stands where that ends."""
     assert hole.before is not None, "something is known of its time"
     first = hole.before if hole.after is None else min(hole.after, hole.before)
     last = first - 1 if hole.after is None else hole.before
     return _mark(frame, Span(first, last), hole.words)
+
+
+def holes_of(places: Sequence[Place]) -> tuple[Hole, ...]:
+    """Return where in time the missing documents of a feed are, by those around them."""
+    found = []
+    for at, place in enumerate(places):
+        if not place.is_missing:
+            continue
+        before = next((each.span.first for each in reversed(places[:at]) if each.span is not None), None)
+        after = next((each.span.last for each in places[at + 1 :] if each.span is not None), None)
+        found.append(Hole(place.url, after, before))
+    return tuple(found)
+
+
+class Hole(NamedTuple):
+    """A document that is missing, and between which months its entries may be."""
+
+    url: str
+    after: int | None
+    """The newest month of what is known behind it; None where nothing is."""
+    before: int | None
+    """The oldest month of what is known in front of it."""
+
+    @property
+    def words(self) -> str:
+        """When its entries may be of."""
+        if self.before is None:
+            return "a time that nobody knows"
+        if self.after is None:
+            return f"before {month_in_words(self.before)}"
+        if self.after >= self.before:
+            return f"about {month_in_words(self.before)}"
+        return f"between {month_in_words(self.after)} and {month_in_words(self.before)}"
+
+
+class Place(NamedTuple):
+    """A document in the order of the feed, newest first, as far as the chart needs it."""
+
+    url: str
+    is_missing: bool
+    span: Span | None
+    """The months of its entries; None where it has none that are dated, or is missing."""

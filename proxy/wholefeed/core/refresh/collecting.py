@@ -10,12 +10,6 @@ An adapter (`wholefeed.core.adapters`) says what to ask for; here it is had, and
     429, or the host pauses     nothing is asked until it may be, an hour at least
     not honoured                the feed is a remembered one, tried again after a week
     all had                     `collected`;  some not: `partial`, each tried again in its time
-
-The pages that an adapter asks for: stored or fetched, and what becomes of them (R6, R27, R32).
-
-A page that an adapter asked for: how it is told of, and whether it belongs (R27).
-
-What of an adapter's pages could not be had, and when that ends the questions (rules R18, R32).
 """
 
 from __future__ import annotations
@@ -96,13 +90,8 @@ from wholefeed.core.text.urls import document_key
 class Collecting:
     """The part of a decision that collects; made by `of`.
 
-    Args:
-        given: What the refresh starts from.
-        documents: As they are stored now.
-        current: The subscription document.
-        subscription: The same, as it is stored.
-        adapter: Whose pattern it is.
-        progress: Kept up to date.
+    `current` is the subscription document, `subscription` the same as it is stored, `adapter` the one whose
+    pattern fits; `progress` is kept up to date.
     """
 
     def __init__(
@@ -120,7 +109,7 @@ class Collecting:
         self._adapter = adapter
         known = Collection.read(given.feed.collection)
         self._known = known if known.adapter == adapter.name else Collection(adapter=adapter.name)
-        self._asking = PageAsking(given, documents, subscription, adapter.name, progress)
+        self._asking = _PageAsking(given, documents, subscription, adapter.name, progress)
 
     @classmethod
     def of(
@@ -135,7 +124,6 @@ class Collecting:
 
     @property
     def is_due(self) -> bool:
-        """Whether anything is to be asked for."""
         given, now = self._given, self._given.clock.now
         if self._is_resting:
             return False
@@ -148,48 +136,10 @@ class Collecting:
         return self.wants_all or self._has_moved or self._is_daily or was_off
 
     @property
-    def _has_moved(self) -> bool:
-        """Whether the subscription document, or what comes with it, is another than at the last look."""
-        is_other = self._validators != (self._known.etag, self._known.last_modified)
-        return self._is_unread or (is_other and (self._is_hourly or not self._known.is_idle))
-
-    @property
-    def _is_hourly(self) -> bool:
-        """Some sites make validators up for each answer: such are worth a look an hour."""
-        looked_at = self._known.looked_at
-        return looked_at is None or not 0 <= self._given.clock.now - looked_at < HOUR_SECONDS
-
-    @property
-    def _is_unread(self) -> bool:
-        return self._subscription.digest.hex() != self._known.digest
-
-    @property
-    def _validators(self) -> tuple[str, str]:
-        row = self._subscription
-        return self._current.validators or (row.etag or "", row.last_modified or "")
-
-    @property
-    def _is_daily(self) -> bool:
-        daily_at = self._known.daily_at
-        return daily_at is None or not 0 <= self._given.clock.now - daily_at < DAY_SECONDS
-
-    @property
     def wants_all(self) -> bool:
-        """Whether that is every page: then the walk may add documents for long."""
+        """Whether every page is to be asked for: then the walk may add documents for long."""
         known = self._known
         return known.is_begun or not known.is_ended or self._given.request.is_full
-
-    @property
-    def _is_resting(self) -> bool:
-        """Whether nothing is to be asked yet; further ahead than a week comes from a clock that was wrong."""
-        now, request = self._given.clock.now, self._given.request
-        paused_until = self._given.settings.collect_paused_until(self._subscription.final_url)
-        if paused_until is not None and now < paused_until:
-            return True
-        retry_at = self._known.retry_at
-        if retry_at is None or request.is_full or request.is_forced:
-            return False
-        return 0 < retry_at - now <= WEEK_SECONDS
 
     def is_met(self, url: str) -> bool:
         """Whether a redirect leads to the subscription document: the publisher drops what was asked for."""
@@ -205,6 +155,46 @@ class Collecting:
         if self._asking.trouble.is_host_paused and self._asking.trouble.retry_at is not None:
             yield from carry_out(PauseHost(self._subscription.final_url, self._asking.trouble.retry_at))
         return (yield from self._concluded(found))
+
+    # When something is due
+
+    @property
+    def _is_resting(self) -> bool:
+        """Whether nothing is to be asked yet; an instant more than a week ahead comes from a wrong clock."""
+        now, request = self._given.clock.now, self._given.request
+        paused_until = self._given.settings.collect_paused_until(self._subscription.final_url)
+        if paused_until is not None and now < paused_until:
+            return True
+        retry_at = self._known.retry_at
+        if retry_at is None or request.is_full or request.is_forced:
+            return False
+        return 0 < retry_at - now <= WEEK_SECONDS
+
+    @property
+    def _has_moved(self) -> bool:
+        """Whether the subscription document or its validators are others than at the last look."""
+        is_other = self._validators != (self._known.etag, self._known.last_modified)
+        return self._is_unread or (is_other and (self._is_hourly or not self._known.is_idle))
+
+    @property
+    def _is_unread(self) -> bool:
+        return self._subscription.digest.hex() != self._known.digest
+
+    @property
+    def _validators(self) -> tuple[str, str]:
+        row = self._subscription
+        return self._current.validators or (row.etag or "", row.last_modified or "")
+
+    @property
+    def _is_hourly(self) -> bool:
+        """Whether the last look is an hour ago: some sites make up validators for each answer."""
+        looked_at = self._known.looked_at
+        return looked_at is None or not 0 <= self._given.clock.now - looked_at < _HOUR_SECONDS
+
+    @property
+    def _is_daily(self) -> bool:
+        daily_at = self._known.daily_at
+        return daily_at is None or not 0 <= self._given.clock.now - daily_at < DAY_SECONDS
 
     # What is asked for
 
@@ -246,7 +236,7 @@ class Collecting:
     def _job(self) -> Steps[Job]:
         row = self._subscription
         read = yield from outcome(ReadEntries(row.id), EntriesRead)
-        page = replace(page_stored(row, read), validators=self._validators)
+        page = replace(_page_stored(row, read), validators=self._validators)
         self._asking.first = page.identities
         return Job(
             asked_url=self._given.feed.url,
@@ -260,10 +250,17 @@ class Collecting:
 
     @property
     def _has_news(self) -> bool:
-        """Also where the look for what a subscription document brought did not come to its end."""
+        """Whether there is news: also where an earlier look for what it brought did not come to its end."""
         return self._current.has_news if self._current.has_changed else self._is_unread
 
     # What it comes to
+
+    def _as_before(self) -> tuple[Walked, State]:
+        """Nothing is due: what was missing is missing still."""
+        if self._known.is_denied or not (self._known.is_ended or self._asking.has_pages):
+            return self._refused(self._known.reason)
+        missing = self._given.missing.values()
+        return self._walked([note for each in missing if (note := self._asking.still(each)) is not None])
 
     def _concluded(self, found: Outcome | None) -> Steps[tuple[Walked, State]]:
         asking, trouble = self._asking, self._asking.trouble
@@ -329,19 +326,11 @@ class Collecting:
         note = HistoryNotOffered(self._subscription.final_url, self._adapter.name, reason)
         return Walked(notes=[note], ending=Ending(End.NOT_OFFERED)), State.REMEMBERED
 
-    def _as_before(self) -> tuple[Walked, State]:
-        """Nothing is due: what was missing is missing still."""
-        if self._known.is_denied or not (self._known.is_ended or self._asking.has_pages):
-            return self._refused(self._known.reason)
-        missing = self._given.missing.values()
-        return self._walked([note for each in missing if (note := self._asking.still(each)) is not None])
+
+# The pages that an adapter asks for: stored or fetched, and what becomes of them (R6, R27, R32)
 
 
-AT_ONCE: Final = 2
-"""Requests under way (R32)."""
-
-
-class PageAsking:
+class _PageAsking:
     """Carries out the questions of an adapter."""
 
     def __init__(
@@ -371,8 +360,7 @@ class PageAsking:
         self._has_begun = False
         self._renewed: set[str] = set()
         """Keys of pages that were put and are stored otherwise than `_stored` has them."""
-        self.trouble = Trouble(given)
-        """What could not be had, and what follows from that."""
+        self.trouble = _Trouble(given)
         self.has_kept = self.has_pages
         """Whether a page of this pattern is part of the feed."""
         self.has_put = False
@@ -438,7 +426,7 @@ class PageAsking:
 
     def _stored_page(self, row: StoredDocument) -> Steps[Page]:
         read = yield from outcome(ReadEntries(row.id), EntriesRead)
-        return page_stored(row, read)
+        return _page_stored(row, read)
 
     def _begin(self, ask: Ask) -> Steps[None]:
         if self.is_all and not self._has_begun:
@@ -463,7 +451,7 @@ class PageAsking:
 
     def _arrived(self, ask: Ask, fresh: FreshDocument) -> Steps[Answer]:
         arrival, url = fresh.arrival, ask.url
-        objection = objection_to(ask.url, fresh, self._subscription, self._given.site_of)
+        objection = _objection_to(ask.url, fresh, self._subscription, self._given.site_of)
         if objection is not None:
             yield from carry_out(Drop(url))
             return self.trouble.objected(ask, objection)
@@ -486,7 +474,7 @@ class PageAsking:
             yield from self._put(ask, fresh, row)
         else:
             yield from carry_out(Drop(url))
-        return page_come(fresh, identities, news=news, now=now)
+        return _page_come(fresh, identities, news=news, now=now)
 
     def _row(self, url: str) -> Steps[StoredDocument | None]:
         """Return a page as it is stored now: it may have been put a moment ago."""
@@ -521,8 +509,27 @@ class PageAsking:
         return bool(identities) and identities != self.first
 
 
-def page_stored(row: StoredDocument, read: EntriesRead) -> Page:
-    """Describe a stored page to its adapter."""
+AT_ONCE: Final = 2
+"""Requests under way (R32)."""
+
+
+def _objection_to(
+    url: str, fresh: FreshDocument, subscription: StoredDocument, site_of: Callable[[str], str]
+) -> Refused | None:
+    """Return why a page does not belong here (R27); None when it does.
+
+    It is of another format or another site, or redirects made another question of it.
+    """
+    arrival = fresh.arrival
+    if arrival.family is not subscription.family:
+        return Refused("format")
+    is_ours = site_of(arrival.final_url) == site_of(subscription.final_url)
+    if not is_ours and (not arrival.site_id or arrival.site_id != subscription.site_id):
+        return Refused("cross-origin-unconfirmed")
+    return None if bears(arrival.final_url, url) else Refused("redirected")
+
+
+def _page_stored(row: StoredDocument, read: EntriesRead) -> Page:
     order = [at for _, at in read.entries]
     return Page(
         url=row.final_url,
@@ -537,14 +544,10 @@ def page_stored(row: StoredDocument, read: EntriesRead) -> Page:
     )
 
 
-def page_come(fresh: FreshDocument, identities: tuple[EntryId, ...], *, news: int, now: float) -> Page:
-    """Describe a page that has just come to its adapter.
+def _page_come(fresh: FreshDocument, identities: tuple[EntryId, ...], *, news: int, now: float) -> Page:
+    """Describe to its adapter a page that has just come.
 
-    Args:
-        fresh: The page.
-        identities: Of its entries, from the top.
-        news: How many of them were not stored.
-        now: Epoch seconds.
+    `identities` are those of its entries, from the top; `news` says how many of them were not stored.
     """
     return Page(
         url=fresh.arrival.final_url,
@@ -560,19 +563,6 @@ def page_come(fresh: FreshDocument, identities: tuple[EntryId, ...], *, news: in
     )
 
 
-def objection_to(
-    url: str, fresh: FreshDocument, subscription: StoredDocument, site_of: Callable[[str], str]
-) -> Refused | None:
-    """R27: another format, another site's, or what redirects made of the question; None: it belongs."""
-    arrival = fresh.arrival
-    if arrival.family is not subscription.family:
-        return Refused("format")
-    is_ours = site_of(arrival.final_url) == site_of(subscription.final_url)
-    if not is_ours and (not arrival.site_id or arrival.site_id != subscription.site_id):
-        return Refused("cross-origin-unconfirmed")
-    return None if bears(arrival.final_url, url) else Refused("redirected")
-
-
 def is_downward(order: Sequence[float | None]) -> bool | None:
     """Return whether entries get newer downwards; None where their dates do not tell."""
     dates = [at for at in order if at is not None]
@@ -581,17 +571,11 @@ def is_downward(order: Sequence[float | None]) -> bool | None:
     return None if ups == downs else ups > downs
 
 
-_FORBIDDEN, _TOO_MANY = 403, 429
-_REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
-"""Of HEAD: the publisher answers, but not this."""
-HOUR_SECONDS: Final = 3600.0
-_MAX_DOUBLINGS: Final = 20
-_FAILURES_IN_A_ROW: Final = 3
-"""A publisher that fails as often is left in peace."""
+# What could not be had, and when that ends the questions (R18, R32)
 
 
-class Trouble:
-    """Of one refresh."""
+class _Trouble:
+    """What could not be had in one refresh, and what follows from that."""
 
     def __init__(self, given: Given) -> None:
         self._given = given
@@ -607,11 +591,10 @@ class Trouble:
         """Whether that holds for all feeds of the host."""
 
     def answered(self) -> None:
-        """The publisher has answered well."""
         self._in_a_row = 0
 
     def limit(self, note: LimitReached) -> None:
-        """Nothing more may be had (R18)."""
+        """Ask for nothing more: a limit is reached (R18)."""
         self.notes.append(note)
         self.stop = str(note)
 
@@ -628,7 +611,7 @@ class Trouble:
         if status == _FORBIDDEN and not ask.is_head:
             self.stop, self.retry_at = "the publisher refuses its pages (403)", now + DAY_SECONDS
         elif status == _TOO_MANY or failure.slug == "host-backoff":
-            pause = max(HOUR_SECONDS, failure.retry_after_seconds or 0.0)
+            pause = max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
             self.stop, self.retry_at = f"the publisher wants a pause ({failure.slug})", now + pause
             self.is_host_paused = True
         is_gone = status in GONE
@@ -645,12 +628,12 @@ class Trouble:
         return Refused(failure.slug, status)
 
     def forget(self, url: str) -> None:
-        """A page was asked for once more."""
+        """Drop what is noted of a page, which was asked for once more."""
         self.failures.pop(url, None)
         self.notes = [note for note in self.notes if note.url != url]
 
     def denied_seconds(self, denials: int) -> float:
-        """Return when the pattern is tried again that nothing was to be had of (R27).
+        """Return after how long a pattern that nothing was to be had of is tried again (R27).
 
         Args:
             denials: How often in a row that was so before because something could not be had. That may have
@@ -660,3 +643,12 @@ class Trouble:
             return WEEK_SECONDS
         first_seconds = self._given.settings.retry_missing_seconds
         return min(WEEK_SECONDS, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
+
+
+_FORBIDDEN, _TOO_MANY = 403, 429
+_REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
+"""Of HEAD: the publisher answers, but not this."""
+_HOUR_SECONDS: Final = 3600.0
+_FAILURES_IN_A_ROW: Final = 3
+"""A publisher that fails as often is left in peace."""
+_MAX_DOUBLINGS: Final = 20

@@ -8,48 +8,35 @@
 States, each a run of intents, and what leads on:
 
     SUBSCRIPTION   asked for, stored, its reply noted   failed                            -> GiveUp
-    REREAD         bodies that an older parser read     nothing new, nothing unfinished   -> Done
+    REREAD         bodies that an older parser read
+    COPIES         what a web archive gave is stored    nothing new, nothing unfinished   -> Done
                                                         else, by the kind of the feed:
     WHOLE          everything else leaves (R1, R5)                                        -> SETTLE
-    COLLECT        no links, but an adapter fits        (`wholefeed.core.refresh.collecting`) -> SETTLE
+    COLLECT        no links, but an adapter fits                                          -> SETTLE
     ALONE          no links, or none that are followed (R7)                               -> SETTLE
     UNWALKED       the request may not walk             published as `loading`            -> Done
-    WALK           the chain, or all pages              (`wholefeed.core.refresh.decision`) -> SETTLE
-    SETTLE         drift, what is missing, published    (`wholefeed.core.refresh.decision`) -> Done
+    WALK           the chain, or all pages                                                -> SETTLE
+    SETTLE         drift, what is missing, published                                      -> Done
+
+SUBSCRIPTION is `wholefeed.core.refresh.subscription`, COLLECT `wholefeed.core.refresh.collecting`, each walk
+of WALK `wholefeed.core.refresh.trail`; the rest stands here.
 
 Each part is a generator: it yields intents one after the other and is sent what came of each. Beside that
 line four questions may be asked at any time of a walk: `predicted`, what can be fetched because of the head
 of a document that still arrives; `is_ahead`, whether a fetch may still give way to others; `is_met`,
 whether a redirect leads to what is there already; and `meanwhile`, what can be published for whoever does not
 wait.
-
-The end of a refresh: what leaves the feed, what is missing of it, and what it is from now on.
-
-Follow the links of a subscription document, by what kind of feed it is (rules R2, R4, R6).
-
-CHAIN   no doubt about it        -> its documents, state `complete`
-it leads to newer ones   -> the feed is a paged one from now on: PAGES, if those are followed
-PAGES                            -> all pages, state `paged`
-
-What a web archive has of documents that their publisher does not give (R33; RFC 7089).
-
-    of another document of the chain, or a page -> kept detached, until the walk comes by and misses it
-    of the subscription document of a feed      -> a page behind all others, if it brings anything that no
-    that is gone                                   other document holds; where nothing is stored of the feed
-                                                   the newest stands in for the subscription document
-
-A copy is the feed as it once stood: it settles, detaches and buries nothing, and what it says of the feed
-itself counts for nothing. The feed is partial while one stands, and the publisher's own document replaces it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from wholefeed.core.links import says_incremental
-from wholefeed.core.model import Kind, Role, State
+from wholefeed.core.model import Kind, Relation, Role, State
 from wholefeed.core.notes import (
     DocumentTruncated,
     DocumentUnavailable,
@@ -59,11 +46,11 @@ from wholefeed.core.notes import (
     MementoServed,
     NewerNotOlder,
     Note,
+    PagesAscend,
 )
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.port import (
-    Answers,
     ArchivedCopy,
     Attempt,
     BeginWalk,
@@ -91,6 +78,7 @@ from wholefeed.core.refresh.port import (
     StopFetching,
     Stored,
     StoredDocument,
+    StoredFeed,
     Walked,
     adds_to,
     attempted,
@@ -99,26 +87,21 @@ from wholefeed.core.refresh.port import (
     subscription_of,
 )
 from wholefeed.core.refresh.subscription import Current, Subscription
-from wholefeed.core.refresh.trail import PageTrailSteps, TrailStart, TrailSteps, known_ascent, page_steps
+from wholefeed.core.refresh.trail import Answers, PageTrailSteps, TrailStart, TrailSteps
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.chain import Arrival, Trail
+from wholefeed.core.walk.chain import Arrival, Trail, first_ascent, is_ascending, page_trails
 from wholefeed.core.walk.walk import Walk, settle_path
 
 
 class Decision:
-    """The decision of one refresh; see the module's docstring.
-
-    Args:
-        given: The feed, what is missing of it, the settings and the request.
-        documents: As they are stored.
-    """
+    """The decision of one refresh of a feed with these stored documents; see the module's docstring."""
 
     def __init__(self, given: Given, documents: Sequence[StoredDocument]) -> None:
         self._given = given
         self._feed = given.feed
         self._documents = documents
-        self._following: Following | None = None
+        self._following: _Following | None = None
         self._collecting: Collecting | None = None
         self._notes: tuple[Note, ...] = ()
         self.progress = Progress()
@@ -156,7 +139,7 @@ class Decision:
         return self._following.predicted(url, older) if self._following is not None else []
 
     def is_ahead(self, url: str) -> bool:
-        """Whether the path of the walk has to come to a document yet: then it gives way to others."""
+        """Whether the path of the walk has yet to come to a document: then its fetch gives way to others."""
         return self._following is None or self._following.is_ahead(url)
 
     def is_met(self, url: str) -> bool:
@@ -182,12 +165,12 @@ class Decision:
         is_read_again = yield from self._read_again()
         has_copies = False
         if self._given.copies:
-            has_copies = yield from copy_steps(self._given, self._documents, current)
+            has_copies = yield from _copy_steps(self._given, self._documents, current)
         if current.has_changed or is_read_again or has_copies:
             self._documents = (yield from outcome(ReadDocuments(), DocumentsRead)).documents
         is_new = current.has_changed or current.has_moved or is_read_again or has_copies
         self._collecting = self._collector(current)
-        is_due = is_archive_due(self._given, self._documents, current) or self._is_collecting_due
+        is_due = _is_archive_due(self._given, self._documents, current) or self._is_collecting_due
         if is_new or (not self._given.copies and (is_due or self._is_unfinished())):
             yield from self._reconstruct(current)
         yield Done()
@@ -205,7 +188,7 @@ class Decision:
             return True
         if feed.revision != feed.published_revision:  # an earlier refresh did not come to its end
             return True
-        if known_ascent(feed) is not None:  # what is new is not in the subscription document
+        if _known_ascent(feed) is not None:  # what is new is not in the subscription document
             return True
         if feed.state is State.REMEMBERED and given.is_followed(feed.kind):  # it was switched on
             return True
@@ -235,7 +218,7 @@ class Decision:
             if not self._feed.digest:
                 yield from carry_out(Publish(state=State.LOADING, notes=current.notes))
             walked, state = yield from self._walk(current)
-        yield from settle_steps(self._given, self._documents, current, walked, state)
+        yield from _settle_steps(self._given, self._documents, current, walked, state)
         self.is_walking = False
 
     def _collector(self, current: Current) -> Collecting | None:
@@ -276,7 +259,7 @@ class Decision:
             yield from carry_out(Detach(leaving))
 
     def _walk(self, current: Current) -> Steps[tuple[Walked, State]]:
-        self._following = Following(self._given, self._documents, current, self.progress)
+        self._following = _Following(self._given, self._documents, current, self.progress)
         walked, state = yield from self._following.steps()
         if current.kind is Kind.PAGED and not walked.path:
             instead = yield from self._instead_of_pages(current)
@@ -285,92 +268,69 @@ class Decision:
         return walked, state
 
 
-_OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
-"""Why a document that is stored may count as missing."""
+# What a web archive has of documents that their publisher does not give (R33; RFC 7089)
 
 
-def settle_steps(
-    given: Given, documents: Sequence[StoredDocument], current: Current, walked: Walked, state: State
-) -> Steps[None]:
-    """Take the drift, then publish the feed with what is missing of it.
+def _copy_steps(given: Given, documents: Sequence[StoredDocument], current: Current) -> Steps[bool]:
+    """Store the copies that came; return whether there were any of use.
 
-    Args:
-        given: What the refresh starts from.
-        documents: As they were stored before the walk.
-        current: The subscription document.
-        walked: What the walk found.
-        state: What the feed is where nothing is missing.
+        of another document of the chain, or a page -> kept detached, until the walk comes by and misses it
+        of the subscription document of a feed      -> a page behind all others, if it brings anything that no
+                                                       other document holds
+
+    Where nothing is stored of a feed that is gone, the newest copy stands in for its subscription document
+    (`wholefeed.core.refresh.subscription`). A copy is the feed as it once stood: it settles, detaches and
+    buries nothing, and what it says of the feed itself counts for nothing. The feed is partial while one
+    stands, and the publisher's own document replaces it.
     """
-    notes = (*current.notes, *walked.notes)
-    if current.kind is not Kind.COMPLETE:  # else nothing but the subscription document stands
-        notes = (*notes, *standing(given, documents))
-    yield from _drift_steps(given, documents, current, walked, state)
-    if not walked.is_true_end or any(note.partial for note in notes):
-        state = State.PARTIAL
-    missing = missing_of(given, notes, walked)
-    yield from carry_out(Publish(state=state, notes=notes, ending=walked.ending, missing=missing))
+    own = {(row.role, document_key(row.url)) for row in documents if not row.memento}
+    serving = {row.memento for row in documents if row.role is Role.SUBSCRIPTION and row.rank is not None}
+    is_any = False
+    for copy in given.copies:
+        is_page = copy.is_subscription or current.kind is Kind.PAGED
+        role = Role.PAGE if is_page else Role.ARCHIVE
+        url = copy.copy_url if copy.is_subscription else copy.url
+        is_of_use = (role, document_key(url)) not in own
+        if is_of_use and copy.is_subscription and copy.copy_url not in serving:
+            is_of_use = yield from _brings_more(copy)
+        if is_of_use:
+            rank = _BEHIND_ALL - int(copy.captured_at) if copy.is_subscription else None
+            yield from outcome(Put(url=copy.copy_url, stored_url=url, role=role, rank=rank), Stored)
+        else:
+            yield from carry_out(Drop(copy.copy_url))
+        is_any |= is_of_use
+    return is_any
 
 
-def _drift_steps(
-    given: Given, documents: Sequence[StoredDocument], current: Current, walked: Walked, state: State
-) -> Steps[None]:
-    """R15: what the publisher replaced in the chain leaves; the order is the path's.
-
-    Nothing leaves a feed of pages (R6), or one that says that earlier entries are part of it (-00, 3).
-    """
-    if not walked.path:
-        return
-    role = Role.PAGE if state is State.PAGED else Role.ARCHIVE
-    chain = [row.id for row in documents if row.role is role and row.rank is not None and not row.is_capture]
-    stays = role is Role.PAGE or says_incremental(current.arrival.links)
-    is_true_end = walked.is_true_end and not stays and not walked.has_copies
-    drift = settle_path(chain, walked.path, is_true_end=is_true_end, is_full=given.request.is_full)
-    if drift.detached:
-        yield from carry_out(Detach(drift.detached))
-    if drift.is_reordered or (role is Role.PAGE and (yield from _is_disordered(drift.order))):
-        yield from carry_out(Reorder({each: rank for rank, each in enumerate(drift.order)}))
+_BEHIND_ALL: Final = 1 << 40
+"""Rank of a copy of the year 1970; those made later stand before it."""
 
 
-def _is_disordered(pages: Sequence[int]) -> Steps[bool]:
-    """Pages are not always met in the order that they are to stand in."""
-    read = yield from outcome(ReadDocuments(), DocumentsRead)
-    listed = set(pages)
-    return [row.id for row in read.documents if row.id in listed] != list(pages)
+def _brings_more(copy: ArchivedCopy) -> Steps[bool]:
+    keys = list(copy.fresh.arrival.keys or ())
+    wanted = ReadKnown(tuple(identity for identity, _ in keys), with_copies=True, url=copy.copy_url)
+    read = yield from outcome(wanted, KnownRead)
+    return adds_to(read, copy.fresh, copy.captured_at)
 
 
-def missing_of(given: Given, notes: Sequence[Note], walked: Walked) -> tuple[Attempt, ...]:
-    """Return all that makes the feed partial, each with the time of its next attempt (R14)."""
-    partial = {note.url: note for note in notes if note.partial}
-    unseen = [
-        attempt
-        for url, attempt in given.missing.items()
-        if url not in partial and attempt.reason in _OF_STORED and not walked.is_true_end
-    ]  # the walk may not have come by: it is as it was
-    return (*unseen, *(_attempt(given, url, note, walked) for url, note in partial.items()))
+def _standing_copies(given: Given, documents: Sequence[StoredDocument]) -> list[MementoServed]:
+    """Return notes on the copies of the subscription document: as it was last, and as it was earlier."""
+    attached = [row for row in documents if row.memento and row.rank is not None]
+    notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
+    of_use = (row for row in attached if row.is_capture and row.live_bytes)
+    captures = sorted(of_use, key=lambda row: row.fetched_at)
+    if captures:
+        oldest, newest = captures[0], captures[-1]
+        times = [format_rfc3339(each.fetched_at) for each in (oldest, newest)]
+        when = times[1] if oldest is newest else f"{times[0]} to {times[1]}"
+        notes.append(MementoServed(given.feed.fetch_url, newest.memento, when, len(captures)))
+    return notes
 
 
-def _attempt(given: Given, url: str, note: Note, walked: Walked) -> Attempt:
-    now, earlier, failure = given.clock.now, given.missing.get(url), walked.failures.get(url)
-    if earlier is not None and failure is None and earlier.waits(now):
-        return earlier  # not tried this time
-    if failure is None:
-        next_at = now + given.settings.retry_missing_seconds
-        return attempted(earlier, url, reason=note.slug, status=None, next_at=next_at, now=now)
-    return attempted(
-        earlier,
-        url,
-        reason=note.reason if isinstance(note, DocumentUnavailable) else failure.slug,
-        status=failure.publisher_status,
-        next_at=given.next_attempt_at(failure, earlier),
-        now=now,
-    )
+# Following the links of a subscription document, by what kind of feed it is (R2, R4, R6)
 
 
-_RANKS_PER_WALK: Final = 1 << 20
-"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
-
-
-def is_archive_due(given: Given, documents: Sequence[StoredDocument], current: Current) -> bool:
+def _is_archive_due(given: Given, documents: Sequence[StoredDocument], current: Current) -> bool:
     """Return whether an archive on the stored path is to be looked at though nothing is new now (R13).
 
     The subscription document may have changed within a day of the last look, and not since.
@@ -388,18 +348,12 @@ def is_archive_due(given: Given, documents: Sequence[StoredDocument], current: C
     return False
 
 
-def _place(row: StoredDocument) -> int:
-    return row.rank or 0
-
-
-class Following:
+class _Following:
     """The part of a decision that goes through the other documents of a feed.
 
-    Args:
-        given: What the refresh starts from.
-        documents: As they are stored now.
-        current: The subscription document.
-        progress: Kept up to date.
+    CHAIN   no doubt about it        -> its documents, state `complete`
+            it leads to newer ones   -> the feed is a paged one from now on: PAGES, if those are followed
+    PAGES                            -> all pages, state `paged`
     """
 
     def __init__(
@@ -422,6 +376,15 @@ class Following:
             yield from carry_out(Drop(fresh.arrival.url))
         return result
 
+    def predicted(self, url: str, older: str) -> list[Fetch]:
+        return self._walking.predicted(url, older) if self._walking is not None else []
+
+    def is_ahead(self, url: str) -> bool:
+        return self._walking is None or self._walking.is_ahead(url)
+
+    def is_met(self, url: str) -> bool:
+        return self._walk is not None and self._walk.has_met(url)
+
     def _follow(self) -> Steps[tuple[Walked, State]]:
         doubts: list[Note] = []
         if self._current.kind is not Kind.PAGED:
@@ -435,18 +398,6 @@ class Following:
         walked = yield from self._pages()
         return replace(walked, notes=[*doubts, *walked.notes]), State.PAGED
 
-    def predicted(self, url: str, older: str) -> list[Fetch]:
-        """Take the older link of a document that still arrives; return what can be begun because of it."""
-        return self._walking.predicted(url, older) if self._walking is not None else []
-
-    def is_ahead(self, url: str) -> bool:
-        """Whether the path has to come to a document yet."""
-        return self._walking is None or self._walking.is_ahead(url)
-
-    def is_met(self, url: str) -> bool:
-        """Whether the document of a URL is on the path already."""
-        return self._walk is not None and self._walk.has_met(url)
-
     def _chain(self) -> Steps[Walked]:
         stored = self._stored(Role.ARCHIVE)
         current = self._current
@@ -457,38 +408,60 @@ class Following:
         return (yield from walking.steps())
 
     def _pages(self) -> Steps[Walked]:
-        stored = self._stored(Role.PAGE)
-        ascent = known_ascent(self._feed)
+        """Collect the pages from the document that was asked for, one walk a trail; come to all in order."""
+        stored, current, asked = self._stored(Role.PAGE), self._current, self._current.arrival
+        ascent = _known_ascent(self._feed)
+        is_whole = self._is_collected and not self._given.missing and ascent is None
 
-        def walk_trail(trail: Trail, passed: Iterable[Arrival]) -> tuple[Walk, Steps[Walked]]:
-            walk = self._new_walk(stored, trail, passed)
-            walking = PageTrailSteps(
-                self._given,
-                walk,
-                self._start(stored, trail),
-                self._answers,
-                self._progress,
-                trail=trail,
-                has_news=self._current.has_news,
-                ascends=ascent is not None,
-                is_interrupted=self._is_interrupted,
-            )
-            self._walking = walking
-            return walk, walking.steps()
+        def is_known(url: str) -> bool:
+            return document_key(url) in stored
 
-        return (
-            yield from page_steps(
-                self._current,
-                walk_trail,
-                is_whole=self._is_collected and not self._given.missing and ascent is None,
-                ascent=ascent,
-                is_known=lambda url: document_key(url) in stored,
-            )
+        names = (asked.url, asked.final_url, *asked.hops)
+        before, behind = _Pages(), _Pages()
+        total = Walked()
+        passed: list[Arrival] = []
+        for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
+            is_next = trail.relation == Relation.NEXT and not trail.first_relation
+            if is_next and is_whole and not current.has_news:
+                total.ending = Ending(End.COLLECTED)
+                continue
+            walk = self._new_walk(stored, trail, tuple(passed))
+            walked = yield from self._along_pages(walk, stored, trail, ascends=ascent is not None)
+            met = list(walk.path[1 + len(passed) :])
+            passed += met
+            step = -1 if trail.is_backward else 1
+            side = behind if is_next or trail.first_relation == Relation.LAST else before
+            # What repeats other pages is not kept, and the order of the pages is not judged by it: beyond the
+            # last page some publishers send the first one again.
+            kept = [arrival for arrival in met if arrival.news or is_known(arrival.url)]
+            side.add(walked.path[::step], kept[::step])
+            total.notes += walked.notes
+            total.failures |= walked.failures
+            if total.is_true_end:
+                total.ending = walked.ending
+        _put_in_order(total, asked, before, behind, ascent)
+        return total
+
+    def _along_pages(
+        self, walk: Walk, stored: dict[str, StoredDocument], trail: Trail, *, ascends: bool
+    ) -> Steps[Walked]:
+        walking = PageTrailSteps(
+            self._given,
+            walk,
+            self._start(stored, trail),
+            self._answers,
+            self._progress,
+            trail=trail,
+            has_news=self._current.has_news,
+            ascends=ascends,
+            is_interrupted=self._is_interrupted,
         )
+        self._walking = walking
+        return walking.steps()
 
     @property
     def _is_collected(self) -> bool:
-        """Return whether all pages were collected before, in the family of today (R23)."""
+        """Whether all pages were collected before, in the family of today (R23)."""
         feed = self._feed
         is_ended = feed.state is State.PAGED and not feed.is_walking and not self._is_interrupted
         is_same_family = feed.family is self._current.arrival.family
@@ -534,53 +507,123 @@ class Following:
         )
 
 
-_BEHIND_ALL: Final = 1 << 40
-"""Rank of a copy of the year 1970; those made later stand before it."""
+_RANKS_PER_WALK: Final = 1 << 20
+"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
 
 
-def copy_steps(given: Given, documents: Sequence[StoredDocument], current: Current) -> Steps[bool]:
-    """Store the copies that came; return whether there were any of use.
+def _place(row: StoredDocument) -> int:
+    return row.rank or 0
 
-    Args:
-        given: What the refresh starts from, the copies among it.
-        documents: As they are stored now.
-        current: The subscription document.
+
+@dataclass(slots=True)
+class _Pages:
+    """Pages in the order of `next`, on one side of the document that was asked for."""
+
+    ids: list[int] = field(default_factory=list)
+    arrivals: list[Arrival] = field(default_factory=list)
+
+    def add(self, ids: list[int], arrivals: list[Arrival]) -> None:
+        self.ids += ids
+        self.arrivals += arrivals
+
+
+def _put_in_order(
+    total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: PagesAscend | None
+) -> None:
+    """R20: newest first, also where the publisher counts its pages from the oldest one."""
+    arrivals = [*before.arrivals, asked, *behind.arrivals]
+    spans = [arrival.span for arrival in arrivals]
+    ascent = first_ascent(spans)
+    if ascent is not None:
+        total.notes.append(PagesAscend(arrivals[ascent].url))
+    elif known is not None:
+        total.notes.append(known)
+    ids = before.ids + behind.ids
+    total.path = ids[::-1] if known is not None or is_ascending(spans) else ids
+
+
+def _known_ascent(feed: StoredFeed) -> PagesAscend | None:
+    """Return where the pages of a feed get newer along `next`, if that was seen: its news is on the last."""
+    if PagesAscend.__name__ not in feed.notes:
+        return None
+    notes = json.loads(feed.notes)
+    return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.__name__), None)
+
+
+# The end: what leaves the feed, what is missing of it, and what it is from now on
+
+
+def _settle_steps(
+    given: Given, documents: Sequence[StoredDocument], current: Current, walked: Walked, state: State
+) -> Steps[None]:
+    """Take the drift, then publish the feed with what is missing of it.
+
+    `documents` are as they were before the walk, `state` is what the feed is where nothing is missing.
     """
-    own = {(row.role, document_key(row.url)) for row in documents if not row.memento}
-    serving = {row.memento for row in documents if row.role is Role.SUBSCRIPTION and row.rank is not None}
-    is_any = False
-    for copy in given.copies:
-        is_page = copy.is_subscription or current.kind is Kind.PAGED
-        role = Role.PAGE if is_page else Role.ARCHIVE
-        url = copy.copy_url if copy.is_subscription else copy.url
-        is_of_use = (role, document_key(url)) not in own
-        if is_of_use and copy.is_subscription and copy.copy_url not in serving:
-            is_of_use = yield from _brings_more(copy)
-        if is_of_use:
-            rank = _BEHIND_ALL - int(copy.captured_at) if copy.is_subscription else None
-            yield from outcome(Put(url=copy.copy_url, stored_url=url, role=role, rank=rank), Stored)
-        else:
-            yield from carry_out(Drop(copy.copy_url))
-        is_any |= is_of_use
-    return is_any
+    notes = (*current.notes, *walked.notes)
+    if current.kind is not Kind.COMPLETE:  # else nothing but the subscription document stands
+        notes = (*notes, *_standing_copies(given, documents))
+    yield from _drift_steps(given, documents, current, walked, state)
+    if not walked.is_true_end or any(note.partial for note in notes):
+        state = State.PARTIAL
+    missing = _missing(given, notes, walked)
+    yield from carry_out(Publish(state=state, notes=notes, ending=walked.ending, missing=missing))
 
 
-def _brings_more(copy: ArchivedCopy) -> Steps[bool]:
-    keys = list(copy.fresh.arrival.keys or ())
-    wanted = ReadKnown(tuple(identity for identity, _ in keys), with_copies=True, url=copy.copy_url)
-    read = yield from outcome(wanted, KnownRead)
-    return adds_to(read, copy.fresh, copy.captured_at)
+def _drift_steps(
+    given: Given, documents: Sequence[StoredDocument], current: Current, walked: Walked, state: State
+) -> Steps[None]:
+    """R15: what the publisher replaced in the chain leaves; the order is the path's.
+
+    Nothing leaves a feed of pages (R6), or one that says that earlier entries are part of it (-00, 3).
+    """
+    if not walked.path:
+        return
+    role = Role.PAGE if state is State.PAGED else Role.ARCHIVE
+    chain = [row.id for row in documents if row.role is role and row.rank is not None and not row.is_capture]
+    stays = role is Role.PAGE or says_incremental(current.arrival.links)
+    is_true_end = walked.is_true_end and not stays and not walked.has_copies
+    drift = settle_path(chain, walked.path, is_true_end=is_true_end, is_full=given.request.is_full)
+    if drift.detached:
+        yield from carry_out(Detach(drift.detached))
+    if drift.is_reordered or (role is Role.PAGE and (yield from _is_disordered(drift.order))):
+        yield from carry_out(Reorder({each: rank for rank, each in enumerate(drift.order)}))
 
 
-def standing(given: Given, documents: Sequence[StoredDocument]) -> list[MementoServed]:
-    """Tell of the copies of the subscription document that stand: of it as it is, and as it was earlier."""
-    attached = [row for row in documents if row.memento and row.rank is not None]
-    notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
-    of_use = (row for row in attached if row.is_capture and row.live_bytes)
-    captures = sorted(of_use, key=lambda row: row.fetched_at)
-    if captures:
-        oldest, newest = captures[0], captures[-1]
-        times = [format_rfc3339(each.fetched_at) for each in (oldest, newest)]
-        when = times[1] if oldest is newest else f"{times[0]} to {times[1]}"
-        notes.append(MementoServed(given.feed.fetch_url, newest.memento, when, len(captures)))
-    return notes
+def _is_disordered(pages: Sequence[int]) -> Steps[bool]:
+    """Pages are not always met in the order that they are to stand in."""
+    read = yield from outcome(ReadDocuments(), DocumentsRead)
+    listed = set(pages)
+    return [row.id for row in read.documents if row.id in listed] != list(pages)
+
+
+def _missing(given: Given, notes: Sequence[Note], walked: Walked) -> tuple[Attempt, ...]:
+    """Return all that makes the feed partial, each with the time of its next attempt (R14)."""
+    partial = {note.url: note for note in notes if note.partial}
+    unseen = [
+        attempt
+        for url, attempt in given.missing.items()
+        if url not in partial and attempt.reason in _OF_STORED and not walked.is_true_end
+    ]  # the walk may not have come by: it is as it was
+    return (*unseen, *(_attempt(given, url, note, walked) for url, note in partial.items()))
+
+
+_OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
+"""Why a document that is stored may count as missing."""
+
+
+def _attempt(given: Given, url: str, note: Note, walked: Walked) -> Attempt:
+    now, earlier, failure = given.clock.now, given.missing.get(url), walked.failures.get(url)
+    if earlier is not None and failure is None and earlier.waits(now):
+        return earlier  # not tried this time
+    if failure is None:
+        next_at = now + given.settings.retry_missing_seconds
+        return attempted(earlier, url, reason=note.slug, status=None, next_at=next_at, now=now)
+    return attempted(
+        earlier,
+        url,
+        reason=note.reason if isinstance(note, DocumentUnavailable) else failure.slug,
+        status=failure.publisher_status,
+        next_at=given.next_attempt_at(failure, earlier),
+        now=now,
+    )

@@ -1,19 +1,9 @@
-"""What a decision wants done next. Each is carried out, and the decision told of it, before the next one.
+"""What passes between a decision about a refresh and its driver: what it starts from, intents, events.
 
-The fetches of a walk are the exception: `Fetch` only begins one, and `Wait` wants to be told of the first
-that has ended. What is told of an intent stands behind its arrow; where there is none, it is `CarriedOut`.
-
-What a decision is told: what came of an intent, or that a document has come or not.
-
-What a decision starts from: the feed as it is stored, what the operator wants, what was asked for.
-
-What the store tells of a feed, as far as the decisions about it need it.
-
-The store's rows extend these, so that what is decided here needs no database.
-
-What a walk has found so far, and what it found.
-
-Whether a document adds anything to what is stored (rules R6 and R10).
+Types, and next to nothing that decides. `wholefeed.core.refresh.decision` yields the intents; the driver, in
+the service, carries each out and says what came of it before it gets the next one. What an intent is answered
+with stands behind the arrow in its docstring; where there is none, it is `CarriedOut`. The fetches of a walk
+are the exception: `Fetch` only begins one, and `Wait` is answered with the first that has ended.
 """
 
 from __future__ import annotations
@@ -28,510 +18,79 @@ from wholefeed.core.model import EntryId, Family, Kind, Role, State
 from wholefeed.core.notes import OLDEST, DocumentTruncated, Ending, FormatMismatch, MementoServed, Note
 from wholefeed.core.schedule import Move, is_due, is_final, next_attempt_at
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
-from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.ahead import count_left
 from wholefeed.core.walk.chain import Arrival, WalkLimits
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a document could not be had, or could not be used."""
-
-    slug: str
-    publisher_status: int | None = None
-    """The HTTP status that the publisher sent, where there was one."""
-    retry_after_seconds: float | None = None
-    is_unasked: bool = False
-    """Whether the publisher was not even asked: too much waits already."""
+# What a refresh starts from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a publisher said beside the subscription document."""
-
-    url: str
-    """As asked for."""
-    permanent_url: str | None
-    """Where redirects led that were all permanent; None where there were none, or others."""
-    headers: Mapping[str, str]
-    """Lower-case names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FreshDocument:
-    """A document that has just been fetched, as far as decisions need it. Its body stays with the driver."""
-
-    arrival: Arrival
-    kind: Kind
-    """What it says that its feed is; meant for the subscription document alone (R0)."""
-    older_relation: str
-    is_tentative: bool
-    """Whether that leads to a chain only if the document it leads to is not newer (R4)."""
-    is_marked: bool
-    """Whether it bears fh:archive."""
-    is_uncacheable: bool
-    updated_at: float | None = None
-    """Of the document itself (R10)."""
-    marks: Marks = field(default_factory=Marks)
-    validators: tuple[str, str] = ("", "")
-    """ETag and Last-Modified, empty where there is none."""
-    order: tuple[float | None, ...] = ()
-    """What the output sorts its entries by, from the top; of a page that an adapter asked for."""
-    reading_notes: tuple[Note, ...] = ()
-    link_notes: tuple[Note, ...] = ()
-
-    @property
-    def is_truncated(self) -> bool:
-        """Whether it broke off (docs/faults.md row 49)."""
-        return any(isinstance(note, DocumentTruncated) for note in self.reading_notes)
-
-    def may_replace(self, row: StoredDocument, family: Family) -> bool:
-        """Whether a stored document gives way to this in a feed of a family.
-
-        A whole one in the feed's format does to none that broke off; a web archive's copy to no other format
-        than the feed's (R23, R33).
-        """
-        if row.memento:
-            return self.arrival.family is family
-        return not (self.is_truncated and row.family is self.arrival.family is family)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchivedCopy:
-    """A web archive's copy of a document that its publisher does not give (R33)."""
-
-    url: str
-    """Of the document."""
-    copy_url: str
-    """Where the copy stands; intents name it by this."""
-    captured_at: float
-    """When it was made, which is its time of fetch (R10)."""
-    fresh: FreshDocument
-    """As it was archived; its flags are left out."""
-    is_subscription: bool
-    """Whether it is of the subscription document, at whatever time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionCame:
-    """The subscription document is here, whole or as much as there is of it."""
-
-    url: str
-    """What it is looked for by from now on."""
-    reply: Reply
-    fresh: FreshDocument
-    notes: tuple[Note, ...] = ()
-    """Why it may not be the subscription document (R3)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionUnchanged:
-    """The publisher says that the stored subscription document is what it would send."""
-
-    reply: Reply
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionFailed:
-    """The subscription document could not be had."""
-
-    failure: Failure
-    copy: ArchivedCopy | None = None
-    """What an archive has of it, where it was asked because nothing is stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """A document of the walk is here."""
-
-    url: str
-    """As the intent named it."""
-    fresh: FreshDocument
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """HEAD was answered: the document is there."""
-
-    url: str
-    headers: Mapping[str, str]
-    """Lower-case names."""
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """The publisher says that a stored document has not changed."""
-
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A document of the walk could not be had."""
-
-    url: str
-    failure: Failure
-
-
-@dataclass(frozen=True, slots=True)
-class LedBack:
-    """The URL of a document of the walk redirects to another one that is on the path already (R17)."""
-
-    url: str
-    met_url: str
-
-
-@dataclass(frozen=True, slots=True)
-class TimeOver:
-    """The walk has used the network for as long as it may (R18)."""
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentsRead:
-    """The documents as they are stored now, in output order, the detached ones last."""
-
-    documents: tuple[StoredDocument, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadAgain:
-    """The stored bodies that an older parser had read were read again."""
-
-    has_changed: bool
-    """Whether there were any."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownRead:
-    """The latest update instant of those identities that stand in attached documents."""
-
-    known: Mapping[EntryId, float | None]
-    live: Mapping[EntryId, Copy] = field(default_factory=dict)
-    """Where that was asked for: the copies that are live in documents other than memory."""
-    subscription_updated_at: float | None = None
-    """Where that was asked for: the date of the subscription document."""
-
-
-@dataclass(frozen=True, slots=True)
-class EntriesRead:
-    """The entries of a stored document, from the top."""
-
-    entries: tuple[tuple[EntryId, float | None], ...]
-    """Identity, and the instant that the output sorts by (R20)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A document was put, under this number."""
-
-    document: int
-    """Below 0: a stand-in, as good as its own number wherever documents are named."""
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedOut:
-    """What was wanted is done; there is nothing to be told of it."""
-
-
-Event = (
-    SubscriptionCame
-    | SubscriptionUnchanged
-    | SubscriptionFailed
-    | Arrived
-    | Answered
-    | Confirmed
-    | Failed
-    | LedBack
-    | TimeOver
-    | DocumentsRead
-    | ReadAgain
-    | KnownRead
-    | EntriesRead
-    | Stored
-    | CarriedOut
-)
-
-
-# The subscription document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskSubscription:
-    """Fetch the subscription document -> SubscriptionCame, SubscriptionUnchanged, SubscriptionFailed."""
-
-    url: str
-    stored: StoredDocument | None
-    """Ask whether this has changed; None: have it whole."""
-    searches: bool
-    """Whether to look for it from the document of this URL on, which may be an archive (R3)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreSubscription:
-    """Put what came, and with it what no longer fits it, all at once (R8, R23)."""
-
-    kind: Kind
-    family: Family
-    remembers: StoredDocument | None
-    """The document that it replaces, when the copies of entries that leave it are to be kept."""
-    brings_back_memory: bool
-    """Whether the memory documents of its family come back with it."""
-    detached: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteReply:
-    """The publisher is there: note what its reply means for the feed."""
-
-    checked_at: float
-    fresh_until: float
-    is_private: bool
-    unchanged: int | None
-    """The document that it says has not changed."""
-    fetch_url: str | None
-    """Where the subscription document is asked for from now on, when that is elsewhere."""
-    move: Move | None
-    """What is known of a permanent move, when that is something else than before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteFailure:
-    """The publisher could not be reached: what is stored serves as stale until the next attempt."""
-
+class Given:
+    """All that a refresh starts from but the documents, which change meanwhile and go beside it."""
+
+    feed: StoredFeed
+    """As it was before the refresh."""
+    missing: Mapping[str, Attempt]
+    """What could not be had before, by URL."""
     failure: Attempt | None
-    """None: it was not asked, which is no failure of its own."""
-    fresh_until: float
-
-
-# What is stored
-
-
-@dataclass(frozen=True, slots=True)
-class ReadBodiesAgain:
-    """Parse the stored bodies that an older parser has read -> ReadAgain."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadDocuments:
-    """Look at what is stored -> DocumentsRead."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadKnown:
-    """Look which identities stand in attached documents -> KnownRead."""
-
-    identities: tuple[EntryId, ...]
-    """Of all entries of one document, from the top."""
-    with_copies: bool = False
-    """Whether to tell also which of their copies are live, those in memory documents excepted."""
-    url: str = ""
-    """Of the document, if it has come and waits: what was stored since may identify its entries anew (R9)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadEntries:
-    """Look what stands in a stored document -> EntriesRead."""
-
-    document: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Put:
-    """Store a document that has arrived -> Stored."""
-
-    url: str
-    """It arrived under this one."""
-    stored_url: str
-    """It is put under this one."""
-    role: Role
-    rank: int | None
-    """None: it is kept, but no part of the feed yet."""
-    is_settled: bool = False
-    brought_news: bool = True
-    remembers: StoredDocument | None = None
-    """The page that it replaces, when the entries that leave it are to be kept (R6)."""
-    found_by: str = ""
-    """The adapter that asked for it (R26); empty where a link leads to it."""
-    found_in: int = 0
-    """As `StoredDocument.found_in`."""
-    may_wait: bool = False
-    """Whether it may be put with those that come next: nothing is stored of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """A document that has arrived is not worth keeping."""
-
-    url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Touch:
-    """Note that a stored document has not changed."""
-
-    document: int
-    is_settled: bool | None
-    """Whether it is final now; None leaves that as it is."""
-    found_in: int | None = None
-    """As `StoredDocument.found_in`; None leaves that as it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attach:
-    """Make a document part of the feed again."""
-
-    document: int
-    rank: int
-
-
-@dataclass(frozen=True, slots=True)
-class Detach:
-    """Keep documents, but no longer as part of the feed (R25)."""
-
-    documents: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Reorder:
-    """Give documents these ranks."""
-
-    ranks: Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class SetKind:
-    """The feed turned out to be of another kind."""
-
-    kind: Kind
-
-
-# The walk
-
-
-@dataclass(frozen=True, slots=True)
-class BeginWalk:
-    """Wait for a turn to use the network; from then on documents may be added, also after a restart."""
-
-
-@dataclass(frozen=True, slots=True)
-class StartTimer:
-    """Count the seconds of network that a trail may use from now."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetch:
-    """Begin to fetch a document; `Wait` tells of its end."""
-
-    url: str
-    stored: StoredDocument | None
-    """Ask whether this has changed; None: have it whole."""
-    relation: str
-    """Leads to the document behind it; told of early, through `Decision.predicted`."""
-    is_collected: bool = False
-    """Whether an adapter asks (R32): few at once, and nothing is told early."""
-    is_head: bool = False
-    """Whether to ask only whether it is there -> Answered instead of Arrived."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Wait for the first fetch to end -> Arrived, Answered, Confirmed, Failed; TimeOver: too late."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """Let others have a turn: much was walked through without waiting for anything."""
-
-
-@dataclass(frozen=True, slots=True)
-class PauseHost:
-    """Let no adapter ask the host of a URL for a while (R32)."""
-
-    url: str
-    until: float
-    """Epoch seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class StopFetching:
-    """Let go of the fetches under way."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndWalk:
-    """Give the turn back."""
-
-    ending: str
-    """Of what made the feed partial the first slug, else `end`."""
-    documents: int
-
-
-# The end
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publish:
-    """Let readers have the feed as it is stored now."""
-
-    state: State
-    notes: tuple[Note, ...]
-    is_walking: bool = False
-    """Whether the walk goes on, and may still add documents."""
-    ending: Ending | None = None
-    """Why the walk ended; None leaves what is stored."""
-    missing: tuple[Attempt, ...] | None = None
-    """All that could not be had (R14); None leaves what is stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """There is nothing left to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """The subscription document could not be had; whoever waits gets to know why."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoteCollection:
-    """Note what is known of the history that the publisher does not link (R26)."""
-
-    collection: str
-    """As `Collection.written` gives it."""
-
-
-Change = StoreSubscription | Put | Attach | Detach | Reorder | SetKind
-"""What changes which documents the feed is made of, or how."""
-Remark = NoteReply | NoteFailure | Touch | NoteCollection
-"""What is noted of a feed or document without changing what it is made of."""
-Look = ReadBodiesAgain | ReadDocuments | ReadKnown | ReadEntries
-Fetching = StartTimer | Fetch | Wait | Drop | StopFetching
-End = Done | GiveUp
-
-Deed = BeginWalk | Rest | PauseHost | EndWalk | Publish
-Task = AskSubscription | Change | Remark | Look | Fetching | Deed
-Intent = Task | End
-
-T = TypeVar("T")
-E = TypeVar("E", bound=Event)
-
-Steps = Generator[Intent, Event, T]
-"""A part of a decision: yields intents, is sent what came of each, and comes to a result."""
-
-
-def carry_out(intent: Intent) -> Steps[None]:
-    """Name an intent of which nothing is told but that it is done."""
-    yield from outcome(intent, CarriedOut)
-
-
-def outcome(intent: Intent, kind: type[E]) -> Steps[E]:
-    """Name an intent and return what came of it."""
-    event = yield intent
-    assert isinstance(event, kind), f"{intent} was answered with {event}"
-    return event
+    """Of the subscription document, the last time."""
+    settings: Settings
+    request: RefreshRequest
+    site_of: Callable[[str], str]
+    clock: Clock
+    copies: tuple[ArchivedCopy, ...] = ()
+    """What a web archive gave of documents that are missing: the refresh is for their sake alone."""
+
+    def is_followed(self, kind: Kind) -> bool:
+        """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
+        is_paged = kind is Kind.PAGED and self.settings.follows_pages
+        return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
+
+    def lacks(self, *notes: type[Note]) -> bool:
+        """Return whether something was missing for one of these reasons."""
+        slugs = {note.slug for note in notes}
+        return any(attempt.reason in slugs for attempt in self.missing.values())
+
+    def is_truncated(self, url: str) -> bool:
+        """Whether the stored document broke off when it was fetched last (docs/faults.md row 49)."""
+        attempt = self.missing.get(url)
+        return attempt is not None and attempt.reason == DocumentTruncated.slug
+
+    def is_of_other_format(self, url: str, family: Family) -> bool:
+        """Whether it was in another family than the feed's the last time, whatever is stored (R23)."""
+        attempt = self.missing.get(url)
+        return attempt is not None and attempt.reason == FormatMismatch.slug and family is self.feed.family
+
+    def remarks(self, url: str, fresh: FreshDocument | None, row: StoredDocument | None) -> list[Note]:
+        """Return what is wrong with a document that has joined.
+
+        Of one that is stored: that it broke off, or is no more than a web archive's copy (R33).
+        """
+        if fresh is not None:
+            return [replace(note, url=url) for note in fresh.reading_notes]
+        if row is not None and row.memento:
+            return [row.as_memento()]
+        return [DocumentTruncated(url)] if self.is_truncated(url) else []
+
+    def waits(self, url: str) -> bool:
+        """Whether a document that could not be had whole is not to be tried again yet (R14)."""
+        attempt = self.missing.get(url)
+        is_insisted = self.request.is_forced or self.request.is_full
+        return attempt is not None and not is_insisted and attempt.waits(self.clock.now)
+
+    def next_attempt_at(
+        self, failure: Failure, earlier: Attempt | None, *, is_subscription: bool = False
+    ) -> float:
+        """Return the epoch second from which a document that could not be had is tried again (R14)."""
+        return next_attempt_at(
+            reason=failure.slug,
+            status=failure.publisher_status,
+            attempts=1 + (earlier.attempts if earlier else 0),
+            now=self.clock.now,
+            retry_after_seconds=failure.retry_after_seconds,
+            retry_missing_seconds=self.settings.retry_missing_seconds,
+            is_subscription=is_subscription,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -564,12 +123,11 @@ class RefreshRequest:
     is_full: bool = False
     """Revalidate every document and take the publisher's chain for the truth (R14)."""
     may_walk: bool = True
-    """Whether to walk; without, only the subscription document is fetched."""
+    """Whether to walk; if not, only the subscription document is fetched."""
     is_polled: bool = False
     """Whether no reader waits for it."""
 
     def merged(self, other: RefreshRequest) -> RefreshRequest:
-        """Return the request that meets both."""
         return RefreshRequest(
             is_forced=self.is_forced or other.is_forced,
             is_full=self.is_full or other.is_full,
@@ -585,77 +143,7 @@ class Clock:
         self.now = now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """All of it; the documents, which change meanwhile, go beside."""
-
-    feed: StoredFeed
-    """As it was before the refresh."""
-    missing: Mapping[str, Attempt]
-    """What could not be had before, by URL."""
-    failure: Attempt | None
-    """Of the subscription document, the last time."""
-    settings: Settings
-    request: RefreshRequest
-    site_of: Callable[[str], str]
-    clock: Clock
-    copies: tuple[ArchivedCopy, ...] = ()
-    """What a web archive gave of documents that are missing: the refresh is for their sake alone."""
-
-    def is_followed(self, kind: Kind) -> bool:
-        """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
-        is_paged = kind is Kind.PAGED and self.settings.follows_pages
-        return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
-
-    def lacks(self, *notes: type[Note]) -> bool:
-        """Return whether something was missing for one of these reasons."""
-        slugs = {note.slug for note in notes}
-        return any(attempt.reason in slugs for attempt in self.missing.values())
-
-    def is_truncated(self, url: str) -> bool:
-        """Whether the stored document broke off when it was fetched last (docs/faults.md row 49)."""
-        attempt = self.missing.get(url)
-        return attempt is not None and attempt.reason == DocumentTruncated.slug
-
-    def is_of_other_format(self, url: str, family: Family) -> bool:
-        """Whether it did not come in the feed's family when it was had last, whatever is stored (R23)."""
-        attempt = self.missing.get(url)
-        return attempt is not None and attempt.reason == FormatMismatch.slug and family is self.feed.family
-
-    def remarks(self, url: str, fresh: FreshDocument | None, row: StoredDocument | None) -> list[Note]:
-        """Return what is wrong with a document that has joined; of one that is stored, that it broke off.
-
-        Or that it is no more than a web archive's copy (R33).
-        """
-        if fresh is not None:
-            return [replace(note, url=url) for note in fresh.reading_notes]
-        if row is not None and row.memento:
-            return [row.as_memento()]
-        return [DocumentTruncated(url)] if self.is_truncated(url) else []
-
-    def waits(self, url: str) -> bool:
-        """Whether a document that could not be had, whole, is not to be tried again yet (R14)."""
-        attempt = self.missing.get(url)
-        is_insisted = self.request.is_forced or self.request.is_full
-        return attempt is not None and not is_insisted and attempt.waits(self.clock.now)
-
-    def next_attempt_at(
-        self, failure: Failure, earlier: Attempt | None, *, is_subscription: bool = False
-    ) -> float:
-        """Return the epoch second from which a document that could not be had is tried again (R14)."""
-        return next_attempt_at(
-            reason=failure.slug,
-            status=failure.publisher_status,
-            attempts=1 + (earlier.attempts if earlier else 0),
-            now=self.clock.now,
-            retry_after_seconds=failure.retry_after_seconds,
-            retry_missing_seconds=self.settings.retry_missing_seconds,
-            is_subscription=is_subscription,
-        )
-
-
-SUBSCRIPTION_ATTEMPT: Final = ""
-"""The URL under which the failure of the subscription document itself is noted."""
+# The feed as it is stored: the store's rows extend these, so what is decided needs no database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -765,11 +253,10 @@ class StoredDocument:
         )
 
     def as_memento(self) -> MementoServed:
-        """Tell that a web archive's copy stands in for the document, and of when it is."""
+        """Return the note that a web archive's copy stands in for the document, and from when it is."""
         return MementoServed(self.url, self.memento, format_rfc3339(self.fetched_at))
 
     def as_arrival(self) -> Arrival:
-        """Describe it to a walk."""
         return Arrival(
             url=self.url,
             final_url=self.final_url,
@@ -788,11 +275,14 @@ _Document = TypeVar("_Document", bound=StoredDocument)
 
 
 def subscription_of(documents: Iterable[_Document]) -> _Document | None:
-    """Return the subscription document among those of a feed; None: it has none."""
     for each in documents:
         if each.role is Role.SUBSCRIPTION and each.rank is not None:
             return each
     return None
+
+
+SUBSCRIPTION_ATTEMPT: Final = ""
+"""The URL under which the failure of the subscription document itself is noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -835,9 +325,521 @@ def attempted(
     )
 
 
+# Intents: the subscription document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskSubscription:
+    """Fetch the subscription document -> SubscriptionCame, SubscriptionUnchanged, SubscriptionFailed."""
+
+    url: str
+    stored: StoredDocument | None
+    """Ask whether this has changed; None: have it whole."""
+    searches: bool
+    """Whether to look for it from the document of this URL on, which may be an archive (R3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSubscription:
+    """Put what came, and with it what no longer fits it, all at once (R8, R23)."""
+
+    kind: Kind
+    family: Family
+    remembers: StoredDocument | None
+    """The document that it replaces, when the copies of entries that leave it are to be kept."""
+    brings_back_memory: bool
+    """Whether the memory documents of its family come back with it."""
+    detached: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteReply:
+    """The publisher is there: note what its reply means for the feed."""
+
+    checked_at: float
+    fresh_until: float
+    is_private: bool
+    unchanged: int | None
+    """The document that it says has not changed."""
+    fetch_url: str | None
+    """Where the subscription document is asked for from now on, when that is elsewhere."""
+    move: Move | None
+    """What is known of a permanent move, when that is something else than before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteFailure:
+    """The publisher could not be reached: what is stored serves as stale until the next attempt."""
+
+    failure: Attempt | None
+    """None: it was not asked, which is no failure of its own."""
+    fresh_until: float
+
+
+# Intents: reading and changing what is stored
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBodiesAgain:
+    """Parse the stored bodies that an older parser has read -> ReadAgain."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocuments:
+    """Read which documents are stored -> DocumentsRead."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKnown:
+    """Read which identities stand in attached documents -> KnownRead."""
+
+    identities: tuple[EntryId, ...]
+    """Of all entries of one document, from the top."""
+    with_copies: bool = False
+    """Whether to tell also which of their copies are live, those in memory documents excepted."""
+    url: str = ""
+    """Of the document, if it has come and waits: what was stored since may identify its entries anew (R9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEntries:
+    """Read the entries of a stored document -> EntriesRead."""
+
+    document: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """Store a document that has arrived -> Stored."""
+
+    url: str
+    """It arrived under this one."""
+    stored_url: str
+    """It is put under this one."""
+    role: Role
+    rank: int | None
+    """None: it is kept, but no part of the feed yet."""
+    is_settled: bool = False
+    brought_news: bool = True
+    remembers: StoredDocument | None = None
+    """The page that it replaces, when the entries that leave it are to be kept (R6)."""
+    found_by: str = ""
+    """The adapter that asked for it (R26); empty where a link leads to it."""
+    found_in: int = 0
+    """As `StoredDocument.found_in`."""
+    may_wait: bool = False
+    """Whether it may be put with those that come next: nothing is stored of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A document that has arrived is not worth keeping."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touch:
+    """Note that a stored document has not changed."""
+
+    document: int
+    is_settled: bool | None
+    """Whether it is final now; None leaves that as it is."""
+    found_in: int | None = None
+    """As `StoredDocument.found_in`; None leaves that as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Make a document part of the feed again."""
+
+    document: int
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Detach:
+    """Keep documents, but no longer as part of the feed (R25)."""
+
+    documents: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reorder:
+    """Give documents these ranks."""
+
+    ranks: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SetKind:
+    """The feed turned out to be of another kind."""
+
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class NoteCollection:
+    """Note what is known of the history that the publisher does not link (R26)."""
+
+    collection: str
+    """As `Collection.written` gives it."""
+
+
+# Intents: the walk
+
+
+@dataclass(frozen=True, slots=True)
+class BeginWalk:
+    """Wait for a turn to use the network; from then on documents may be added, also after a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartTimer:
+    """Count the seconds of network that a trail may use from now."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch:
+    """Begin to fetch a document; `Wait` tells of its end."""
+
+    url: str
+    stored: StoredDocument | None
+    """Ask whether this has changed; None: have it whole."""
+    relation: str
+    """Leads to the document behind it, which is reported early, through `Decision.predicted`."""
+    is_collected: bool = False
+    """Whether an adapter asks (R32): few at once, and nothing is reported early."""
+    is_head: bool = False
+    """Whether to ask only whether it is there -> Answered instead of Arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait for the first fetch to end -> Arrived, Answered, Confirmed, Failed, LedBack; TimeOver."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Let others have a turn: much was walked through without waiting for anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseHost:
+    """Let no adapter ask the host of a URL for a while (R32)."""
+
+    url: str
+    until: float
+    """Epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopFetching:
+    """Let go of the fetches under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndWalk:
+    """Give the turn back."""
+
+    ending: str
+    """Of what made the feed partial the first slug, else `end`."""
+    documents: int
+
+
+# Intents: the end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """Let readers have the feed as it is stored now."""
+
+    state: State
+    notes: tuple[Note, ...]
+    is_walking: bool = False
+    """Whether the walk goes on, and may still add documents."""
+    ending: Ending | None = None
+    """Why the walk ended; None leaves what is stored."""
+    missing: tuple[Attempt, ...] | None = None
+    """All that could not be had (R14); None leaves what is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """There is nothing left to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The subscription document could not be had; those who wait get to know why."""
+
+
+Change = StoreSubscription | Put | Attach | Detach | Reorder | SetKind
+"""What changes which documents the feed is made of, or how."""
+Remark = NoteReply | NoteFailure | Touch | NoteCollection
+"""What is noted of a feed or document without changing what it is made of."""
+Look = ReadBodiesAgain | ReadDocuments | ReadKnown | ReadEntries
+Fetching = StartTimer | Fetch | Wait | Drop | StopFetching
+Deed = BeginWalk | Rest | PauseHost | EndWalk | Publish
+Task = AskSubscription | Change | Remark | Look | Fetching | Deed
+End = Done | GiveUp
+Intent = Task | End
+
+
+# Events: what came of the question for the subscription document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionCame:
+    """The subscription document is here, whole or as much as there is of it."""
+
+    url: str
+    """What it is looked for by from now on."""
+    reply: Reply
+    fresh: FreshDocument
+    notes: tuple[Note, ...] = ()
+    """Why it may not be the subscription document (R3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionUnchanged:
+    """The publisher says that the stored subscription document is what it would send."""
+
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionFailed:
+    """The subscription document could not be had."""
+
+    failure: Failure
+    copy: ArchivedCopy | None = None
+    """What an archive has of it, where it was asked because nothing is stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a publisher said beside the subscription document."""
+
+    url: str
+    """As asked for."""
+    permanent_url: str | None
+    """Where redirects led that were all permanent; None where there were none, or others."""
+    headers: Mapping[str, str]
+    """Lower-case names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshDocument:
+    """A document that has just been fetched, as far as decisions need it. Its body stays with the driver."""
+
+    arrival: Arrival
+    kind: Kind
+    """What it says that its feed is; meant for the subscription document alone (R0)."""
+    older_relation: str
+    is_tentative: bool
+    """Whether that leads to a chain only if the document it leads to is not newer (R4)."""
+    is_marked: bool
+    """Whether it bears fh:archive."""
+    is_uncacheable: bool
+    updated_at: float | None = None
+    """Of the document itself (R10)."""
+    marks: Marks = field(default_factory=Marks)
+    validators: tuple[str, str] = ("", "")
+    """ETag and Last-Modified, empty where there is none."""
+    order: tuple[float | None, ...] = ()
+    """What the output sorts its entries by, from the top; of a page that an adapter asked for."""
+    reading_notes: tuple[Note, ...] = ()
+    link_notes: tuple[Note, ...] = ()
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether it broke off (docs/faults.md row 49)."""
+        return any(isinstance(note, DocumentTruncated) for note in self.reading_notes)
+
+    def may_replace(self, row: StoredDocument, family: Family) -> bool:
+        """Whether a stored document gives way to this in a feed of a family.
+
+        A whole one in the feed's format does to none that broke off; a web archive's copy to no other format
+        than the feed's (R23, R33).
+        """
+        if row.memento:
+            return self.arrival.family is family
+        return not (self.is_truncated and row.family is self.arrival.family is family)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedCopy:
+    """A web archive's copy of a document that its publisher does not give (R33)."""
+
+    url: str
+    """Of the document."""
+    copy_url: str
+    """Where the copy stands; intents name it by this."""
+    captured_at: float
+    """When it was made, which is its time of fetch (R10)."""
+    fresh: FreshDocument
+    """As it was archived; its flags are left out."""
+    is_subscription: bool
+    """Whether it is of the subscription document, at whatever time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a document could not be had, or could not be used."""
+
+    slug: str
+    publisher_status: int | None = None
+    """The HTTP status that the publisher sent, where there was one."""
+    retry_after_seconds: float | None = None
+    is_unasked: bool = False
+    """Whether the publisher was not even asked: too much waits already."""
+
+
+# Events: what came of a fetch of the walk
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A document of the walk is here."""
+
+    url: str
+    """As the intent named it."""
+    fresh: FreshDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """HEAD was answered: the document is there."""
+
+    url: str
+    headers: Mapping[str, str]
+    """Lower-case names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The publisher says that a stored document has not changed."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A document of the walk could not be had."""
+
+    url: str
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class LedBack:
+    """The URL of a document of the walk redirects to another one that is on the path already (R17)."""
+
+    url: str
+    met_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOver:
+    """The walk has used the network for as long as it may (R18)."""
+
+
+# Events: what the store said
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsRead:
+    """The documents as they are stored now, in output order, the detached ones last."""
+
+    documents: tuple[StoredDocument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """The stored bodies that an older parser had read were read again."""
+
+    has_changed: bool
+    """Whether there were any."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRead:
+    """The latest update instant of those identities that stand in attached documents."""
+
+    known: Mapping[EntryId, float | None]
+    live: Mapping[EntryId, Copy] = field(default_factory=dict)
+    """Where that was asked for: the copies that are live in documents other than memory."""
+    subscription_updated_at: float | None = None
+    """Where that was asked for: the date of the subscription document."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesRead:
+    """The entries of a stored document, from the top."""
+
+    entries: tuple[tuple[EntryId, float | None], ...]
+    """Identity, and the instant that the output sorts by (R20)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A document was put, under this number."""
+
+    document: int
+    """Below 0: a stand-in, as good as its own number wherever documents are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedOut:
+    """What was wanted is done; there is nothing to be told of it."""
+
+
+Event = (
+    SubscriptionCame
+    | SubscriptionUnchanged
+    | SubscriptionFailed
+    | Arrived
+    | Answered
+    | Confirmed
+    | Failed
+    | LedBack
+    | TimeOver
+    | DocumentsRead
+    | ReadAgain
+    | KnownRead
+    | EntriesRead
+    | Stored
+    | CarriedOut
+)
+
+
+# How the parts of a decision speak, and what they hand one another
+
+
+_T = TypeVar("_T")
+_E = TypeVar("_E", bound=Event)
+Steps = Generator[Intent, Event, _T]
+"""A part of a decision: yields intents, is sent what came of each, and comes to a result."""
+
+
+def outcome(intent: Intent, kind: type[_E]) -> Steps[_E]:
+    """Yield an intent and return what came of it."""
+    event = yield intent
+    assert isinstance(event, kind), f"{intent} was answered with {event}"
+    return event
+
+
+def carry_out(intent: Intent) -> Steps[None]:
+    """Yield an intent that is answered with nothing but that it is done."""
+    yield from outcome(intent, CarriedOut)
+
+
 @dataclass(slots=True)
 class Progress:
-    """What whoever waits can be told while the walk runs."""
+    """What those who wait can be told while the walk runs."""
 
     documents: int = 1
     entries: int = 0
@@ -855,35 +857,11 @@ class Progress:
         return count_left(self.urls, self.last_url) if self.urls else self.told_left
 
     def add(self, url: str, entries: int, last_url: str = "") -> None:
-        """Count a document that has joined the feed.
-
-        Args:
-            url: What it was asked for by.
-            entries: How many it has.
-            last_url: Of the last document that will, where it is known.
-        """
+        """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""
         self.documents += 1
         self.entries += entries
         self.urls = [*self.urls[-2:], url]
         self.last_url = last_url
-
-
-@dataclass(slots=True)
-class Answers:
-    """What came of the documents that the walks of a refresh asked for, by `document_key`.
-
-    Several trails may lead to one document: it is asked for once, be it that a trail only guessed it.
-    """
-
-    fetching: set[str] = field(default_factory=set)
-    fresh: dict[str, FreshDocument] = field(default_factory=dict)
-    """Arrived, and not put."""
-    failures: dict[str, Failure] = field(default_factory=dict)
-
-    def knows(self, url: str) -> bool:
-        """Whether there is nothing to be asked for under a URL any more."""
-        key = document_key(url)
-        return key in self.fetching or key in self.fresh or key in self.failures
 
 
 @dataclass(slots=True)
@@ -908,18 +886,10 @@ class Walked:
         return self.ending.is_true_end
 
 
-_NOWHERE: Final = 1 << 62
-"""The place of a document that is compared with what is stored: between equals it adds nothing."""
-
-
 def adds_to(read: KnownRead, fresh: FreshDocument, fetched_at: float, *, is_collected: bool = False) -> bool:
     """Return whether a document holds an entry, or a better copy, that no other does but memory (R6, R10).
 
-    Args:
-        read: What is stored of its entries.
-        fresh: The document.
-        fetched_at: When it was had.
-        is_collected: Whether an adapter asked for it (R26).
+    `read` is what is stored of its entries, `is_collected` whether an adapter asked for it (R26).
     """
     return any(
         identity not in read.live
@@ -940,3 +910,7 @@ def adds_to(read: KnownRead, fresh: FreshDocument, fetched_at: float, *, is_coll
         )
         for ordinal, (identity, updated_at) in enumerate(fresh.arrival.keys or ())
     )
+
+
+_NOWHERE: Final = 1 << 62
+"""The place of a document that is compared with what is stored: of two equal copies it is not preferred."""

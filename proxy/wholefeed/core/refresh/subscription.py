@@ -1,18 +1,10 @@
-"""The subscription document: how it is asked for, and what its coming or failing means for the feed.
+"""The subscription document: how it is found and asked for, what its coming or failing means for the feed.
 
-ASK -> came      -> stored, if anything in it has changed -> NoteReply -> Current
--> unchanged -> NoteReply -> Current, of what is stored
--> failed    -> NoteFailure -> None: what is stored serves as stale
+    ASK -> came      -> stored, if anything in it has changed -> NoteReply -> Current
+        -> unchanged -> NoteReply -> Current, of what is stored
+        -> failed    -> NoteFailure -> None: what is stored serves as stale
 
-From a document that was asked for to the subscription document of its feed (rule R3).
-
-steps = search(url, seen)
-wanted = next(steps)                # a URL to fetch; StopIteration holds what was found
-wanted = steps.send(seen or failure)
-
-`current` names another document -> that one serves, dereferenced once; if it fails, the one asked for
-an archive without `current`     -> forward by `next-archive`, asking again at each step; the newest serves
-else                             -> the document itself serves
+When a feed is opened, and while it is in doubt, `search` leads from a document to its subscription document.
 """
 
 from __future__ import annotations
@@ -54,28 +46,6 @@ from wholefeed.core.text.urls import canonical_url, same_document
 from wholefeed.core.walk.chain import Arrival, has_news
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Current:
-    """The subscription document as the rest of a refresh needs it, fetched or stored."""
-
-    arrival: Arrival
-    kind: Kind
-    relation: str
-    """Leads to the older documents of a chain."""
-    is_tentative: bool
-    """Whether that is a chain only if the document it leads to is not newer (R4)."""
-    has_changed: bool
-    changed_at: float
-    """When it was last had with a change, epoch seconds."""
-    has_moved: bool
-    """Whether it is asked for elsewhere from now on, which the answer tells (`via`)."""
-    has_news: bool
-    """Of a feed of pages: whether it brought anything that was not stored."""
-    validators: tuple[str, str] | None = None
-    """ETag and Last-Modified that it came with; None where it is as it was."""
-    notes: tuple[Note, ...]
-
-
 class Subscription:
     """The part of a decision that has the subscription document in the store as it is now."""
 
@@ -89,7 +59,7 @@ class Subscription:
         """Whether its publisher has answered."""
 
     def steps(self) -> Steps[Current | None]:
-        """Come to the subscription document, None when it could not be had."""
+        """Come to the subscription document; None when it could not be had."""
         if self._given.copies and self._stored is not None:
             return self._remembered()  # its publisher is asked when its time comes
         came = yield self._question()
@@ -154,7 +124,7 @@ class Subscription:
         return True, brings_news, (*notes, *full)
 
     def _kind_of(self, fresh: FreshDocument) -> Kind:
-        """What turned out to be a paged feed stays one while its link looks like a chain's (R4)."""
+        """Return the feed's kind: a paged one stays so while its link looks like a chain's (R4)."""
         stored = self._stored
         is_alike = stored is not None and recall(stored.links, is_archive=stored.is_marked).is_tentative
         was_paged = self._feed.kind is Kind.PAGED and is_alike and not self._given.request.is_full
@@ -178,7 +148,7 @@ class Subscription:
         )
 
     def _memory_limit(self, stored: StoredDocument) -> tuple[Note, ...]:
-        """Tell when no more copies are remembered, because the feed is as large as it may be (R18)."""
+        """Return a note when no more copies are remembered: the feed is as large as it may be (R18)."""
         limits = self._given.settings.limits
         held = [each for each in self._documents if each.role is Role.MEMORY]
         if sum(each.entries for each in held) + stored.entries > limits.entries:
@@ -308,37 +278,42 @@ class Subscription:
         )
 
 
-MAX_FORWARD_STEPS: Final = 100
-"""Archive documents passed on the way to the newest one, where none names its subscription document."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """The subscription document as the rest of a refresh needs it, fetched or stored."""
+
+    arrival: Arrival
+    kind: Kind
+    relation: str
+    """Leads to the older documents of a chain."""
+    is_tentative: bool
+    """Whether that is a chain only if the document it leads to is not newer (R4)."""
+    has_changed: bool
+    changed_at: float
+    """When it was last had with a change, epoch seconds."""
+    has_moved: bool
+    """Whether it is asked for elsewhere from now on, which the answer tells (`via`)."""
+    has_news: bool
+    """Of a feed of pages: whether it brought anything that was not stored."""
+    validators: tuple[str, str] | None = None
+    """ETag and Last-Modified that it came with; None where it is as it was."""
+    notes: tuple[Note, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A document on the way."""
-
-    url: str
-    """As asked for."""
-    final_url: str
-    family: Family
-    navigation: Navigation
+# From a document that was asked for to the subscription document of its feed (R3)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Where the search ended."""
+def search(url: str, seen: Seen) -> _Search:
+    """Find the subscription document behind one that was asked for by a URL (R3).
 
-    url: str
-    """What the subscription document is looked for by from now on."""
-    document: Seen
-    notes: tuple[Note, ...] = ()
-    """Why it may not be the subscription document."""
+    `current` names another document -> that one serves, dereferenced once; if it fails, the one asked for
+    an archive without `current`     -> forward by `next-archive`, asking again at each; the newest serves
+    else                             -> the document itself serves
 
-
-Search = Generator[str, Seen | Failure, Found]
-
-
-def search(url: str, seen: Seen) -> Search:
-    """Find the subscription document behind one that was asked for by a URL."""
+    steps = search(url, seen)
+    wanted = next(steps)                    # a URL to fetch; StopIteration holds what was found
+    wanted = steps.send(seen or failure)
+    """
     hint = subscription_hint(url, seen.final_url, seen.navigation)
     if isinstance(hint, Follow):
         came = yield hint.url
@@ -350,7 +325,7 @@ def search(url: str, seen: Seen) -> Search:
     return Found(url, seen)
 
 
-def _newest_archive(url: str, asked: Seen) -> Search:
+def _newest_archive(url: str, asked: Seen) -> _Search:
     newest = asked
     passed = [url, asked.final_url]
     for _ in range(MAX_FORWARD_STEPS):
@@ -365,3 +340,32 @@ def _newest_archive(url: str, asked: Seen) -> Search:
         newest = came
         passed += [newer, came.final_url]
     return Found(url, newest, (NoSubscriptionDocument(newest.url),))
+
+
+MAX_FORWARD_STEPS: Final = 100
+"""Archive documents passed on the way to the newest one, where none names its subscription document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A document on the way, as the search sees it."""
+
+    url: str
+    """As asked for."""
+    final_url: str
+    family: Family
+    navigation: Navigation
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a search ended."""
+
+    url: str
+    """What the subscription document is looked for by from now on."""
+    document: Seen
+    notes: tuple[Note, ...] = ()
+    """Why it may not be the subscription document."""
+
+
+_Search = Generator[str, Seen | Failure, Found]

@@ -1,8 +1,8 @@
-"""One walk along one trail: what is fetched, what comes from the store, what is kept (rules R2, R13, R14).
+"""One walk along one trail: what is fetched, what comes from the store, what is kept.
 
-Documents that are stored and not due cost no network; those that are due are revalidated; a document fetched
-ahead waits until the trail links to it. `wholefeed.core.walk.walk` says which document is next and when to
-stop; here is decided how it is had, and what becomes of it.
+`wholefeed.core.walk.walk` says which document is next and when to stop; here is decided how it is had, and
+what becomes of it (rules R2, R6, R13, R14, R34). Documents that are stored and not due cost no network; those
+that are due are revalidated; a document fetched ahead waits until the trail links to it.
 
     NEXT    the next document is stored and need not be asked for -> it joins -> NEXT
             it failed before and its time has not come            -> what is stored behind (R34), or the end
@@ -12,51 +12,31 @@ stop; here is decided how it is had, and what becomes of it.
             time is over: the walk ends
     ENDED   store what has joined
 
-What a walk along a trail starts from.
+A chain is one such walk (`TrailSteps`). A paged feed takes one for each of its trails (`PageTrailSteps`):
+pages are not immutable, so other ones are asked for again, and other ones kept.
 
-One walk through pages (rule R6).
-
-Pages are not immutable, so what differs from a walk along archive documents is what is asked for again, and
-what is kept:
-
-    all was collected before (a closing trail)    every page is revalidated, up to the first that brought
-                                                  nothing new: a normal poll costs one page
-    it was not, or something is missing           a page behind one that brought something new, or behind
-                                                  a gap; the others come from the store
-
-A page is not stored where each of its entries is served from another document and none of its copies is the
-better one. What leaves a page is remembered, unless another document holds it.
-
-All pages of a feed: one walk a trail, and the order that they stand in (rule R6).
-
-What a refresh asks for behind a document that is missing, and what it takes from there (rule R34).
-
-`wholefeed.core.walk.ahead` says which URLs are looked at. Here is decided which of them may cost a request,
-and whether what stands there is new. A hole whose time has not come (R14) is passed by what is stored alone:
-a refresh in between asks for nothing.
+`wholefeed.core.walk.ahead` says which URLs are looked at behind a document that is missing; here is decided
+which of them may cost a request, and whether what stands there is new. A hole whose time has not come (R14)
+is passed by what is stored alone: a refresh in between asks for nothing.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from wholefeed.core.adapters.base import GONE
 from wholefeed.core.model import Relation, Role
 from wholefeed.core.notes import (
     ArchiveChanged,
     DocumentUnavailable,
-    End,
-    Ending,
     FormatMismatch,
     LimitReached,
     Note,
     PageGone,
-    PagesAscend,
 )
 from wholefeed.core.refresh.port import (
-    Answers,
     Arrived,
     Attach,
     BeginWalk,
@@ -77,7 +57,6 @@ from wholefeed.core.refresh.port import (
     Steps,
     Stored,
     StoredDocument,
-    StoredFeed,
     TimeOver,
     Touch,
     Wait,
@@ -86,18 +65,13 @@ from wholefeed.core.refresh.port import (
     carry_out,
     outcome,
 )
-from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.chain import Arrival, Trail, first_ascent, has_news, is_ascending, page_trails
+from wholefeed.core.walk.chain import Arrival, Trail, has_news
 from wholefeed.core.walk.walk import Walk
-
-_Answer = Arrived | Confirmed | Failed | LedBack
-_STEPS_WITHOUT_REST: Final = 64
-"""Stored documents walked through before other tasks get a turn."""
 
 
 class TrailSteps:
-    """The part of a decision that walks along archive documents. `steps` is taken once."""
+    """A walk along archive documents. `steps` is taken once."""
 
     def __init__(
         self, given: Given, walk: Walk, start: TrailStart, answers: Answers, progress: Progress
@@ -125,7 +99,7 @@ class TrailSteps:
             yield from self._catch_up()
             if self._walk.candidate is not None:
                 yield from self._keep_joined()
-                yield from judge_steps(self._walk, self._start, self._answers)
+                yield from self._judge()
                 continue
             if (yield from self._answer_again()) or self._answer_from_store():
                 continue
@@ -146,7 +120,7 @@ class TrailSteps:
         return [self._fetch(older, None)]
 
     def is_ahead(self, url: str) -> bool:
-        """Whether the path has to come to a document yet."""
+        """Whether the path has yet to come to a document."""
         return any(want.url != url for want in self._walk.wanted[:1])
 
     # What is next
@@ -156,7 +130,7 @@ class TrailSteps:
         yield from ()
 
     def _answer_again(self) -> Steps[bool]:
-        """Give the walk its next document, or why not, when another trail has asked for it before."""
+        """Give the walk its next document, or why it has none, when another trail asked for it before."""
         url = self._walk.wanted[0].url
         failure = self._answers.failures.get(document_key(url))
         fresh = self._answers.fresh.get(document_key(url))
@@ -167,13 +141,13 @@ class TrailSteps:
         return failure is not None or fresh is not None
 
     def _answer_from_store(self) -> bool:
-        """Give the walk its next document, or why not, without network. False: it must be fetched."""
+        """Give the walk its next document, or why it has none, without network. False: it must be fetched."""
         wanted = [want.url for want in self._walk.wanted if not want.is_guess]
         if not wanted or self._answers.knows(wanted[0]):
             return False
         url = wanted[0]
         row = self._start.stored_as(url)
-        if is_left_alone(self._given, self._walk, self._start, url):
+        if self._is_left_alone(url):
             self._walk.failed(url, DocumentUnavailable(url, DocumentUnavailable.slug))
             return True
         if row is not None and (url in self._revalidated or row.memento or not self._is_gap(url)):
@@ -187,7 +161,6 @@ class TrailSteps:
         return True
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
-        """Return whether a stored document is to be revalidated."""
         if row.memento or self._is_unfit(row, url) or self._given.is_truncated(url):
             return not self._given.waits(url)
         return self._given.request.is_full or self._is_due(url, row)
@@ -199,6 +172,45 @@ class TrailSteps:
     def _is_gap(self, url: str) -> bool:
         """Return whether a stored document counts as missing: until it comes in the feed's format (R23)."""
         return self._given.is_of_other_format(url, self._walk.path[0].family)
+
+    # Behind a document that is missing (R34)
+
+    def _is_left_alone(self, url: str) -> bool:
+        """Return whether one behind a hole is not looked at: the hole waits (R14), or it was replaced."""
+        if self._walk.hole_url is None:
+            return False
+        row = self._start.stored_as(url)
+        return self._given.waits(self._walk.hole_url) if row is None else not self._is_part(row)
+
+    def _judge(self) -> Steps[None]:
+        """Let join what stands behind a hole if it is part of the feed, or brings an entry not stored.
+
+        An update of what is stored does not count: a publisher that answers every URL with its newest entries
+        would lead the walk on and on. What has joined before has to be stored already.
+        """
+        candidate = self._walk.candidate
+        assert candidate is not None, "something waits to be judged"
+        row = self._start.stored_as(candidate.url)
+        is_new = row is not None and self._is_part(row)
+        if row is None:
+            wanted = tuple(identity for identity, _ in candidate.keys or ())
+            read = yield from outcome(ReadKnown(wanted, url=candidate.url), KnownRead)
+            is_new = any(identity not in read.known for identity in wanted)
+        fresh = self._answers.fresh
+        if not self._walk.judge(is_new=is_new) and fresh.pop(document_key(candidate.url), None) is not None:
+            yield from carry_out(Drop(candidate.url))
+
+    def _is_part(self, row: StoredDocument) -> bool:
+        """Return whether a stored document is part of the feed, or comes back with the one before the hole.
+
+        One that is detached was mostly replaced (R15): a link brings it back, a guess does not. But what left
+        together with a whole feed, or with its format (R1, R23), left at one instant, and belongs together.
+        """
+        tip = self._start.stored_as(self._walk.tip.url)
+        is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
+        return row.rank is not None or is_back
+
+    # What is fetched
 
     def _begin_fetching(self) -> Steps[None]:
         wants = self._walk.wanted
@@ -337,9 +349,14 @@ class TrailSteps:
             yield from carry_out(Attach(row.id, rank))
 
 
+_Answer = Arrived | Confirmed | Failed | LedBack
+_STEPS_WITHOUT_REST: Final = 64
+"""Stored documents walked through before other tasks get a turn."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrailStart:
-    """What a walk along a trail starts from, beside what all walks of a refresh do."""
+    """What a walk along a trail starts from, beside what all walks of a refresh share."""
 
     stored: Mapping[str, StoredDocument]
     """The documents that may stand on it, attached or not, by `document_key` of their URL."""
@@ -350,7 +367,7 @@ class TrailStart:
     """When the subscription document was last had with a change, epoch seconds."""
 
     def stored_as(self, url: str) -> StoredDocument | None:
-        """Return the stored document of a URL, however it is spelled."""
+        """Return the stored document of a URL, however the URL is spelled."""
         return self.stored.get(document_key(url))
 
     def rank(self, row: StoredDocument | None, place: int) -> int:
@@ -358,11 +375,34 @@ class TrailStart:
         return row.rank if row is not None and row.rank is not None else self.first_rank + place
 
 
-_GONE: Final = frozenset({404, 410})
+@dataclass(slots=True)
+class Answers:
+    """What came of the documents that the walks of a refresh asked for, by `document_key`.
+
+    Several trails may lead to one document: it is asked for once, be it that a trail only guessed it.
+    """
+
+    fetching: set[str] = field(default_factory=set)
+    fresh: dict[str, FreshDocument] = field(default_factory=dict)
+    """Arrived, and not put."""
+    failures: dict[str, Failure] = field(default_factory=dict)
+
+    def knows(self, url: str) -> bool:
+        """Whether there is nothing to be asked for under a URL any more."""
+        key = document_key(url)
+        return key in self.fetching or key in self.fresh or key in self.failures
 
 
 class PageTrailSteps(TrailSteps):
-    """The part of a decision that walks along one trail of a paged feed.
+    """A walk along one trail of a paged feed (R6): what is asked for again, and what is kept.
+
+    all was collected before (a closing trail)    every page is revalidated, up to the first that brought
+                                                  nothing new: a normal poll costs one page
+    it was not, or something is missing           a page behind one that brought something new, or behind
+                                                  a gap; the others come from the store
+
+    A page is not stored where each of its entries is served from another document and none of its copies is
+    the better one. What leaves a page is remembered, unless another document holds it.
 
     Args:
         given: What the refresh starts from.
@@ -370,7 +410,7 @@ class PageTrailSteps(TrailSteps):
         start: What is stored.
         answers: What came of the documents that were asked for.
         progress: Kept up to date.
-        trail: The trail.
+        trail: The one that is followed.
         has_news: Whether the subscription document brought anything that was not stored.
         ascends: Whether pages are known to get newer along `next`: then the last one is asked for again.
         is_interrupted: Whether an earlier refresh did not come to its end: then every page is.
@@ -405,10 +445,10 @@ class PageTrailSteps(TrailSteps):
         return is_open or self._leads_to_gone(row) or super()._is_asked_again(url, row)
 
     def _leads_to_gone(self, row: StoredDocument) -> bool:
-        """Whether a page links to one that was gone and is asked for again: does it still?"""
+        """Return whether a page links to one that was gone and is tried again: does it link there still?"""
         behind = self._trail.target(row.links) or ""
         attempt = self._given.missing.get(behind)
-        return attempt is not None and attempt.status in _GONE and not self._given.waits(behind)
+        return attempt is not None and attempt.status in GONE and not self._given.waits(behind)
 
     def _is_due(self, _url: str, row: StoredDocument) -> bool:
         behind = document_key(self._trail.target(row.links) or "")
@@ -434,7 +474,7 @@ class PageTrailSteps(TrailSteps):
     def _compare(self, url: str, fresh: FreshDocument) -> Steps[None]:
         """Find out whether a page brought anything that is not stored.
 
-        When those before it are stored and not earlier: the order in which pages come decides nothing.
+        That is asked when the pages before it are stored, so the order in which they come decides nothing.
         """
         keys = list(fresh.arrival.keys or ())
         read = yield from outcome(ReadKnown(tuple(identity for identity, _ in keys), url=url), KnownRead)
@@ -468,7 +508,7 @@ class PageTrailSteps(TrailSteps):
 
     def _objection(self, url: str, failure: Failure) -> Note:
         """R6: a page that was never seen and is not there is the end; one that was collected is missing."""
-        if failure.publisher_status in _GONE and self._start.stored_as(url) is None:
+        if failure.publisher_status in GONE and self._start.stored_as(url) is None:
             return PageGone(url, failure.slug)
         return DocumentUnavailable(url, failure.slug)
 
@@ -498,124 +538,3 @@ class PageTrailSteps(TrailSteps):
 
 def _is_same(row: StoredDocument, fresh: FreshDocument) -> bool:
     return row.digest == fresh.arrival.digest and row.links == fresh.arrival.links
-
-
-WalkTrail = Callable[[Trail, Iterable[Arrival]], tuple[Walk, Steps[Walked]]]
-"""Makes a walk along a trail, told what other walks have collected, and the steps that take it."""
-
-
-@dataclass(slots=True)
-class _Pages:
-    """Pages in the order of `next`, on one side of the document that was asked for."""
-
-    ids: list[int] = field(default_factory=list)
-    arrivals: list[Arrival] = field(default_factory=list)
-
-    def add(self, ids: list[int], arrivals: list[Arrival]) -> None:
-        self.ids += ids
-        self.arrivals += arrivals
-
-
-def known_ascent(feed: StoredFeed) -> PagesAscend | None:
-    """Return where the pages of a feed get newer along `next`, if that was seen: its news is on the last."""
-    if PagesAscend.__name__ not in feed.notes:
-        return None
-    notes = json.loads(feed.notes)
-    return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.__name__), None)
-
-
-def page_steps(
-    current: Current,
-    walk_trail: WalkTrail,
-    *,
-    is_whole: bool,
-    ascent: PagesAscend | None,
-    is_known: Callable[[str], bool],
-) -> Steps[Walked]:
-    """Collect the pages of a feed from the document that was asked for; come to all of them in order.
-
-    Args:
-        current: The document that was asked for.
-        walk_trail: Walks along a trail.
-        is_whole: Whether all pages were collected before: then each trail ends where nothing is new.
-        ascent: Where the stored pages are known to get newer along `next`.
-        is_known: Whether a page is stored under a URL.
-    """
-    asked = current.arrival
-    names = (asked.url, asked.final_url, *asked.hops)
-    before, behind = _Pages(), _Pages()
-    total = Walked()
-    passed: list[Arrival] = []
-    for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
-        is_next = trail.relation == Relation.NEXT and not trail.first_relation
-        if is_next and is_whole and not current.has_news:
-            total.ending = Ending(End.COLLECTED)
-            continue
-        walk, steps = walk_trail(trail, tuple(passed))
-        walked = yield from steps
-        met = list(walk.path[1 + len(passed) :])
-        passed += met
-        step = -1 if trail.is_backward else 1
-        side = behind if is_next or trail.first_relation == Relation.LAST else before
-        # What repeats other pages is not kept, and the order of the pages is not judged by it: beyond the
-        # last page some publishers send the first one again.
-        kept = [arrival for arrival in met if arrival.news or is_known(arrival.url)]
-        side.add(walked.path[::step], kept[::step])
-        total.notes += walked.notes
-        total.failures |= walked.failures
-        if total.is_true_end:
-            total.ending = walked.ending
-    _put_in_order(total, asked, before, behind, ascent)
-    return total
-
-
-def _put_in_order(
-    total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: PagesAscend | None
-) -> None:
-    """R20: newest first, also where the publisher counts its pages from the oldest one."""
-    arrivals = [*before.arrivals, asked, *behind.arrivals]
-    spans = [arrival.span for arrival in arrivals]
-    ascent = first_ascent(spans)
-    if ascent is not None:
-        total.notes.append(PagesAscend(arrivals[ascent].url))
-    elif known is not None:
-        total.notes.append(known)
-    ids = before.ids + behind.ids
-    total.path = ids[::-1] if known is not None or is_ascending(spans) else ids
-
-
-def is_left_alone(given: Given, walk: Walk, start: TrailStart, url: str) -> bool:
-    """Return whether a document is not looked at: it would stand behind a hole, and may cost no request."""
-    if walk.hole_url is None:
-        return False
-    row = start.stored_as(url)
-    return given.waits(walk.hole_url) if row is None else not _is_part(walk, start, row)
-
-
-def _is_part(walk: Walk, start: TrailStart, row: StoredDocument) -> bool:
-    """Return whether a stored document is part of the feed, or comes back to it with the one before the hole.
-
-    One that is detached was mostly replaced (R15): a link brings it back, a guess does not. But what left
-    together with a whole feed, or with its format (R1, R23), left at one instant, and belongs together.
-    """
-    tip = start.stored_as(walk.tip.url)
-    is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
-    return row.rank is not None or is_back
-
-
-def judge_steps(walk: Walk, start: TrailStart, answers: Answers) -> Steps[None]:
-    """Let what stands behind a hole join if it is part of the feed, or brings an entry that is not stored.
-
-    An update of what is stored does not count: a publisher that answers every URL with its newest entries
-    would lead the walk on and on. What has joined before has to be stored already.
-    """
-    candidate = walk.candidate
-    assert candidate is not None, "something waits to be judged"
-    row = start.stored_as(candidate.url)
-    is_new = row is not None and _is_part(walk, start, row)
-    if row is None:
-        wanted = tuple(identity for identity, _ in candidate.keys or ())
-        read = yield from outcome(ReadKnown(wanted, url=candidate.url), KnownRead)
-        is_new = any(identity not in read.known for identity in wanted)
-    if not walk.judge(is_new=is_new) and answers.fresh.pop(document_key(candidate.url), None) is not None:
-        yield from carry_out(Drop(candidate.url))

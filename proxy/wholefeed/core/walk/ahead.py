@@ -1,26 +1,19 @@
-"""What a walk wants, and what has come of it before the path did (docs/design.md#look-ahead).
-
-Answers are kept by URL until the path comes to them; no URL is wanted again that was answered. Behind the
-path's next document is wanted what will probably follow: the early links of documents that still arrive, then
-guesses.
-
-Guess the URLs of the next archive documents from those before (docs/design.md#look-ahead).
+"""Where a walk looks before the chain leads there: ahead of its path, and behind what is missing.
 
 Archives are mostly numbered or dated: after `…/archive/41` and `…/archive/40` comes `…/archive/39`, after
-`…/2003/01` and `…/2002/12` comes `…/2002/11`. A guess only starts a request early; it counts for nothing
-until the chain links to it.
+`…/2003/01` and `…/2002/12` comes `…/2002/11`. That serves for two things that are not the same:
 
     next_urls(["http://o.test/a/41", "http://o.test/a/40"], 2)    # (".../39", ".../38")
 
-Where a chain may go on behind a document that is missing (rule R34).
+Look-ahead (`Ahead`, docs/design.md#look-ahead): a guess only starts a request early; it counts
+for nothing until the chain links to it.
 
-Archives are mostly numbered or dated, so a document that cannot be had hides only the link to the next one,
-and not where that one stands. It joins if it says itself that it belongs here, and is no repetition.
+Holes (`Holes`, rule R34): a document that cannot be had hides only the link to the next one, and not where
+that one stands, so what is guessed behind it is asked for without a link. It joins if it says itself that it
+belongs here, and is no repetition.
 
     holes.open(DocumentUnavailable(".../39", …), steps=[".../41", ".../40", ".../39"])
     holes.next_guess()       # ".../38"; None when none is left, and the walk ends with `holes.note`
-
-What is guessed here is no look-ahead (`wholefeed.core.walk.ahead`): it is asked for without a link.
 """
 
 from __future__ import annotations
@@ -44,16 +37,12 @@ from wholefeed.core.text.urls import MAX_URL_CHARACTERS, document_key, joined, s
 from wholefeed.core.walk.chain import Arrival, Chain, WalkLimits
 
 
-class Want(NamedTuple):
-    """A document to fetch."""
-
-    url: str
-    is_guess: bool
-    """Not on the path yet; no loss if it is never fetched."""
-
-
 class Ahead:
-    """Of one walk.
+    """What one walk wants, and what has come of it before its path did.
+
+    Answers are kept by URL until the path comes to them; no URL is wanted again that was answered. Behind the
+    path's next document is wanted what will probably follow: the early links of documents that still arrive,
+    then guesses.
 
     Args:
         chain: The path so far.
@@ -84,7 +73,6 @@ class Ahead:
         self._arrived_bytes = chain.path[0].body_bytes
 
     def is_answered(self, url: str) -> bool:
-        """Whether something has come of a URL."""
         return document_key(url) in self._answered
 
     def foretell(self, url: str, older_url: str) -> None:
@@ -106,7 +94,7 @@ class Ahead:
             self._guesses.end()
 
     def answer_to(self, url: str) -> Arrival | Note | None:
-        """Return what has come, once a document; None: nothing has."""
+        """Return what has come, a document only once; None: nothing has."""
         key = document_key(url)
         answer = self._answers.get(key)
         if isinstance(answer, Arrival):
@@ -114,7 +102,7 @@ class Ahead:
         return answer
 
     def spoil(self, url: str, note: Note) -> None:
-        """Take that a document has come which is not the one that the chain links to."""
+        """Note that the document which has come is not the one that the chain links to."""
         self._answers[document_key(url)] = note
 
     def refuse(self, url: str) -> None:
@@ -177,43 +165,57 @@ class Ahead:
         return self._chain.trail.target(answer.links) if isinstance(answer, Arrival) else self._early.get(key)
 
     def _as_asked(self, url: str) -> str:
-        """Return the spelling by which a document was first wanted, so that it is not fetched by two."""
+        """Return the spelling by which a document was first wanted, so that it is not fetched under two."""
         return self._asked.setdefault(document_key(url), url)
 
 
-_MONTHS: Final = 12
-_FIRST_YEAR: Final = 1970
-_LAST_YEAR: Final = 2199
-_LARGEST_NUMBER: Final = 10**15
-_REMEMBERED: Final = 64
-"""Differences of two URLs: the same few are asked for with each document of a walk."""
+class Want(NamedTuple):
+    """A document to fetch."""
 
-_NUMBER: Final = r"(?<![0-9])[0-9]{1,15}(?![0-9])"
-_YEAR: Final = "(?:19[7-9][0-9]|2[01][0-9]{2})"
-_DATE: Final = (
-    rf"(?<![0-9]){_YEAR}"
-    r"(?:(?P<sep>[-/_.])[0-9]{1,2}(?:(?P=sep)[0-9]{1,2})?|[0-9]{2}(?:[0-9]{2})?)(?![0-9])"
-)
-_DATES_AND_NUMBERS: Final = re.compile(f"{_DATE}|{_NUMBER}")
-_NUMBERS: Final = re.compile(_NUMBER)
-_DATE_PARTS: Final = re.compile(rf"({_YEAR})([-/_.])([0-9]{{1,2}})(?:\2([0-9]{{1,2}}))?")
-_COMPACT_DATE_PARTS: Final = re.compile(rf"({_YEAR})()([0-9]{{2}})([0-9]{{2}})?")
+    url: str
+    is_guess: bool
+    """Not on the path yet; no loss if it is never fetched."""
 
 
-class _Counter(NamedTuple):
-    """A part of a URL that counts: its value, and how another value is written."""
+class Guesses:
+    """What was guessed on one walk, and whether guessing has paid.
 
-    value: int
-    write: Callable[[int], str | None]
+    Args:
+        max_window: Documents ahead of the chain at most. The window begins with two and doubles with
+            each guess that the chain then links to; the first wrong guess closes it for good.
+    """
+
+    FIRST_WINDOW: Final = 2
+
+    def __init__(self, *, max_window: int) -> None:
+        self._window = min(self.FIRST_WINDOW, max_window)
+        self._max_window = max_window
+        self._followers: dict[str, str] = {}
+
+    @property
+    def window(self) -> int:
+        """How many documents ahead may be guessed now."""
+        return self._window
+
+    def after(self, steps: Sequence[str]) -> tuple[str, ...]:
+        guessed = next_urls(steps, self._window) if self._window else ()
+        for url, follower in zip((steps[-1], *guessed), guessed, strict=False):
+            self._followers[document_key(url)] = document_key(follower)
+        return guessed
+
+    def check(self, url: str, older_url: str) -> None:
+        """Compare with what was guessed the link that a document of the chain turned out to bear."""
+        guessed = self._followers.pop(document_key(url), None)
+        if guessed is None or not self._window:
+            return
+        is_hit = guessed == document_key(older_url)
+        self._window = min(self._window * 2, self._max_window) if is_hit else 0
+
+    def end(self) -> None:
+        self._window = 0
 
 
-class _Step(NamedTuple):
-    """Two URLs that differ in one counter."""
-
-    before: str
-    after: str
-    delta: int
-    counter: _Counter
+# Counting on: the URLs that follow those before, by the one number or date in which they differ
 
 
 def next_urls(steps: Sequence[str], count: int) -> tuple[str, ...]:
@@ -231,6 +233,18 @@ def next_urls(steps: Sequence[str], count: int) -> tuple[str, ...]:
         if step is not None:
             return _continued(step, count)
     return ()
+
+
+def _continued(step: _Step, count: int) -> tuple[str, ...]:
+    urls: list[str] = []
+    value = step.counter.value
+    while len(urls) < count:
+        value += step.delta
+        text = step.counter.write(value)
+        if text is None or len(step.before) + len(text) + len(step.after) > MAX_URL_CHARACTERS:
+            break
+        urls.append(f"{step.before}{text}{step.after}")
+    return tuple(urls)
 
 
 def count_left(steps: Sequence[str], last_url: str = "") -> int | None:
@@ -261,46 +275,6 @@ def is_counted(url: str, other: str) -> bool:
     return any(_difference(url, other, pattern) is not None for pattern in (_DATES_AND_NUMBERS, _NUMBERS))
 
 
-class Guesses:
-    """What was guessed on one walk, and whether guessing has paid.
-
-    Args:
-        max_window: Documents ahead of the chain at most. The window begins with two and doubles with
-            each guess that the chain then links to; the first wrong guess closes it for good.
-    """
-
-    FIRST_WINDOW: Final = 2
-
-    def __init__(self, *, max_window: int) -> None:
-        self._window = min(self.FIRST_WINDOW, max_window)
-        self._max_window = max_window
-        self._followers: dict[str, str] = {}
-
-    @property
-    def window(self) -> int:
-        """How many documents ahead may be guessed now."""
-        return self._window
-
-    def after(self, steps: Sequence[str]) -> tuple[str, ...]:
-        """Return the guesses that follow the last of these URLs."""
-        guessed = next_urls(steps, self._window) if self._window else ()
-        for url, follower in zip((steps[-1], *guessed), guessed, strict=False):
-            self._followers[document_key(url)] = document_key(follower)
-        return guessed
-
-    def check(self, url: str, older_url: str) -> None:
-        """Compare with what was guessed the link that a document of the chain turned out to bear."""
-        guessed = self._followers.pop(document_key(url), None)
-        if guessed is None or not self._window:
-            return
-        is_hit = guessed == document_key(older_url)
-        self._window = min(self._window * 2, self._max_window) if is_hit else 0
-
-    def end(self) -> None:
-        """Guess no more on this walk."""
-        self._window = 0
-
-
 def _step(steps: Sequence[str], pattern: re.Pattern[str]) -> _Step | None:
     if len(steps) < 2:  # noqa: PLR2004
         return None
@@ -312,16 +286,34 @@ def _step(steps: Sequence[str], pattern: re.Pattern[str]) -> _Step | None:
     return step if is_confirmed else None
 
 
-def _continued(step: _Step, count: int) -> tuple[str, ...]:
-    urls: list[str] = []
-    value = step.counter.value
-    while len(urls) < count:
-        value += step.delta
-        text = step.counter.write(value)
-        if text is None or len(step.before) + len(text) + len(step.after) > MAX_URL_CHARACTERS:
-            break
-        urls.append(f"{step.before}{text}{step.after}")
-    return tuple(urls)
+class _Step(NamedTuple):
+    """Two URLs that differ in one counter."""
+
+    before: str
+    after: str
+    delta: int
+    counter: _Counter
+
+
+class _Counter(NamedTuple):
+    """A part of a URL that counts: its value, and how another value is written."""
+
+    value: int
+    write: Callable[[int], str | None]
+
+
+_YEAR: Final = "(?:19[7-9][0-9]|2[01][0-9]{2})"
+_NUMBER: Final = r"(?<![0-9])[0-9]{1,15}(?![0-9])"
+_NUMBERS: Final = re.compile(_NUMBER)
+
+_DATE: Final = (
+    rf"(?<![0-9]){_YEAR}"
+    r"(?:(?P<sep>[-/_.])[0-9]{1,2}(?:(?P=sep)[0-9]{1,2})?|[0-9]{2}(?:[0-9]{2})?)(?![0-9])"
+)
+
+_DATES_AND_NUMBERS: Final = re.compile(f"{_DATE}|{_NUMBER}")
+_REMEMBERED: Final = 64
+"""Differences of two URLs: the same few are asked for with each document of a walk."""
 
 
 @lru_cache(_REMEMBERED)
@@ -341,18 +333,18 @@ def _difference(first: str, second: str, pattern: re.Pattern[str]) -> _Step | No
     return _counted(a[0], b[0], f"{origin}{two[: b.start()]}", two[b.end() :])
 
 
-def _counted(first: str, second: str, before: str, after: str) -> _Step | None:
-    counters = _dates(first, second) or (_number(first, first), _number(second, first))
-    if counters[0] is None or counters[1] is None or counters[0].value == counters[1].value:
-        return None
-    return _Step(before, after, counters[1].value - counters[0].value, counters[1])
-
-
 @lru_cache(_REMEMBERED)
 def _divided(url: str) -> tuple[str, str]:
     parts = split(url)
     origin = joined(parts._replace(path="", query=None, fragment=None))
     return origin, joined(parts._replace(scheme=None, authority=None, fragment=None))
+
+
+def _counted(first: str, second: str, before: str, after: str) -> _Step | None:
+    counters = _dates(first, second) or (_number(first, first), _number(second, first))
+    if counters[0] is None or counters[1] is None or counters[0].value == counters[1].value:
+        return None
+    return _Step(before, after, counters[1].value - counters[0].value, counters[1])
 
 
 def _number(text: str, other: str) -> _Counter | None:
@@ -361,6 +353,9 @@ def _number(text: str, other: str) -> _Counter | None:
     is_padded = any(each.startswith("0") and len(each) > 1 for each in (text, other))
     width = len(text) if is_padded else 1
     return _Counter(int(text), lambda value: f"{value:0{width}d}" if 0 <= value < _LARGEST_NUMBER else None)
+
+
+_LARGEST_NUMBER: Final = 10**15
 
 
 def _dates(first: str, second: str) -> tuple[_Counter, _Counter] | None:
@@ -376,6 +371,10 @@ def _dates(first: str, second: str) -> tuple[_Counter, _Counter] | None:
     return None if earlier is None or later is None else (earlier, later)
 
 
+_DATE_PARTS: Final = re.compile(rf"({_YEAR})([-/_.])([0-9]{{1,2}})(?:\2([0-9]{{1,2}}))?")
+_COMPACT_DATE_PARTS: Final = re.compile(rf"({_YEAR})()([0-9]{{2}})([0-9]{{2}})?")
+
+
 def _months(match: re.Match[str], width: int) -> _Counter | None:
     year, month, separator = int(match[1]), int(match[3]), match[2]
     if not 1 <= month <= _MONTHS:
@@ -387,6 +386,11 @@ def _months(match: re.Match[str], width: int) -> _Counter | None:
         return f"{year}{separator}{month + 1:0{width}d}" if is_plausible else None
 
     return _Counter(year * _MONTHS + month - 1, write)
+
+
+_MONTHS: Final = 12
+_FIRST_YEAR: Final = 1970
+_LAST_YEAR: Final = 2199
 
 
 def _days(match: re.Match[str], width: int) -> _Counter | None:
@@ -404,36 +408,7 @@ def _days(match: re.Match[str], width: int) -> _Counter | None:
     return _Counter(day.toordinal(), write)
 
 
-MAX_GUESSES: Final = 3
-"""Documents asked for behind one that is missing."""
-
-_MISSING: Final = (DocumentUnavailable, FormatMismatch, CrossOriginUnconfirmed)
-"""What a walk is stopped by that says nothing of the documents behind."""
-
-
-def guesses_behind(steps: Sequence[str], attached: Sequence[str]) -> tuple[str, ...]:
-    """Return what may stand behind a missing document, the nearest first.
-
-    Args:
-        steps: The URLs that the chain linked to, in order, the missing one the last.
-        attached: The archive documents of the feed that are stored, newest first. Where the newest one is
-            missing, they are what tells how the chain counts.
-    """
-    if len(steps) > 1:
-        return next_urls(steps, MAX_GUESSES)
-    missing = steps[-1]
-    older = attached[_place(missing, attached) + 1 :]
-    newest = tuple(older[:1])
-    newer = next_urls(older[2::-1], MAX_GUESSES)  # counted from the stored ones towards the missing
-    place = _place(missing, newer)
-    if place >= 0:
-        return (*newer[:place][::-1], *newest)
-    return newest if newest and next_urls([missing, *newest], 1) else ()
-
-
-def _place(url: str, urls: Sequence[str]) -> int:
-    """Return where a document stands among others; -1 where it does not."""
-    return next((place for place, other in enumerate(urls) if same_document(url, other)), -1)
+# Where a chain may go on behind a document that is missing (R34)
 
 
 class Holes:
@@ -457,7 +432,7 @@ class Holes:
         self.looked_at: list[str] = []
         """The guesses behind it so far."""
         self.jumps: list[Note] = []
-        """What is told of those that the walk has got past."""
+        """The notes on those that the walk has got past."""
 
     def open(self, note: Note, steps: Sequence[str]) -> None:
         """Begin to look behind a document that is missing; `steps` as `guesses_behind` takes them."""
@@ -481,7 +456,7 @@ class Holes:
         return None
 
     def lacks(self, url: str) -> None:
-        """Take that a guess is not there either: what stands behind that one may name it."""
+        """Note that a guess is not there either: what stands behind that one may name it."""
         self._lacking.append(url)
 
     def admits(self, arrival: Arrival) -> bool:
@@ -497,11 +472,44 @@ class Holes:
         return arrival.keys is None or is_neighbour or self._chain.is_named_by(arrival)
 
     def refuse(self, arrival: Arrival) -> None:
-        """Take that a document behind it does not join."""
+        """Note that a document behind it does not join."""
         self._refused_bytes += arrival.body_bytes
 
     def jump(self, url: str) -> None:
-        """Take that the walk goes on at a URL behind it."""
+        """Note that the walk goes on at a URL behind it."""
         assert self.note is not None, "there is a hole"
         self.jumps += (self.note, JumpedHole(self.note.url, url))
         self.note = None
+
+
+_MISSING: Final = (DocumentUnavailable, FormatMismatch, CrossOriginUnconfirmed)
+"""Why a document can be missing without a word on those behind it."""
+
+
+def guesses_behind(steps: Sequence[str], attached: Sequence[str]) -> tuple[str, ...]:
+    """Return what may stand behind a missing document, the nearest first.
+
+    Args:
+        steps: The URLs that the chain linked to, in order, the missing one the last.
+        attached: The archive documents of the feed that are stored, newest first. Where the newest one is
+            missing, they are what tells how the chain counts.
+    """
+    if len(steps) > 1:
+        return next_urls(steps, MAX_GUESSES)
+    missing = steps[-1]
+    older = attached[_place(missing, attached) + 1 :]
+    newest = tuple(older[:1])
+    newer = next_urls(older[2::-1], MAX_GUESSES)  # counted from the stored ones towards the missing
+    place = _place(missing, newer)
+    if place >= 0:
+        return (*newer[:place][::-1], *newest)
+    return newest if newest and next_urls([missing, *newest], 1) else ()
+
+
+MAX_GUESSES: Final = 3
+"""Documents asked for behind one that is missing."""
+
+
+def _place(url: str, urls: Sequence[str]) -> int:
+    """Return where a document stands among others; -1 where it does not."""
+    return next((place for place, other in enumerate(urls) if same_document(url, other)), -1)

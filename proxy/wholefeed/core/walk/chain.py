@@ -1,27 +1,7 @@
-"""The documents of one walk that belong together, newest first, and which others may join them.
+"""The documents of one walk that belong together, which others may join them, and which links lead to those.
 
-The rules about single documents are here: R17 (the same document again), R23 (format), R24 (site). When to
-go on is the matter of `wholefeed.core.walk.walk`.
-
-Where a walk stops although the chain goes on (rules R17 and R18; RFC 5005, section 6).
-
-Which entries a walk has met: a set that stays small, at the price of rarely claiming too much.
-
-Exact up to some thousands of keys, of which hashes of 64 bits are kept: Python's own, which nobody foresees.
-From there a Bloom filter of a fixed 2 MiB that takes a new key for a known one once in 500 at a million keys.
-Rule R17 asks whether fifty documents in a row brought nothing new, so a single mistake changes nothing.
-
-Which links a walk follows, and what it makes of what they lead to (rules R2, R4, R6).
-
-A chain is one trail: the relation that leads to the older document, from the subscription document on.
-A paged feed can be entered anywhere and takes several, each from the document that was asked for:
-
-    first, then next, next …      from the first page on, mostly as far as the document asked for
-    previous, previous …          where there is no way to the first page but this one
-    next, next …                  to the last page
-
-Each ends where it meets what another has collected. The relation never changes on a trail, whatever else
-the documents bear: on a second page `prev` leads to newer entries (R0).
+The rules about single documents are here: R17 (the same document again), R23 (format), R24 (site), and the
+limits at which a chain is followed no further (R18). When to go on is up to `wholefeed.core.walk.walk`.
 """
 
 from __future__ import annotations
@@ -76,15 +56,23 @@ class Arrival:
     """Of its entries' dates, when it was fetched and has some."""
 
 
-class SameDocument:
-    """The verdict that an older link names the very document it stands in: the end of the chain (R17)."""
+Key = tuple[EntryId, float | None]
+"""Identity and update instant: an update is something new (rule R17)."""
 
 
-SAME_DOCUMENT: Final = SameDocument()
+class Span(NamedTuple):
+    """The oldest and the newest instant among a document's entries."""
+
+    oldest_at: float
+    newest_at: float
+
+    def is_newer_than(self, other: Span) -> bool:
+        """Whether the entries are newer as a whole; a late update of an old one does not make them so."""
+        return self.newest_at > other.newest_at and self.oldest_at >= other.oldest_at
 
 
 class Chain:
-    """The path of one walk.
+    """The path of one walk, newest first.
 
     Args:
         subscription: The subscription document.
@@ -162,9 +150,8 @@ class Chain:
         A document's `self` cannot tell before the target is here: where a template wrote one `self` into
         every document, it would end the chain at its first step. What comes is compared by its body.
         """
-        this = self.tip.links.get(
-            Relation.THIS
-        )  # draft -00, 4; PaceFeedState: this very document's own place
+        # draft -00, 4; PaceFeedState: this very document's own place
+        this = self.tip.links.get(Relation.THIS)
         if this is not None and document_key(this) == document_key(url):
             return SAME_DOCUMENT
         return self._verdict(self._owners.get(document_key(url)), url)
@@ -185,6 +172,15 @@ class Chain:
             return CrossOriginUnconfirmed(url)
         is_doubtful = self.trail.is_tentative and self._is_at_start
         return NewerNotOlder(url) if is_doubtful and self._is_no_older(arrival) else None
+
+    def is_named_by(self, arrival: Arrival) -> bool:
+        """Return whether a document says itself which feed it belongs to, and that it is this one (R24)."""
+        subscription = self.path[0]
+        if arrival.site_id and arrival.site_id == subscription.site_id:
+            return True
+        current = arrival.links.get(Relation.CURRENT)
+        names = (subscription.url, *subscription.hops, subscription.final_url)
+        return current is not None and any(same_document(current, name) for name in names)
 
     def leads_past(self, url: str) -> bool:
         """Return whether the last page names a `last` one that is not this URL and not collected yet."""
@@ -213,31 +209,15 @@ class Chain:
         urls = {arrival.url, *arrival.hops, arrival.final_url}
         return all(self._site_of(url) in self._sites for url in urls) or self.is_named_by(arrival)
 
-    def is_named_by(self, arrival: Arrival) -> bool:
-        """Return whether a document says itself which feed it belongs to, and that it is this one (R24)."""
-        subscription = self.path[0]
-        if arrival.site_id and arrival.site_id == subscription.site_id:
-            return True
-        current = arrival.links.get(Relation.CURRENT)
-        names = (subscription.url, *subscription.hops, subscription.final_url)
-        return current is not None and any(same_document(current, name) for name in names)
+
+class SameDocument:
+    """The verdict that an older link names the very document it stands in: the end of the chain (R17)."""
 
 
-NO_PROGRESS_DOCUMENTS: Final = 50
-"""Archive documents in a row without a new (identity, instant) that end a chain (rule R17)."""
-
-NO_PROGRESS_PAGES: Final = 2
-"""Pages in a row without a new identity that end a paged feed (rule R17)."""
+SAME_DOCUMENT: Final = SameDocument()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalkLimits:
-    """Rule R18; RFC 5005, section 6: each counts the subscription document."""
-
-    documents: int
-    bytes: int
-    """Of decoded bodies. What was fetched ahead and is not on the path only stops the guessing."""
-    entries: int
+# Where a walk stops although the chain goes on (R17, R18; RFC 5005, section 6)
 
 
 def exhaustion(chain: Chain, limits: WalkLimits, target: str) -> Note | None:
@@ -256,96 +236,33 @@ def exhaustion(chain: Chain, limits: WalkLimits, target: str) -> Note | None:
     return None
 
 
-EXACT_KEYS: Final = 1 << 14
-"""Keys that are kept each by itself, in 1 MiB; most feeds never have more."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkLimits:
+    """Rule R18; RFC 5005, section 6: each counts the subscription document."""
 
-FILTER_BITS: Final = 1 << 24
-
-_PROBES: Final = 4
-_MASK: Final = FILTER_BITS - 1
-_AT_ONCE: Final = 1024
-"""Keys that are added before it is seen how many there are."""
-
-_EVER: Final = float("-inf")
-
-Key = tuple[EntryId, float | None]
-"""Identity and update instant: an update is something new (rule R17)."""
+    documents: int
+    bytes: int
+    """Of decoded bodies. What was fetched ahead and is not on the path only stops the guessing."""
+    entries: int
 
 
-def has_news(keys: Iterable[Key], known: Mapping[EntryId, float | None]) -> bool:
-    """Return whether one of the keys is an entry, or an update of one, that is not known.
-
-    Args:
-        keys: Of a document's entries.
-        known: The latest update instant of each known identity among them; None where it has none.
-    """
-    return any(
-        identity not in known or (instant is not None and instant > (known[identity] or _EVER))
-        for identity, instant in keys
-    )
+NO_PROGRESS_DOCUMENTS: Final = 50
+"""Archive documents in a row without a new (identity, instant) that end a chain (rule R17)."""
+NO_PROGRESS_PAGES: Final = 2
+"""Pages in a row without a new identity that end a paged feed (rule R17)."""
 
 
-class SeenKeys:
-    """The keys added so far."""
-
-    def __init__(self) -> None:
-        self._exact: set[int] | None = set()
-        self._bits = bytearray()
-
-    def add(self, keys: Iterable[Key]) -> bool:
-        """Add keys; return whether one of them was new."""
-        hashes = map(hash, keys)
-        has_new = False
-        while self._exact is not None:
-            before = len(self._exact)
-            taken = list(islice(hashes, _AT_ONCE))
-            self._exact.update(taken)
-            has_new = has_new or len(self._exact) > before
-            if len(self._exact) > EXACT_KEYS:
-                self._spill(self._exact)
-            if len(taken) < _AT_ONCE:
-                return has_new
-        for each in hashes:
-            has_new |= self._mark(each)
-        return has_new
-
-    def _spill(self, exact: set[int]) -> None:
-        self._exact = None
-        self._bits = bytearray(FILTER_BITS // 8)
-        for each in exact:
-            self._mark(each)
-
-    def _mark(self, key: int) -> bool:
-        """Set the bits of a key's hash; return whether one of them was clear."""
-        is_new = False
-        bits, place, step = self._bits, key, key >> 24 | 1
-        for _ in range(_PROBES):
-            index, bit = (place & _MASK) >> 3, 1 << (place & 7)
-            if not bits[index] & bit:
-                bits[index] |= bit
-                is_new = True
-            place += step
-        return is_new
-
-
-_SYNONYMS: Final = {Relation.PREVIOUS: Relation.PREV}
-"""RFC 5005 says `previous`, the registry of relations `prev`; among pages they are one."""
-
-
-class Span(NamedTuple):
-    """The oldest and the newest instant among a document's entries."""
-
-    oldest_at: float
-    newest_at: float
-
-    def is_newer_than(self, other: Span) -> bool:
-        """Whether the entries are newer as a whole; a late update of an old one does not make them so."""
-        return self.newest_at > other.newest_at and self.oldest_at >= other.oldest_at
+# Which links a walk follows (R2, R4, R6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """One way through the documents of a feed."""
+    """One way through the documents of a feed.
+
+    A chain is one trail: the relation that leads to the older document, from the subscription document on.
+    A paged feed can be entered anywhere and takes several (`page_trails`). The relation never changes on a
+    trail, whatever else the documents bear: on a second page `prev` leads to newer entries (R0).
+    """
 
     relation: str
     """Leads from each document to the next."""
@@ -377,6 +294,10 @@ class Trail:
         return (name,) if synonym is None else (name, synonym)
 
 
+_SYNONYMS: Final = {Relation.PREVIOUS: Relation.PREV}
+"""RFC 5005 says `previous`, the registry of relations `prev`; among pages they are one."""
+
+
 def page_trails(
     links: Mapping[str, str],
     names: Iterable[str],
@@ -385,6 +306,12 @@ def page_trails(
     is_known: Callable[[str], bool] = lambda _url: False,
 ) -> tuple[Trail, ...]:
     """Return the trails through a paged feed, in their order (R6; RFC 5005, section 3).
+
+    Each starts at the document that was asked for, and ends where it meets what another has collected:
+
+    first, then next, next …      from the first page on, mostly as far as the document asked for
+    previous, previous …          where there is no way to the first page but this one
+    next, next …                  to the last page
 
     Args:
         links: Of the document that was asked for, as in `Navigation.links`.
@@ -439,3 +366,80 @@ def is_ascending(spans: Sequence[Span | None]) -> bool:
     ups = sum(two.is_newer_than(one) for one, two in pairs)
     downs = sum(one.is_newer_than(two) for one, two in pairs)
     return ups > downs
+
+
+# Which entries a walk has met
+
+
+class SeenKeys:
+    """A set of keys that stays small, at the price of rarely taking a new one for one that it has.
+
+    Exact up to some thousands of keys, of which hashes of 64 bits are kept: Python's own, which nobody
+    foresees. From there a Bloom filter of a fixed 2 MiB that takes a new key for a known one once in 500 at a
+    million keys. Rule R17 asks whether fifty documents in a row brought nothing new, so a single mistake
+    changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._exact: set[int] | None = set()
+        self._bits = bytearray()
+
+    def add(self, keys: Iterable[Key]) -> bool:
+        """Add keys; return whether one of them was new."""
+        hashes = map(hash, keys)
+        has_new = False
+        while self._exact is not None:
+            before = len(self._exact)
+            taken = list(islice(hashes, _AT_ONCE))
+            self._exact.update(taken)
+            has_new = has_new or len(self._exact) > before
+            if len(self._exact) > EXACT_KEYS:
+                self._spill(self._exact)
+            if len(taken) < _AT_ONCE:
+                return has_new
+        for each in hashes:
+            has_new |= self._mark(each)
+        return has_new
+
+    def _spill(self, exact: set[int]) -> None:
+        self._exact = None
+        self._bits = bytearray(FILTER_BITS // 8)
+        for each in exact:
+            self._mark(each)
+
+    def _mark(self, key: int) -> bool:
+        """Set the bits of a key's hash; return whether one of them was clear."""
+        is_new = False
+        bits, place, step = self._bits, key, key >> 24 | 1
+        for _ in range(_PROBES):
+            index, bit = (place & _MASK) >> 3, 1 << (place & 7)
+            if not bits[index] & bit:
+                bits[index] |= bit
+                is_new = True
+            place += step
+        return is_new
+
+
+EXACT_KEYS: Final = 1 << 14
+"""Keys that are kept each by itself, in 1 MiB; most feeds never have more."""
+FILTER_BITS: Final = 1 << 24
+_PROBES: Final = 4
+_MASK: Final = FILTER_BITS - 1
+_AT_ONCE: Final = 1024
+"""Keys that are added before it is seen how many there are."""
+
+
+def has_news(keys: Iterable[Key], known: Mapping[EntryId, float | None]) -> bool:
+    """Return whether one of the keys is an entry, or an update of one, that is not known.
+
+    Args:
+        keys: Of a document's entries.
+        known: The latest update instant of each known identity among them; None where it has none.
+    """
+    return any(
+        identity not in known or (instant is not None and instant > (known[identity] or _EVER))
+        for identity, instant in keys
+    )
+
+
+_EVER: Final = float("-inf")

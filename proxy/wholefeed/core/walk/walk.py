@@ -40,7 +40,7 @@ Behind the path's next document, `wanted` lists what will probably be next: the 
 still arrive, then guesses. Their answers are kept by URL until the chain links to them, and play no part
 in how the walk ends: path and ending are the same with look-ahead and without.
 
-What becomes of the stored chain when a walk took another path (rules R14, R15, R25).
+`settle_path` says what becomes of the stored chain when a walk took another path.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.ahead import Ahead, Holes, Want
 from wholefeed.core.walk.chain import Arrival, Chain, SameDocument, Trail, WalkLimits, exhaustion
 
-MAX_WINDOW: Final = 8
+_MAX_WINDOW: Final = 8
 """Documents ahead of the path at most, unless the driver says otherwise."""
 
 
@@ -83,7 +83,7 @@ class Walk:
         site_of: Callable[[str], str],
         look_ahead: bool = True,
         known: Callable[[str], bool] = lambda _url: False,
-        max_window: int = MAX_WINDOW,
+        max_window: int = _MAX_WINDOW,
         passed: Iterable[Arrival] = (),
         attached: Sequence[str] = (),
     ) -> None:
@@ -296,16 +296,7 @@ class Walk:
         self._wanted = self._ahead.wanted(self._next, steps=self._steps, is_alone=is_at_hole)
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """What to do with the archive documents of a feed after a walk. They go by the caller's ids."""
-
-    detached: tuple[int, ...]
-    """Replaced by the publisher: no longer part of the feed."""
-    order: tuple[int, ...]
-    """The chain from now on, newest first: the path, and the stored documents that it did not touch."""
-    is_reordered: bool
-    """Whether that order is any other than: what is new on the path, then the stored ones as they stood."""
+# What becomes of the stored chain when a walk took another path (R14, R15, R25)
 
 
 def settle_path(
@@ -337,6 +328,18 @@ def settle_path(
     simple_order = [document for document in path if document not in places] + kept
     detached = tuple(document for document in stored if document in replaced)
     return Drift(detached, order, is_reordered=list(order) != simple_order)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What to do with the archive documents of a feed after a walk. They go by the caller's ids."""
+
+    detached: tuple[int, ...]
+    """Replaced by the publisher: no longer part of the feed."""
+    order: tuple[int, ...]
+    """The chain from now on, newest first: the path, and the stored documents that it did not touch."""
+    is_reordered: bool
+    """Whether that order is any other than: what is new on the path, then the stored ones as they stood."""
 
 
 def _interleaved(kept: Sequence[int], path: Sequence[int]) -> tuple[int, ...]:
