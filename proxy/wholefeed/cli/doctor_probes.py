@@ -41,7 +41,7 @@ from aiohttp.resolver import DefaultResolver
 from wholefeed import __version__
 from wholefeed.cli.access_token import is_loopback, needs_token
 from wholefeed.cli.base import EVERYWHERE, http_url, server_address
-from wholefeed.config.sources import SUFFIX
+from wholefeed.config.sources import FILE_SUFFIX
 from wholefeed.config.tables import KEYS, Config, StoreConfig
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
@@ -552,7 +552,9 @@ _SECRETS: Final = "secrets"
 def secret_files(store_path: str, environ: Mapping[str, str]) -> dict[Path, str]:
     """Return the files and what each is: those that variables name, and the token that was made. Blocks."""
     named = {
-        Path(environ[name]): name for key in KEYS if key.secret and (name := key.variable + SUFFIX) in environ
+        Path(environ[name]): name
+        for key in KEYS
+        if key.secret and (name := key.variable + FILE_SUFFIX) in environ
     }
     made = Path(f"{store_path}.token")
     return named | ({made: "the access token that was made"} if made.exists() else {})
