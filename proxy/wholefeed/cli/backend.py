@@ -377,8 +377,8 @@ async def fetch_once(
     url: str,
     output: BinaryIO,
     *,
-    wait_seconds: float | None,
-    progress: ShowProgress | None = None,
+    wait_seconds: float,
+    progress: ShowProgress | None,
 ) -> State:
     """Reconstruct one feed with a store of its own, write it, and return its state.
 
@@ -386,7 +386,7 @@ async def fetch_once(
         config: Its store is left alone.
         url: As a reader would give it.
         output: Where the document goes, uncompressed.
-        wait_seconds: When to take what is there; None waits for the end of the walk.
+        wait_seconds: When to take what is there.
         progress: Told the status object about twice a second.
 
     Raises:
@@ -402,7 +402,7 @@ async def explain_once(
 ) -> JsonObject:
     """Reconstruct one feed with a store of its own, and return the status object with its chain.
 
-    Args and errors as in `fetch_once`.
+    Args and errors as in `fetch_once`; `wait_seconds` None waits for the end of the walk.
     """
     canonical = feed_url(url)
     async with database() as path:
@@ -420,7 +420,7 @@ async def _written(
     url: str,
     output: BinaryIO,
     *,
-    wait_seconds: float | None,
+    wait_seconds: float,
     progress: ShowProgress | None,
     must_be_known: bool = False,
 ) -> State:
@@ -430,12 +430,11 @@ async def _written(
         UnknownFeedError: It must be known, and nothing is stored for the URL.
         StoreError: The store cannot be used.
     """
-    wait = config.limits.walk_seconds if wait_seconds is None else wait_seconds
     async with open_service(config) as (store, service), _watched(service, url, progress):
         if must_be_known:
             await service.status(url)
-        await search_archive(config, service, url, wait_seconds=wait)
-        async with service.answer(url, wait_seconds=wait) as reconstruction:
+        await search_archive(config, service, url, wait_seconds=wait_seconds)
+        async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
             asked = Representation(self_url=url, is_gzip=False, warns=config.history.warn_entry)
             async for piece in slices(prepare(reconstruction, asked), store):
                 await asyncio.to_thread(output.write, piece)

@@ -30,8 +30,6 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command of the command line."""
-
     name: str
     summary: str
     examples: str

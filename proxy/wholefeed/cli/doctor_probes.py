@@ -1034,7 +1034,7 @@ class Heard(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Of one address."""
+    """What answered at one address."""
 
     base: str
     heard: Heard

@@ -1,9 +1,9 @@
 """Where the result of a command goes, how far it is, and an orderly end of what writes it.
 
     with Termination() as termination, opened_output(Path("whole.atom")) as output:
-        runner.run(termination.ending(fetch_once(config, url, output, wait_seconds=None), output))
+        run(termination.ending(work(output), output))
 
-Nothing of the server is imported here: `wholefeed backup` and `wholefeed opml` do without it.
+Nothing of the service is imported here: `wholefeed backup` takes its orderly end from here, and nothing more.
 """
 
 from __future__ import annotations
