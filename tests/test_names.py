@@ -47,7 +47,7 @@ from wholefeed.cli.backend import GoneError, StrangerError
 from wholefeed.cli.base import EXIT_DONE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_UNFINISHED, EXIT_USAGE
 from wholefeed.cli.doctor_probes import Verdict as Finding
 from wholefeed.cli.main import main, make_parser
-from wholefeed.config.sources import DEFAULT_FILE, FILE_VARIABLE, SUFFIX
+from wholefeed.config.sources import DEFAULT_FILE, FILE_SUFFIX, FILE_VARIABLE
 from wholefeed.config.tables import KEYS
 from wholefeed.core.adapters.base import Collection, Marks
 from wholefeed.core.adapters.table import ADAPTERS
@@ -239,7 +239,7 @@ def configuration() -> dict[str, Any]:
     keys = {
         key.name: {
             "default": default(key.default),
-            "variables": [key.variable, *([key.variable + SUFFIX] if key.secret else [])],
+            "variables": [key.variable, *([key.variable + FILE_SUFFIX] if key.secret else [])],
         }
         for key in KEYS
     }

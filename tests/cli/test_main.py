@@ -31,9 +31,9 @@ from tests.running import a_config
 from wholefeed import __version__
 from wholefeed.app import serve as real_serve
 from wholefeed.cli import backend
-from wholefeed.cli.backend import Output, Progress, Termination, opened_output
 from wholefeed.cli.base import give_up
 from wholefeed.cli.main import COMMANDS, main
+from wholefeed.cli.output import Output, Progress, Termination, opened_output
 from wholefeed.config.tables import Config
 from wholefeed.core.model import State
 from wholefeed.errors import InvalidUrlError, PublisherTimeoutError, StoreUnusableError, WholefeedError
@@ -105,13 +105,14 @@ def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
 
 
 def test_version_and_help_do_not_load_the_server() -> None:
-    """They answer at once: neither aiohttp nor structlog nor the configuration is imported for them."""
+    """They answer at once: no library, no configuration and no error is imported for them."""
     script = (
         "import sys\nfrom wholefeed.cli.main import main\n"
         "for arguments in (['--version'], ['--help'], ['serve', '--help']):\n"
         "    try: main(arguments)\n"
         "    except SystemExit as end: assert end.code == 0\n"
-        "late = {'aiohttp', 'asyncio', 'structlog', 'wholefeed.config.tables', 'http.client'}\n"
+        "late = {'wholefeed.config.tables', 'wholefeed.errors'}\n"
+        "late |= {'aiohttp', 'asyncio', 'structlog', 'http.client'}\n"
         "print(sorted(set(sys.modules) & late))"
     )
     done = subprocess.run(

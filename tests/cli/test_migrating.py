@@ -131,3 +131,15 @@ def test_what_cannot_be_moved_is_told_in_a_line(
     said = capsys.readouterr().err
     assert "no URL of a PostgreSQL database" in said
     assert "a-secret" not in said
+
+
+def test_a_store_is_not_moved_without_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """psycopg is an extra: exit 1, and how to get it."""
+    monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "a.db"))
+    for name in [each for each in sys.modules if each.startswith(("wholefeed.store.moving", "psycopg"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert main(["migrate", "--to", "postgresql://127.0.0.1:1/name"]) == 1
+    assert "needs psycopg: pip install 'wholefeed[postgres]'" in capsys.readouterr().err

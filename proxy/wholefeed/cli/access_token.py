@@ -29,19 +29,16 @@ _MODE: Final = 0o600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenResult:
-    """The token that readers must know.
-
-    Args:
-        token: The token; empty when none is wanted.
-        path: The file that it is kept in; None when it comes from the configuration, or none is wanted.
-        is_new: It was made just now, and should be shown to the operator, once.
-        was_exposed: Others than the owner could read the file; that was changed.
-    """
+    """The token that readers must know."""
 
     token: str
+    """Empty when none is wanted."""
     path: Path | None = None
+    """The file that it is kept in; None when it comes from the configuration, or none is wanted."""
     is_new: bool = False
+    """It was made just now, and should be shown to the operator, once."""
     was_exposed: bool = False
+    """Others than the owner could read the file; that was changed."""
 
 
 def ensure_token(config: Config) -> TokenResult:

@@ -4,40 +4,24 @@
     feeds.account(url)          # the status object with its chain, as GET /status gives it
 
 A running proxy holds the database's lock, so it is asked over HTTP at the configured address; where nothing
-listens there, the database is opened.
-
-What commands about feeds ask the configured database, where no proxy runs.
-
-One feed for one command, without a proxy: of the configured store, or in one that is then removed.
-
-What `wholefeed fetch` shows and writes: progress on a terminal, the feed to a file or standard output.
-
-with Termination() as termination, opened_output(Path("whole.atom")) as output:
-    runner.run(termination.ending(fetch_once(config, url, output, wait_seconds=None), output))
+listens there, the database is opened. What is stored nowhere is reconstructed in a store of its own, which is
+then removed: `fetch_once`, `explain_once`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import http.client
-import io
 import json
-import os
-import select
-import shutil
-import signal
 import socket
-import stat
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, BinaryIO, Final, Protocol, Self, TextIO, TypeVar
+from typing import Any, BinaryIO, Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from wholefeed.app import open_service
@@ -54,16 +38,30 @@ from wholefeed.web.api import account_object, status_object, summary_object
 from wholefeed.web.opml import exported
 from wholefeed.web.request import feed_url
 
-_ANSWER_SECONDS: Final = 30
-_PIECE_BYTES: Final = 1 << 16
-_NO_ENTRY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_T = TypeVar("_T")
+JsonObject = dict[str, Any]
+"""A JSON object of the HTTP interface (docs/design.md#the-interface)."""
+ShowProgress = Callable[[Mapping[str, Any]], None]
+"""Is told the status object about twice a second."""
+_LOOK_SECONDS: Final = 0.5
+"""Between two looks at a refresh that is under way."""
+
+
+def reach(config: Config) -> Feeds:
+    """Return the running proxy, or the database where none listens.
+
+    Raises:
+        StrangerError: Something else listens at the configured address.
+    """
+    server = Server(config)
+    return server if server.is_there() else Database(config)
 
 
 class Feeds(Protocol):
     """What commands ask, by canonical URL; all raise `UnknownFeedError` where nothing is stored for it."""
 
     def listed(self) -> list[JsonObject]:
-        """Return the known feeds."""
+        """The known feeds, as GET /feeds answers."""
 
     def exported(self) -> bytes:
         """Return the known feeds as a subscription list, through the proxy as this machine reaches it."""
@@ -75,7 +73,7 @@ class Feeds(Protocol):
         """Refetch now, retry what is missing, wait for the end, and return the status object."""
 
     def forget(self, url: str) -> None:
-        """Delete the feed."""
+        """Delete the feed and everything that is stored of it."""
 
     async def fetch(
         self, url: str, output: BinaryIO, *, wait_seconds: float, progress: ShowProgress | None
@@ -98,14 +96,9 @@ class GoneError(StrangerError):
     """Nothing listens at the configured address, or what did has ended."""
 
 
-def reach(config: Config) -> Feeds:
-    """Return the running proxy, or the database where none listens.
-
-    Raises:
-        StrangerError: Something else listens at the configured address.
-    """
-    server = Server(config)
-    return server if server.is_there() else Database(config)
+_ANSWER_SECONDS: Final = 30
+_PIECE_BYTES: Final = 1 << 16
+_NO_ENTRY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class Server:
@@ -155,16 +148,12 @@ class Server:
         while status["refreshing"]:
             if progress is not None:
                 progress(status)
-            time.sleep(LOOK_SECONDS)
+            time.sleep(_LOOK_SECONDS)
             status = self._answer("GET", "/status", url)
         return status
 
     def forget(self, url: str) -> None:
         self._answer("DELETE", "/feed", url)
-
-    @property
-    def _where(self) -> str:
-        return f"{self._host}, port {self._port}"
 
     async def fetch(
         self, url: str, output: BinaryIO, *, wait_seconds: float, progress: ShowProgress | None
@@ -188,7 +177,7 @@ class Server:
                 progress(status)
             if not status["refreshing"] or time.monotonic() >= deadline:
                 return await asyncio.to_thread(self._download, url, output)
-            await asyncio.sleep(min(LOOK_SECONDS, max(deadline - time.monotonic(), 0.0)))
+            await asyncio.sleep(min(_LOOK_SECONDS, max(deadline - time.monotonic(), 0.0)))
 
     def _download(self, url: str, output: BinaryIO) -> State:
         # Not straight to the output: the proxy lets a reader that pauses go, and may break off half-way.
@@ -221,7 +210,7 @@ class Server:
         if response.length is None and not response.chunked:
             raise StrangerError(f"the answer of {self._where} does not say how long it is")
         while True:
-            with self._heeding():
+            with self._failing_alike():
                 piece = response.read(_PIECE_BYTES)
             if not piece:
                 break
@@ -240,7 +229,7 @@ class Server:
             return response.status, _json(self._rest(response))
 
     def _rest(self, response: http.client.HTTPResponse) -> bytes:
-        with self._heeding():
+        with self._failing_alike():
             return response.read()
 
     @contextmanager
@@ -248,7 +237,7 @@ class Server:
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         connection = http.client.HTTPConnection(self._host, self._port, timeout=_ANSWER_SECONDS)
         try:
-            with self._heeding():
+            with self._failing_alike():
                 connection.connect()
                 self._socket = connection.sock
                 if self._has_hung_up:
@@ -267,7 +256,7 @@ class Server:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     @contextmanager
-    def _heeding(self) -> Iterator[None]:
+    def _failing_alike(self) -> Iterator[None]:
         """Say in the same way whatever a connection fails with."""
         try:
             yield
@@ -290,6 +279,10 @@ class Server:
     def _gone(self, why: object) -> GoneError:
         return GoneError(f"the proxy on {self._where} has gone: {why}")
 
+    @property
+    def _where(self) -> str:
+        return f"{self._host}, port {self._port}"
+
 
 def _with_url(path: str, url: str) -> str:
     return f"{path}{'&' if '?' in path else '?'}url={quote(url, safe='')}"
@@ -302,17 +295,8 @@ def _json(body: bytes) -> Any:
     return None
 
 
-_T = TypeVar("_T")
-
-LOOK_SECONDS: Final = 0.5
-"""Between two looks at a refresh that is under way."""
-
-JsonObject = dict[str, Any]
-"""A JSON object of the HTTP interface (docs/design.md#the-interface)."""
-
-
 class Database:
-    """The database, opened for each question."""
+    """The configured database, opened for each question."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -343,7 +327,7 @@ class Database:
             while status.is_refreshing:
                 if progress is not None:
                     progress(status_object(status))
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(_LOOK_SECONDS)
                 status = await service.status(url)
             return status_object(status)
 
@@ -356,7 +340,14 @@ class Database:
         self, url: str, output: BinaryIO, *, wait_seconds: float, progress: ShowProgress | None
     ) -> State:
         self._require()
-        return await fetch_stored(self._config, url, output, wait_seconds=wait_seconds, progress=progress)
+        return await _written(
+            self._config,
+            feed_url(url),
+            output,
+            wait_seconds=wait_seconds,
+            progress=progress,
+            must_be_known=True,
+        )
 
     @property
     def _patient(self) -> Config:
@@ -381,25 +372,21 @@ class Database:
         return run(work())
 
 
-ShowProgress = Callable[[Mapping[str, Any]], None]
-"""Is told the status object about twice a second."""
-
-
 async def fetch_once(
     config: Config,
     url: str,
     output: BinaryIO,
     *,
-    wait_seconds: float | None,
-    progress: ShowProgress | None = None,
+    wait_seconds: float,
+    progress: ShowProgress | None,
 ) -> State:
     """Reconstruct one feed with a store of its own, write it, and return its state.
 
     Args:
-        config: The configuration; its store is left alone.
-        url: The feed's URL, as a reader would give it.
+        config: Its store is left alone.
+        url: As a reader would give it.
         output: Where the document goes, uncompressed.
-        wait_seconds: When to take what is there; None waits for the end of the walk.
+        wait_seconds: When to take what is there.
         progress: Told the status object about twice a second.
 
     Raises:
@@ -410,33 +397,12 @@ async def fetch_once(
         return await _written(own, feed_url(url), output, wait_seconds=wait_seconds, progress=progress)
 
 
-async def fetch_stored(
-    config: Config, url: str, output: BinaryIO, *, wait_seconds: float | None, progress: ShowProgress | None
-) -> State:
-    """Write one feed from the configured store, refreshed when its time has come, and return its state.
-
-    Args as in `fetch_once`.
-
-    Raises:
-        UnknownFeedError: Nothing is stored for the URL.
-        StoreError: The store cannot be used.
-    """
-    work = _written(
-        config, feed_url(url), output, wait_seconds=wait_seconds, progress=progress, must_be_known=True
-    )
-    return await work
-
-
 async def explain_once(
-    config: Config,
-    url: str,
-    *,
-    wait_seconds: float | None,
-    progress: ShowProgress | None,
-) -> dict[str, Any]:
+    config: Config, url: str, *, wait_seconds: float | None, progress: ShowProgress | None
+) -> JsonObject:
     """Reconstruct one feed with a store of its own, and return the status object with its chain.
 
-    Args and errors as in `fetch_once`.
+    Args and errors as in `fetch_once`; `wait_seconds` None waits for the end of the walk.
     """
     canonical = feed_url(url)
     async with database() as path:
@@ -454,16 +420,21 @@ async def _written(
     url: str,
     output: BinaryIO,
     *,
-    wait_seconds: float | None,
+    wait_seconds: float,
     progress: ShowProgress | None,
     must_be_known: bool = False,
 ) -> State:
-    wait = config.limits.walk_seconds if wait_seconds is None else wait_seconds
+    """Write one feed of the configured store, refreshed when its time has come, and return its state.
+
+    Raises:
+        UnknownFeedError: It must be known, and nothing is stored for the URL.
+        StoreError: The store cannot be used.
+    """
     async with open_service(config) as (store, service), _watched(service, url, progress):
         if must_be_known:
             await service.status(url)
-        await search_archive(config, service, url, wait_seconds=wait)
-        async with service.answer(url, wait_seconds=wait) as reconstruction:
+        await search_archive(config, service, url, wait_seconds=wait_seconds)
+        async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
             asked = Representation(self_url=url, is_gzip=False, warns=config.history.warn_entry)
             async for piece in slices(prepare(reconstruction, asked), store):
                 await asyncio.to_thread(output.write, piece)
@@ -474,7 +445,6 @@ async def _written(
 
 @asynccontextmanager
 async def _watched(service: FeedService, url: str, progress: ShowProgress | None) -> AsyncIterator[None]:
-    """Show progress meanwhile."""
     watching = None if progress is None else asyncio.create_task(_watch(service, url, progress))
     try:
         yield
@@ -485,248 +455,6 @@ async def _watched(service: FeedService, url: str, progress: ShowProgress | None
 
 async def _watch(service: FeedService, url: str, progress: ShowProgress) -> None:
     while True:
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(_LOOK_SECONDS)
         if await service.is_known(url):
             progress(status_object(await service.status(url)))
-
-
-_PARTS: Final = ("documents", "entries")
-_DEFAULT_MODE: Final = 0o666
-_EXIT_TERMINATED: Final = 128 + signal.SIGTERM
-_PIPE_BYTES: Final = select.PIPE_BUF
-"""What a pipe that is ready takes without blocking."""
-_PATIENCE_MILLISECONDS: Final = 100
-
-
-class Progress:
-    """One line on a terminal that is written over and over.
-
-    Called with the object that `/status` gives, whenever something changed. A terminal that has gone is
-    no error.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._shown = 0
-
-    def __call__(self, status: Mapping[str, object]) -> None:
-        """Show the state, the number of documents and entries, and what is missing."""
-        parts = [f"{status[name]} {name}" for name in _PARTS if status.get(name) is not None]
-        missing = status.get("missing")
-        if isinstance(missing, list) and missing:
-            parts.append(f"{len(missing)} missing")
-        line = f"{status.get('state') or 'loading'}: {', '.join(parts) or 'asking'}"
-        width = shutil.get_terminal_size().columns - 1
-        self._write("\r" + line[:width].ljust(self._shown))
-        self._shown = len(line[:width])
-
-    def close(self) -> None:
-        """Leave the last line standing."""
-        if self._shown:
-            self._write("\n")
-            self._shown = 0
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):
-            self._stream.write(text)
-            self._stream.flush()
-
-
-@contextmanager
-def watched() -> Iterator[Callable[[Mapping[str, object]], None] | None]:
-    """Show progress on standard error when that is a terminal; else there is nobody to show it to."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
-    progress = Progress(sys.stderr)
-    try:
-        yield progress
-    finally:
-        progress.close()
-
-
-class Output(io.FileIO):
-    """Where the feed goes, unbuffered; `abandon` ends a thread's write to a reader that stalls.
-
-    Args:
-        descriptor: An open file, device or pipe.
-        name: What messages call it.
-        is_owned: It is closed with this object.
-    """
-
-    def __init__(self, descriptor: int, name: str, *, is_owned: bool = True) -> None:
-        super().__init__(descriptor, "wb", closefd=is_owned)
-        self._shown_name = name
-        self._is_abandoned = False
-        self._is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        self._room = select.poll()
-        self._room.register(descriptor, select.POLLOUT)
-
-    def write(self, data: Any, /) -> int:
-        """Write all of it.
-
-        Raises:
-            WholefeedError: It cannot be written, or nobody wants it any more.
-            BrokenPipeError: Whoever was reading standard output has gone.
-        """
-        rest = memoryview(data).cast("B")
-        size = len(rest)
-        try:
-            while rest:
-                rest = rest[self._write_some(rest) :]
-        except OSError as exc:
-            if isinstance(exc, BrokenPipeError) and not self.closefd:
-                raise
-            raise self._failed(exc) from exc
-        return size
-
-    def abandon(self) -> None:
-        """Nobody wants the rest: a write that waits for room ends soon."""
-        self._is_abandoned = True
-
-    def close(self) -> None:
-        """Close it.
-
-        Raises:
-            WholefeedError: What was written could not be kept.
-        """
-        try:
-            super().close()
-        except OSError as exc:
-            raise self._failed(exc) from exc
-
-    def _write_some(self, rest: memoryview) -> int:
-        if self._is_file:
-            return super().write(rest) or 0
-        while not self._room.poll(_PATIENCE_MILLISECONDS):
-            if self._is_abandoned:
-                raise WholefeedError(f"gave up writing {self._shown_name}")
-        return super().write(rest[:_PIPE_BYTES]) or 0
-
-    def _failed(self, exc: OSError) -> WholefeedError:
-        return WholefeedError(f"cannot write {self._shown_name}: {exc.strerror}")
-
-
-def opened_output(path: Path | None) -> AbstractContextManager[Output]:
-    """Where the feed goes: standard output, or a file that gets its name only when all of it is there.
-
-    What is there and is no file (a device, a pipe) is written as it is; of a symbolic link, its target.
-
-    Raises:
-        WholefeedError: It cannot be written; a file that stood there before is untouched.
-    """
-    if path is None or _is_standard_output(path):
-        return _standard_output()
-    try:
-        is_file = stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
-        is_file = True
-    except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-    return _replaced(path) if is_file else _opened(path)
-
-
-def _is_standard_output(path: Path) -> bool:
-    """Whether the path leads to where standard output does already, as /dev/stdout does."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
-    except (OSError, ValueError, AttributeError):
-        return False
-
-
-@contextmanager
-def _standard_output() -> Iterator[Output]:
-    if sys.stdout is None:
-        raise WholefeedError("cannot write standard output: it is closed")
-    with Output(sys.stdout.fileno(), "standard output", is_owned=False) as output:
-        yield output
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Output]:
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY)
-    except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-    with Output(descriptor, str(path)) as output:
-        yield output
-
-
-@contextmanager
-def _replaced(path: Path) -> Iterator[Output]:
-    target = path.resolve()
-    try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-    try:
-        with Output(descriptor, str(path)) as output:
-            yield output
-        try:
-            _put_in_place(Path(name), target)
-        except OSError as exc:
-            raise _cannot_write(path, exc) from exc
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
-
-
-def _put_in_place(made: Path, target: Path) -> None:
-    """Give the new file the usual mode (mkstemp's is private) and its name."""
-    umask = os.umask(0)
-    os.umask(umask)
-    made.chmod(_DEFAULT_MODE & ~umask)
-    made.replace(target)
-
-
-def _cannot_write(path: Path, exc: OSError) -> WholefeedError:
-    return WholefeedError(f"cannot write {path}: {exc.strerror}")
-
-
-class Termination:
-    """Makes SIGTERM an orderly end: what is open is closed, what is half made is removed; exit code 143.
-
-    Use as `with`, in the main thread. Once is enough: whoever sends the signal to a process and its group
-    sends it twice.
-
-    Raises:
-        SystemExit: The signal came; on leaving the block, or where the block is when no work is under way.
-    """
-
-    def __init__(self) -> None:
-        self._has_come = False
-        self._cancel: Callable[[], object] | None = None
-        self._before: Any = signal.SIG_DFL
-
-    def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGTERM, self._end)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        signal.signal(signal.SIGTERM, self._before)
-        if self._has_come and exc is not None:
-            raise SystemExit(_EXIT_TERMINATED) from exc
-
-    async def ending(self, work: Awaitable[_T], output: Output) -> _T:
-        """Do the work; when the signal comes, or Ctrl-C, cancel it and write no more."""
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None, "in a coroutine"
-        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
-        try:
-            return await work
-        except asyncio.CancelledError:
-            output.abandon()
-            raise
-        finally:
-            self._cancel = None
-
-    def _end(self, _number: int, _frame: FrameType | None) -> None:
-        if self._has_come:
-            return
-        self._has_come = True
-        if self._cancel is None:
-            raise SystemExit(_EXIT_TERMINATED)
-        self._cancel()

@@ -1,12 +1,6 @@
-"""What the commands share: how one is described, its configuration, its event loop, its arguments.
+"""What the commands share: how one is described, its configuration, event loop, arguments and messages.
 
-Where readers reach the proxy, for the commands that print its URLs, and who is let in there.
-
-What to type next, for errors whose own words do not say it: they are those of the HTTP interface, too.
-
-What commands say: results on standard output, everything else on standard error.
-
-Either may be full, closed or gone. A result that cannot be written is an error; a message that cannot is not.
+Imported for `--help` too, so whatever is heavy is imported where it is used.
 """
 
 from __future__ import annotations
@@ -20,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
 from wholefeed.core.readers import READERS, Reader, reader_named
-from wholefeed.errors import ConfigError, WholefeedError
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config, ServerConfig
+    from wholefeed.errors import WholefeedError
 
 
 EXIT_DONE: Final = 0
@@ -31,14 +25,11 @@ EXIT_ERROR: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_UNFINISHED: Final = 3
 EXIT_INTERRUPTED: Final = 130
-
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command of the command line."""
-
     name: str
     summary: str
     examples: str
@@ -57,8 +48,6 @@ def load(options: argparse.Namespace, **flags: object) -> Config:
 
 def load_for_result(options: argparse.Namespace) -> Config:
     """The configuration of a command that prints a result: its log goes to standard error, warnings only."""
-    from dataclasses import replace
-
     from wholefeed.logs import configure_logging
 
     config = load(options)
@@ -78,10 +67,7 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
         return runner.run(work)
 
 
-def server_address(config: Config) -> tuple[str, int]:
-    """Where a proxy of this configuration is reached from the same machine."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.server.host, config.server.host)  # noqa: S104
-    return host, config.server.port
+# What several commands take.
 
 
 def some(what: str) -> Callable[[str], str]:
@@ -96,7 +82,6 @@ def some(what: str) -> Callable[[str], str]:
 
 
 def add_url(parser: argparse.ArgumentParser) -> None:
-    """Take the URL of a feed."""
     parser.add_argument("url", metavar="URL", type=some("the URL of a feed"), help="the feed's URL")
 
 
@@ -112,9 +97,6 @@ def seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more, got {text!r}")
 
 
-_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
-
-
 def add_base(parser: argparse.ArgumentParser, *, is_repeatable: bool = False) -> None:
     """Take the URL that readers reach the proxy by; where there may be several, the first is written."""
     base_help = (
@@ -124,6 +106,17 @@ def add_base(parser: argparse.ArgumentParser, *, is_repeatable: bool = False) ->
         base_help += "; once more for each other address that is the proxy's"
     action = "append" if is_repeatable else "store"
     parser.add_argument("--base", metavar="URL", type=_base, action=action, help=base_help)
+
+
+def _base(text: str) -> str:
+    from wholefeed.config.sources import web_url
+
+    with suppress(ValueError):
+        if base := str(web_url("").check(text)):
+            return base
+    raise argparse.ArgumentTypeError(
+        f"expected an http or https URL without a query, such as http://192.168.1.5:8080, got {text!r}"
+    )
 
 
 def add_reader(parser: argparse.ArgumentParser) -> None:
@@ -140,15 +133,7 @@ def _reader(text: str) -> Reader:
     raise argparse.ArgumentTypeError(f"expected one of {names}, got {text!r}; others need no --for")
 
 
-def _base(text: str) -> str:
-    from wholefeed.config.sources import web_url
-
-    with suppress(ValueError):
-        if base := str(web_url("").check(text)):
-            return base
-    raise argparse.ArgumentTypeError(
-        f"expected an http or https URL without a query, such as http://192.168.1.5:8080, got {text!r}"
-    )
+# Where readers reach the proxy, and who is let in there.
 
 
 def base_of(options: argparse.Namespace, server: ServerConfig) -> str:
@@ -158,16 +143,22 @@ def base_of(options: argparse.Namespace, server: ServerConfig) -> str:
         ConfigError: Nothing says which it is.
     """
     given = options.base[0] if isinstance(options.base, list) else options.base
-    return str(given or server.public_url.rstrip("/") or listening_at(server))
+    return str(given or server.public_url.rstrip("/") or _listening_at(server))
 
 
-def listening_at(server: ServerConfig) -> str:
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
+"""To listen on all addresses of the machine."""
+
+
+def _listening_at(server: ServerConfig) -> str:
     """Return the URL of a proxy that listens on one address.
 
     Raises:
         ConfigError: It listens on all of them, or on a port that is not known beforehand.
     """
-    if server.host in _EVERYWHERE or not server.port:
+    from wholefeed.errors import ConfigError
+
+    if server.host in EVERYWHERE or not server.port:
         raise ConfigError(
             "expected --base URL, or server.public_url to be set, got neither: where do readers find it?"
             f" For example --base http://192.168.1.5:{server.port or 8080}"
@@ -175,14 +166,20 @@ def listening_at(server: ServerConfig) -> str:
     return http_url(server.host, server.port)
 
 
-def url_here(config: Config) -> str:
-    """Return the URL by which this machine reaches the proxy."""
-    return http_url(*server_address(config))
-
-
 def http_url(host: str, port: int) -> str:
     """Return the URL of a server by plain http, without a final slash."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def url_here(config: Config) -> str:
+    """Return the URL by which this machine reaches the proxy, without a final slash."""
+    return http_url(*server_address(config))
+
+
+def server_address(config: Config) -> tuple[str, int]:
+    """Where a proxy of this configuration is reached from the same machine."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.server.host, config.server.host)  # noqa: S104
+    return host, config.server.port
 
 
 def server_with_token(config: Config) -> ServerConfig:
@@ -193,6 +190,7 @@ def server_with_token(config: Config) -> ServerConfig:
         StoreError: The token's file cannot be read.
     """
     from wholefeed.cli.access_token import known_token, needs_token
+    from wholefeed.errors import ConfigError
 
     token = known_token(config)
     if not token and needs_token(config.server):
@@ -203,19 +201,8 @@ def server_with_token(config: Config) -> ServerConfig:
     return replace(config.server, access_token=token)
 
 
-_HINTS: Final = {
-    "unknown-feed": "`wholefeed list` shows the feeds that are known",
-    "not-a-feed": "name the feed itself, or a page that announces it in a link",
-    "dns-error": "is it spelt right, and is there a network?",
-    "unauthorized": "is this command's configuration the proxy's (server.access_token, store.path)?",
-}
-"""By slug."""
-
-
-def with_hint(error: WholefeedError) -> str:
-    """Return the message of an error, and what can be done about it where that is known; one line."""
-    hint = _HINTS.get(error.slug)
-    return f"{error}; {hint}" if hint else str(error)
+# What commands say: results on standard output, everything else on standard error. Either may be full, closed
+# or gone. A result that cannot be written is an error; a message that cannot is not.
 
 
 def show(text: str) -> None:
@@ -225,6 +212,8 @@ def show(text: str) -> None:
         WholefeedError: Standard output cannot be written.
         BrokenPipeError: Whoever was reading it has gone.
     """
+    from wholefeed.errors import WholefeedError
+
     if sys.stdout is None:
         raise WholefeedError("cannot write standard output: it is closed")
     try:
@@ -251,6 +240,21 @@ def fail(message: str, code: int) -> int:
     """Say what went wrong, and return the exit code."""
     tell(message)
     return code
+
+
+_HINTS: Final = {
+    "unknown-feed": "`wholefeed list` shows the feeds that are known",
+    "not-a-feed": "name the feed itself, or a page that announces it in a link",
+    "dns-error": "is it spelt right, and is there a network?",
+    "unauthorized": "is this command's configuration the proxy's (server.access_token, store.path)?",
+}
+"""By slug, what to type next, for errors whose own words do not say it: the HTTP interface has them too."""
+
+
+def with_hint(error: WholefeedError) -> str:
+    """Return the message of an error, and what can be done about it where that is known; one line."""
+    hint = _HINTS.get(error.slug)
+    return f"{error}; {hint}" if hint else str(error)
 
 
 def give_up(stream: TextIO) -> None:

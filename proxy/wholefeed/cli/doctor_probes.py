@@ -1,27 +1,12 @@
-"""What blocks, done in a thread that nobody waits for when the command ends.
+"""What `wholefeed doctor` looks at, and what it thinks of it.
 
-The event loop's own threads are waited for at its end, and a dead disk may keep one for ever.
+    found = await examined(config, url, this_machine(), is_offline=False)
+    worst(found)                                                    # Verdict.WRONG
+    wrong("database", "/data is not writable", "chown wholefeed /data")     # one Finding, with what to type
 
-The database: its place, its rights, its schema, whether it is sound, who uses it, and the clock by it.
-
-What a check has found, in plain words, with what to type.
-
-found = wrong("database", "/data is not writable", "chown wholefeed /data")
-worst([found])                      # Verdict.WRONG
-
-Python, the libraries, the event loop, and what the machine allows.
-
-Names, and the way out: one document is fetched as the proxy would fetch it.
-
-Whether the server runs, and whether a reader can reach it from where it is.
-
-All checks of `wholefeed doctor`, at once, each for some seconds at most.
-
-Files that secrets come from: whether others on this machine can read them.
-
-Settings that are each allowed, and do not fit together or this machine.
-
-The database that replicas share: whether it is reached, what it is, its schema, rights and connections.
+`check_…` collects the facts of a subject and `judge_…` makes findings of them, so that any machine can be
+judged in a test. The checks run at once, each for some seconds at most, and change nothing. What blocks is
+done in threads that nobody waits for at the end (`beside`).
 """
 
 from __future__ import annotations
@@ -46,7 +31,7 @@ from enum import Enum, StrEnum
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -55,8 +40,8 @@ from aiohttp.resolver import DefaultResolver
 
 from wholefeed import __version__
 from wholefeed.cli.access_token import is_loopback, needs_token
-from wholefeed.cli.base import server_address
-from wholefeed.config.sources import SUFFIX
+from wholefeed.cli.base import EVERYWHERE, http_url, server_address
+from wholefeed.config.sources import FILE_SUFFIX
 from wholefeed.config.tables import KEYS, Config, StoreConfig
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
@@ -74,238 +59,7 @@ if TYPE_CHECKING:
     from wholefeed.store.postgres_upkeep import ExaminedDatabase
 
 
-_T = TypeVar("_T")
-
-
-async def beside(work: Callable[[], _T]) -> _T:
-    """Do what blocks in a thread that nobody waits for at the end: a dead disk may keep it for ever."""
-    return await in_daemon(work, name="doctor")
-
-
-EXAMINE_SECONDS: Final = 4.0
-_DATABASE: Final = "database"
-_LEAST_FREE_BYTES: Final = 64 << 20
-_FEW_FREE_BYTES: Final = 512 << 20
-_LARGE_LOG_BYTES: Final = 512 << 20
-_FILE_CLOCK_SECONDS: Final = 60.0
-_REMOTE: Final = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs"}
-)
-_EXPOSED: Final = 0o077
-_ROOT: Final = 0
-_BESIDE_FILE: Final = ("-wal", "-shm", ".lock", ".token")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where the database is, or is to be, and what may be done there."""
-
-    path: Path
-    has_folder: bool
-    is_folder_writable: bool
-    is_there: bool
-    is_readable: bool
-    is_writable: bool
-    mode: int
-    """Of the file, its rights alone."""
-    bytes: int
-    log_bytes: int
-    """Of what is not yet in the file."""
-    free_bytes: int
-    file_system: str
-    """Empty: not known."""
-    holder: int | None
-    """The process that has it for itself."""
-    foreign: tuple[str, ...] = ()
-    """Files of it that belong to another user than their folder."""
-    folder_owner: int = 0
-
-
-class Newest(Protocol):
-    """What was read of a database, whichever it is."""
-
-    @property
-    def checked_at(self) -> float | None:
-        """When a publisher was asked last; None: none was."""
-
-    @property
-    def url(self) -> str:
-        """Of the subscription document that was asked for last; empty where there are no feeds."""
-
-
-def look_at(path: Path, mounts: Path = Path("/proc/mounts")) -> Place:
-    """Look at the place of a database. Blocks."""
-    folder = path.absolute().parent
-    has_folder, is_there = folder.is_dir(), path.exists()
-    return Place(
-        path=path,
-        has_folder=has_folder,
-        is_folder_writable=os.access(folder, os.W_OK | os.X_OK),
-        is_there=is_there,
-        is_readable=os.access(path, os.R_OK),
-        is_writable=os.access(path, os.W_OK),
-        mode=stat.S_IMODE(path.stat().st_mode) if is_there else 0,
-        bytes=path.stat().st_size if is_there else 0,
-        log_bytes=log.stat().st_size if (log := Path(f"{path}-wal")).exists() else 0,
-        free_bytes=shutil.disk_usage(folder).free if has_folder else 0,
-        file_system=_file_system(folder, mounts),
-        holder=lock_holder(path),
-        foreign=_foreign(path, folder) if has_folder else (),
-        folder_owner=folder.stat().st_uid if has_folder else 0,
-    )
-
-
-def _foreign(path: Path, folder: Path) -> tuple[str, ...]:
-    """Return the files of a database that belong to somebody else than their folder does."""
-    owner = folder.stat().st_uid
-    files = (Path(f"{path}{suffix}") for suffix in ("", *_BESIDE_FILE))
-    return tuple(str(file) for file in files if file.exists() and file.stat().st_uid != owner)
-
-
-def check_database(path: Path, max_bytes: int) -> tuple[list[Finding], Examined | None]:
-    """Look at the database and judge it; also return what was read of it. Blocks, for seconds at most."""
-    place = look_at(path)
-    found = list(judge_place(place, max_bytes))
-    if not (place.is_there and place.is_readable):
-        return found, None
-    try:
-        examined = examine(path, seconds=EXAMINE_SECONDS)
-    except StoreUnusableError as exc:
-        advice = "restore a backup, or name another file: WHOLEFEED_STORE_PATH (docs/operations.md, Storage)"
-        return [*found, wrong(_DATABASE, str(exc), advice)], None
-    return [*found, *judge_content(place, examined)], examined
-
-
-def judge_place(place: Place, max_bytes: int) -> Iterator[Finding]:
-    """Judge where the database is; `max_bytes` is `store.max_bytes`."""
-    folder = place.path.absolute().parent
-    if not place.has_folder:
-        yield wrong(_DATABASE, f"the folder {folder} is not there", f"mkdir -p {folder}")
-        return
-    if place.file_system in _REMOTE:
-        text = f"{folder} is on {place.file_system}: SQLite's log does not work on network file systems"
-        yield wrong(_DATABASE, text, "set store.path to a local disk")
-    if not place.is_folder_writable:
-        yield wrong(
-            _DATABASE, f"{folder} cannot be written by uid {os.geteuid()}", f"chown {os.geteuid()} {folder}"
-        )
-    if place.is_there:
-        yield from _rights(place)
-    elif place.is_folder_writable:
-        yield good(_DATABASE, f"{place.path} is not there yet; the first start makes it")
-    yield from _room(place, max_bytes)
-
-
-def _rights(place: Place) -> Iterator[Finding]:
-    if not (place.is_readable and place.is_writable):
-        lack = "read" if not place.is_readable else "written"
-        text = f"{place.path} cannot be {lack} by uid {os.geteuid()}"
-        yield wrong(_DATABASE, text, f"chown {os.geteuid()} {place.path}*")
-    elif place.foreign and os.geteuid() == _ROOT and place.folder_owner != _ROOT:
-        # root may do everything; the service, whose folder it is, cannot open what was copied there as root
-        text = f"not of the user whose folder it is (uid {place.folder_owner}): {', '.join(place.foreign)}"
-        yield wrong(_DATABASE, text, f"chown {place.folder_owner} {place.path}*")
-    elif place.mode & _EXPOSED:
-        text = f"others on this machine can read {place.path} (mode {place.mode:04o})"
-        yield warning(_DATABASE, text, f"chmod 600 {place.path}*")
-
-
-def _room(place: Place, max_bytes: int) -> Iterator[Finding]:
-    free, advice = f"{_size(place.free_bytes)} are free on its volume", "make room, or set store.max_bytes"
-    if place.free_bytes < _LEAST_FREE_BYTES:
-        yield wrong("disk", free, advice)
-    elif place.free_bytes < max(_FEW_FREE_BYTES, place.bytes // 20):
-        yield warning("disk", f"{free}; the database has {_size(place.bytes)}", advice)
-    elif max_bytes > place.bytes + place.free_bytes:
-        text = f"store.max_bytes is {_size(max_bytes)}, and {free}: the volume is full before it counts"
-        yield warning("disk", text, f"store.max_bytes = {(place.bytes + place.free_bytes) * 9 // 10}")
-    else:
-        yield good("disk", free)
-    if place.log_bytes > _LARGE_LOG_BYTES:
-        text = f"{place.path}-wal has {_size(place.log_bytes)}: it was not worked in for long"
-        yield warning("disk", text, "start the server again; then look whether it shrinks")
-
-
-def judge_content(place: Place, examined: Examined) -> Iterator[Finding]:
-    """Judge what is in the database."""
-    about = f"{place.path}: {_size(place.bytes)}, schema {examined.version}"
-    if examined.version < examined.newest:
-        text = f"{about}; this version has {examined.newest}, and the next start brings it there, with a copy"
-        yield good(_DATABASE, text, "wholefeed migrate does it now")
-    elif examined.damage:
-        text = f"{place.path} is damaged: {examined.damage[:200]}"
-        yield wrong(
-            _DATABASE, text, "stop the server, keep a copy, and restore a backup (docs/operations.md)"
-        )
-    elif examined.damage is None:
-        seconds = f"{EXAMINE_SECONDS:g} s"
-        yield skipped(_DATABASE, f"{about}; too large to be looked through in {seconds}, sound so far")
-    else:
-        yield good(_DATABASE, f"{about}, sound")
-    if place.holder is not None:
-        yield good(_DATABASE, f"process {place.holder} uses it{_command(place.holder)}")
-
-
-def judge_clock(examined: Newest | None, now: float) -> list[Finding]:
-    """Hold the clock against what was stored last, which cannot be of the future."""
-    if examined is None or examined.checked_at is None:
-        return [skipped("clock", "nothing is stored that the clock could be held against")]
-    at = format_rfc3339(examined.checked_at)
-    if examined.checked_at > now + _FILE_CLOCK_SECONDS:
-        text = f"it is {format_rfc3339(now)} by this machine, and a publisher was asked at {at} already"
-        return [wrong("clock", text, "set the clock: timedatectl set-ntp true")]
-    return [good("clock", f"{format_rfc3339(now)}, after the newest fetch that is stored")]
-
-
-def judge_date(date: float | None, before: float, after: float) -> list[Finding]:
-    """Hold the clock against the Date of an answer that came between two instants of it."""
-    if date is None:
-        return [skipped("clock", "the publisher told no Date to hold the clock against")]
-    off_seconds = max(before - date, date - after, 0.0)
-    if off_seconds > _FILE_CLOCK_SECONDS:
-        text = f"the clock is {off_seconds:.0f} s away from the publisher's ({format_rfc3339(date)})"
-        return [wrong("clock", text, "set the clock: timedatectl set-ntp true")]
-    return [good("clock", "it agrees with the publisher's")]
-
-
-def check_clock(examined: Newest | None) -> list[Finding]:
-    """Hold the clock of this machine against what is stored."""
-    return judge_clock(examined, time.time())
-
-
-def _file_system(folder: Path, mounts: Path) -> str:
-    """Return the kind of the file system that a folder is on; the last mount over it counts."""
-    found = (Path("/"), "")
-    try:
-        lines = mounts.read_text("utf-8", "replace").splitlines()
-        folder = folder.resolve()
-    except OSError:
-        return ""
-    for line in lines:
-        _, place, kind, *_ = [*line.split(), "", "", ""]
-        at = Path(place.replace("\\040", " "))
-        if folder.is_relative_to(at) and len(at.parts) >= len(found[0].parts):
-            found = (at, kind)
-    return found[1]
-
-
-def _command(process: int) -> str:
-    try:
-        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    text = b" ".join(words).decode("utf-8", "replace").strip()
-    return f": {text[:80]}" if text.isprintable() and text else ""
-
-
-def _size(size: int) -> str:
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size / 1024:.0f} KiB"
-
-
-_INDENT: Final = " " * 22
+# What a check has found.
 
 
 class Verdict(StrEnum):
@@ -358,6 +112,10 @@ def worst(findings: Iterable[Finding]) -> Verdict:
     return Verdict.GOOD
 
 
+_INDENT: Final = " " * 22
+"""Below the text of a finding."""
+
+
 def as_text(findings: Iterable[Finding]) -> str:
     """Return what is printed: a line each, what to do below it, and the sum at the end."""
     listed = list(findings)
@@ -373,21 +131,88 @@ def as_text(findings: Iterable[Finding]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
+
+
 def as_object(findings: Iterable[Finding]) -> dict[str, Any]:
     """Return the same for programs."""
     listed = list(findings)
     return {"verdict": worst(listed), "checks": [asdict(finding) for finding in listed]}
 
 
-def _count(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
+# All checks.
+
+CHECK_SECONDS: Final = 9.5
+"""For one check; they run at once."""
 
 
-_REQUIREMENT: Final = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<bounds>[^;]*)(?:;(?P<marker>.*))?")
-_BOUND: Final = re.compile(r"(>=|<)\s*([0-9.]+)")
-_PYTHON_BELOW: Final = re.compile(r"python_version < '([0-9.]+)'")
-_OPEN_FILES: Final = 4096
-_COMMAND: Final = 'pip install --upgrade --force-reinstall "wholefeed[uvloop]"'
+async def examined(config: Config, url: str, machine: Machine, *, is_offline: bool) -> list[Finding]:
+    """Run all checks; return what they found, in an order that does not depend on them.
+
+    Args:
+        config: What is in force.
+        url: A document to fetch; empty: none.
+        machine: What this process may use.
+        is_offline: Nothing may be asked that is not on this machine.
+    """
+
+    async def installation() -> list[Finding]:
+        versions = await beside(check_versions)
+        return [*versions, *check_machine(machine, asyncio.get_running_loop())]
+
+    async def settings() -> list[Finding]:
+        def secrets() -> list[Finding]:
+            files = secret_files(config.store.path, os.environ)
+            return list(check_secrets(files, is_container=machine.is_container))
+
+        return [*judge_settings(config, machine), *await beside(secrets)]
+
+    async def database() -> list[Finding]:
+        found, content = await beside(lambda: _check_store(config.store))
+        known_url = "" if content is None else content.url
+        return [*found, *judge_clock(content, time.time()), *await names(known_url)]
+
+    async def names(known_url: str) -> list[Finding]:
+        if is_offline:
+            return [skipped("dns", "not asked: --offline")]
+        return await check_names(host_of(url or known_url), config)
+
+    async def fetch() -> list[Finding]:
+        if is_offline or not url:
+            return [skipped("fetch", "nothing was fetched", "wholefeed doctor https://example.org/feed.atom")]
+        return await check_fetch(url, config)
+
+    async def server() -> list[Finding]:
+        return await check_server(config, is_container=machine.is_container, is_offline=is_offline)
+
+    checks = (installation, settings, database, fetch, server)
+    results = await asyncio.gather(*(_bounded(check.__name__, check()) for check in checks))
+    return [finding for result in results for finding in result]
+
+
+_T = TypeVar("_T")
+
+
+async def beside(work: Callable[[], _T]) -> _T:
+    """Do what blocks in a thread that nobody waits for at the end: a dead disk may keep it for ever."""
+    return await in_daemon(work, name="doctor")
+
+
+async def _bounded(name: str, check: Awaitable[list[Finding]]) -> list[Finding]:
+    """Let no check take longer than it may, nor stop the others."""
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await check
+    except TimeoutError:
+        text = f"it took longer than {CHECK_SECONDS:g} s"
+        return [warning(name, text, "try again; a disk or a network that does not answer may be behind it")]
+    except Exception as exc:  # noqa: BLE001 - the others are worth having above all
+        text = f"it could not be looked at: {type(exc).__name__}: {exc}"
+        return [wrong(name, text, "tell the project of this line")]
+
+
+# Python, the libraries, the event loop, and what the machine allows.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,7 +227,6 @@ class Machine:
 
 
 def this_machine(root: Path = Path("/")) -> Machine:
-    """Look at the machine."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return Machine(
         memory_bytes=_memory_bytes(root),
@@ -423,6 +247,29 @@ def _memory_bytes(root: Path) -> int:
     return min(amounts)
 
 
+def check_versions() -> list[Finding]:
+    """Hold what is installed against the bounds of the package."""
+    try:
+        about = metadata.metadata("wholefeed")
+        requirements = metadata.requires("wholefeed") or []
+    except metadata.PackageNotFoundError:
+        return [skipped("libraries", "wholefeed itself is not installed, so its bounds are not known")]
+    return judge_versions(
+        platform.python_version(), about["Requires-Python"] or "", requirements, _installed_version
+    )
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+_REQUIREMENT: Final = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<bounds>[^;]*)(?:;(?P<marker>.*))?")
+_INSTALL: Final = 'pip install --upgrade --force-reinstall "wholefeed[uvloop]"'
+
+
 def judge_versions(
     python: str,
     requires_python: str,
@@ -432,7 +279,7 @@ def judge_versions(
     """Hold Python and each library against the bounds of the package.
 
     Args:
-        python: The version of Python.
+        python: Its version.
         requires_python: Its bounds, such as ">=3.11".
         requirements: The package's own, as its metadata lists them.
         version_of: Gives a library's version; None: it is not installed.
@@ -446,7 +293,7 @@ def judge_versions(
     outside, number = [], 0
     for requirement in requirements:
         match = _REQUIREMENT.match(requirement)
-        if match is None or not _counts(match["marker"] or "", python):
+        if match is None or not _is_for(match["marker"] or "", python):
             continue
         number += 1
         version, bounds = version_of(match["name"]), match["bounds"].strip()
@@ -455,22 +302,49 @@ def judge_versions(
         elif not _is_within(version, bounds):
             outside.append(f"{match['name']} is {version}, expected {bounds}")
     if outside:
-        found.append(wrong("libraries", "; ".join(outside), f"{_COMMAND}, or `make setup` in a checkout"))
+        found.append(wrong("libraries", "; ".join(outside), f"{_INSTALL}, or `make setup` in a checkout"))
     else:
         found.append(good("libraries", f"{number} libraries, each within its bounds"))
     return found
 
 
-def check_versions() -> list[Finding]:
-    """Hold what is installed against the bounds of the package."""
-    try:
-        about = metadata.metadata("wholefeed")
-        requirements = metadata.requires("wholefeed") or []
-    except metadata.PackageNotFoundError:
-        return [skipped("libraries", "wholefeed itself is not installed, so its bounds are not known")]
-    return judge_versions(
-        platform.python_version(), about["Requires-Python"] or "", requirements, _installed_version
-    )
+_PYTHON_BELOW: Final = re.compile(r"python_version < '([0-9.]+)'")
+
+
+def _is_for(marker: str, python: str) -> bool:
+    """Whether a requirement is for this Python and no extra's."""
+    if "extra" in marker:
+        return False
+    below = _PYTHON_BELOW.search(marker.replace('"', "'"))
+    return below is None or _numbers(python) < _numbers(below[1])
+
+
+_BOUND: Final = re.compile(r"(>=|<)\s*([0-9.]+)")
+
+
+def _is_within(version: str, bounds: str) -> bool:
+    for sign, bound in _BOUND.findall(bounds):
+        if (_numbers(version) >= _numbers(bound)) is not (sign == ">="):
+            return False
+    return True
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version without zeros at the end: 3.11 is 3.11.0."""
+    numbers = [int(each) for each in re.findall(r"\d+", re.split(r"[a-z+-]", version)[0])]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def check_machine(machine: Machine, loop: object) -> list[Finding]:
+    """Judge this machine and the loop that runs."""
+    kind = type(loop)
+    has_uvloop = find_spec("uvloop") is not None
+    return judge_machine(machine, has_uvloop=has_uvloop, loop=f"{kind.__module__}.{kind.__name__}")
+
+
+_OPEN_FILES: Final = 4096
 
 
 def judge_machine(machine: Machine, *, has_uvloop: bool, loop: str) -> list[Finding]:
@@ -491,51 +365,558 @@ def judge_machine(machine: Machine, *, has_uvloop: bool, loop: str) -> list[Find
     return found
 
 
-def check_machine(machine: Machine, loop: object) -> list[Finding]:
-    """Judge this machine and the loop that runs."""
-    kind = type(loop)
-    has_uvloop = find_spec("uvloop") is not None
-    return judge_machine(machine, has_uvloop=has_uvloop, loop=f"{kind.__module__}.{kind.__name__}")
+# Settings that are each allowed, and do not fit together or this machine.
+
+_SETTINGS: Final = "settings"
 
 
-def _installed_version(name: str) -> str | None:
+def judge_settings(config: Config, machine: Machine) -> list[Finding]:
+    """Return what does not fit; one good finding where everything does."""
+    found = [
+        *_judge_access(config),
+        *_judge_names(config),
+        *_judge_networks(config),
+        *_judge_times(config, machine),
+        *_judge_sizes(config, machine),
+        *_judge_history(config),
+    ]
+    return found or [good(_SETTINGS, "what is set fits together: `wholefeed config` shows it")]
+
+
+def _judge_access(config: Config) -> Iterator[Finding]:
+    server = config.server
+    is_closed = bool(server.access_token or server.signing_keys)
+    is_public = not is_loopback(server.host)
+    if needs_token(server):
+        text = f"server.host {server.host} can be reached by others and no token is set"
+        if config.store.url:
+            text = (
+                f"{text}: each replica makes one of its own, and readers of one are strangers to the others"
+            )
+            yield warning(
+                _SETTINGS, text, "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16) for all of them"
+            )
+        else:
+            yield good(
+                _SETTINGS, f"{text}: one is made at the first start and kept in {config.store.path}.token"
+            )
+    if server.open and is_public and not is_closed:
+        advice = "server.open = false: a token is made at the next start"
+        yield warning(_SETTINGS, "server.open lets anybody fetch through this proxy", advice)
+    if server.open and is_public and not is_closed and config.fetch.allow_networks:
+        text = "server.open with fetch.allow_networks shows anybody what stands in those private networks"
+        yield wrong(_SETTINGS, text, "empty fetch.allow_networks, or set server.access_token")
+    if (server.public_url or server.socket) and not is_public and not is_closed:
+        key = "server.public_url" if server.public_url else "server.socket"
+        text = f"{key} is set and neither token nor signing keys are: what comes through a reverse"
+        yield warning(
+            _SETTINGS,
+            f"{text} proxy looks like this machine, and anybody may use it",
+            "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)",
+        )
+    if server.signing_keys and not server.access_token:
+        text = "server.signing_keys without server.access_token: nobody can list, refresh or forget feeds"
+        yield warning(_SETTINGS, text, "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)")
+    url = urlsplit(server.public_url)
+    if (
+        url.scheme == "http"
+        and is_closed
+        and not is_loopback(url.hostname or "")
+        and "." in (url.hostname or "")
+    ):
+        text = f"server.public_url {server.public_url} is http: tokens and signatures can be read on the way"
+        yield warning(
+            _SETTINGS, text, "put a reverse proxy with TLS in front, and https:// into server.public_url"
+        )
+
+
+_LOOPBACK: Final = ipaddress.ip_address("127.0.0.1")
+
+
+def _judge_names(config: Config) -> Iterator[Finding]:
+    server = config.server
+    if server.trusted_proxies and not (server.public_url or server.allowed_hosts):
+        text = "server.trusted_proxies is set, and no name that readers may use: they get 421"
+        yield warning(_SETTINGS, text, 'server.public_url = "https://feeds.example.org", with your name')
+    if server.public_url and server.client_requests_per_minute and not server.trusted_proxies:
+        text = "server.client_requests_per_minute counts all readers behind the reverse proxy as one"
+        yield warning(
+            _SETTINGS, text, 'server.trusted_proxies = ["127.0.0.1/32"], with your proxy\'s address'
+        )
+    believes_socket = UNIX in server.trusted_proxies
+    if server.socket and server.client_requests_per_minute and not believes_socket:
+        text = "server.client_requests_per_minute counts all who come by server.socket as one client"
+        yield warning(_SETTINGS, text, f'add "{UNIX}" to server.trusted_proxies')
+    if believes_socket and not server.socket:
+        text = f'server.trusted_proxies has "{UNIX}", and no server.socket is set: nobody comes that way'
+        yield warning(_SETTINGS, text, 'server.socket = "/run/wholefeed/wholefeed.sock"')
+    is_open_here = Networks(server.metrics_networks).include(_LOOPBACK)
+    if is_open_here and server.public_url and not server.trusted_proxies:
+        text = "server.metrics_networks holds this machine: a reverse proxy on it may show /metrics to all"
+        yield warning(_SETTINGS, text, "set server.trusted_proxies, or refuse /metrics there")
+
+
+def _judge_networks(config: Config) -> Iterator[Finding]:
+    if _everyone(config.server.trusted_proxies):
+        text = "server.trusted_proxies believes everybody: whoever asks can choose its own address and name"
+        yield wrong(_SETTINGS, text, "list the addresses of your reverse proxies alone")
+    if _everyone(config.server.metrics_networks):
+        text = "server.metrics_networks opens /metrics to everybody"
+        yield warning(_SETTINGS, text, "list the address of Prometheus alone")
+    if _everyone(config.fetch.allow_networks):
+        text = "fetch.allow_networks turns the guard of private addresses off"
+        yield warning(_SETTINGS, text, "list the networks that your publishers are in")
+    fetch = config.fetch
+    for host in sorted(set(fetch.allow_hosts) & set(fetch.deny_hosts)):
+        text = f"{host} is in fetch.allow_hosts and in fetch.deny_hosts: it is never asked"
+        yield warning(_SETTINGS, text, "take it out of one of them")
+
+
+def _everyone(networks: tuple[str, ...]) -> bool:
+    return any(ipaddress.ip_network(each).prefixlen == 0 for each in networks if each != UNIX)
+
+
+_PATIENCE_SECONDS: Final = 10
+"""What the least patient readers wait for an answer."""
+_DOCKER_SECONDS: Final = 10
+
+
+def _judge_times(config: Config, machine: Machine) -> Iterator[Finding]:
+    limits, fetch, freshness = config.limits, config.fetch, config.freshness
+    if limits.respond_within_seconds > _PATIENCE_SECONDS:
+        text = f"limits.respond_within_seconds is {limits.respond_within_seconds:g}: some readers wait 10 s"
+        yield warning(_SETTINGS, text, "limits.respond_within_seconds = 8")
+    if fetch.connect_timeout_seconds > fetch.document_timeout_seconds:
+        text = "fetch.connect_timeout_seconds is longer than fetch.document_timeout_seconds: it never counts"
+        yield warning(_SETTINGS, text, "make it the shorter one")
+    if freshness.minimum_seconds > freshness.maximum_seconds:
+        text = "freshness.minimum_seconds is larger than freshness.maximum_seconds"
+        yield wrong(_SETTINGS, text, "exchange them")
+    elif not freshness.minimum_seconds <= freshness.default_seconds <= freshness.maximum_seconds:
+        text = "freshness.default_seconds is not between the minimum and the maximum, so those count instead"
+        yield warning(_SETTINGS, text, "put it between them")
+    grace_seconds = config.server.shutdown_grace_seconds
+    if machine.is_container and grace_seconds >= _DOCKER_SECONDS:
+        text = f"server.shutdown_grace_seconds is {grace_seconds:g}: Docker kills after 10 s"
+        yield warning(
+            _SETTINGS, text, "server.shutdown_grace_seconds = 8, or `docker stop --time` longer than it"
+        )
+
+
+def _judge_sizes(config: Config, machine: Machine) -> Iterator[Finding]:
+    limits, fetch, memory_bytes = config.limits, config.fetch, machine.memory_bytes
+    held_bytes = config.store.memory_bytes
+    if memory_bytes and held_bytes > memory_bytes:
+        text = f"store.memory_bytes is {_mib(held_bytes)}, more than the {_mib(memory_bytes)} that there are"
+        yield wrong(_SETTINGS, text, f"store.memory_bytes = {memory_bytes // 8}")
+    elif memory_bytes and held_bytes > memory_bytes // 2:
+        text = (
+            f"store.memory_bytes is {_mib(held_bytes)}, more than half of the {_mib(memory_bytes)} there are"
+        )
+        yield warning(_SETTINGS, text, f"store.memory_bytes = {memory_bytes // 8}")
+    if limits.document_bytes > limits.feed_bytes:
+        text = "limits.document_bytes is larger than limits.feed_bytes: a feed ends at its first document"
+        yield warning(_SETTINGS, text, "make limits.feed_bytes the larger one")
+    if limits.workers == 0:
+        text = "limits.workers is 0: the server reads large documents itself, which slows every answer"
+        yield warning(_SETTINGS, text, 'limits.workers = "auto"')
+    if fetch.concurrency_per_host > fetch.concurrency:
+        text = "fetch.concurrency_per_host is larger than fetch.concurrency, which counts then"
+        yield warning(_SETTINGS, text, "make fetch.concurrency the larger one")
+
+
+def _mib(size: int) -> str:
+    return f"{size / (1 << 20):,.0f} MiB"
+
+
+def _judge_history(config: Config) -> Iterator[Finding]:
+    history = config.history
+    if 0 < history.poll_seconds < config.freshness.minimum_seconds:
+        text = "history.poll_seconds is shorter than freshness.minimum_seconds: most polls ask nobody"
+        yield warning(_SETTINGS, text, "make it at least as long")
+    if history.poll_seconds and not history.remember:
+        text = "history.poll_seconds without history.remember: what the polls see is not kept"
+        yield warning(_SETTINGS, text, "history.remember = true, or history.poll_seconds = 0")
+    if history.memento and config.fetch.proxy == "" and config.fetch.allow_hosts:
+        host = urlsplit(history.memento_url).hostname or ""
+        if not any(is_matched(host, host_pattern(each)) for each in config.fetch.allow_hosts):
+            text = f"history.memento asks {host}, which is not in fetch.allow_hosts"
+            yield warning(_SETTINGS, text, f'add "{host}" to fetch.allow_hosts')
+
+
+# Files that secrets come from.
+
+_SECRETS: Final = "secrets"
+
+
+def secret_files(store_path: str, environ: Mapping[str, str]) -> dict[Path, str]:
+    """Return the files and what each is: those that variables name, and the token that was made. Blocks."""
+    named = {
+        Path(environ[name]): name
+        for key in KEYS
+        if key.secret and (name := key.variable + FILE_SUFFIX) in environ
+    }
+    made = Path(f"{store_path}.token")
+    return named | ({made: "the access token that was made"} if made.exists() else {})
+
+
+def check_secrets(files: Mapping[Path, str], *, is_container: bool) -> Iterator[Finding]:
+    """Judge each file; in a container there is nobody but the service. Blocks."""
+    for path, what in files.items():
+        if not is_container and _is_open_to_others(path.absolute()):
+            text = f"others on this machine can read {path} ({what})"
+            yield warning(_SECRETS, text, f"chmod o-rwx {path}, and make a new secret: this one may be known")
+        else:
+            yield good(_SECRETS, f"{path} ({what})")
+
+
+def _is_open_to_others(path: Path) -> bool:
+    """Whether others may read a file, and enter each folder that it is in."""
     try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _counts(marker: str, python: str) -> bool:
-    """Whether a requirement is for this Python and no extra's."""
-    if "extra" in marker:
+        may_read = path.stat().st_mode & stat.S_IROTH
+        return bool(may_read) and all(each.stat().st_mode & stat.S_IXOTH for each in path.parents)
+    except OSError:  # of what this user may not look at
         return False
-    below = _PYTHON_BELOW.search(marker.replace('"', "'"))
-    return below is None or _numbers(python) < _numbers(below[1])
 
 
-def _is_within(version: str, bounds: str) -> bool:
-    for sign, bound in _BOUND.findall(bounds):
-        if (_numbers(version) >= _numbers(bound)) is not (sign == ">="):
-            return False
-    return True
+# The database: a file, which has a place, rights and a content, or the one that replicas share.
+
+_DATABASE: Final = "database"
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version without zeros at the end: 3.11 is 3.11.0."""
-    numbers = [int(each) for each in re.findall(r"\d+", re.split(r"[a-z+-]", version)[0])]
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return tuple(numbers)
+def _check_store(store: StoreConfig) -> tuple[list[Finding], Examined | ExaminedDatabase | None]:
+    if store.url:
+        return check_shared(store.url, store.connections)
+    return check_database(Path(store.path), store.max_bytes)
 
 
-EXAMPLE_HOST: Final = "example.org"
-"""Is asked for where no feed is known whose host could be."""
-LOOKUP_SECONDS: Final = 4.0
-FETCH_SECONDS: Final = 8.0
-_SLOW_NAMES_SECONDS: Final = 2.0
+_EXAMINE_SECONDS: Final = 4.0
+
+
+def check_database(path: Path, max_bytes: int) -> tuple[list[Finding], Examined | None]:
+    """Look at the database and judge it; also return what was read of it. Blocks, for seconds at most."""
+    place = look_at(path)
+    found = list(judge_place(place, max_bytes))
+    if not (place.is_there and place.is_readable):
+        return found, None
+    try:
+        examined = examine(path, seconds=_EXAMINE_SECONDS)
+    except StoreUnusableError as exc:
+        advice = "restore a backup, or name another file: WHOLEFEED_STORE_PATH (docs/operations.md, Storage)"
+        return [*found, wrong(_DATABASE, str(exc), advice)], None
+    return [*found, *judge_content(place, examined)], examined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the database is, or is to be, and what may be done there."""
+
+    path: Path
+    has_folder: bool
+    is_folder_writable: bool
+    is_there: bool
+    is_readable: bool
+    is_writable: bool
+    mode: int
+    """Of the file, its rights alone."""
+    bytes: int
+    log_bytes: int
+    """Of what is not yet in the file."""
+    free_bytes: int
+    file_system: str
+    """Empty: not known."""
+    holder: int | None
+    """The process that has it for itself."""
+    foreign: tuple[str, ...] = ()
+    """Files of it that belong to another user than their folder."""
+    folder_owner: int = 0
+
+
+def look_at(path: Path, mounts: Path = Path("/proc/mounts")) -> Place:
+    """Look at the place of a database. Blocks."""
+    folder = path.absolute().parent
+    has_folder, is_there = folder.is_dir(), path.exists()
+    return Place(
+        path=path,
+        has_folder=has_folder,
+        is_folder_writable=os.access(folder, os.W_OK | os.X_OK),
+        is_there=is_there,
+        is_readable=os.access(path, os.R_OK),
+        is_writable=os.access(path, os.W_OK),
+        mode=stat.S_IMODE(path.stat().st_mode) if is_there else 0,
+        bytes=path.stat().st_size if is_there else 0,
+        log_bytes=log.stat().st_size if (log := Path(f"{path}-wal")).exists() else 0,
+        free_bytes=shutil.disk_usage(folder).free if has_folder else 0,
+        file_system=_file_system(folder, mounts),
+        holder=lock_holder(path),
+        foreign=_foreign(path, folder) if has_folder else (),
+        folder_owner=folder.stat().st_uid if has_folder else 0,
+    )
+
+
+def _file_system(folder: Path, mounts: Path) -> str:
+    """Return the kind of the file system that a folder is on; the last mount over it counts."""
+    found = (Path("/"), "")
+    try:
+        lines = mounts.read_text("utf-8", "replace").splitlines()
+        folder = folder.resolve()
+    except OSError:
+        return ""
+    for line in lines:
+        _, place, kind, *_ = [*line.split(), "", "", ""]
+        at = Path(place.replace("\\040", " "))
+        if folder.is_relative_to(at) and len(at.parts) >= len(found[0].parts):
+            found = (at, kind)
+    return found[1]
+
+
+_BESIDE_FILE: Final = ("-wal", "-shm", ".lock", ".token")
+
+
+def _foreign(path: Path, folder: Path) -> tuple[str, ...]:
+    """Return the files of a database that belong to somebody else than their folder does."""
+    owner = folder.stat().st_uid
+    files = (Path(f"{path}{suffix}") for suffix in ("", *_BESIDE_FILE))
+    return tuple(str(file) for file in files if file.exists() and file.stat().st_uid != owner)
+
+
+_REMOTE: Final = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs"}
+)
+
+
+def judge_place(place: Place, max_bytes: int) -> Iterator[Finding]:
+    """Judge where the database is; `max_bytes` is `store.max_bytes`."""
+    folder = place.path.absolute().parent
+    if not place.has_folder:
+        yield wrong(_DATABASE, f"the folder {folder} is not there", f"mkdir -p {folder}")
+        return
+    if place.file_system in _REMOTE:
+        text = f"{folder} is on {place.file_system}: SQLite's log does not work on network file systems"
+        yield wrong(_DATABASE, text, "set store.path to a local disk")
+    if not place.is_folder_writable:
+        yield wrong(
+            _DATABASE, f"{folder} cannot be written by uid {os.geteuid()}", f"chown {os.geteuid()} {folder}"
+        )
+    if place.is_there:
+        yield from _judge_rights(place)
+    elif place.is_folder_writable:
+        yield good(_DATABASE, f"{place.path} is not there yet; the first start makes it")
+    yield from _judge_room(place, max_bytes)
+
+
+_EXPOSED: Final = 0o077
+_ROOT: Final = 0
+
+
+def _judge_rights(place: Place) -> Iterator[Finding]:
+    if not (place.is_readable and place.is_writable):
+        lack = "read" if not place.is_readable else "written"
+        text = f"{place.path} cannot be {lack} by uid {os.geteuid()}"
+        yield wrong(_DATABASE, text, f"chown {os.geteuid()} {place.path}*")
+    elif place.foreign and os.geteuid() == _ROOT and place.folder_owner != _ROOT:
+        # root may do everything; the service, whose folder it is, cannot open what was copied there as root
+        text = f"not of the user whose folder it is (uid {place.folder_owner}): {', '.join(place.foreign)}"
+        yield wrong(_DATABASE, text, f"chown {place.folder_owner} {place.path}*")
+    elif place.mode & _EXPOSED:
+        text = f"others on this machine can read {place.path} (mode {place.mode:04o})"
+        yield warning(_DATABASE, text, f"chmod 600 {place.path}*")
+
+
+_LEAST_FREE_BYTES: Final = 64 << 20
+_FEW_FREE_BYTES: Final = 512 << 20
+_LARGE_LOG_BYTES: Final = 512 << 20
+
+
+def _judge_room(place: Place, max_bytes: int) -> Iterator[Finding]:
+    free, advice = f"{_size(place.free_bytes)} are free on its volume", "make room, or set store.max_bytes"
+    if place.free_bytes < _LEAST_FREE_BYTES:
+        yield wrong("disk", free, advice)
+    elif place.free_bytes < max(_FEW_FREE_BYTES, place.bytes // 20):
+        yield warning("disk", f"{free}; the database has {_size(place.bytes)}", advice)
+    elif max_bytes > place.bytes + place.free_bytes:
+        text = f"store.max_bytes is {_size(max_bytes)}, and {free}: the volume is full before it counts"
+        yield warning("disk", text, f"store.max_bytes = {(place.bytes + place.free_bytes) * 9 // 10}")
+    else:
+        yield good("disk", free)
+    if place.log_bytes > _LARGE_LOG_BYTES:
+        text = f"{place.path}-wal has {_size(place.log_bytes)}: it was not worked in for long"
+        yield warning("disk", text, "start the server again; then look whether it shrinks")
+
+
+def _size(size: int) -> str:
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size / 1024:.0f} KiB"
+
+
+def judge_content(place: Place, examined: Examined) -> Iterator[Finding]:
+    about = f"{place.path}: {_size(place.bytes)}, schema {examined.version}"
+    if examined.version < examined.newest:
+        text = f"{about}; this version has {examined.newest}, and the next start brings it there, with a copy"
+        yield good(_DATABASE, text, "wholefeed migrate does it now")
+    elif examined.damage:
+        text = f"{place.path} is damaged: {examined.damage[:200]}"
+        yield wrong(
+            _DATABASE, text, "stop the server, keep a copy, and restore a backup (docs/operations.md)"
+        )
+    elif examined.damage is None:
+        seconds = f"{_EXAMINE_SECONDS:g} s"
+        yield skipped(_DATABASE, f"{about}; too large to be looked through in {seconds}, sound so far")
+    else:
+        yield good(_DATABASE, f"{about}, sound")
+    if place.holder is not None:
+        yield good(_DATABASE, f"process {place.holder} uses it{_command_of(place.holder)}")
+
+
+def _command_of(process: int) -> str:
+    try:
+        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    text = b" ".join(words).decode("utf-8", "replace").strip()
+    return f": {text[:80]}" if text.isprintable() and text else ""
+
+
+# The database that replicas share: whether it is reached, its schema, rights and connections.
+
+
+def check_shared(url: str, connections: int) -> tuple[list[Finding], ExaminedDatabase | None]:
+    """Look at the database of `store.url` and judge it; also return what was seen. Blocks, for seconds."""
+    try:
+        from wholefeed.store.postgres_upkeep import examine
+    except ImportError:
+        return [wrong(_DATABASE, "store.url needs psycopg", "pip install 'wholefeed[postgres]'")], None
+    try:
+        examined = examine(url)
+    except StoreUnusableError as exc:
+        return [wrong(_DATABASE, str(exc), "look at store.url, the server and its pg_hba.conf")], None
+    return [*judge_shared(examined, connections)], examined
+
+
+def judge_shared(examined: ExaminedDatabase, connections: int) -> Iterator[Finding]:
+    """Judge the database; `connections` is `store.connections`."""
+    yield from _judge_shared_server(examined)
+    yield from _judge_schema(examined)
+    yield from _judge_user(examined)
+    yield from _judge_connections(examined, connections)
+
+
+_OLDEST_SERVER: Final = 15
+_SHARED_CLOCK_SECONDS: Final = 5.0
+
+
+def _judge_shared_server(examined: ExaminedDatabase) -> Iterator[Finding]:
+    if examined.server < _OLDEST_SERVER:
+        text = f"{examined.place} is PostgreSQL {examined.server}; wholefeed needs {_OLDEST_SERVER} or newer"
+        yield wrong(_DATABASE, text, "update the server")
+    if examined.encoding != "UTF8":
+        text = f"{examined.place} is encoded in {examined.encoding}: feeds have all characters there are"
+        yield wrong(_DATABASE, text, "createdb --encoding UTF8 --template template0, and move what is stored")
+    if examined.is_pooled:
+        text = "a pooler gives each transaction another connection: prepared statements, temporary tables and"
+        text += " LISTEN get lost"
+        yield wrong(_DATABASE, text, "name the server itself, or let the pooler use pool_mode = session")
+    if examined.is_standby:
+        text = f"{examined.place} is a standby: it can be read, and nothing can be kept"
+        yield wrong(_DATABASE, text, "name the primary; store.url may list hosts, with target_session_attrs")
+    if not examined.is_durable:
+        text = f"{examined.place} runs without fsync or full_page_writes: a power cut may destroy it"
+        yield warning(_DATABASE, text, "ALTER SYSTEM RESET fsync; ALTER SYSTEM RESET full_page_writes")
+    if abs(examined.clock_ahead_seconds) > _SHARED_CLOCK_SECONDS:
+        text = f"its clock and this machine's differ by {abs(examined.clock_ahead_seconds):.0f} s"
+        yield warning("clock", text, "timedatectl set-ntp true, on both")
+
+
+def _judge_schema(examined: ExaminedDatabase) -> Iterator[Finding]:
+    about = f"{examined.place}: PostgreSQL {examined.server}, {examined.bytes / (1 << 20):,.1f} MiB"
+    owner = "run `wholefeed migrate` as the tables' owner"
+    if examined.is_moving:
+        text = f"{about}; it holds the unfinished copy of a SQLite database"
+        yield wrong(_DATABASE, text, "`wholefeed migrate --to` goes on with it")
+    elif examined.version == examined.newest:
+        text = f"{about}, schema {examined.version}"
+        yield good(_DATABASE, f"{text}, {examined.replicas} replicas use it" if examined.replicas else text)
+    elif examined.can_create:
+        had = f"schema {examined.version}" if examined.version else "no tables yet"
+        yield good(_DATABASE, f"{about}, {had}; the next start makes schema {examined.newest}", owner)
+    else:
+        text = f"{about}, schema {examined.version or 'none'}; this version needs {examined.newest}, and its"
+        yield wrong(_DATABASE, f"{text} user may not make tables", owner)
+
+
+_ROLES: Final = "deploy/replicas/roles.sql"
+
+
+def _judge_user(examined: ExaminedDatabase) -> Iterator[Finding]:
+    if examined.lacking:
+        text = f"the user of store.url lacks rights: {'; '.join(examined.lacking)}"
+        yield wrong("rights", text, f"{_ROLES} has the GRANTs")
+    elif examined.is_superuser:
+        text = "the user of store.url is a superuser of the whole server"
+        yield warning("rights", text, f"serve as one with the least rights: {_ROLES}")
+    elif examined.version:
+        text = "and may change its tables, which `serve` need not" if examined.can_create else "and no more"
+        yield good("rights", f"the user of store.url may do what a replica does, {text}")
+    else:
+        yield skipped("rights", "there are no tables yet")
+
+
+_BESIDE_CONNECTIONS: Final = 2
+"""Connections of a replica beside store.connections: one listens, one gives signs of life."""
+_SLOW_DATABASE_SECONDS: Final = 0.005
+"""An answer that is not in memory needs some round trips, a refresh some dozen."""
+
+
+def _judge_connections(examined: ExaminedDatabase, connections: int) -> Iterator[Finding]:
+    needed = connections + _BESIDE_CONNECTIONS
+    if examined.connections_left < needed:
+        text = f"{examined.connections_left} connections are left; a replica takes up to {needed}"
+        yield warning(
+            "connections", text, "raise max_connections or the role's limit, or lower store.connections"
+        )
+    milliseconds = examined.round_trip_seconds * 1000
+    if examined.round_trip_seconds > _SLOW_DATABASE_SECONDS:
+        text = f"a question and its answer take {milliseconds:.1f} ms"
+        yield warning(
+            "connections", text, "bring the replicas nearer to the database: a refresh asks some dozen"
+        )
+    else:
+        yield good("connections", f"a question and its answer take {milliseconds:.2f} ms")
+
+
+# The clock, held against what is stored and against a publisher's.
+
+_CLOCK_SECONDS: Final = 60.0
+
+
+def judge_clock(examined: Examined | ExaminedDatabase | None, now: float) -> list[Finding]:
+    """Hold the clock against what was stored last, which cannot be of the future."""
+    if examined is None or examined.checked_at is None:
+        return [skipped("clock", "nothing is stored that the clock could be held against")]
+    at = format_rfc3339(examined.checked_at)
+    if examined.checked_at > now + _CLOCK_SECONDS:
+        text = f"it is {format_rfc3339(now)} by this machine, and a publisher was asked at {at} already"
+        return [wrong("clock", text, "set the clock: timedatectl set-ntp true")]
+    return [good("clock", f"{format_rfc3339(now)}, after the newest fetch that is stored")]
+
+
+def judge_date(date: float | None, before: float, after: float) -> list[Finding]:
+    """Hold the clock against the Date of an answer that came between two instants of it."""
+    if date is None:
+        return [skipped("clock", "the publisher told no Date to hold the clock against")]
+    off_seconds = max(before - date, date - after, 0.0)
+    if off_seconds > _CLOCK_SECONDS:
+        text = f"the clock is {off_seconds:.0f} s away from the publisher's ({format_rfc3339(date)})"
+        return [wrong("clock", text, "set the clock: timedatectl set-ntp true")]
+    return [good("clock", "it agrees with the publisher's")]
+
+
+# Names, and the way out: one document is fetched as the proxy would fetch it.
 
 _WAY_OUT: Final = "look whether this machine may go out: firewall, or fetch.proxy where it must use one"
-_ADVICE: Final = {
+_FETCH_ADVICE: Final = {
     "destination-forbidden": "if it is a feed of your own network: fetch.allow_networks;"
     " else see fetch.ports, fetch.allow_hosts and fetch.deny_hosts",
     "dns-error": "look whether the name is right, and which name server answers: /etc/resolv.conf",
@@ -546,7 +927,9 @@ _ADVICE: Final = {
     "downgrade": "the publisher redirects from https to http: fetch.allow_downgrade",
     "too-large": "limits.document_bytes",
 }
-_ELSE: Final = "the publisher answers so; `wholefeed explain URL` tells more of a feed"
+_OTHER_ADVICE: Final = "the publisher answers so; `wholefeed explain URL` tells more of a feed"
+LOOKUP_SECONDS: Final = 4.0
+_SLOW_NAMES_SECONDS: Final = 2.0
 
 
 async def check_names(host: str, config: Config, resolver: AbstractResolver | None = None) -> list[Finding]:
@@ -559,11 +942,11 @@ async def check_names(host: str, config: Config, resolver: AbstractResolver | No
         async with asyncio.timeout(LOOKUP_SECONDS):
             addresses = await names.resolve(host, 443)
     except TimeoutError:
-        servers = await beside(_servers)
+        servers = await beside(_name_servers)
         text = f"no name server answered in {LOOKUP_SECONDS:g} s ({servers}): this machine may be offline"
-        return [wrong("dns", text, _ADVICE["dns-timeout"])]
+        return [wrong("dns", text, _FETCH_ADVICE["dns-timeout"])]
     except OSError as exc:
-        servers = await beside(_servers)
+        servers = await beside(_name_servers)
         text = f"{host} could not be looked up ({servers}): {exc.strerror or exc}"
         return [wrong("dns", text, "look whether this machine is online, and /etc/resolv.conf")]
     finally:
@@ -574,6 +957,27 @@ async def check_names(host: str, config: Config, resolver: AbstractResolver | No
         text = f"{host} is {found}, after {took_seconds:.1f} s"
         return [warning("dns", text, "the first name server may be dead: /etc/resolv.conf")]
     return [good("dns", f"{host} is {found}")]
+
+
+def _name_servers(path: Path = Path("/etc/resolv.conf")) -> str:
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return "no /etc/resolv.conf"
+    named = [line.split()[1] for line in lines if line.startswith("nameserver") and len(line.split()) > 1]
+    return ", ".join(named) or "/etc/resolv.conf names none"
+
+
+_EXAMPLE_HOST: Final = "example.org"
+"""Is asked for where no feed is known whose host could be."""
+
+
+def host_of(url: str) -> str:
+    """Return the host whose name is looked up for a URL, which may be empty."""
+    return urlsplit(url).hostname or _EXAMPLE_HOST
+
+
+FETCH_SECONDS: Final = 8.0
 
 
 async def check_fetch(url: str, config: Config) -> list[Finding]:
@@ -589,20 +993,20 @@ async def check_fetch(url: str, config: Config) -> list[Finding]:
         async with Fetcher.open(fetch, config.limits) as fetcher:
             fetched = await fetcher.fetch(url)
     except DocumentError as exc:
-        return [judge_failure(exc, url)]
+        return [_judge_failure(exc, url)]
     date = parse_rfc822(fetched.headers.get("date", ""))
-    document = await beside(lambda: judge_document(fetched, config.limits.xml_depth))
+    document = await beside(lambda: _judge_document(fetched, config.limits.xml_depth))
     return [document, *judge_date(date, before, time.time())]
 
 
-def judge_failure(error: DocumentError, url: str) -> Finding:
+def _judge_failure(error: DocumentError, url: str) -> Finding:
     """Say why nothing came, and what may help."""
     there = f", at {safe_url(error.url)}" if error.url != url else ""
     text = f"{safe_url(url)}: {error.args[0]} ({error.slug}{there})"
-    return wrong("fetch", text, _ADVICE.get(error.slug, _ELSE))
+    return wrong("fetch", text, _FETCH_ADVICE.get(error.slug, _OTHER_ADVICE))
 
 
-def judge_document(fetched: Fetched, max_depth: int) -> Finding:
+def _judge_document(fetched: Fetched, max_depth: int) -> Finding:
     """Say what came, and whether it is a feed."""
     hops = len(fetched.hops) + (fetched.final_url != fetched.url)
     redirects = f" after {hops} redirect{'s' * (hops > 1)} to {safe_url(fetched.final_url)}" if hops else ""
@@ -617,28 +1021,7 @@ def judge_document(fetched: Fetched, max_depth: int) -> Finding:
     return good("fetch", f"{safe_url(fetched.url)}: {came}; {len(document.entries)} entries")
 
 
-def host_of(url: str) -> str:
-    """Return the host whose name is looked up for a URL."""
-    return urlsplit(url).hostname or EXAMPLE_HOST
-
-
-def _servers(path: Path = Path("/etc/resolv.conf")) -> str:
-    try:
-        lines = path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return "no /etc/resolv.conf"
-    named = [line.split()[1] for line in lines if line.startswith("nameserver") and len(line.split()) > 1]
-    return ", ".join(named) or "/etc/resolv.conf names none"
-
-
-ASK_SECONDS: Final = 4.0
-_SERVER: Final = "server"
-_EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104
-_SOMEWHERE: Final = {socket.AF_INET: ("192.0.2.1", 9), socket.AF_INET6: ("2001:db8::1", 9)}
-"""Addresses of documentation: to choose a way to them sends nothing."""
-_MOST_BYTES: Final = 1024
-_SHOWN_CHARACTERS: Final = 200
-_REDIRECTS: Final = range(300, 400)
+# Whether the server runs, and whether a reader can reach it from where it is.
 
 
 class Heard(Enum):
@@ -651,7 +1034,7 @@ class Heard(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Of one address."""
+    """What answered at one address."""
 
     base: str
     heard: Heard
@@ -681,14 +1064,70 @@ async def check_server(config: Config, *, is_container: bool, is_offline: bool) 
     public_url = "" if is_offline else config.server.public_url.rstrip("/")
     outer_host = await beside(lambda: _outer_address(config.server.host))
     own, outer, public, by_socket = await asyncio.gather(
-        _ask(_base(host, port)),
-        _ask(_base(outer_host, port) if outer_host else ""),
+        _ask(http_url(host, port)),
+        _ask(http_url(outer_host, port) if outer_host else ""),
         _ask(public_url),
         _ask("http://localhost" if config.server.socket else "", config.server.socket),
     )
     assert own is not None, "there is an address"
     reached = Reached(own=own, outer=outer, public=public, socket=by_socket)
     return list(judge_server(reached, config, is_container=is_container))
+
+
+_SOMEWHERE: Final = {socket.AF_INET: ("192.0.2.1", 9), socket.AF_INET6: ("2001:db8::1", 9)}
+"""Addresses of documentation: to choose a way to them sends nothing."""
+
+
+def _outer_address(host: str) -> str:
+    """Return the address by which other machines see this one; empty where it is not listened on."""
+    if is_loopback(host):
+        return ""
+    if host not in EVERYWHERE:
+        return host
+    family = socket.AF_INET if host == "0.0.0.0" else socket.AF_INET6  # noqa: S104
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as way:
+            way.connect(_SOMEWHERE[family])
+            address = str(way.getsockname()[0])
+    except OSError:
+        return ""
+    return "" if is_loopback(address) else address
+
+
+_ASK_SECONDS: Final = 4.0
+_HEALTH_BYTES: Final = 1024
+_SHOWN_CHARACTERS: Final = 200
+_REDIRECTS: Final = range(300, 400)
+
+
+async def _ask(base: str, unix_socket: str = "") -> Answer | None:
+    """Ask for the health; None where there is no address."""
+    if not base:
+        return None
+    timeout = aiohttp.ClientTimeout(total=_ASK_SECONDS)
+    connector = aiohttp.UnixConnector(unix_socket) if unix_socket else aiohttp.TCPConnector()
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, trust_env=False, connector=connector) as session,
+            session.get(f"{base}/healthz", allow_redirects=False) as response,
+        ):
+            body = await response.content.read(_HEALTH_BYTES)
+    except TimeoutError:
+        return Answer(base, Heard.NOBODY, f"no answer in {_ASK_SECONDS:g} s")
+    except aiohttp.ClientConnectorError as exc:
+        return Answer(base, Heard.NOBODY, exc.strerror or str(exc))
+    except (aiohttp.ClientError, OSError, ValueError) as exc:
+        return Answer(base, Heard.STRANGER, str(exc) or type(exc).__name__)
+    with suppress(ValueError):
+        if response.status == 200 and json.loads(body) == {"status": "ok"}:  # noqa: PLR2004
+            return Answer(base, Heard.WHOLEFEED)
+    leads_to = (
+        response.headers.get("Location", "")[:_SHOWN_CHARACTERS] if response.status in _REDIRECTS else ""
+    )
+    return Answer(base, Heard.STRANGER, f"status {response.status}", leads_to)
+
+
+_SERVER: Final = "server"
 
 
 def judge_server(reached: Reached, config: Config, *, is_container: bool) -> Iterator[Finding]:
@@ -776,422 +1215,3 @@ def _judge_others(reached: Reached, config: Config, *, is_container: bool) -> It
             f"the server runs, and does not answer at this machine's own address {outer.base} ({outer.why})"
         )
         yield warning("readers", text, "look at the firewall, or set server.public_url")
-
-
-async def _ask(base: str, unix_socket: str = "") -> Answer | None:
-    """Ask for the health; None where there is no address."""
-    if not base:
-        return None
-    timeout = aiohttp.ClientTimeout(total=ASK_SECONDS)
-    connector = aiohttp.UnixConnector(unix_socket) if unix_socket else aiohttp.TCPConnector()
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout, trust_env=False, connector=connector) as session,
-            session.get(f"{base}/healthz", allow_redirects=False) as response,
-        ):
-            body = await response.content.read(_MOST_BYTES)
-    except TimeoutError:
-        return Answer(base, Heard.NOBODY, f"no answer in {ASK_SECONDS:g} s")
-    except aiohttp.ClientConnectorError as exc:
-        return Answer(base, Heard.NOBODY, exc.strerror or str(exc))
-    except (aiohttp.ClientError, OSError, ValueError) as exc:
-        return Answer(base, Heard.STRANGER, str(exc) or type(exc).__name__)
-    with suppress(ValueError):
-        if response.status == 200 and json.loads(body) == {"status": "ok"}:  # noqa: PLR2004
-            return Answer(base, Heard.WHOLEFEED)
-    leads_to = (
-        response.headers.get("Location", "")[:_SHOWN_CHARACTERS] if response.status in _REDIRECTS else ""
-    )
-    return Answer(base, Heard.STRANGER, f"status {response.status}", leads_to)
-
-
-def _base(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _outer_address(host: str) -> str:
-    """Return the address by which other machines see this one; empty where it is not listened on."""
-    if is_loopback(host):
-        return ""
-    if host not in _EVERYWHERE:
-        return host
-    family = socket.AF_INET if host == "0.0.0.0" else socket.AF_INET6  # noqa: S104
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as way:
-            way.connect(_SOMEWHERE[family])
-            address = str(way.getsockname()[0])
-    except OSError:
-        return ""
-    return "" if is_loopback(address) else address
-
-
-CHECK_SECONDS: Final = 9.5
-"""For one check; they run at once."""
-
-
-async def examined(config: Config, url: str, machine: Machine, *, is_offline: bool) -> list[Finding]:
-    """Run all checks; return what they found, in an order that does not depend on them.
-
-    Args:
-        config: What is in force.
-        url: A document to fetch; empty: none.
-        machine: What this process may use.
-        is_offline: Whether nothing may be asked that is not on this machine.
-    """
-
-    async def installation() -> list[Finding]:
-        versions = await beside(check_versions)
-        return [*versions, *check_machine(machine, asyncio.get_running_loop())]
-
-    async def settings() -> list[Finding]:
-        def secrets() -> list[Finding]:
-            files = secret_files(config.store.path, os.environ)
-            return list(check_secrets(files, is_container=machine.is_container))
-
-        return [*judge_settings(config, machine), *await beside(secrets)]
-
-    async def database() -> list[Finding]:
-        found, content = await beside(lambda: _check_store(config.store))
-        known_url = "" if content is None else content.url
-        return [*found, *check_clock(content), *await names(known_url)]
-
-    async def names(known_url: str) -> list[Finding]:
-        if is_offline:
-            return [skipped("dns", "not asked: --offline")]
-        asked = url or known_url
-        return await check_names(host_of(asked) if asked else EXAMPLE_HOST, config)
-
-    async def fetch() -> list[Finding]:
-        if is_offline or not url:
-            return [skipped("fetch", "nothing was fetched", "wholefeed doctor https://example.org/feed.atom")]
-        return await check_fetch(url, config)
-
-    async def server() -> list[Finding]:
-        return await check_server(config, is_container=machine.is_container, is_offline=is_offline)
-
-    checks = (installation, settings, database, fetch, server)
-    results = await asyncio.gather(*(_bounded(check.__name__, check()) for check in checks))
-    return [finding for result in results for finding in result]
-
-
-def _check_store(store: StoreConfig) -> tuple[list[Finding], Newest | None]:
-    if store.url:
-        return check_shared(store.url, store.connections)
-    return check_database(Path(store.path), store.max_bytes)
-
-
-async def _bounded(name: str, check: Awaitable[list[Finding]]) -> list[Finding]:
-    """Let no check take longer than it may, nor stop the others."""
-    try:
-        async with asyncio.timeout(CHECK_SECONDS):
-            return await check
-    except TimeoutError:
-        text = f"it took longer than {CHECK_SECONDS:g} s"
-        return [warning(name, text, "try again; a disk or a network that does not answer may be behind it")]
-    except Exception as exc:  # noqa: BLE001 - the others are worth having above all
-        text = f"it could not be looked at: {type(exc).__name__}: {exc}"
-        return [wrong(name, text, "tell the project of this line")]
-
-
-_SECRETS: Final = "secrets"
-
-
-def secret_files(store_path: str, environ: Mapping[str, str]) -> dict[Path, str]:
-    """Return the files and what each is: those that variables name, and the token that was made. Blocks."""
-    named = {
-        Path(environ[name]): name for key in KEYS if key.secret and (name := key.variable + SUFFIX) in environ
-    }
-    made = Path(f"{store_path}.token")
-    return named | ({made: "the access token that was made"} if made.exists() else {})
-
-
-def check_secrets(files: Mapping[Path, str], *, is_container: bool) -> Iterator[Finding]:
-    """Judge each file; in a container there are no others than the service. Blocks."""
-    for path, what in files.items():
-        if not is_container and _is_open_to_others(path.absolute()):
-            text = f"others on this machine can read {path} ({what})"
-            yield warning(_SECRETS, text, f"chmod o-rwx {path}, and make a new secret: this one may be known")
-        else:
-            yield good(_SECRETS, f"{path} ({what})")
-
-
-def _is_open_to_others(path: Path) -> bool:
-    """Whether others may read a file, and enter each folder that it is in."""
-    try:
-        may_read = path.stat().st_mode & stat.S_IROTH
-        return bool(may_read) and all(each.stat().st_mode & stat.S_IXOTH for each in path.parents)
-    except OSError:  # of what this user may not look at
-        return False
-
-
-_SETTINGS: Final = "settings"
-_PATIENCE_SECONDS: Final = 10
-"""What the least patient readers wait for an answer."""
-_DOCKER_SECONDS: Final = 10
-_LOOPBACK: Final = ipaddress.ip_address("127.0.0.1")
-
-
-def judge_settings(config: Config, machine: Machine) -> list[Finding]:
-    """Return what does not fit; one good finding where everything does."""
-    found = [
-        *_access(config),
-        *_names(config),
-        *_networks(config),
-        *_times(config, machine),
-        *_sizes(config, machine),
-        *_history(config),
-    ]
-    return found or [good(_SETTINGS, "what is set fits together: `wholefeed config` shows it")]
-
-
-def _access(config: Config) -> Iterator[Finding]:
-    server = config.server
-    is_closed = bool(server.access_token or server.signing_keys)
-    is_public = not is_loopback(server.host)
-    if needs_token(server):
-        text = f"server.host {server.host} can be reached by others and no token is set"
-        if config.store.url:
-            text = (
-                f"{text}: each replica makes one of its own, and readers of one are strangers to the others"
-            )
-            yield warning(
-                _SETTINGS, text, "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16) for all of them"
-            )
-        else:
-            yield good(
-                _SETTINGS, f"{text}: one is made at the first start and kept in {config.store.path}.token"
-            )
-    if server.open and is_public and not is_closed:
-        advice = "server.open = false: a token is made at the next start"
-        yield warning(_SETTINGS, "server.open lets anybody fetch through this proxy", advice)
-    if server.open and is_public and not is_closed and config.fetch.allow_networks:
-        text = "server.open with fetch.allow_networks shows anybody what stands in those private networks"
-        yield wrong(_SETTINGS, text, "empty fetch.allow_networks, or set server.access_token")
-    if (server.public_url or server.socket) and not is_public and not is_closed:
-        key = "server.public_url" if server.public_url else "server.socket"
-        text = f"{key} is set and neither token nor signing keys are: what comes through a reverse"
-        yield warning(
-            _SETTINGS,
-            f"{text} proxy looks like this machine, and anybody may use it",
-            "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)",
-        )
-    if server.signing_keys and not server.access_token:
-        text = "server.signing_keys without server.access_token: nobody can list, refresh or forget feeds"
-        yield warning(_SETTINGS, text, "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)")
-    url = urlsplit(server.public_url)
-    if (
-        url.scheme == "http"
-        and is_closed
-        and not is_loopback(url.hostname or "")
-        and "." in (url.hostname or "")
-    ):
-        text = f"server.public_url {server.public_url} is http: tokens and signatures can be read on the way"
-        yield warning(
-            _SETTINGS, text, "put a reverse proxy with TLS in front, and https:// into server.public_url"
-        )
-
-
-def _names(config: Config) -> Iterator[Finding]:
-    server = config.server
-    if server.trusted_proxies and not (server.public_url or server.allowed_hosts):
-        text = "server.trusted_proxies is set, and no name that readers may use: they get 421"
-        yield warning(_SETTINGS, text, 'server.public_url = "https://feeds.example.org", with your name')
-    if server.public_url and server.client_requests_per_minute and not server.trusted_proxies:
-        text = "server.client_requests_per_minute counts all readers behind the reverse proxy as one"
-        yield warning(
-            _SETTINGS, text, 'server.trusted_proxies = ["127.0.0.1/32"], with your proxy\'s address'
-        )
-    believes_socket = UNIX in server.trusted_proxies
-    if server.socket and server.client_requests_per_minute and not believes_socket:
-        text = "server.client_requests_per_minute counts all who come by server.socket as one client"
-        yield warning(_SETTINGS, text, f'add "{UNIX}" to server.trusted_proxies')
-    if believes_socket and not server.socket:
-        text = f'server.trusted_proxies has "{UNIX}", and no server.socket is set: nobody comes that way'
-        yield warning(_SETTINGS, text, 'server.socket = "/run/wholefeed/wholefeed.sock"')
-    is_open_here = Networks(server.metrics_networks).include(_LOOPBACK)
-    if is_open_here and server.public_url and not server.trusted_proxies:
-        text = "server.metrics_networks holds this machine: a reverse proxy on it may show /metrics to all"
-        yield warning(_SETTINGS, text, "set server.trusted_proxies, or refuse /metrics there")
-
-
-def _networks(config: Config) -> Iterator[Finding]:
-    if _everyone(config.server.trusted_proxies):
-        text = "server.trusted_proxies believes everybody: whoever asks can choose its own address and name"
-        yield wrong(_SETTINGS, text, "list the addresses of your reverse proxies alone")
-    if _everyone(config.server.metrics_networks):
-        text = "server.metrics_networks opens /metrics to everybody"
-        yield warning(_SETTINGS, text, "list the address of Prometheus alone")
-    if _everyone(config.fetch.allow_networks):
-        text = "fetch.allow_networks turns the guard of private addresses off"
-        yield warning(_SETTINGS, text, "list the networks that your publishers are in")
-    fetch = config.fetch
-    for host in sorted(set(fetch.allow_hosts) & set(fetch.deny_hosts)):
-        text = f"{host} is in fetch.allow_hosts and in fetch.deny_hosts: it is never asked"
-        yield warning(_SETTINGS, text, "take it out of one of them")
-
-
-def _times(config: Config, machine: Machine) -> Iterator[Finding]:
-    limits, fetch, freshness = config.limits, config.fetch, config.freshness
-    if limits.respond_within_seconds > _PATIENCE_SECONDS:
-        text = f"limits.respond_within_seconds is {limits.respond_within_seconds:g}: some readers wait 10 s"
-        yield warning(_SETTINGS, text, "limits.respond_within_seconds = 8")
-    if fetch.connect_timeout_seconds > fetch.document_timeout_seconds:
-        text = "fetch.connect_timeout_seconds is longer than fetch.document_timeout_seconds: it never counts"
-        yield warning(_SETTINGS, text, "make it the shorter one")
-    if freshness.minimum_seconds > freshness.maximum_seconds:
-        text = "freshness.minimum_seconds is larger than freshness.maximum_seconds"
-        yield wrong(_SETTINGS, text, "exchange them")
-    elif not freshness.minimum_seconds <= freshness.default_seconds <= freshness.maximum_seconds:
-        text = "freshness.default_seconds is not between the minimum and the maximum, so those count instead"
-        yield warning(_SETTINGS, text, "put it between them")
-    grace_seconds = config.server.shutdown_grace_seconds
-    if machine.is_container and grace_seconds >= _DOCKER_SECONDS:
-        text = f"server.shutdown_grace_seconds is {grace_seconds:g}: Docker kills after 10 s"
-        yield warning(
-            _SETTINGS, text, "server.shutdown_grace_seconds = 8, or `docker stop --time` longer than it"
-        )
-
-
-def _sizes(config: Config, machine: Machine) -> Iterator[Finding]:
-    limits, fetch, memory_bytes = config.limits, config.fetch, machine.memory_bytes
-    held_bytes = config.store.memory_bytes
-    if memory_bytes and held_bytes > memory_bytes:
-        text = f"store.memory_bytes is {_mib(held_bytes)}, more than the {_mib(memory_bytes)} that there are"
-        yield wrong(_SETTINGS, text, f"store.memory_bytes = {memory_bytes // 8}")
-    elif memory_bytes and held_bytes > memory_bytes // 2:
-        text = (
-            f"store.memory_bytes is {_mib(held_bytes)}, more than half of the {_mib(memory_bytes)} there are"
-        )
-        yield warning(_SETTINGS, text, f"store.memory_bytes = {memory_bytes // 8}")
-    if limits.document_bytes > limits.feed_bytes:
-        text = "limits.document_bytes is larger than limits.feed_bytes: a feed ends at its first document"
-        yield warning(_SETTINGS, text, "make limits.feed_bytes the larger one")
-    if limits.workers == 0:
-        text = "limits.workers is 0: the server reads large documents itself, which slows every answer"
-        yield warning(_SETTINGS, text, 'limits.workers = "auto"')
-    if fetch.concurrency_per_host > fetch.concurrency:
-        text = "fetch.concurrency_per_host is larger than fetch.concurrency, which counts then"
-        yield warning(_SETTINGS, text, "make fetch.concurrency the larger one")
-
-
-def _history(config: Config) -> Iterator[Finding]:
-    history = config.history
-    if 0 < history.poll_seconds < config.freshness.minimum_seconds:
-        text = "history.poll_seconds is shorter than freshness.minimum_seconds: most polls ask nobody"
-        yield warning(_SETTINGS, text, "make it at least as long")
-    if history.poll_seconds and not history.remember:
-        text = "history.poll_seconds without history.remember: what the polls see is not kept"
-        yield warning(_SETTINGS, text, "history.remember = true, or history.poll_seconds = 0")
-    if history.memento and config.fetch.proxy == "" and config.fetch.allow_hosts:
-        host = urlsplit(history.memento_url).hostname or ""
-        if not any(is_matched(host, host_pattern(each)) for each in config.fetch.allow_hosts):
-            text = f"history.memento asks {host}, which is not in fetch.allow_hosts"
-            yield warning(_SETTINGS, text, f'add "{host}" to fetch.allow_hosts')
-
-
-def _everyone(networks: tuple[str, ...]) -> bool:
-    return any(ipaddress.ip_network(each).prefixlen == 0 for each in networks if each != UNIX)
-
-
-def _mib(size: int) -> str:
-    return f"{size / (1 << 20):,.0f} MiB"
-
-
-_OLDEST_SERVER: Final = 15
-_SLOW_DATABASE_SECONDS: Final = 0.005
-"""An answer that is not in memory needs some round trips, a refresh some dozen."""
-_SERVER_CLOCK_SECONDS: Final = 5.0
-_BESIDE_CONNECTIONS: Final = 2
-"""Connections of a replica beside store.connections: one listens, one gives signs of life."""
-_ROLES: Final = "deploy/replicas/roles.sql"
-
-
-def check_shared(url: str, connections: int) -> tuple[list[Finding], ExaminedDatabase | None]:
-    """Look at the database of `store.url` and judge it; also return what was seen. Blocks, for seconds."""
-    try:
-        from wholefeed.store.postgres_upkeep import examine
-    except ImportError:
-        return [wrong(_DATABASE, "store.url needs psycopg", "pip install 'wholefeed[postgres]'")], None
-    try:
-        examined = examine(url)
-    except StoreUnusableError as exc:
-        return [wrong(_DATABASE, str(exc), "look at store.url, the server and its pg_hba.conf")], None
-    return [*judge_shared(examined, connections)], examined
-
-
-def judge_shared(examined: ExaminedDatabase, connections: int) -> Iterator[Finding]:
-    """Judge the database; `connections` is `store.connections`."""
-    yield from _server(examined)
-    yield from _schema(examined)
-    yield from _user(examined)
-    yield from _connections(examined, connections)
-
-
-def _server(examined: ExaminedDatabase) -> Iterator[Finding]:
-    if examined.server < _OLDEST_SERVER:
-        text = f"{examined.place} is PostgreSQL {examined.server}; wholefeed needs {_OLDEST_SERVER} or newer"
-        yield wrong(_DATABASE, text, "update the server")
-    if examined.encoding != "UTF8":
-        text = f"{examined.place} is encoded in {examined.encoding}: feeds have all characters there are"
-        yield wrong(_DATABASE, text, "createdb --encoding UTF8 --template template0, and move what is stored")
-    if examined.is_pooled:
-        text = "a pooler gives each transaction another connection: prepared statements, temporary tables and"
-        text += " LISTEN get lost"
-        yield wrong(_DATABASE, text, "name the server itself, or let the pooler use pool_mode = session")
-    if examined.is_standby:
-        text = f"{examined.place} is a standby: it can be read, and nothing can be kept"
-        yield wrong(_DATABASE, text, "name the primary; store.url may list hosts, with target_session_attrs")
-    if not examined.is_durable:
-        text = f"{examined.place} runs without fsync or full_page_writes: a power cut may destroy it"
-        yield warning(_DATABASE, text, "ALTER SYSTEM RESET fsync; ALTER SYSTEM RESET full_page_writes")
-    if abs(examined.clock_ahead_seconds) > _SERVER_CLOCK_SECONDS:
-        text = f"its clock and this machine's differ by {abs(examined.clock_ahead_seconds):.0f} s"
-        yield warning("clock", text, "timedatectl set-ntp true, on both")
-
-
-def _schema(examined: ExaminedDatabase) -> Iterator[Finding]:
-    about = f"{examined.place}: PostgreSQL {examined.server}, {examined.bytes / (1 << 20):,.1f} MiB"
-    owner = "run `wholefeed migrate` as the tables' owner"
-    if examined.is_moving:
-        text = f"{about}; it holds the unfinished copy of a SQLite database"
-        yield wrong(_DATABASE, text, "`wholefeed migrate --to` goes on with it")
-    elif examined.version == examined.newest:
-        text = f"{about}, schema {examined.version}"
-        yield good(_DATABASE, f"{text}, {examined.replicas} replicas use it" if examined.replicas else text)
-    elif examined.can_create:
-        had = f"schema {examined.version}" if examined.version else "no tables yet"
-        yield good(_DATABASE, f"{about}, {had}; the next start makes schema {examined.newest}", owner)
-    else:
-        text = f"{about}, schema {examined.version or 'none'}; this version needs {examined.newest}, and its"
-        yield wrong(_DATABASE, f"{text} user may not make tables", owner)
-
-
-def _user(examined: ExaminedDatabase) -> Iterator[Finding]:
-    if examined.lacking:
-        text = f"the user of store.url lacks rights: {'; '.join(examined.lacking)}"
-        yield wrong("rights", text, f"{_ROLES} has the GRANTs")
-    elif examined.is_superuser:
-        text = "the user of store.url is a superuser of the whole server"
-        yield warning("rights", text, f"serve as one with the least rights: {_ROLES}")
-    elif examined.version:
-        text = "and may change its tables, which `serve` need not" if examined.can_create else "and no more"
-        yield good("rights", f"the user of store.url may do what a replica does, {text}")
-    else:
-        yield skipped("rights", "there are no tables yet")
-
-
-def _connections(examined: ExaminedDatabase, connections: int) -> Iterator[Finding]:
-    needed = connections + _BESIDE_CONNECTIONS
-    if examined.connections_left < needed:
-        text = f"{examined.connections_left} connections are left; a replica takes up to {needed}"
-        yield warning(
-            "connections", text, "raise max_connections or the role's limit, or lower store.connections"
-        )
-    milliseconds = examined.round_trip_seconds * 1000
-    if examined.round_trip_seconds > _SLOW_DATABASE_SECONDS:
-        text = f"a question and its answer take {milliseconds:.1f} ms"
-        yield warning(
-            "connections", text, "bring the replicas nearer to the database: a refresh asks some dozen"
-        )
-    else:
-        yield good("connections", f"a question and its answer take {milliseconds:.2f} ms")

@@ -1,8 +1,6 @@
-"""`wholefeed list`, `refresh` and `forget`: the feeds that the proxy knows.
+"""The commands about a feed: `wholefeed fetch` and `explain`, `list`, `refresh` and `forget`.
 
-`wholefeed fetch`: one feed, from where it is known, else reconstructed without keeping it.
-
-`wholefeed explain`: what the proxy sees of a feed, document by document.
+`fetch` and `explain` take a feed from where it is known, and else reconstruct it without keeping it.
 """
 
 from __future__ import annotations
@@ -26,100 +24,6 @@ from wholefeed.cli.base import (
     some,
     tell,
 )
-from wholefeed.core.notes import slug_in_words
-from wholefeed.core.words import counted, duration, failure_in_words, instant_of, words_of
-from wholefeed.errors import UnknownFeedError
-
-_UNFINISHED: Final = frozenset({"partial", "loading"})
-
-
-def unfinished(status: Mapping[str, Any]) -> int:
-    """Return the exit code that a feed's state stands for."""
-    return EXIT_UNFINISHED if status["state"] in _UNFINISHED else EXIT_DONE
-
-
-def summary(status: Mapping[str, Any]) -> str:
-    """Return in a line what a feed is."""
-    stale = ", stale" if status["stale"] else ""
-    return (
-        f"{status['state']}{stale}: {counted(status['entries'], 'entry', 'entries')}"
-        f" out of {counted(status['documents'], 'document', 'documents')}"
-        f" ({status['kind']}, {status['format']})"
-    )
-
-
-def _add_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print what GET /feeds answers")
-
-
-def _list(options: argparse.Namespace) -> int:
-    config = load_for_result(options)
-    from wholefeed.cli.backend import reach
-
-    found = reach(config).listed()
-    if options.json:
-        show(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
-        return EXIT_DONE
-    for status in found:
-        show(f"{status['url']}\n  {summary(status)}\n")
-    if not found:
-        tell("no feed is known yet: one becomes so when a reader asks for it (see `wholefeed url --help`)")
-    return EXIT_DONE
-
-
-def _add_refresh(parser: argparse.ArgumentParser) -> None:
-    add_url(parser)
-    full_help = "ask for every document again, and take the publisher's chain for the truth"
-    parser.add_argument("--full", action="store_true", help=full_help)
-
-
-def _refresh(options: argparse.Namespace) -> int:
-    config = load_for_result(options)
-    from wholefeed.cli.backend import reach, watched
-    from wholefeed.web.request import feed_url
-
-    url = feed_url(options.url)
-    with watched() as progress:
-        status = reach(config).refresh(url, is_full=options.full, progress=progress)
-    show(f"{summary(status)}\n")
-    if status["failure"] is not None:
-        tell(f"stale: {slug_in_words(status['failure']['reason'])}")
-    return unfinished(status)
-
-
-def _forget(options: argparse.Namespace) -> int:
-    config = load_for_result(options)
-    from wholefeed.cli.backend import reach
-    from wholefeed.web.request import feed_url
-
-    reach(config).forget(feed_url(options.url))
-    return EXIT_DONE
-
-
-LIST: Final = Command(
-    name="list",
-    summary="list the feeds that the proxy knows, with what each is",
-    examples="  wholefeed list\n  wholefeed list --json",
-    run=_list,
-    add_arguments=_add_list,
-)
-
-REFRESH: Final = Command(
-    name="refresh",
-    summary="ask a feed's publisher now and try again what is missing (exit 0 all of it, 3 partial)",
-    examples="  wholefeed refresh https://example.org/feed.atom\n"
-    "  wholefeed refresh --full https://example.org/feed.atom",
-    run=_refresh,
-    add_arguments=_add_refresh,
-)
-
-FORGET: Final = Command(
-    name="forget",
-    summary="delete a feed and everything that is stored of it",
-    examples="  wholefeed forget https://example.org/feed.atom",
-    run=_forget,
-    add_arguments=add_url,
-)
 
 
 def _add_fetch(parser: argparse.ArgumentParser) -> None:
@@ -132,18 +36,10 @@ def _add_fetch(parser: argparse.ArgumentParser) -> None:
 
 def _fetch(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import (
-        Database,
-        Feeds,
-        Server,
-        StrangerError,
-        Termination,
-        fetch_once,
-        opened_output,
-        reach,
-        watched,
-    )
+    from wholefeed.cli.backend import Database, Feeds, Server, StrangerError, fetch_once, reach
+    from wholefeed.cli.output import Termination, opened_output, watched
     from wholefeed.core.model import State
+    from wholefeed.errors import UnknownFeedError
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
@@ -181,66 +77,6 @@ FETCH: Final = Command(
 )
 
 
-_HEADINGS: Final = ("document", "led to by", "standing", "age", "entries", "duplicates")
-_MEMORY: Final = "(copies of what has left the subscription document)"
-
-
-def explained(status: Mapping[str, Any], now: float) -> str:
-    """Return the status object with its chain as text.
-
-    Args:
-        status: As GET /status answers.
-        now: Epoch seconds.
-    """
-    said = words_of(status, now)
-    lines = [status["url"], f"  {summary(status)}", f"  first seen {status['since']}"]
-    lines += [f"  {said.state.meaning}", f"  {said.state.advice}", ""]
-    lines += _table(status["chain"], now)
-    lines.append("")
-    if said.stale is not None:
-        lines += [f"stale: {said.stale.meaning}", f"  {said.stale.advice}"]
-    lines += [*said.troubles, *said.remarks]
-    if said.ending:
-        lines.append(f"the walk ended: {said.ending}")
-    elif status["walking"]:
-        lines.append("the walk goes on")
-    lines += [f"note: {text}" for text in _beside(status, said.ending)]
-    return "\n".join(lines) + "\n"
-
-
-def _row(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
-    name = _MEMORY if document["role"] == "memory" else document["url"]
-    relation = document["relation"] or document.get("adapter") or ""
-    if document["role"] is None:
-        return (name, relation, document["standing"], "", "", "")
-    age = duration(now - instant_of(document["fetched"]))
-    counts = (str(document["entries"]), str(document["duplicates"]))
-    return (name, relation, document["standing"], age, *counts)
-
-
-def _table(chain: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
-    """Lay out a row for each document, with what is remarked on it below."""
-    rows = [_HEADINGS, *(_row(document, now) for document in chain)]
-    remarks: list[list[str]] = [[], *(_remarks(document, now) for document in chain)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    for row, below in zip(rows, remarks, strict=True):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        yield from (f"    {line}" for line in below)
-
-
-def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
-    lines = [failure_in_words(document["failure"], now)] if document["failure"] is not None else []
-    if (memento := document.get("memento")) is not None:
-        lines.append(f"from a web archive, as of {memento['captured']}: {memento['url']}")
-    return lines + [note["text"] for note in document["notes"]]
-
-
-def _beside(status: Mapping[str, Any], ending: str) -> list[str]:
-    """The notes on the feed that are not told with a document of the chain, or as its end, already."""
-    told = {note["text"] for document in status["chain"] for note in document["notes"]} | {ending}
-    return [note["text"] for note in status["notes"] if note["text"] not in told]
-
-
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     add_url(parser)
     wait_help = "seconds to wait for the whole history of a feed that is not known (limits.walk_seconds)"
@@ -250,7 +86,9 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 def _explain(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import explain_once, reach, watched
+    from wholefeed.cli.backend import explain_once, reach
+    from wholefeed.cli.output import watched
+    from wholefeed.errors import UnknownFeedError
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
@@ -265,7 +103,7 @@ def _explain(options: argparse.Namespace) -> int:
         show(json.dumps(status, indent=2, ensure_ascii=False) + "\n")
     else:
         show(explained(status, time.time()))
-    return unfinished(status)
+    return _unfinished(status)
 
 
 EXPLAIN: Final = Command(
@@ -276,3 +114,169 @@ EXPLAIN: Final = Command(
     run=_explain,
     add_arguments=_add_explain,
 )
+
+
+def explained(status: Mapping[str, Any], now: float) -> str:
+    """Return the status object with its chain as text.
+
+    Args:
+        status: As GET /status answers.
+        now: Epoch seconds.
+    """
+    from wholefeed.core.words import words_of
+
+    said = words_of(status, now)
+    lines = [status["url"], f"  {_summary(status)}", f"  first seen {status['since']}"]
+    lines += [f"  {said.state.meaning}", f"  {said.state.advice}", ""]
+    lines += _table(status["chain"], now)
+    lines.append("")
+    if said.stale is not None:
+        lines += [f"stale: {said.stale.meaning}", f"  {said.stale.advice}"]
+    lines += [*said.troubles, *said.remarks]
+    if said.ending:
+        lines.append(f"the walk ended: {said.ending}")
+    elif status["walking"]:
+        lines.append("the walk goes on")
+    lines += [f"note: {text}" for text in _beside(status, said.ending)]
+    return "\n".join(lines) + "\n"
+
+
+_HEADINGS: Final = ("document", "led to by", "standing", "age", "entries", "duplicates")
+
+
+def _table(chain: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
+    """Lay out a row for each document, with what is remarked on it below."""
+    rows = [_HEADINGS, *(_row(document, now) for document in chain)]
+    remarks: list[list[str]] = [[], *(_remarks(document, now) for document in chain)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    for row, below in zip(rows, remarks, strict=True):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        yield from (f"    {line}" for line in below)
+
+
+_MEMORY: Final = "(copies of what has left the subscription document)"
+
+
+def _row(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
+    from wholefeed.core.words import duration, instant_of
+
+    name = _MEMORY if document["role"] == "memory" else document["url"]
+    relation = document["relation"] or document.get("adapter") or ""
+    if document["role"] is None:
+        return (name, relation, document["standing"], "", "", "")
+    age = duration(now - instant_of(document["fetched"]))
+    counts = (str(document["entries"]), str(document["duplicates"]))
+    return (name, relation, document["standing"], age, *counts)
+
+
+def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
+    from wholefeed.core.words import failure_in_words
+
+    lines = [failure_in_words(document["failure"], now)] if document["failure"] is not None else []
+    if (memento := document.get("memento")) is not None:
+        lines.append(f"from a web archive, as of {memento['captured']}: {memento['url']}")
+    return lines + [note["text"] for note in document["notes"]]
+
+
+def _beside(status: Mapping[str, Any], ending: str) -> list[str]:
+    """The notes on the feed that are not told with a document of the chain, or as its end, already."""
+    told = {note["text"] for document in status["chain"] for note in document["notes"]} | {ending}
+    return [note["text"] for note in status["notes"] if note["text"] not in told]
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print what GET /feeds answers")
+
+
+def _list(options: argparse.Namespace) -> int:
+    config = load_for_result(options)
+    from wholefeed.cli.backend import reach
+
+    found = reach(config).listed()
+    if options.json:
+        show(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        return EXIT_DONE
+    for status in found:
+        show(f"{status['url']}\n  {_summary(status)}\n")
+    if not found:
+        tell("no feed is known yet: one becomes so when a reader asks for it (see `wholefeed url --help`)")
+    return EXIT_DONE
+
+
+LIST: Final = Command(
+    name="list",
+    summary="list the feeds that the proxy knows, with what each is",
+    examples="  wholefeed list\n  wholefeed list --json",
+    run=_list,
+    add_arguments=_add_list,
+)
+
+
+def _add_refresh(parser: argparse.ArgumentParser) -> None:
+    add_url(parser)
+    full_help = "ask for every document again, and take the publisher's chain for the truth"
+    parser.add_argument("--full", action="store_true", help=full_help)
+
+
+def _refresh(options: argparse.Namespace) -> int:
+    config = load_for_result(options)
+    from wholefeed.cli.backend import reach
+    from wholefeed.cli.output import watched
+    from wholefeed.core.notes import slug_in_words
+    from wholefeed.web.request import feed_url
+
+    url = feed_url(options.url)
+    with watched() as progress:
+        status = reach(config).refresh(url, is_full=options.full, progress=progress)
+    show(f"{_summary(status)}\n")
+    if status["failure"] is not None:
+        tell(f"stale: {slug_in_words(status['failure']['reason'])}")
+    return _unfinished(status)
+
+
+REFRESH: Final = Command(
+    name="refresh",
+    summary="ask a feed's publisher now and try again what is missing (exit 0 all of it, 3 partial)",
+    examples="  wholefeed refresh https://example.org/feed.atom\n"
+    "  wholefeed refresh --full https://example.org/feed.atom",
+    run=_refresh,
+    add_arguments=_add_refresh,
+)
+
+
+def _forget(options: argparse.Namespace) -> int:
+    config = load_for_result(options)
+    from wholefeed.cli.backend import reach
+    from wholefeed.web.request import feed_url
+
+    reach(config).forget(feed_url(options.url))
+    return EXIT_DONE
+
+
+FORGET: Final = Command(
+    name="forget",
+    summary="delete a feed and everything that is stored of it",
+    examples="  wholefeed forget https://example.org/feed.atom",
+    run=_forget,
+    add_arguments=add_url,
+)
+
+
+def _summary(status: Mapping[str, Any]) -> str:
+    """Return in a line what a feed is."""
+    from wholefeed.core.words import counted
+
+    stale = ", stale" if status["stale"] else ""
+    return (
+        f"{status['state']}{stale}: {counted(status['entries'], 'entry', 'entries')}"
+        f" out of {counted(status['documents'], 'document', 'documents')}"
+        f" ({status['kind']}, {status['format']})"
+    )
+
+
+_UNFINISHED: Final = frozenset({"partial", "loading"})
+
+
+def _unfinished(status: Mapping[str, Any]) -> int:
+    """Return the exit code that a feed's state stands for."""
+    return EXIT_UNFINISHED if status["state"] in _UNFINISHED else EXIT_DONE

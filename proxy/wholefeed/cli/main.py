@@ -1,7 +1,8 @@
 """The command line: `wholefeed COMMAND`, the same as `python -m wholefeed COMMAND`.
 
-Only what every command needs is imported here; the server and its libraries come in when a command runs, so
-that `--help` and `--version` answer at once. The only module that configures logging.
+The modules of the commands import at their top only what the parser needs. The errors, the configuration, the
+server and its libraries come in when a command runs, so that `--help` and `--version` answer at once.
+Nobody but the command line configures logging.
 
 Exit codes: 0 done; 1 an error, told in one line on standard error; 2 the command line or the configuration is
 wrong; 3 (`fetch`, `explain`, `refresh`) the feed is partial or still loading; 130 and 143 (`fetch`) ended by
@@ -25,7 +26,6 @@ from wholefeed.cli.feeds import EXPLAIN, FETCH, FORGET, LIST, REFRESH
 from wholefeed.cli.serving import CONFIG, HEALTHCHECK, SERVE
 from wholefeed.cli.storage import BACKUP, MIGRATE
 from wholefeed.cli.urls import OPML, SIGN, URL
-from wholefeed.errors import ConfigError, InvalidUrlError, WholefeedError
 
 COMMANDS: Final = (
     SERVE,
@@ -48,6 +48,8 @@ COMMANDS: Final = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; `arguments` are those of the process unless given. Returns the exit code."""
     options = make_parser().parse_args(arguments)
+    from wholefeed.errors import ConfigError, InvalidUrlError, WholefeedError
+
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
@@ -90,7 +92,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"wholefeed {__version__}")
-    add_completion(parser)
+    _add_completion(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         sub = commands.add_parser(
@@ -109,10 +111,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 _SHELLS: Final = ("bash", "zsh", "tcsh")
 _FILE: Final = "FILE"
-"""What arguments are called whose values are names of files."""
+"""The metavar of arguments whose values are names of files."""
 
 
-def add_completion(parser: argparse.ArgumentParser) -> None:
+def _add_completion(parser: argparse.ArgumentParser) -> None:
     """Take `--print-completion`; everything is made from the parser itself, when it is asked for."""
     shown_help = "print the completion of a shell, to be sourced: bash, zsh or tcsh"
     parser.add_argument(

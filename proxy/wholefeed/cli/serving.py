@@ -1,13 +1,15 @@
-"""`wholefeed serve`, and what goes with running it: `config`, `healthcheck`."""
+"""The commands of whoever runs the proxy: `wholefeed serve`, `config` and `healthcheck`."""
 
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from wholefeed.cli.base import (
@@ -22,14 +24,9 @@ from wholefeed.cli.base import (
     show,
     tell,
 )
-from wholefeed.server.allocator import give_large_blocks_back
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config
-
-
-_HEALTHCHECK_SECONDS: Final = 4
-_OK: Final = 200
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
@@ -40,13 +37,12 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
 def _serve(options: argparse.Namespace) -> int:
     with _importing():
         config = load(options, server_host=options.host, server_port=options.port)
-        from dataclasses import replace
-
         import structlog
 
         from wholefeed.app import serve
         from wholefeed.cli.access_token import ensure_token, forget_unseen, notice
         from wholefeed.logs import configure_logging
+        from wholefeed.server.allocator import give_large_blocks_back
         from wholefeed.server.listening import Supervisor
 
     configure_logging(config.log)
@@ -103,8 +99,6 @@ def _is_watched(config: Config) -> bool:
 
 
 def _start_problem(config: Config, exc: OSError) -> str:
-    import errno
-
     if config.server.socket and exc.filename == config.server.socket:
         return f"cannot listen on server.socket = {config.server.socket}: {exc.strerror}"
     address = f"{config.server.host}, port {config.server.port}"
@@ -115,6 +109,38 @@ def _start_problem(config: Config, exc: OSError) -> str:
     if exc.errno == errno.EADDRNOTAVAIL:
         return f"cannot listen on {address}: no address of this machine; --host 0.0.0.0 is all that it has"
     return f"cannot start on {address}: {exc.strerror or exc}"
+
+
+SERVE: Final = Command(
+    name="serve",
+    summary="run the proxy until SIGTERM or Ctrl-C",
+    examples="  wholefeed serve --port 9000\n"
+    "  WHOLEFEED_STORE_PATH=/var/lib/wholefeed/feeds.db wholefeed serve --config /etc/wholefeed.toml",
+    run=_serve,
+    add_arguments=_add_serve,
+)
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--example", action="store_true", help="print every key with its default and why")
+
+
+def _config(options: argparse.Namespace) -> int:
+    from wholefeed.config.tables import example, masked
+
+    show(example() if options.example else masked(load(options)))
+    return EXIT_DONE
+
+
+CONFIG: Final = Command(
+    name="config",
+    summary="print the effective configuration as TOML, secrets masked",
+    examples="  wholefeed config\n  wholefeed config --example > config.toml",
+    run=_config,
+    add_arguments=_add_config,
+)
+_HEALTHCHECK_SECONDS: Final = 4
+_OK: Final = 200
 
 
 def _healthcheck(options: argparse.Namespace) -> int:
@@ -137,37 +163,9 @@ def _healthcheck(options: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--example", action="store_true", help="print every key with its default and why")
-
-
-def _config(options: argparse.Namespace) -> int:
-    from wholefeed.config.tables import example, masked
-
-    show(example() if options.example else masked(load(options)))
-    return EXIT_DONE
-
-
-SERVE: Final = Command(
-    name="serve",
-    summary="run the proxy until SIGTERM or Ctrl-C",
-    examples="  wholefeed serve --port 9000\n"
-    "  WHOLEFEED_STORE_PATH=/var/lib/wholefeed/feeds.db wholefeed serve --config /etc/wholefeed.toml",
-    run=_serve,
-    add_arguments=_add_serve,
-)
-
 HEALTHCHECK: Final = Command(
     name="healthcheck",
     summary="ask the running proxy for /healthz (exit 0 or 1); for containers",
     examples="  wholefeed healthcheck\n  WHOLEFEED_SERVER_PORT=9000 wholefeed healthcheck",
     run=_healthcheck,
-)
-
-CONFIG: Final = Command(
-    name="config",
-    summary="print the effective configuration as TOML, secrets masked",
-    examples="  wholefeed config\n  wholefeed config --example > config.toml",
-    run=_config,
-    add_arguments=_add_config,
 )

@@ -1,6 +1,7 @@
-"""`wholefeed backup`: a copy of the database, also while the server runs.
+"""The commands about the store as a whole: `wholefeed backup` and `wholefeed migrate`.
 
-`wholefeed migrate`: the schema of the configured store; with `--to`, SQLite's content into PostgreSQL.
+`backup` copies the database, also while the server runs. `migrate` brings the configured store to this
+version's schema; with `--to` it copies SQLite's content into PostgreSQL.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from wholefeed.cli.base import EXIT_DONE, Command, load, load_for_result, run, show, some, tell
-from wholefeed.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config
@@ -24,6 +24,8 @@ def _add_backup_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _backup(options: argparse.Namespace) -> int:
+    from wholefeed.errors import StoreError
+
     config = load_for_result(options)
     if config.store.url:
         file = shlex.quote(options.file)
@@ -31,7 +33,7 @@ def _backup(options: argparse.Namespace) -> int:
             "store.url names a PostgreSQL database, which its own programs copy while it runs:"
             f" pg_dump --format=custom --file={file} {_without_password(config.store.url)}"
         )
-    from wholefeed.cli.backend import Termination
+    from wholefeed.cli.output import Termination
     from wholefeed.store.sqlite_upkeep import back_up
 
     if options.file == "-":
@@ -86,19 +88,17 @@ def _bring_up_to_date(config: Config) -> int:
 
 
 def _move(config: Config, url: str) -> int:
-    from wholefeed.store import moving
-    from wholefeed.store.moving import move
     from wholefeed.store.opening import needs_psycopg
 
     try:
-        from wholefeed.store import moving
+        from wholefeed.store.moving import move, opened_source, opened_target
         from wholefeed.store.postgres_migrate import migrate_database, place_of
     except ImportError as exc:
         raise needs_psycopg() from exc
-    with moving.opened_source(Path(config.store.path)) as read:  # before anything is made there
+    with opened_source(Path(config.store.path)) as read:  # before anything is made there
         for name in run(migrate_database(url, is_moving=True)):
             tell(f"applied {name}")
-        with moving.opened_target(url) as written:
+        with opened_target(url) as written:
             moved = move(read, written, say=tell)
     show(
         f"{moved.rows:,} rows of {moved.tables} tables are copied and compared;"
@@ -109,6 +109,7 @@ def _move(config: Config, url: str) -> int:
 
 def _checked(url: str) -> str:
     from wholefeed.config.sources import database_url
+    from wholefeed.errors import ConfigError
 
     rule = database_url()
     try:

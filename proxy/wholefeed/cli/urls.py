@@ -1,8 +1,7 @@
-"""`wholefeed url`: the URL to subscribe to.
+"""The commands that make URLs which lead through the proxy: `wholefeed url`, `sign` and `opml`.
 
-`wholefeed sign`: a URL that lets whoever has it read one feed through the proxy.
-
-`wholefeed opml`: a reader's subscription list led through the proxy, or back.
+`url` prints the URL to subscribe to, `sign` one that lets whoever has it read one feed; `opml` leads a whole
+subscription list through the proxy, or back.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from wholefeed.cli.base import (
     url_here,
 )
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.errors import ConfigError, RequestError, UploadError, WholefeedError
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config
@@ -60,6 +58,7 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
 
 def _option(name: str) -> Callable[[str], str]:
     def read(text: str) -> str:
+        from wholefeed.errors import RequestError
         from wholefeed.web.request import read_view
 
         try:
@@ -119,6 +118,7 @@ def _days(text: str) -> int:
 
 def _sign(options: argparse.Namespace) -> int:
     server = load(options).server
+    from wholefeed.errors import ConfigError
     from wholefeed.server.clients import sign
     from wholefeed.web.request import feed_url, own_url
 
@@ -159,9 +159,10 @@ def _add_opml(parser: argparse.ArgumentParser) -> None:
 
 def _opml(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import opened_output
+    from wholefeed.cli.output import opened_output
     from wholefeed.core.opml import read_opml
     from wholefeed.core.parse.limits import ParseError
+    from wholefeed.errors import UploadError
 
     name = {None: "the proxy's list", "-": "standard input"}.get(
         options.file and str(options.file), options.file
@@ -194,6 +195,7 @@ def _exported(config: Config) -> bytes:
 
 def _read(path: Path) -> bytes:
     from wholefeed.core.opml import MAX_BYTES
+    from wholefeed.errors import WholefeedError
 
     try:
         if str(path) == "-":

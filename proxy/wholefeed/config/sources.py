@@ -1,22 +1,12 @@
-"""Where configuration values come from: a TOML file, the environment, the flags of the command line.
+"""The values of configuration keys: where they come from, and what each may be.
 
-Generic over the list of keys; it knows neither their names nor their types. Later sources win, and every
-value that is refused is named with its key, its value, its place and what is allowed.
+Generic over the list of keys, which is in `wholefeed.config.tables`. Later sources win: a TOML file, the
+environment, the flags of the command line. Every value that is refused is named with its key, its value, its
+place and what is allowed; a secret is not shown.
 
-Secrets that stand in a file of their own, as Docker, Kubernetes and systemd hand them to a process.
-
-    read_secret("/run/secrets/token", "WHOLEFEED_SERVER_ACCESS_TOKEN_FILE", is_list=False)      # the token
-
-No message shows anything of what is in the file, not even where it is no text.
-
-Rules for where something is: files, sockets, addresses to listen on, the database that replicas share.
-
-As `wholefeed.config.sources` has them: each refuses by `ValueError`.
-
-What the value of a configuration key may be, and how the text of an environment variable becomes one.
-
-A `Rule` per kind of value; nothing here knows a key, a file or the environment. Every rule refuses by
-`ValueError`; `Rule.allowed` says in words what it takes, for the message that names the key.
+A `Rule` per kind of value says what it may be, and how the text of an environment variable becomes one. It
+knows no key, file or environment and refuses by `ValueError`; `Rule.allowed` says in words what it takes, for
+the message that names the key.
 
     rule = whole(1, 65535)
     rule.check(80)                      # 80
@@ -41,16 +31,13 @@ from urllib.parse import urlsplit
 
 from wholefeed.errors import ConfigError
 
-PREFIX: Final = "WHOLEFEED_"
+# Where values come from.
+
 FILE_VARIABLE: Final = "WHOLEFEED_CONFIG"
 DEFAULT_FILE: Final = "config.toml"
-
-_SHOWN_CHARACTERS: Final = 80
-_FEW: Final = 10
-_SERVICE_LINK: Final = re.compile(
-    r"WHOLEFEED_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
-)
-"""Variables that Kubernetes puts into every pod beside a service named wholefeed: not ours, not an error."""
+_PREFIX: Final = "WHOLEFEED_"
+FILE_SUFFIX: Final = "_FILE"
+"""Behind the variable of a key: that of the variable which names a file with its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +59,7 @@ class Key:
     @property
     def variable(self) -> str:
         """The environment variable that sets it."""
-        return f"{PREFIX}{self.section}_{self.key}".upper()
+        return f"{_PREFIX}{self.section}_{self.key}".upper()
 
 
 def read_values(
@@ -101,6 +88,9 @@ def read_tables(keys: Sequence[Key], tables: Mapping[str, object]) -> dict[str, 
     return _taken(keys, _from_tables({key.name: key for key in keys}, tables, "in the mapping"))
 
 
+_Given = Iterator[tuple[Key, object, str]]
+
+
 def _taken(keys: Sequence[Key], *sources: _Given) -> dict[str, dict[str, Any]]:
     values: dict[str, dict[str, Any]] = {key.section: {} for key in keys}
     for source in sources:
@@ -109,32 +99,28 @@ def _taken(keys: Sequence[Key], *sources: _Given) -> dict[str, dict[str, Any]]:
     return values
 
 
-_Given = Iterator[tuple[Key, object, str]]
+def _checked(key: Key, value: object, place: str) -> object:
+    try:
+        return key.rule.check(value)
+    except ValueError as exc:
+        raise _refused(key, value, place, str(exc)) from exc
+
+
+_SHOWN_CHARACTERS: Final = 80
+
+
+def _refused(key: Key, value: object, place: str, reason: str) -> ConfigError:
+    shown = "***" if key.secret else repr(value)
+    if len(shown) > _SHOWN_CHARACTERS:
+        shown = shown[:_SHOWN_CHARACTERS] + "…"
+    because = f" ({reason})" if reason else ""
+    return ConfigError(f"{key.name} = {shown} {place} is not allowed{because}: expected {key.rule.allowed}")
 
 
 def _from_file(by_name: Mapping[str, Key], path: Path | None, environ: Mapping[str, str]) -> _Given:
     file, asked_by = _chosen_file(path, environ)
     if file is not None:
         yield from _from_tables(by_name, _read_toml(file, asked_by), f"in {file}")
-
-
-def _from_tables(by_name: Mapping[str, Key], tables: Mapping[str, object], place: str) -> _Given:
-    sections = {key.section for key in by_name.values()}
-    for section, table in tables.items():
-        if not isinstance(table, Mapping):
-            raise _no_section(by_name, sections, section, place)
-        if section not in sections:
-            raise ConfigError(f"unknown section [{section}] {place}{_hint(section, sections)}")
-        for name, value in table.items():
-            yield _known(by_name, f"{section}.{name}", place), value, place
-
-
-def _no_section(by_name: Mapping[str, Key], sections: set[str], name: str, place: str) -> ConfigError:
-    if name in sections:
-        return ConfigError(f"{name} {place} must be a section, [{name}], not a value")
-    places = [f"[{key.section}]" for key in by_name.values() if key.key == name]
-    hint = f"; {name} belongs below {places[0]}" if places else _hint(name, sections)
-    return ConfigError(f"{name} {place} is a key outside a section{hint}")
 
 
 def _chosen_file(path: Path | None, environ: Mapping[str, str]) -> tuple[Path | None, str]:
@@ -158,12 +144,51 @@ def _read_toml(file: Path, asked_by: str) -> dict[str, Any]:
         raise ConfigError(f"expected TOML in {file}: {exc}") from exc
 
 
+def _from_tables(by_name: Mapping[str, Key], tables: Mapping[str, object], place: str) -> _Given:
+    sections = {key.section for key in by_name.values()}
+    for section, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise _no_section(by_name, sections, section, place)
+        if section not in sections:
+            raise ConfigError(f"unknown section [{section}] {place}{_hint(section, sections)}")
+        for name, value in table.items():
+            yield _known(by_name, f"{section}.{name}", place), value, place
+
+
+def _no_section(by_name: Mapping[str, Key], sections: set[str], name: str, place: str) -> ConfigError:
+    if name in sections:
+        return ConfigError(f"{name} {place} must be a section, [{name}], not a value")
+    places = [f"[{key.section}]" for key in by_name.values() if key.key == name]
+    hint = f"; {name} belongs below {places[0]}" if places else _hint(name, sections)
+    return ConfigError(f"{name} {place} is a key outside a section{hint}")
+
+
+def _known(by_name: Mapping[str, Key], name: str, place: str) -> Key:
+    if name in by_name:
+        return by_name[name]
+    last = name.rpartition(".")[2]
+    elsewhere = [full for full in by_name if full.rpartition(".")[2] == last]
+    hint = f"; did you mean {elsewhere[0]}?" if elsewhere else _hint(name, by_name)
+    raise ConfigError(f"unknown key {name} {place}{hint}")
+
+
+_MOST_LISTED: Final = 10
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; known: {', '.join(names)}" if len(names) <= _MOST_LISTED else ""
+
+
 def _from_environment(by_name: Mapping[str, Key], environ: Mapping[str, str]) -> _Given:
     by_variable = {key.variable: key for key in by_name.values()}
-    by_file = {key.variable + SUFFIX: key for key in by_name.values() if key.secret}
+    by_file = {key.variable + FILE_SUFFIX: key for key in by_name.values() if key.secret}
     for variable in sorted(environ):
         text = environ[variable]
-        if not variable.startswith(PREFIX) or variable == FILE_VARIABLE or _is_service_link(variable, text):
+        if not variable.startswith(_PREFIX) or variable == FILE_VARIABLE or _is_service_link(variable, text):
             continue
         if variable in by_file:
             yield _from_secret_file(by_file[variable], variable, environ)
@@ -179,19 +204,10 @@ def _from_environment(by_name: Mapping[str, Key], environ: Mapping[str, str]) ->
         yield key, value, place
 
 
-def _from_secret_file(key: Key, variable: str, environ: Mapping[str, str]) -> tuple[Key, object, str]:
-    if key.variable in environ:
-        raise ConfigError(f"{key.variable} and {variable} are both set: expected one of them")
-    path = environ[variable]
-    value = read_secret(path, variable, is_list=isinstance(key.default, tuple))
-    return key, value, f"from the file {path} ({variable})"
-
-
-def _unknown_variable(variable: str, known: Iterable[str], of_files: Iterable[str]) -> ConfigError:
-    hint = _hint(variable, known)
-    if variable.endswith(SUFFIX):
-        hint = f"; only secrets are read from files: {', '.join(sorted(of_files))}"
-    return ConfigError(f"unknown environment variable {variable}{hint}")
+_SERVICE_LINK: Final = re.compile(
+    r"WHOLEFEED_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+"""Variables that Kubernetes puts into every pod beside a service named wholefeed: not ours, not an error."""
 
 
 def _is_service_link(variable: str, value: str) -> bool:
@@ -200,56 +216,29 @@ def _is_service_link(variable: str, value: str) -> bool:
     )
 
 
-def _from_flags(by_name: Mapping[str, Key], overrides: Mapping[str, object]) -> _Given:
-    for name, value in overrides.items():
-        yield _known(by_name, name, "on the command line"), value, "on the command line"
+def _unknown_variable(variable: str, known: Iterable[str], of_files: Iterable[str]) -> ConfigError:
+    hint = _hint(variable, known)
+    if variable.endswith(FILE_SUFFIX):
+        hint = f"; only secrets are read from files: {', '.join(sorted(of_files))}"
+    return ConfigError(f"unknown environment variable {variable}{hint}")
 
 
-def _known(by_name: Mapping[str, Key], name: str, place: str) -> Key:
-    if name in by_name:
-        return by_name[name]
-    last = name.rpartition(".")[2]
-    elsewhere = [full for full in by_name if full.rpartition(".")[2] == last]
-    hint = f"; did you mean {elsewhere[0]}?" if elsewhere else _hint(name, by_name)
-    raise ConfigError(f"unknown key {name} {place}{hint}")
+def _from_secret_file(key: Key, variable: str, environ: Mapping[str, str]) -> tuple[Key, object, str]:
+    if key.variable in environ:
+        raise ConfigError(f"{key.variable} and {variable} are both set: expected one of them")
+    path = environ[variable]
+    value = _read_secret(path, variable, is_list=isinstance(key.default, tuple))
+    return key, value, f"from the file {path} ({variable})"
 
 
-def _checked(key: Key, value: object, place: str) -> object:
-    try:
-        return key.rule.check(value)
-    except ValueError as exc:
-        raise _refused(key, value, place, str(exc)) from exc
+_SECRET_BYTES: Final = 65536
 
 
-def _refused(key: Key, value: object, place: str, reason: str) -> ConfigError:
-    shown = "***" if key.secret else repr(value)
-    if len(shown) > _SHOWN_CHARACTERS:
-        shown = shown[:_SHOWN_CHARACTERS] + "…"
-    because = f" ({reason})" if reason else ""
-    return ConfigError(f"{key.name} = {shown} {place} is not allowed{because}: expected {key.rule.allowed}")
+def _read_secret(path: str, variable: str, *, is_list: bool) -> object:
+    """Return what a file holds: its one line, or each of its lines where the key takes several values.
 
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f"; did you mean {close[0]}?"
-    return f"; known: {', '.join(names)}" if len(names) <= _FEW else ""
-
-
-SUFFIX: Final = "_FILE"
-"""Of the variable that names the file, behind that of the key."""
-
-_MOST_BYTES: Final = 65536
-
-
-def read_secret(path: str, variable: str, *, is_list: bool) -> object:
-    """Return what a file holds: its one line, or each of its lines. Blanks around a line do not count.
-
-    Args:
-        path: As the variable has it.
-        variable: Its name, for messages.
-        is_list: Whether the key takes several values.
+    Docker, Kubernetes and systemd hand secrets to a process in files of their own. Blanks around a line do
+    not count. No message shows anything of what is in the file, not even where it is no text.
 
     Raises:
         ConfigError: It cannot be read, is empty, too large or no text, or has more lines than one.
@@ -258,12 +247,12 @@ def read_secret(path: str, variable: str, *, is_list: bool) -> object:
         raise ConfigError(f"expected the path of a file in {variable}, got nothing")
     try:
         with Path(path).open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            content = file.read(_SECRET_BYTES + 1)
     except (OSError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or "no path"
         raise ConfigError(f"cannot read the file {path} ({variable}): {reason}") from exc
-    if len(content) > _MOST_BYTES:
-        raise ConfigError(f"expected at most {_MOST_BYTES} bytes in {path} ({variable}), got more")
+    if len(content) > _SECRET_BYTES:
+        raise ConfigError(f"expected at most {_SECRET_BYTES} bytes in {path} ({variable}), got more")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:  # the error quotes the content, so it must not be the cause of ours
@@ -278,100 +267,12 @@ def read_secret(path: str, variable: str, *, is_list: bool) -> object:
     return lines[0]
 
 
-_LONGEST_SOCKET_PATH: Final = 107
-"""unix(7): sun_path, with the zero behind it."""
-
-_DATABASE_SCHEMES: Final = ("postgresql", "postgres")
-_PASSWORD: Final = re.compile(r"(?<=://)([^/?@:]*):[^/?@]*@|(?<=[?&])((?:ssl)?password)=[^&]*")
+def _from_flags(by_name: Mapping[str, Key], overrides: Mapping[str, object]) -> _Given:
+    for name, value in overrides.items():
+        yield _known(by_name, name, "on the command line"), value, "on the command line"
 
 
-def file_path() -> Rule:
-    """The path of a file."""
-
-    def check(value: object) -> str:
-        text = text_of(value)
-        if not text.strip() or "\0" in text or text == ":memory:":
-            raise ValueError("no path")
-        return text
-
-    return Rule("the path of a file", check)
-
-
-def socket_path() -> Rule:
-    """The path of a Unix socket, or nothing."""
-
-    def check(value: object) -> str:
-        text = text_of(value)
-        if text and (not text.strip() or "\0" in text):
-            raise ValueError("no path")
-        if len(text.encode()) > _LONGEST_SOCKET_PATH:
-            raise ValueError("too long")
-        return text
-
-    return Rule(f'the path of a socket, {_LONGEST_SOCKET_PATH} bytes at most, or "" (none)', check)
-
-
-def bind_host() -> Rule:
-    """An address or a name to listen on."""
-
-    def check(value: object) -> str:
-        text = text_of(value)
-        if not is_host(text):
-            raise ValueError("neither an address nor a name")
-        return text
-
-    return Rule('an IP address without brackets, or a host name, e.g. "127.0.0.1", "0.0.0.0" or "::"', check)
-
-
-def without_password(url: str) -> str:
-    """Return the URL of a database as it may be shown."""
-    return _PASSWORD.sub(lambda found: f"{found[2]}=***" if found[2] else f"{found[1]}:***@", url)
-
-
-def database_url() -> Rule:
-    """The URL of a PostgreSQL database, as libpq takes it, or nothing."""
-
-    def check(value: object) -> str:
-        text = text_of(value)
-        if not text:
-            return ""
-        if not all("!" <= character <= "~" for character in text):
-            raise ValueError("characters that are not allowed: percent-encode them")
-        parts = urlsplit(text)
-        if parts.scheme not in _DATABASE_SCHEMES or not text.partition(":")[2].startswith("//"):
-            raise ValueError("no URL of a PostgreSQL database")
-        if "#" in text or "@" in parts.path or parts.netloc.count("@") > 1:
-            raise ValueError('a "#", "/" or "@" that is not percent-encoded, as in a password')
-        if not parts.path.strip("/") and "dbname=" not in parts.query:
-            raise ValueError("no name of a database in it")
-        return text
-
-    return Rule('e.g. "postgresql://wholefeed:PASSWORD@db.example.org/wholefeed", or "" (none)', check)
-
-
-SHORTEST_TOKEN: Final = 16
-"""Characters of an access token or a signing key that nobody finds by trying."""
-
-UNIX_PEERS: Final = "unix:"
-"""Of the networks of reverse proxies: those that connect to `server.socket`."""
-
-_HOST_NAME: Final = re.compile(
-    r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*",
-    re.IGNORECASE,
-)
-_PLAIN_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*/?")
-_PORT_RANGE: Final = re.compile(r"\s*([0-9]{1,5})\s*(?:-\s*([0-9]{1,5})\s*)?")
-_HIGHEST_PORT: Final = 65535
-_TRUTH: Final = {
-    "true": True,
-    "1": True,
-    "yes": True,
-    "on": True,
-    "false": False,
-    "0": False,
-    "no": False,
-    "off": False,
-}
+# What a value may be.
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,24 +287,6 @@ class Rule:
 def whole(low: int, high: int, *, zero: str = "") -> Rule:
     """A whole number from `low` to `high`; with `zero`, also 0, which means what that word says."""
     return _number((int,), "a whole number", low, high, zero, int)
-
-
-def automatic(low: int, high: int) -> Rule:
-    """A whole number from `low` to `high`, or "auto" in any case."""
-
-    def check(value: object) -> int | str:
-        if isinstance(value, str) and value.strip().lower() == "auto":
-            return "auto"
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError('neither a whole number nor "auto"')
-        if not low <= value <= high:
-            raise ValueError("out of range")
-        return value
-
-    def from_text(text: str) -> object:
-        return int(text) if text.strip().lstrip("+-").isdecimal() else text
-
-    return Rule(f'a whole number from {low} to {high}, or "auto"', check, from_text)
 
 
 def seconds(low: float, high: float, *, zero: str = "") -> Rule:
@@ -429,9 +312,37 @@ def _number(
     return Rule(f"{noun} from {low} to {high}" + (f", or 0 ({zero})" if zero else ""), check, from_text)
 
 
-def flag() -> Rule:
-    """True or false."""
+def automatic(low: int, high: int) -> Rule:
+    """A whole number from `low` to `high`, or "auto" in any case."""
 
+    def check(value: object) -> int | str:
+        if isinstance(value, str) and value.strip().lower() == "auto":
+            return "auto"
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError('neither a whole number nor "auto"')
+        if not low <= value <= high:
+            raise ValueError("out of range")
+        return value
+
+    def from_text(text: str) -> object:
+        return int(text) if text.strip().lstrip("+-").isdecimal() else text
+
+    return Rule(f'a whole number from {low} to {high}, or "auto"', check, from_text)
+
+
+_TRUTH: Final = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
+
+
+def flag() -> Rule:
     def check(value: object) -> bool:
         if not isinstance(value, bool):
             raise ValueError("neither true nor false")
@@ -447,7 +358,7 @@ def choice(*names: str) -> Rule:
     """One of a few words, in any case."""
 
     def check(value: object) -> str:
-        word = text_of(value).lower()
+        word = _text_of(value).lower()
         if word not in names:
             raise ValueError("not one of them")
         return word
@@ -459,7 +370,7 @@ def visible(allowed: str, *, spaces: bool = False) -> Rule:
     """Printable ASCII text, not empty, as header fields take it; `spaces` allows blanks inside it."""
 
     def check(value: object) -> str:
-        text = text_of(value)
+        text = _text_of(value)
         lowest = " " if spaces else "!"
         if text != text.strip() or not all(lowest <= character <= "~" for character in text):
             raise ValueError("characters that are not allowed")
@@ -470,6 +381,16 @@ def visible(allowed: str, *, spaces: bool = False) -> Rule:
     return Rule(allowed, check)
 
 
+def _text_of(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a text")
+    return value
+
+
+SHORTEST_TOKEN: Final = 16
+"""Characters of an access token or a signing key that nobody finds by trying."""
+
+
 def access_word() -> Rule:
     """A secret that lets readers in, or nothing."""
 
@@ -477,6 +398,137 @@ def access_word() -> Rule:
         return "" if value == "" else secret_item(value)
 
     return Rule(f'a word of at least {SHORTEST_TOKEN} printable ASCII characters, or "" (none)', check)
+
+
+def secret_item(value: object) -> str:
+    """One secret: visible ASCII, long enough."""
+    text = str(visible("").check(value))
+    if len(text) < SHORTEST_TOKEN:
+        raise ValueError(f"shorter than {SHORTEST_TOKEN} characters")
+    return text
+
+
+def file_path() -> Rule:
+    def check(value: object) -> str:
+        text = _text_of(value)
+        if not text.strip() or "\0" in text or text == ":memory:":
+            raise ValueError("no path")
+        return text
+
+    return Rule("the path of a file", check)
+
+
+_LONGEST_SOCKET_PATH: Final = 107
+"""unix(7): sun_path, with the zero behind it."""
+
+
+def socket_path() -> Rule:
+    """The path of a Unix socket, or nothing."""
+
+    def check(value: object) -> str:
+        text = _text_of(value)
+        if text and (not text.strip() or "\0" in text):
+            raise ValueError("no path")
+        if len(text.encode()) > _LONGEST_SOCKET_PATH:
+            raise ValueError("too long")
+        return text
+
+    return Rule(f'the path of a socket, {_LONGEST_SOCKET_PATH} bytes at most, or "" (none)', check)
+
+
+def bind_host() -> Rule:
+    """An address or a name to listen on."""
+
+    def check(value: object) -> str:
+        text = _text_of(value)
+        if not _is_host(text):
+            raise ValueError("neither an address nor a name")
+        return text
+
+    return Rule('an IP address without brackets, or a host name, e.g. "127.0.0.1", "0.0.0.0" or "::"', check)
+
+
+_HOST_NAME: Final = re.compile(
+    r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*",
+    re.IGNORECASE,
+)
+
+
+def _is_host(text: str) -> bool:
+    return _is_address(text) or _HOST_NAME.fullmatch(text) is not None
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+_PLAIN_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)*/?")
+
+
+def web_url(allowed: str, *, userinfo: bool = False, path: bool = True, plain_path: bool = False) -> Rule:
+    """An http(s) URL without query and fragment, without its last slash; or nothing.
+
+    With `plain_path` its path is one that is written in one way only.
+    """
+
+    def check(value: object) -> str:
+        text = _text_of(value)
+        if not text:
+            return ""
+        parts = urlsplit(text)
+        host, _port = parts.hostname or "", parts.port
+        if parts.scheme not in ("http", "https") or not _is_host(host):
+            raise ValueError("no http or https URL")
+        if not all("!" <= character <= "~" for character in text) or "?" in text or "#" in text:
+            raise ValueError("a query, a fragment or characters that are not allowed")
+        if "@" in parts.netloc and not userinfo:
+            raise ValueError("credentials are not allowed here")
+        if parts.path.strip("/") and not path:
+            raise ValueError("a path is not allowed here")
+        if plain_path and not _PLAIN_PATH.fullmatch(parts.path):
+            raise ValueError("other characters in its path than letters, digits and -._~")
+        return text.rstrip("/")
+
+    return Rule(allowed, check)
+
+
+_DATABASE_SCHEMES: Final = ("postgresql", "postgres")
+
+
+def database_url() -> Rule:
+    """The URL of a PostgreSQL database, as libpq takes it, or nothing."""
+
+    def check(value: object) -> str:
+        text = _text_of(value)
+        if not text:
+            return ""
+        if not all("!" <= character <= "~" for character in text):
+            raise ValueError("characters that are not allowed: percent-encode them")
+        parts = urlsplit(text)
+        if parts.scheme not in _DATABASE_SCHEMES or not text.partition(":")[2].startswith("//"):
+            raise ValueError("no URL of a PostgreSQL database")
+        if "#" in text or "@" in parts.path or parts.netloc.count("@") > 1:
+            raise ValueError('a "#", "/" or "@" that is not percent-encoded, as in a password')
+        if not parts.path.strip("/") and "dbname=" not in parts.query:
+            raise ValueError("no name of a database in it")
+        return text
+
+    return Rule('e.g. "postgresql://wholefeed:PASSWORD@db.example.org/wholefeed", or "" (none)', check)
+
+
+_PASSWORD: Final = re.compile(r"(?<=://)([^/?@:]*):[^/?@]*@|(?<=[?&])((?:ssl)?password)=[^&]*")
+
+
+def without_password(url: str) -> str:
+    """Return the URL of a database as it may be shown."""
+    return _PASSWORD.sub(lambda found: f"{found[2]}=***" if found[2] else f"{found[1]}:***@", url)
+
+
+# What the items of a list may be.
 
 
 def listed(item: Callable[[object], object], allowed: str) -> Rule:
@@ -496,6 +548,10 @@ def _list_from_text(text: str) -> object:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
+_PORT_RANGE: Final = re.compile(r"\s*([0-9]{1,5})\s*(?:-\s*([0-9]{1,5})\s*)?")
+_HIGHEST_PORT: Final = 65535
+
+
 def port_item(value: object) -> int | str:
     """One port (80 or "80") or a range of ports ("1024-65535")."""
     if isinstance(value, bool) or not isinstance(value, int | str):
@@ -512,7 +568,7 @@ def port_item(value: object) -> int | str:
 
 def network_item(value: object) -> str:
     """One network in CIDR notation, or one address."""
-    text = text_of(value).strip()
+    text = _text_of(value).strip()
     try:
         return str(ipaddress.ip_network(text))
     except ValueError as exc:
@@ -523,6 +579,10 @@ def network_item(value: object) -> str:
         raise ValueError(f"bits set behind the prefix: did you mean {wanted}?") from exc
 
 
+UNIX_PEERS: Final = "unix:"
+"""Of the networks of reverse proxies: those that connect to `server.socket`."""
+
+
 def peer_item(value: object) -> str:
     """One network as in `network_item`, or `unix:`, as nginx writes it: whoever connects to the socket."""
     return UNIX_PEERS if value == UNIX_PEERS else network_item(value)
@@ -530,75 +590,16 @@ def peer_item(value: object) -> str:
 
 def host_item(value: object) -> str:
     """One host name or address, without a port; an IPv6 address with or without brackets. Lower case."""
-    text = text_of(value).strip().lower().rstrip(".")
+    text = _text_of(value).strip().lower().rstrip(".")
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
-    if not is_host(text):
+    if not _is_host(text):
         raise ValueError("not a host without a port")
     return text
 
 
 def host_pattern_item(value: object) -> str:
     """One host as in `host_item`, or `*.` and a name for everything below it."""
-    text = text_of(value).strip()
+    text = _text_of(value).strip()
     below = "*." if text.startswith("*.") else ""
     return below + host_item(text.removeprefix(below))
-
-
-def secret_item(value: object) -> str:
-    """One secret: visible ASCII, long enough."""
-    text = str(visible("").check(value))
-    if len(text) < SHORTEST_TOKEN:
-        raise ValueError(f"shorter than {SHORTEST_TOKEN} characters")
-    return text
-
-
-def web_url(allowed: str, *, userinfo: bool = False, path: bool = True, plain_path: bool = False) -> Rule:
-    """An http(s) URL without query and fragment, without its last slash; or nothing.
-
-    With `plain_path` its path is one that is written in one way only.
-    """
-
-    def check(value: object) -> str:
-        text = text_of(value)
-        if not text:
-            return ""
-        parts = urlsplit(text)
-        host, _port = parts.hostname or "", parts.port
-        if parts.scheme not in ("http", "https") or not is_host(host):
-            raise ValueError("no http or https URL")
-        if not all("!" <= character <= "~" for character in text) or "?" in text or "#" in text:
-            raise ValueError("a query, a fragment or characters that are not allowed")
-        if "@" in parts.netloc and not userinfo:
-            raise ValueError("credentials are not allowed here")
-        if parts.path.strip("/") and not path:
-            raise ValueError("a path is not allowed here")
-        if plain_path and not _PLAIN_PATH.fullmatch(parts.path):
-            raise ValueError("other characters in its path than letters, digits and -._~")
-        return text.rstrip("/")
-
-    return Rule(allowed, check)
-
-
-def text_of(value: object) -> str:
-    """Return a text.
-
-    Raises:
-        ValueError: It is none.
-    """
-    if not isinstance(value, str):
-        raise ValueError("not a text")
-    return value
-
-
-def is_host(text: str) -> bool:
-    """Whether it is an address or a name."""
-    return _is_address(text) or _HOST_NAME.fullmatch(text) is not None
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return "%" not in text

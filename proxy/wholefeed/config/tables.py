@@ -1,19 +1,10 @@
 """The configuration: every key with its default, what it may be, and a line of why.
 
-The tables below are the only list of keys: the loader (`wholefeed.config.tables`), `wholefeed config`,
-`config.example.toml` and the README's tables follow from them or are held against them by tests. Units stand
-in the names.
+    config = load_config(None, os.environ, {"server.port": 9000})
+    config.fetch.concurrency
 
-The configuration as file, environment and flags say it, or a mapping.
-
-config = load_config(None, os.environ, {"server.port": 9000})
-config.fetch.concurrency
-
-The configuration as TOML text: the effective one with its secrets masked, and the commented example.
-
-For `wholefeed config` and `config.example.toml`; both can be read back by
-`wholefeed.config.tables.load_config`, but for a masked access token:
-that is refused, or a copied configuration would have a token that everybody knows.
+The tables below are the only list of keys: the loader, `wholefeed config`, `config.example.toml` and the
+README's tables follow from them or are held against them by tests. Units stand in the names.
 """
 
 from __future__ import annotations
@@ -59,7 +50,6 @@ from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import ConfigError
 
 _T = TypeVar("_T")
-
 _YEAR: Final = 365 * DAY_SECONDS
 _TIB: Final = 1 << 40
 SMALLEST_ANSWER_BYTES: Final = 1024
@@ -299,7 +289,7 @@ class Config:
     log: LogConfig = field(default_factory=LogConfig)
 
 
-SECTIONS: Final[Mapping[str, type[Any]]] = {
+_SECTIONS: Final[Mapping[str, type[Any]]] = {
     "server": ServerConfig,
     "store": StoreConfig,
     "fetch": FetchConfig,
@@ -308,10 +298,9 @@ SECTIONS: Final[Mapping[str, type[Any]]] = {
     "history": HistoryConfig,
     "log": LogConfig,
 }
-
 KEYS: Final[tuple[Key, ...]] = tuple(
     Key(section, one.name, one.default, one.metadata["rule"], one.metadata["why"], one.metadata["secret"])
-    for section, table in SECTIONS.items()
+    for section, table in _SECTIONS.items()
     for one in fields(table)
 )
 """Every key, in the order of the tables."""
@@ -341,7 +330,7 @@ def config_of(tables: Mapping[str, object]) -> Config:
 
 
 def _made(values: Mapping[str, Mapping[str, Any]]) -> Config:
-    config = Config(**{name: table(**values[name]) for name, table in SECTIONS.items()})
+    config = Config(**{name: table(**values[name]) for name, table in _SECTIONS.items()})
     _check_order(config.freshness)
     return config
 
@@ -357,8 +346,33 @@ def _check_order(freshness: FreshnessConfig) -> None:
             )
 
 
+def masked(config: Config) -> str:
+    """The effective configuration as TOML; tokens, keys, and credentials in URLs show as `***`.
+
+    It can be read back by `load_config`, but for a masked access token: that is refused, or a copied
+    configuration would have a token that everybody knows.
+    """
+    parts = []
+    for section, keys in groupby(KEYS, key=lambda key: key.section):
+        table = getattr(config, section)
+        lines = [f"{key.key} = {toml_value(_masked_value(key, getattr(table, key.key)))}" for key in keys]
+        parts.append("\n".join([f"[{section}]", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
 _MASK: Final = "***"
 _USERINFO: Final = re.compile(r"(?<=://)[^/@]*@")
+
+
+def _masked_value(key: Key, value: object) -> object:
+    if not key.secret or not value:
+        return value
+    if key.name == "fetch.proxy":
+        return _USERINFO.sub(f"{_MASK}@", str(value))
+    if key.name == "store.url":
+        return without_password(str(value))
+    return (_MASK,) * len(value) if isinstance(value, tuple) else _MASK
+
 
 _EXAMPLE_HEAD: Final = """\
 # wholefeed: every key with its default. Each may be left out.
@@ -367,16 +381,6 @@ _EXAMPLE_HEAD: Final = """\
 # goes over it (WHOLEFEED_<SECTION>_<KEY>, lists with commas), and flags go over both. For a secret
 # WHOLEFEED_<SECTION>_<KEY>_FILE may name a file that holds it.
 """
-
-
-def masked(config: Config) -> str:
-    """The effective configuration as TOML; tokens, keys, and credentials in URLs show as `***`."""
-    parts = []
-    for section, keys in groupby(KEYS, key=lambda key: key.section):
-        table = getattr(config, section)
-        lines = [f"{key.key} = {toml_value(_masked_value(key, getattr(table, key.key)))}" for key in keys]
-        parts.append("\n".join([f"[{section}]", *lines]))
-    return "\n\n".join(parts) + "\n"
 
 
 def example() -> str:
@@ -398,13 +402,3 @@ def toml_value(value: object) -> str:
         return f"[{', '.join(toml_value(item) for item in value)}]"
     assert isinstance(value, int | float)
     return str(int(value)) if value == int(value) else repr(value)
-
-
-def _masked_value(key: Key, value: object) -> object:
-    if not key.secret or not value:
-        return value
-    if key.name == "fetch.proxy":
-        return _USERINFO.sub(f"{_MASK}@", str(value))
-    if key.name == "store.url":
-        return without_password(str(value))
-    return (_MASK,) * len(value) if isinstance(value, tuple) else _MASK

@@ -1,0 +1,276 @@
+"""Where the result of a command goes, how far it is, and an orderly end of what writes it.
+
+    with Termination() as termination, opened_output(Path("whole.atom")) as output:
+        run(termination.ending(work(output), output))
+
+Nothing of the service is imported here: `wholefeed backup` takes its orderly end from here, and nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import select
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Final, Self, TextIO, TypeVar
+
+from wholefeed.errors import WholefeedError
+
+_T = TypeVar("_T")
+
+
+def opened_output(path: Path | None) -> AbstractContextManager[Output]:
+    """Where the feed goes: standard output, or a file that gets its name only when all of it is there.
+
+    What is there and is no file (a device, a pipe) is written as it is; of a symbolic link, its target.
+
+    Raises:
+        WholefeedError: It cannot be written; a file that stood there before is untouched.
+    """
+    if path is None or _is_standard_output(path):
+        return _standard_output()
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        is_file = True
+    except OSError as exc:
+        raise _cannot_write(path, exc) from exc
+    return _replaced(path) if is_file else _opened(path)
+
+
+def _is_standard_output(path: Path) -> bool:
+    """Whether the path leads to where standard output does already, as /dev/stdout does."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+@contextmanager
+def _standard_output() -> Iterator[Output]:
+    if sys.stdout is None:
+        raise WholefeedError("cannot write standard output: it is closed")
+    with Output(sys.stdout.fileno(), "standard output", is_owned=False) as output:
+        yield output
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Output]:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY)
+    except OSError as exc:
+        raise _cannot_write(path, exc) from exc
+    with Output(descriptor, str(path)) as output:
+        yield output
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[Output]:
+    target = path.resolve()
+    try:
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as exc:
+        raise _cannot_write(path, exc) from exc
+    try:
+        with Output(descriptor, str(path)) as output:
+            yield output
+        try:
+            _put_in_place(Path(name), target)
+        except OSError as exc:
+            raise _cannot_write(path, exc) from exc
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+_DEFAULT_MODE: Final = 0o666
+
+
+def _put_in_place(made: Path, target: Path) -> None:
+    """Give the new file the usual mode (mkstemp's is private) and its name."""
+    umask = os.umask(0)
+    os.umask(umask)
+    made.chmod(_DEFAULT_MODE & ~umask)
+    made.replace(target)
+
+
+def _cannot_write(path: Path, exc: OSError) -> WholefeedError:
+    return WholefeedError(f"cannot write {path}: {exc.strerror}")
+
+
+_PIPE_BYTES: Final = select.PIPE_BUF
+"""What a pipe that is ready takes without blocking."""
+_PATIENCE_MILLISECONDS: Final = 100
+
+
+class Output(io.FileIO):
+    """Where the feed goes, unbuffered; `abandon` ends a thread's write to a reader that stalls.
+
+    Args:
+        descriptor: An open file, device or pipe.
+        name: What messages call it.
+        is_owned: It is closed with this object.
+    """
+
+    def __init__(self, descriptor: int, name: str, *, is_owned: bool = True) -> None:
+        super().__init__(descriptor, "wb", closefd=is_owned)
+        self._shown_name = name
+        self._is_abandoned = False
+        self._is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._room = select.poll()
+        self._room.register(descriptor, select.POLLOUT)
+
+    def write(self, data: Any, /) -> int:
+        """Write all of it.
+
+        Raises:
+            WholefeedError: It cannot be written, or nobody wants it any more.
+            BrokenPipeError: Whoever was reading standard output has gone.
+        """
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        try:
+            while rest:
+                rest = rest[self._write_some(rest) :]
+        except OSError as exc:
+            if isinstance(exc, BrokenPipeError) and not self.closefd:
+                raise
+            raise self._failed(exc) from exc
+        return size
+
+    def abandon(self) -> None:
+        """Nobody wants the rest: a write that waits for room ends soon."""
+        self._is_abandoned = True
+
+    def close(self) -> None:
+        """Close it.
+
+        Raises:
+            WholefeedError: What was written could not be kept.
+        """
+        try:
+            super().close()
+        except OSError as exc:
+            raise self._failed(exc) from exc
+
+    def _write_some(self, rest: memoryview) -> int:
+        if self._is_file:
+            return super().write(rest) or 0
+        while not self._room.poll(_PATIENCE_MILLISECONDS):
+            if self._is_abandoned:
+                raise WholefeedError(f"gave up writing {self._shown_name}")
+        return super().write(rest[:_PIPE_BYTES]) or 0
+
+    def _failed(self, exc: OSError) -> WholefeedError:
+        return WholefeedError(f"cannot write {self._shown_name}: {exc.strerror}")
+
+
+@contextmanager
+def watched() -> Iterator[Callable[[Mapping[str, object]], None] | None]:
+    """Show progress on standard error when that is a terminal; else there is nobody to show it to."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    progress = Progress(sys.stderr)
+    try:
+        yield progress
+    finally:
+        progress.close()
+
+
+_PARTS: Final = ("documents", "entries")
+
+
+class Progress:
+    """One line on a terminal that is written over and over.
+
+    Called with the object that `/status` gives, whenever something changed. A terminal that has gone is
+    no error.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown = 0
+
+    def __call__(self, status: Mapping[str, object]) -> None:
+        """Show the state, the number of documents and entries, and what is missing."""
+        parts = [f"{status[name]} {name}" for name in _PARTS if status.get(name) is not None]
+        missing = status.get("missing")
+        if isinstance(missing, list) and missing:
+            parts.append(f"{len(missing)} missing")
+        line = f"{status.get('state') or 'loading'}: {', '.join(parts) or 'asking'}"
+        width = shutil.get_terminal_size().columns - 1
+        self._write("\r" + line[:width].ljust(self._shown))
+        self._shown = len(line[:width])
+
+    def close(self) -> None:
+        """Leave the last line standing."""
+        if self._shown:
+            self._write("\n")
+            self._shown = 0
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
+_EXIT_TERMINATED: Final = 128 + signal.SIGTERM
+
+
+class Termination:
+    """Makes SIGTERM an orderly end: what is open is closed, what is half made is removed; exit code 143.
+
+    Use as `with`, in the main thread. Once is enough: whoever sends the signal to a process and its group
+    sends it twice.
+
+    Raises:
+        SystemExit: The signal came; on leaving the block, or where the block is when no work is under way.
+    """
+
+    def __init__(self) -> None:
+        self._has_come = False
+        self._cancel: Callable[[], object] | None = None
+        self._before: Any = signal.SIG_DFL
+
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGTERM, self._end)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGTERM, self._before)
+        if self._has_come and exc is not None:
+            raise SystemExit(_EXIT_TERMINATED) from exc
+
+    async def ending(self, work: Awaitable[_T], output: Output) -> _T:
+        """Do the work; when the signal comes, or Ctrl-C, cancel it and write no more."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None, "in a coroutine"
+        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            output.abandon()
+            raise
+        finally:
+            self._cancel = None
+
+    def _end(self, _number: int, _frame: FrameType | None) -> None:
+        if self._has_come:
+            return
+        self._has_come = True
+        if self._cancel is None:
+            raise SystemExit(_EXIT_TERMINATED)
+        self._cancel()
