@@ -77,7 +77,7 @@ def plain(text: str, longest: int) -> str:
     return shown if len(shown) <= longest else shown[:longest].rstrip() + "…"
 
 
-# What passes
+# Which elements and attributes pass
 
 # fmt: off
 _TAGS: Final = frozenset({

@@ -32,6 +32,8 @@ from wholefeed.web.sanitising import Allowance, plain, sanitised
 _ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
 """How long a feed that is not known yet is waited for before the page says that it is being read."""
+_LONGEST_TITLE: Final = 300
+_LONGEST_NAME: Final = 120
 _MEDIA_POLICY: Final = CONTENT_SECURITY_POLICY.replace(
     "img-src 'self' data:", "img-src 'self' data: https: http:; media-src https: http:"
 )
@@ -126,10 +128,6 @@ class _View:
     """What names the feed in a link."""
     file: str
     """What the feed is called when it is saved."""
-
-
-_LONGEST_TITLE: Final = 300
-_LONGEST_NAME: Final = 120
 
 
 def _shown(entries: tuple[Shown, ...], via_url: str, start: int, *, has_media: bool) -> list[_Entry]:
