@@ -38,7 +38,7 @@ from wholefeed.web.pages_base import is_browser, session_of
 from wholefeed.web.request import FEED_ROUTES, HOME, LOGIN, METRICS, VIEW, Asked, Query, feed_url
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events", VIEW}
+_SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events", VIEW}
 """What a signature is good for, with GET and HEAD; in the prefix form there is no room for one."""
 
 
@@ -85,7 +85,7 @@ def require_access(request: web.Request, asked: Asked) -> None:
         return
     asked.session = session_of(request)
     query = asked.query
-    is_signable = asked.route in SIGNED_ROUTES and request.method in ("GET", "HEAD")
+    is_signable = asked.route in _SIGNED_ROUTES and request.method in ("GET", "HEAD")
     mark = query.options.get("signed", "") if is_signable and server.signing_keys else ""
     verdict = Verdict.BAD
     if mark:

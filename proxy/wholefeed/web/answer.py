@@ -1,21 +1,15 @@
-"""A reconstruction as HTTP answer: head, segments, trailer, never recompressed (docs/design.md#segments).
+"""A reconstruction as HTTP answer: what a reader wants, the header, and the body in parts.
 
-Where the text of segments comes from when an answer is sent.
+    wanted, may_be_whole, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
+    ready = prepared_of(held, wanted)           # a whole feed that is held in memory; of others and of views:
+    ready = prepared(reconstruction, await viewed(reconstruction, wanted, blocks))
+    if not is_not_modified(ready.answer.etag, ready.modified_at, if_none_match, if_modified_since):
+        async for part in slices(ready.answer, blocks): ...
 
-Content negotiation and conditional requests: pure functions over header values (RFC 9110, 12 and 13).
-
-A large part of a segment for one answer: taken from the segment's text while that is sent.
-
-Put an answer together from texts and deflated blocks, in parts, without compressing any block again.
-
-A feed cut for a reader with a cap: whole segments as they are stored, those in part made anew.
-
-An answer with the header fields that go with it: all that does not depend on the time of the request.
-
-What readers want of feeds: which representation, and how long they wait; read once for requests alike.
-
-wants = Wants(config)
-wants.of(asked, url, base, accept_encoding).representation
+The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
+are stored: for a reader that takes gzip no block is inflated or compressed again (docs/design.md#segments). A
+feed cut for a reader with a cap (`limit`, `since`, `answer_bytes`) takes most of them whole; what is left of
+the others is a `_Remnant`, made anew before the answer begins, or an `_Excerpt`, cut while it is sent.
 """
 
 from __future__ import annotations
@@ -72,8 +66,231 @@ from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
 from wholefeed.web.request import Asked, own_url, page_url, read_view, read_wait, view_query
 
-_WARNED_DOCUMENTS: Final = 20
-"""Missing documents that the pseudo-entry names; /status lists them all."""
+# What a reader wants, and whether it has it already
+
+_MOST_KEPT: Final = 2048
+_LONGEST_KEPT: Final = 600
+"""Characters of what a want is known by; no reader of feeds sends a longer field."""
+
+
+class Wants:
+    """What requests want of feeds: which representation, and how long they wait; read once for all alike."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._kept: dict[tuple[str, str, str, str, str | None], _Want] = {}
+
+    def of(self, asked: Asked, url: str, base: str, accept_encoding: str | None) -> _Want:
+        """Return what a request wants.
+
+        Args:
+            asked: The request.
+            url: Canonical URL of the feed.
+            base: The proxy's URL, as `base_url` returns it.
+            accept_encoding: The field of the request.
+
+        Raises:
+            RequestError: `wait`, `limit`, `since` or `answer_bytes` is not what it should be.
+        """
+        key = (asked.target, url, base, asked.mark, accept_encoding)
+        want = self._kept.get(key)
+        if want is None:
+            want = self._read(asked, url, base, accept_encoding)
+            if len(asked.target) + len(base) + len(accept_encoding or "") <= _LONGEST_KEPT:
+                if len(self._kept) >= _MOST_KEPT:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[key] = want
+        return want
+
+    def _read(self, asked: Asked, url: str, base: str, accept_encoding: str | None) -> _Want:
+        options, limits = asked.query.options, self._config.limits
+        whole_url = own_url(base, url, asked.mark)
+        representation = Representation(
+            self_url=whole_url + view_query(options),
+            whole_url=whole_url,
+            is_gzip=accepts_gzip(accept_encoding),
+            warns=self._config.history.warn_entry,
+            page_url=page_url(base, url),
+            view=read_view(options, limits.answer_bytes),
+        )
+        wait_seconds = read_wait(options, limits.respond_within_seconds)
+        return _Want(representation, representation.view.may_be_whole, wait_seconds)
+
+
+class _Want(NamedTuple):
+    representation: Representation
+    may_be_whole: bool
+    """Whether nothing is left out of a feed that is short enough."""
+    wait_seconds: float
+
+
+class Representation(NamedTuple):
+    """What an answer depends on beside the feed. Each request looks by it for what has been made."""
+
+    self_url: str
+    """The proxy's URL of what is asked for."""
+    is_gzip: bool
+    """The content coding."""
+    warns: bool
+    """Whether a partial feed carries the pseudo-entry, and for a while one that has healed (R16)."""
+    whole_url: str = ""
+    """The proxy's URL of the whole feed, where that is another."""
+    page_url: str = ""
+    """The proxy's page of the feed, which the pseudo-entry links to; empty where there is no proxy."""
+    is_healed: bool = False
+    """Whether it is said now that the feed has healed."""
+    view: View = WHOLE
+
+
+@lru_cache(maxsize=64)
+def accepts_gzip(accept_encoding: str | None) -> bool:
+    """Whether gzip is at least as welcome as the plain text (RFC 9110, 12.5.3)."""
+    if not accept_encoding:
+        return False
+    weights: dict[str, float] = {}
+    for part in accept_encoding.lower().split(","):
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        weights[name] = _weight(parameters)
+    gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
+    return gzip > 0 and gzip >= weights.get("identity", 0.0)
+
+
+def _weight(parameters: list[str]) -> float:
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                weight = float(value)
+            except ValueError:
+                return 0.0
+            return weight if 0.0 <= weight <= 1.0 else 0.0
+    return 1.0
+
+
+_ENTITY_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
+
+
+def is_not_modified(
+    etag: str, modified_at: float, if_none_match: str | None, if_modified_since: str | None
+) -> bool:
+    """Whether a reader has this representation already (RFC 9110, 13.1.2, 13.1.3 and 13.2.2)."""
+    if if_none_match is not None:
+        if if_none_match == etag:  # as nearly every reader sends it
+            return True
+        return if_none_match.strip() == "*" or etag in _ENTITY_TAG.findall(if_none_match)
+    if if_modified_since is None:
+        return False
+    try:
+        since = parsedate_to_datetime(if_modified_since)
+        since_at = since.timestamp()
+    except (TypeError, ValueError, OverflowError):  # also of years that no clock has
+        return False
+    return since.tzinfo is not None and int(modified_at) <= since_at
+
+
+# An answer with the header fields that go with it: all that does not depend on the time of the request
+
+VARY: Final = "Accept-Encoding, Accept, Sec-Fetch-Dest"
+"""What the answer under a feed's URL depends on: who opens it in a browser is led to a page."""
+_OVERHEAD_BYTES: Final = 3072
+"""Of the objects and the short texts of a prepared answer that is held."""
+
+
+def prepared_of(held: Held, wanted: Representation) -> Prepared | None:
+    """Return the answer with a whole feed that is held in memory, made at its first use.
+
+    None: the view that is asked for leaves something out.
+    """
+    found: Prepared | None = held.made(wanted)
+    if found is None:
+        snapshot = held.snapshot
+        reconstruction = Reconstruction(snapshot, snapshot.feed.is_stale, held)
+        answer = _whole_answer(reconstruction, wanted)
+        if answer is None:
+            return None
+        found = prepared(reconstruction, answer, is_healed=wanted.is_healed)
+        answers = (answer.prologue, answer.segments, answer.sealed_prologue.block)
+        urls = (wanted.self_url, wanted.whole_url, wanted.page_url)
+        held.keep_made(wanted, found, _OVERHEAD_BYTES + sum(map(sys.getsizeof, (*answers, *urls))))
+    return found
+
+
+def prepared(reconstruction: Reconstruction, answer: Answer, *, is_healed: bool = False) -> Prepared:
+    """Return an answer to a reconstruction, with its fields; `is_healed` as in `Representation`."""
+    feed = reconstruction.feed
+    modified_at = feed.modified_at or 0.0
+    if (until := feed.turn.healed_until) is not None and not is_healed:  # its entry has left since then
+        modified_at = max(modified_at, until)
+    fields = {
+        "Feed-Reconstruction": _reconstruction_field(reconstruction, is_cut=answer.is_cut),
+        "ETag": answer.etag,
+        "Last-Modified": formatdate(modified_at, usegmt=True),
+        "Vary": VARY,
+        "Link": f'<{reconstruction.via_url}>; rel="via"',
+    }
+    of_body = {"Content-Type": content_type(feed.published_family)}
+    if (length := answer.length) is not None:
+        of_body["Content-Length"] = str(length)
+    if answer.is_gzip:
+        of_body["Content-Encoding"] = "gzip"
+    body_fields = CIMultiDict({**fields, **of_body})
+    return Prepared(answer, CIMultiDict(fields), body_fields, modified_at, length, LaidOut(facts_of(feed)))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An answer, and its fields beside Cache-Control; those of the body are not part of a 304."""
+
+    answer: Answer
+    fields: CIMultiDict[str]
+    body_fields: CIMultiDict[str]
+    modified_at: float
+    length: int | None
+    """As `Answer.length`."""
+    facts: LaidOut
+    """What the log line tells of the feed."""
+
+    def is_at_most(self, most_bytes: int) -> bool:
+        """Whether the body is known to be so short."""
+        return self.length is not None and self.length <= most_bytes
+
+    def fields_at(self, now: float, *, has_body: bool) -> CIMultiDict[str]:
+        """Return the fields of an answer that is made now. They are the caller's, who may add to them."""
+        fields = (self.body_fields if has_body else self.fields).copy()
+        if self.modified_at > now:  # RFC 9110, 8.8.2.1: never later than Date
+            fields["Last-Modified"] = formatdate(now, usegmt=True)
+        return fields
+
+
+def facts_of(feed: FeedRow) -> dict[str, object]:
+    state = str(feed.visible_state)
+    return {"feed": feed.id, "state": state, "documents": feed.documents, "entries": feed.entries}
+
+
+def _reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = False) -> str:
+    """Return the value of Feed-Reconstruction (an item of RFC 8941), which is that of the whole feed.
+
+    Parameters stand in this order: documents, entries, missing, since, stale, cut. `since` is when the feed
+    was first seen; it goes with `remembered`, where older entries may be unknown.
+    """
+    feed = reconstruction.feed
+    parameters = [
+        str(reconstruction.state),
+        f"documents={feed.documents}",
+        f"entries={feed.entries}",
+        f"missing={len(reconstruction.missing)}",
+    ]
+    if reconstruction.state is State.REMEMBERED:
+        parameters.append(f'since="{format_rfc3339(feed.first_seen_at)}"')
+    if reconstruction.is_stale:
+        parameters.append("stale")
+    if is_cut:
+        parameters.append("cut")
+    return ";".join(parameters)
+
+
+# What depends on the request: the prologue, the view and the ETag
+
 _SEPARATOR: Final = {family: seal(segment_separator(family)) for family in Family}
 _EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 
@@ -85,7 +302,7 @@ class Answer:
     prologue: bytes
     epilogue: bytes
     sealed_epilogue: Sealed
-    segments: tuple[Part, ...]
+    segments: tuple[_Part, ...]
     separator: Sealed
     """Stands between two segments."""
     is_cut: bool
@@ -95,7 +312,6 @@ class Answer:
 
     @cached_property
     def sealed_prologue(self) -> Sealed:
-        """The prologue, deflated."""
         return seal(self.prologue)
 
     @cached_property
@@ -126,34 +342,20 @@ class Answer:
         ends = len(self.sealed_prologue.block) + len(self.sealed_epilogue.block)
         blocks = gaps * len(self.separator.block)
         for segment in self.segments:
-            if isinstance(segment, Excerpt):
+            if isinstance(segment, _Excerpt):
                 return None
             blocks += segment.deflated_bytes
         return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
 
 
-class Representation(NamedTuple):
-    """What an answer depends on beside the feed. Each request looks by it for what has been made."""
+async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks: _Blocks) -> Answer:
+    """Return the answer in the view that is asked for.
 
-    self_url: str
-    """The proxy's URL of what is asked for."""
-    is_gzip: bool
-    """The content coding."""
-    warns: bool
-    """Whether a partial feed carries the pseudo-entry, and for a while one that has healed (R16)."""
-    whole_url: str = ""
-    """The proxy's URL of the whole feed, where that is another."""
-    page_url: str = ""
-    """The proxy's page of the feed, which the pseudo-entry links to; empty where there is no proxy."""
-    is_healed: bool = False
-    """Whether it is said now that the feed has healed."""
-    view: View = WHOLE
-
-
-async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks: Blocks) -> Answer:
-    """Return the answer in the view that is asked for; `OverloadedError` where it cannot be read in time."""
+    Raises:
+        OverloadedError: What it takes cannot be read in time.
+    """
     view, feed = wanted.view, reconstruction.feed
-    if (whole := whole_answer(reconstruction, wanted)) is not None:
+    if (whole := _whole_answer(reconstruction, wanted)) is not None:
         return whole
     room = None
     if view.max_bytes is not None:
@@ -161,11 +363,11 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks:
         room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.published_family])
     cut = Cut(view, room=room, joint=len(segment_separator(feed.published_family)))
     async with reconstruction.in_time():
-        parts = await cut_parts(_segments(reconstruction), feed, cut, blocks)
+        parts = await _cut_parts(_segments(reconstruction), feed, cut, blocks)
     return prepare(reconstruction, wanted, parts if cut.is_cut else None)
 
 
-def whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Answer | None:
+def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Answer | None:
     """Return the answer with all of a feed; None where the view that is asked for leaves something out."""
     view = wanted.view
     most = view.max_bytes
@@ -178,15 +380,9 @@ def whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Answ
 
 
 def prepare(
-    reconstruction: Reconstruction, wanted: Representation, parts: tuple[Part, ...] | None = None
+    reconstruction: Reconstruction, wanted: Representation, parts: tuple[_Part, ...] | None = None
 ) -> Answer:
-    """Compose what depends on the request.
-
-    Args:
-        reconstruction: What to send.
-        wanted: What is asked for.
-        parts: What is left of the segments, where that is not all.
-    """
+    """Return the answer with `parts`, which is what a view leaves of the segments, or with all of them."""
     feed, is_cut = reconstruction.feed, parts is not None
     family, prefixes = feed.published_family, feed.head_prefixes
     segments = _segments(reconstruction) if parts is None else parts
@@ -227,41 +423,223 @@ def _prologue(
     return prologue + segment_separator(feed.published_family) if warning and has_entries else prologue
 
 
-def _etag(prologue: bytes, segments: tuple[Part, ...], separator: Sealed, *, is_gzip: bool) -> str:
+_WARNED_DOCUMENTS: Final = 20
+"""Missing documents that the pseudo-entry names; /status lists them all."""
+
+
+def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
+    feed, missing = reconstruction.feed, reconstruction.missing
+    if _is_warning(reconstruction):
+        shown = [Missing(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]]
+        told, url = told_missing(shown), wanted.page_url or shown[0].url
+    elif wanted.is_healed and reconstruction.state is not State.LOADING:
+        told, url = HEALED, wanted.page_url or reconstruction.via_url
+    else:
+        return b""
+    dated_at = feed.warned_at
+    if dated_at is None:  # it was published before there was such a date
+        dated_at = min(attempt.first_at for attempt in missing)
+    return compose_warning(
+        feed.published_family,
+        told,
+        identifier=uuid5(NAMESPACE_URL, f"wholefeed:missing:{feed.url}").urn,
+        url=url,
+        dated_at=dated_at,
+        version=feed.version,
+    )
+
+
+def _is_warning(reconstruction: Reconstruction) -> bool:
+    """Whether readers are to be warned that the feed lacks something (R16)."""
+    return reconstruction.state is State.PARTIAL and bool(reconstruction.missing)
+
+
+def _etag(prologue: bytes, segments: tuple[_Part, ...], separator: Sealed, *, is_gzip: bool) -> str:
     """Equal bytes have equal tags, whatever segments they come from, those of a cut large one excepted."""
     digest = TextDigest()
     digest.add_text(prologue)
     for at, segment in enumerate(segments):
         if at:
             digest.add(separator)
-        if isinstance(segment, Excerpt):  # its text is not at hand
+        if isinstance(segment, _Excerpt):  # its text is not at hand
             digest.add_text(segment.digest)
         else:
             digest.add(segment)
     return f'"{digest.bytes().hex()}{"-gzip" if is_gzip else ""}"'
 
 
-async def slices(answer: Answer, blocks: Blocks) -> AsyncIterator[bytes]:
+# A view: whole segments as they are stored, those in part made anew
+
+_SEALED_BYTES: Final = 1 << 17
+"""Of a text that is deflated before an answer begins; a longer one is while it is sent."""
+_LISTED_BYTES: Final = 1 << 16
+"""Of an outline that is looked through on the event loop; a longer one is on a thread."""
+
+
+async def _cut_parts(
+    segments: tuple[SegmentRow, ...], feed: FeedRow, cut: Cut, blocks: _Blocks
+) -> tuple[_Part, ...]:
+    """Return what a view takes of a feed, in output order. Only segments taken in part are read.
+
+    Args:
+        segments: Of the snapshot that is held.
+        feed: As it is published.
+        cut: The view, at its beginning.
+        blocks: Where the text of the segments is.
+    """
+    parts: list[_Part] = []
+    for segment in segments:
+        match cut.take(segment):
+            case Take.WHOLE:
+                parts.append(segment)
+            case Take.PART:
+                part = await _taken_part(segment, feed, cut, blocks)
+                if part is not None:
+                    parts.append(part)
+            case Take.NONE:
+                continue
+    return tuple(parts)
+
+
+async def _taken_part(segment: SegmentRow, feed: FeedRow, cut: Cut, blocks: _Blocks) -> _Part | None:
+    joint = segment_separator(feed.published_family)
+    outline = await blocks.outline(segment)
+    if outline is None:
+        block = b"".join([piece async for piece in blocks.pieces(segment)])
+        text, slices = await asyncio.to_thread(_read_entries, segment, feed, block)
+        kept = cut.kept(slices, len(slices))
+        if not kept:
+            return None
+        taken = b"".join(text[each.start : each.end] for each in kept)
+        return await asyncio.to_thread(_remnant, segment, taken.removesuffix(joint))
+    if len(outline) <= _LISTED_BYTES:
+        kept = cut.kept(each_of(outline), number_of(outline))
+    else:
+        kept = await asyncio.to_thread(lambda: cut.kept(each_of(outline), number_of(outline)))
+    if not kept:
+        return None
+    made = _excerpt(segment, kept, joint)
+    if made.length > _SEALED_BYTES:
+        return made
+    return _remnant(segment, b"".join([text async for text in _texts_of(made, blocks)]))
+
+
+def _read_entries(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[bytes, list[Slice]]:
+    text = inflate(block, segment.length, segment.crc32)
+    return text, entries_of(feed.published_family, text, feed.version)
+
+
+@dataclass(frozen=True, slots=True)
+class _Remnant:
+    """What a view keeps of a segment, where that is little: a segment made anew."""
+
+    sealed: Sealed
+    prefixes: int
+    """As in `SegmentRow`."""
+
+    @property
+    def length(self) -> int:
+        """Of the text."""
+        return self.sealed.length
+
+    @property
+    def deflated_bytes(self) -> int:
+        return len(self.sealed.block)
+
+    @property
+    def digest(self) -> bytes:
+        return self.sealed.digest
+
+    @property
+    def crc32(self) -> int:
+        return self.sealed.crc32
+
+
+def _remnant(segment: SegmentRow, text: bytes) -> _Remnant:
+    return _Remnant(seal(text), segment.prefixes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Excerpt:
+    """What a view keeps of a segment, where that is much: taken from the segment's text while it is sent."""
+
+    segment: SegmentRow
+    ranges: tuple[tuple[int, int], ...]
+    """Of the segment's text, ascending."""
+
+    @property
+    def length(self) -> int:
+        """Of the text."""
+        return sum(end - start for start, end in self.ranges)
+
+    @property
+    def prefixes(self) -> int:
+        return self.segment.prefixes
+
+    @property
+    def digest(self) -> bytes:
+        """Of what makes the text: which text of a segment, and what of it."""
+        whole = self.segment
+        said = f"{whole.digest.hex()} {whole.crc32:08x} {whole.length} {self.ranges}"
+        return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).digest()
+
+
+def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> _Excerpt:
+    """Return what is left of a segment.
+
+    Args:
+        segment: As it is stored.
+        kept: What a view keeps of it; not nothing.
+        joint: What stands between two entries, and not behind the last.
+    """
+    ranges: list[tuple[int, int]] = []
+    for each in kept:
+        if ranges and ranges[-1][1] == each.start:
+            ranges[-1] = ranges[-1][0], each.end
+        else:
+            ranges.append((each.start, each.end))
+    start, end = ranges[-1]
+    if end < segment.length:
+        ranges[-1] = start, end - len(joint)
+    return _Excerpt(segment, tuple(ranges))
+
+
+_Part = SegmentRow | _Remnant | _Excerpt
+
+
+# The body, put together from texts and deflated blocks
+
+SLICE_BYTES: Final = 1 << 16
+"""Of text, what is inflated and written at once; an answer that is no longer is sent with its header."""
+
+
+async def slices(answer: Answer, blocks: _Blocks) -> AsyncIterator[bytes]:
     """Give the body in parts of about `SLICE_BYTES`, with one piece of one block in memory at a time."""
     joining = _joining(answer)
     for part in sliced(joining.first):
         yield part
     for segment in answer.segments:
-        if isinstance(segment, Excerpt):
+        if isinstance(segment, _Excerpt):
             joining.begin_text()
-            async for text in texts_of(segment, blocks):
+            async for text in _texts_of(segment, blocks):
                 if part := joining.add_text(text):
                     yield part
             if part := joining.end_text():
                 yield part
             continue
         joining.begin(segment)
-        async for piece in pieces_of(segment, blocks):
+        async for piece in _pieces_of(segment, blocks):
             for part in joining.add(piece):
                 yield part
         joining.end()
     for part in sliced(joining.last()):
         yield part
+
+
+def sliced(chunk: bytes) -> Iterator[bytes]:
+    """Give what is to be written in parts of at most `SLICE_BYTES`."""
+    for start in range(0, len(chunk), SLICE_BYTES):
+        yield chunk[start : start + SLICE_BYTES]
 
 
 def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
@@ -284,192 +662,16 @@ def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
     return b"".join((*body, joining.last()))
 
 
-def _joining(answer: Answer) -> PlainJoining | GzipJoining:
-    if answer.is_gzip:
-        return GzipJoining(answer.sealed_prologue, answer.separator, answer.sealed_epilogue)
-    return PlainJoining(answer.prologue, answer.separator, answer.epilogue)
+async def _pieces_of(part: SegmentRow | _Remnant, blocks: _Blocks) -> AsyncIterator[bytes]:
+    """Give the deflated text of a part, a piece at a time; to be called while a snapshot is held."""
+    if isinstance(part, _Remnant):
+        yield part.sealed.block
+        return
+    async for piece in blocks.pieces(part):
+        yield piece
 
 
-def reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = False) -> str:
-    """Return the value of Feed-Reconstruction (an item of RFC 8941), which is that of the whole feed.
-
-    Parameters stand in this order: documents, entries, missing, since, stale, cut. `since` is when the feed
-    was first seen; it goes with `remembered`, where older entries may be unknown.
-    """
-    feed = reconstruction.feed
-    parameters = [
-        str(reconstruction.state),
-        f"documents={feed.documents}",
-        f"entries={feed.entries}",
-        f"missing={len(reconstruction.missing)}",
-    ]
-    if reconstruction.state is State.REMEMBERED:
-        parameters.append(f'since="{format_rfc3339(feed.first_seen_at)}"')
-    if reconstruction.is_stale:
-        parameters.append("stale")
-    if is_cut:
-        parameters.append("cut")
-    return ";".join(parameters)
-
-
-def is_warning(reconstruction: Reconstruction) -> bool:
-    """Whether it is a feed that its readers are to be warned of (R16)."""
-    return reconstruction.state is State.PARTIAL and bool(reconstruction.missing)
-
-
-def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
-    feed, missing = reconstruction.feed, reconstruction.missing
-    if is_warning(reconstruction):
-        shown = [Missing(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]]
-        told, url = told_missing(shown), wanted.page_url or shown[0].url
-    elif wanted.is_healed and reconstruction.state is not State.LOADING:
-        told, url = HEALED, wanted.page_url or reconstruction.via_url
-    else:
-        return b""
-    dated_at = feed.warned_at
-    if dated_at is None:  # it was published before there was such a date
-        dated_at = min(attempt.first_at for attempt in missing)
-    return compose_warning(
-        feed.published_family,
-        told,
-        identifier=uuid5(NAMESPACE_URL, f"wholefeed:missing:{feed.url}").urn,
-        url=url,
-        dated_at=dated_at,
-        version=feed.version,
-    )
-
-
-SLICE_BYTES: Final = 1 << 16
-"""Of text, what is inflated and written at once; an answer that is no longer is sent with its header."""
-
-
-class Blocks(Protocol):
-    """Where the blocks of segments are: the store, or what is in front of it."""
-
-    def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
-        """Give a segment's deflated text, a piece at a time; to be called while a snapshot is held."""
-
-    async def outline(self, segment: SegmentRow) -> bytes | None:
-        """Return where the entries of a segment stand in its text; None where that is not kept."""
-
-
-class HeldBlocks:
-    """The blocks of a feed, from memory where they are held, else from the store, and held then."""
-
-    def __init__(self, held: Held, store: Store) -> None:
-        self._held = held
-        self._store = store
-
-    async def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
-        """Give a segment's deflated text, a piece at a time; to be called while a snapshot is held."""
-        block = self._held.blocks.get(segment.id)
-        if block is None and segment.deflated_bytes <= LARGEST_BLOCK_BYTES:
-            block = b"".join([piece async for piece in self._store.pieces(segment)])
-            self._held.keep_block(segment.id, block)
-        if block is not None:
-            yield block
-            return
-        async for piece in self._store.pieces(segment):
-            yield piece
-
-    async def outline(self, segment: SegmentRow) -> bytes | None:
-        """Return where the entries of a segment stand in its text; None where that is not kept."""
-        return await self._store.outline(segment)
-
-
-_ENTITY_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
-
-
-@lru_cache(maxsize=64)
-def accepts_gzip(accept_encoding: str | None) -> bool:
-    """Whether gzip is at least as welcome as the plain text (RFC 9110, 12.5.3)."""
-    if not accept_encoding:
-        return False
-    weights: dict[str, float] = {}
-    for part in accept_encoding.lower().split(","):
-        name, *parameters = (piece.strip() for piece in part.split(";"))
-        weights[name] = _weight(parameters)
-    gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
-    return gzip > 0 and gzip >= weights.get("identity", 0.0)
-
-
-def _weight(parameters: list[str]) -> float:
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            try:
-                weight = float(value)
-            except ValueError:
-                return 0.0
-            return weight if 0.0 <= weight <= 1.0 else 0.0
-    return 1.0
-
-
-def is_not_modified(
-    etag: str, modified_at: float, if_none_match: str | None, if_modified_since: str | None
-) -> bool:
-    """Whether a reader has this representation already (RFC 9110, 13.1.2, 13.1.3 and 13.2.2)."""
-    if if_none_match is not None:
-        if if_none_match == etag:  # as nearly every reader sends it
-            return True
-        return if_none_match.strip() == "*" or etag in _ENTITY_TAG.findall(if_none_match)
-    if if_modified_since is None:
-        return False
-    try:
-        since = parsedate_to_datetime(if_modified_since)
-        since_at = since.timestamp()
-    except (TypeError, ValueError, OverflowError):  # also of years that no clock has
-        return False
-    return since.tzinfo is not None and int(modified_at) <= since_at
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """What a view keeps of a segment."""
-
-    segment: SegmentRow
-    ranges: tuple[tuple[int, int], ...]
-    """Of the segment's text, ascending."""
-
-    @property
-    def length(self) -> int:
-        """Of the text."""
-        return sum(end - start for start, end in self.ranges)
-
-    @property
-    def prefixes(self) -> int:
-        """As in `SegmentRow`."""
-        return self.segment.prefixes
-
-    @property
-    def digest(self) -> bytes:
-        """Of what makes the text: which text of a segment, and what of it."""
-        whole = self.segment
-        said = f"{whole.digest.hex()} {whole.crc32:08x} {whole.length} {self.ranges}"
-        return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).digest()
-
-
-def excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> Excerpt:
-    """Return what is left of a segment.
-
-    Args:
-        segment: The segment.
-        kept: What a view keeps of it; not nothing.
-        joint: What stands between two entries and at the end of none, if anything is such.
-    """
-    ranges: list[tuple[int, int]] = []
-    for each in kept:
-        if ranges and ranges[-1][1] == each.start:
-            ranges[-1] = ranges[-1][0], each.end
-        else:
-            ranges.append((each.start, each.end))
-    start, end = ranges[-1]
-    if end < segment.length:
-        ranges[-1] = start, end - len(joint)
-    return Excerpt(segment, tuple(ranges))
-
-
-async def texts_of(part: Excerpt, blocks: Blocks) -> AsyncIterator[bytes]:
+async def _texts_of(part: _Excerpt, blocks: _Blocks) -> AsyncIterator[bytes]:
     """Give the text of an excerpt in parts of at most `SLICE_BYTES`; no more is read than it takes.
 
     To be called while a snapshot is held.
@@ -492,19 +694,50 @@ async def texts_of(part: Excerpt, blocks: Blocks) -> AsyncIterator[bytes]:
     raise ValueError(f"damaged block: expected {end} bytes, got {at}")
 
 
-def sliced(chunk: bytes) -> Iterator[bytes]:
-    """Give what is to be written in parts of at most `SLICE_BYTES`."""
-    for start in range(0, len(chunk), SLICE_BYTES):
-        yield chunk[start : start + SLICE_BYTES]
+class _Blocks(Protocol):
+    """Where the blocks of segments are: the store, or `HeldBlocks` in front of it."""
+
+    def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
+        """Give a segment's deflated text, a piece at a time; to be called while a snapshot is held."""
+
+    async def outline(self, segment: SegmentRow) -> bytes | None:
+        """Return where the entries of a segment stand in its text; None where that is not kept."""
 
 
-class PlainJoining:
+class HeldBlocks:
+    """The blocks of a feed, from memory where they are held, else from the store, and held then."""
+
+    def __init__(self, held: Held, store: Store) -> None:
+        self._held = held
+        self._store = store
+
+    async def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
+        block = self._held.blocks.get(segment.id)
+        if block is None and segment.deflated_bytes <= LARGEST_BLOCK_BYTES:
+            block = b"".join([piece async for piece in self._store.pieces(segment)])
+            self._held.keep_block(segment.id, block)
+        if block is not None:
+            yield block
+            return
+        async for piece in self._store.pieces(segment):
+            yield piece
+
+    async def outline(self, segment: SegmentRow) -> bytes | None:
+        return await self._store.outline(segment)
+
+
+def _joining(answer: Answer) -> _PlainJoining | _GzipJoining:
+    if answer.is_gzip:
+        return _GzipJoining(answer.sealed_prologue, answer.separator, answer.sealed_epilogue)
+    return _PlainJoining(answer.prologue, answer.separator, answer.epilogue)
+
+
+class _PlainJoining:
     """Makes the text of an answer. Between two segments, of either kind, the separator is put.
 
-    Args:
-        prologue: Comes first.
-        separator: Stands between two segments.
-        epilogue: Comes last.
+    A segment that is sent whole is told by `begin`, `add` for each piece of its block, and `end`; an excerpt
+    by `begin_text`, `add_text` for each part of its text, and `end_text`. What they give is to be written,
+    between `first` and `last`.
     """
 
     def __init__(self, prologue: bytes, separator: Sealed, epilogue: bytes) -> None:
@@ -516,41 +749,35 @@ class PlainJoining:
         self._inflater = Inflater(0, 0)
         self.first: Final = prologue
 
-    def begin(self, segment: SegmentRow | Remnant) -> None:
-        """Begin a segment whose block follows in pieces."""
+    def begin(self, segment: SegmentRow | _Remnant) -> None:
         self.begin_text()
         self._inflater = Inflater(segment.length, segment.crc32)
 
     def add(self, piece: bytes) -> Iterator[bytes]:
-        """Give what the next piece of the block makes."""
         for text in self._inflater.add(piece, SLICE_BYTES):
             yield self.add_text(text)
 
     def end(self) -> None:
-        """See to it that the block was whole."""
+        """Check that the block was whole."""
         self._inflater.end()
 
     def begin_text(self) -> None:
-        """Begin a segment whose text follows in parts."""
         self._before = self._between if self._has_begun else b""
         self._has_begun = True
 
     def add_text(self, text: bytes) -> bytes:
-        """Return what the next part of the text makes."""
         before, self._before = self._before, b""
         return before + text if before else text
 
     def end_text(self) -> bytes:
-        """Return what the end of the text makes."""
         return b""
 
     def last(self) -> bytes:
-        """Return the end of the answer."""
         return self._epilogue
 
 
-class GzipJoining:
-    """Makes the gzip member of an answer, and the CRC of what is in it; otherwise as `PlainJoining`."""
+class _GzipJoining:
+    """Makes the gzip member of an answer, and the CRC of what is in it; otherwise as `_PlainJoining`."""
 
     def __init__(self, prologue: Sealed, separator: Sealed, epilogue: Sealed) -> None:
         self._separator = separator
@@ -561,13 +788,11 @@ class GzipJoining:
         self._deflater: Deflater | None = None
         self.first: Final = GZIP_HEADER + prologue.block
 
-    def begin(self, segment: SegmentRow | Remnant) -> None:
-        """Begin a segment whose block follows in pieces."""
+    def begin(self, segment: SegmentRow | _Remnant) -> None:
         self._separate()
         self._count(segment)
 
     def add(self, piece: bytes) -> Iterator[bytes]:
-        """Give what the next piece of the block makes."""
         before, self._before = self._before, b""
         yield from sliced(before + piece if before else piece)
 
@@ -575,25 +800,22 @@ class GzipJoining:
         """Nothing is checked: the reader has the CRC."""
 
     def begin_text(self) -> None:
-        """Begin a segment whose text follows in parts."""
         self._separate()
         self._deflater = Deflater()
 
     def add_text(self, text: bytes) -> bytes:
-        """Return what the next part of the text makes; it may be nothing."""
+        """Return what the next part of the text makes, which may be nothing."""
         assert self._deflater is not None, "the text has begun"
         before, self._before = self._before, b""
         return before + self._deflater.add(text)
 
     def end_text(self) -> bytes:
-        """Return what the end of the text makes."""
         assert self._deflater is not None, "the text has begun"
         sealed = self._deflater.end()
         self._count(sealed)
         return sealed.block
 
     def last(self) -> bytes:
-        """Return the end of the answer."""
         self._count(self._epilogue)
         return self._epilogue.block + FINAL_BLOCK + gzip_trailer(self._crc, self._length)
 
@@ -604,252 +826,6 @@ class GzipJoining:
             self._count(self._separator)
         self._has_begun = True
 
-    def _count(self, part: SegmentRow | Remnant | Sealed) -> None:
+    def _count(self, part: SegmentRow | _Remnant | Sealed) -> None:
         self._crc = combine(self._crc, part.crc32, part.length)
         self._length += part.length
-
-
-_SEALED_BYTES: Final = 1 << 17
-"""Of a text that is deflated before an answer begins; a longer one while it is sent."""
-_LISTED_BYTES: Final = 1 << 16
-"""Of an outline that is looked through on the event loop."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remnant:
-    """What a view keeps of a segment, where that is little."""
-
-    sealed: Sealed
-    prefixes: int
-
-    @property
-    def length(self) -> int:
-        """Of the text."""
-        return self.sealed.length
-
-    @property
-    def deflated_bytes(self) -> int:
-        """Of its block."""
-        return len(self.sealed.block)
-
-    @property
-    def digest(self) -> bytes:
-        """Of the text."""
-        return self.sealed.digest
-
-    @property
-    def crc32(self) -> int:
-        """Of the text."""
-        return self.sealed.crc32
-
-
-Part = SegmentRow | Remnant | Excerpt
-
-
-async def pieces_of(part: SegmentRow | Remnant, blocks: Blocks) -> AsyncIterator[bytes]:
-    """Give the deflated text of a part, a piece at a time; to be called while a snapshot is held."""
-    if isinstance(part, Remnant):
-        yield part.sealed.block
-        return
-    async for piece in blocks.pieces(part):
-        yield piece
-
-
-async def cut_parts(
-    segments: tuple[SegmentRow, ...], feed: FeedRow, cut: Cut, blocks: Blocks
-) -> tuple[Part, ...]:
-    """Return what a view takes of a feed, in output order. Only segments taken in part are read.
-
-    Args:
-        segments: Of the snapshot that is held.
-        feed: As it is published.
-        cut: The view, at its beginning.
-        blocks: Where the text is.
-    """
-    parts: list[Part] = []
-    for segment in segments:
-        match cut.take(segment):
-            case Take.WHOLE:
-                parts.append(segment)
-            case Take.PART:
-                part = await _part(segment, feed, cut, blocks)
-                if part is not None:
-                    parts.append(part)
-            case Take.NONE:
-                continue
-    return tuple(parts)
-
-
-async def _part(segment: SegmentRow, feed: FeedRow, cut: Cut, blocks: Blocks) -> Part | None:
-    joint = segment_separator(feed.published_family)
-    outline = await blocks.outline(segment)
-    if outline is None:
-        block = b"".join([piece async for piece in blocks.pieces(segment)])
-        text, slices = await asyncio.to_thread(_read, segment, feed, block)
-        kept = cut.kept(slices, len(slices))
-        if not kept:
-            return None
-        taken = b"".join(text[each.start : each.end] for each in kept)
-        return await asyncio.to_thread(_remnant, segment, taken.removesuffix(joint))
-    if len(outline) <= _LISTED_BYTES:
-        kept = cut.kept(each_of(outline), number_of(outline))
-    else:
-        kept = await asyncio.to_thread(lambda: cut.kept(each_of(outline), number_of(outline)))
-    if not kept:
-        return None
-    made = excerpt(segment, kept, joint)
-    if made.length > _SEALED_BYTES:
-        return made
-    return _remnant(segment, b"".join([text async for text in texts_of(made, blocks)]))
-
-
-def _read(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[bytes, list[Slice]]:
-    text = inflate(block, segment.length, segment.crc32)
-    return text, entries_of(feed.published_family, text, feed.version)
-
-
-def _remnant(segment: SegmentRow, text: bytes) -> Remnant:
-    return Remnant(seal(text), segment.prefixes)
-
-
-VARY: Final = "Accept-Encoding, Accept, Sec-Fetch-Dest"
-"""What the answer under a feed's URL depends on: who opens it in a browser is led to a page."""
-_OVERHEAD_BYTES: Final = 3072
-"""Of the objects and the short texts of one that is held."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """An answer, and its fields beside Cache-Control; those of the body are not part of a 304."""
-
-    answer: Answer
-    fields: CIMultiDict[str]
-    body_fields: CIMultiDict[str]
-    modified_at: float
-    length: int | None
-    """As `Answer.length`."""
-    facts: LaidOut
-    """What the log line tells of the feed."""
-
-    def is_at_most(self, most_bytes: int) -> bool:
-        """Whether the body is known to be no longer than that."""
-        return self.length is not None and self.length <= most_bytes
-
-    def fields_at(self, now: float, *, has_body: bool) -> CIMultiDict[str]:
-        """Return the fields of an answer that is made now; whoever asks may add to them."""
-        fields = (self.body_fields if has_body else self.fields).copy()
-        if self.modified_at > now:  # RFC 9110, 8.8.2.1: never later than Date
-            fields["Last-Modified"] = formatdate(now, usegmt=True)
-        return fields
-
-
-def prepared(reconstruction: Reconstruction, answer: Answer, *, is_healed: bool = False) -> Prepared:
-    """Return an answer with its fields.
-
-    Args:
-        reconstruction: What is sent.
-        answer: It, composed.
-        is_healed: As in `Representation`.
-    """
-    feed = reconstruction.feed
-    modified_at = feed.modified_at or 0.0
-    if (until := feed.turn.healed_until) is not None and not is_healed:  # its entry has left since then
-        modified_at = max(modified_at, until)
-    fields = {
-        "Feed-Reconstruction": reconstruction_field(reconstruction, is_cut=answer.is_cut),
-        "ETag": answer.etag,
-        "Last-Modified": formatdate(modified_at, usegmt=True),
-        "Vary": VARY,
-        "Link": f'<{reconstruction.via_url}>; rel="via"',
-    }
-    of_body = {"Content-Type": content_type(feed.published_family)}
-    if (length := answer.length) is not None:
-        of_body["Content-Length"] = str(length)
-    if answer.is_gzip:
-        of_body["Content-Encoding"] = "gzip"
-    body_fields = CIMultiDict({**fields, **of_body})
-    return Prepared(answer, CIMultiDict(fields), body_fields, modified_at, length, LaidOut(facts_of(feed)))
-
-
-def facts_of(feed: FeedRow) -> dict[str, object]:
-    """Return what the log line tells of a feed."""
-    state = str(feed.visible_state)
-    return {"feed": feed.id, "state": state, "documents": feed.documents, "entries": feed.entries}
-
-
-def prepared_of(held: Held, wanted: Representation) -> Prepared | None:
-    """Return the answer with a whole feed that is held, made at its first use; None as `whole_answer`."""
-    found: Prepared | None = held.made(wanted)
-    if found is None:
-        snapshot = held.snapshot
-        reconstruction = Reconstruction(snapshot, snapshot.feed.is_stale, held)
-        answer = whole_answer(reconstruction, wanted)
-        if answer is None:
-            return None
-        found = prepared(reconstruction, answer, is_healed=wanted.is_healed)
-        answers = (answer.prologue, answer.segments, answer.sealed_prologue.block)
-        urls = (wanted.self_url, wanted.whole_url, wanted.page_url)
-        held.keep_made(wanted, found, _OVERHEAD_BYTES + sum(map(sys.getsizeof, (*answers, *urls))))
-    return found
-
-
-_MOST_KEPT: Final = 2048
-_LONGEST_KEPT: Final = 600
-"""Characters of what one is known by; a field that is longer comes from nobody who reads feeds."""
-
-
-class Want(NamedTuple):
-    """What one request wants."""
-
-    representation: Representation
-    may_be_whole: bool
-    """Whether nothing is left out of a feed that is short enough."""
-    wait_seconds: float
-
-
-class Wants:
-    """Belongs to the application.
-
-    Args:
-        config: The configuration.
-    """
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._kept: dict[tuple[str, str, str, str, str | None], Want] = {}
-
-    def of(self, asked: Asked, url: str, base: str, accept_encoding: str | None) -> Want:
-        """Return what a request wants.
-
-        Args:
-            asked: The request.
-            url: Canonical URL of the feed.
-            base: The proxy's URL, as `base_url` returns it.
-            accept_encoding: The field of the request.
-
-        Raises:
-            RequestError: One of its options is not what it should be.
-        """
-        key = (asked.target, url, base, asked.mark, accept_encoding)
-        want = self._kept.get(key)
-        if want is None:
-            want = self._read(asked, url, base, accept_encoding)
-            if len(asked.target) + len(base) + len(accept_encoding or "") <= _LONGEST_KEPT:
-                if len(self._kept) >= _MOST_KEPT:
-                    del self._kept[next(iter(self._kept))]
-                self._kept[key] = want
-        return want
-
-    def _read(self, asked: Asked, url: str, base: str, accept_encoding: str | None) -> Want:
-        options, limits = asked.query.options, self._config.limits
-        whole_url = own_url(base, url, asked.mark)
-        representation = Representation(
-            self_url=whole_url + view_query(options),
-            whole_url=whole_url,
-            is_gzip=accepts_gzip(accept_encoding),
-            warns=self._config.history.warn_entry,
-            page_url=page_url(base, url),
-            view=read_view(options, limits.answer_bytes),
-        )
-        wait_seconds = read_wait(options, limits.respond_within_seconds)
-        return Want(representation, representation.view.may_be_whole, wait_seconds)

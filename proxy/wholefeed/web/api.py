@@ -1,27 +1,9 @@
-"""What is known of a feed, as JSON: /status, /feeds; and what /refresh answers.
+"""What programs ask beside the feeds themselves, answered as JSON.
 
-GET /events: how far a feed's walk is, as it goes on (Server-Sent Events; HTML, section 9.2).
-
-    retry: 5000
-
-    event: status
-    data: {"url": …, "progress": {"documents": 12, …}, …}
-
-    event: end
-    id: end
-    data: {…}
-
-Each `status` is the status object as it is then; `end` is the last one, when nothing is under way any more. A
-browser asks again when a connection ends, whatever was said on it: what comes back with the id of `end` is
-answered with 204, which tells it to stop. Whoever was cut off has no such id and is told the rest.
-
-Liveness and readiness.
-
-GET /openapi.json: the HTTP interface, described for programs (OpenAPI 3.1).
-
-The description is `openapi.json` beside this module, written by hand. `tests/web/openapi/test_document.py`
-holds it against the routes, the slugs, the enumerations and what is really answered. Here is filled in what
-an installation differs by, and HEAD beside GET.
+/status, /events        what is known of a feed, once or whenever it changes
+/feeds                  the known feeds
+/healthz, /readyz       whether the proxy is alive, and whether it can answer
+/openapi.json           the HTTP interface
 """
 
 from __future__ import annotations
@@ -46,6 +28,8 @@ from wholefeed.service.results import Status
 from wholefeed.store.rows import DocumentRow, FeedRow
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE, named_url
 
+# What is known of a feed
+
 
 async def get_status(request: web.Request) -> web.StreamResponse:
     """GET /status?url=U: the status object, with the whole chain."""
@@ -56,6 +40,11 @@ async def get_status(request: web.Request) -> web.StreamResponse:
 async def get_feeds(request: web.Request) -> web.StreamResponse:
     """GET /feeds: the known feeds."""
     return json_answer([summary_object(feed) for feed in await request.app[SERVICE].feeds()])
+
+
+def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str, Any]:
+    """Return the status object with the account of the feed's documents under `chain`."""
+    return {**status_object(status), "chain": [_chained(each) for each in account]}
 
 
 def status_object(status: Status) -> dict[str, Any]:
@@ -82,13 +71,24 @@ def status_object(status: Status) -> dict[str, Any]:
     }
 
 
-def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str, Any]:
-    """Return the status object with the account of the feed's documents under `chain`."""
-    return {**status_object(status), "chain": [_chained(each) for each in account]}
+def summary_object(feed: FeedRow) -> dict[str, Any]:
+    """Return what a list of feeds tells of each."""
+    return {
+        "url": feed.url,
+        "kind": feed.kind,
+        "state": feed.visible_state,
+        "stale": feed.is_stale,
+        "format": feed.published_family,
+        "documents": feed.documents,
+        "entries": feed.entries,
+        "since": _time(feed.first_seen_at),
+        "last_refresh": _time(feed.checked_at),
+        "next_refresh": _time(feed.fresh_until),
+    }
 
 
 def _chained(told: ChainDocument) -> dict[str, Any]:
-    """Return one document of the chain; what is not known of it is null."""
+    """Return a document of the chain; what is not known of it is null."""
     document = told.document
     return {
         "url": told.url,
@@ -113,22 +113,6 @@ def _memento(document: DocumentRow) -> dict[str, Any] | None:
     if not document.memento:
         return None
     return {"url": document.memento, "captured": _time(document.fetched_at)}
-
-
-def summary_object(feed: FeedRow) -> dict[str, Any]:
-    """Return what a list of feeds tells of each."""
-    return {
-        "url": feed.url,
-        "kind": feed.kind,
-        "state": feed.visible_state,
-        "stale": feed.is_stale,
-        "format": feed.published_family,
-        "documents": feed.documents,
-        "entries": feed.entries,
-        "since": _time(feed.first_seen_at),
-        "last_refresh": _time(feed.checked_at),
-        "next_refresh": _time(feed.fresh_until),
-    }
 
 
 def _collection(known: Collection) -> dict[str, Any] | None:
@@ -170,15 +154,17 @@ def json_answer(value: object, *, status: int = 200) -> web.Response:
     return web.json_response(value, status=status, headers={"Cache-Control": "no-store"})
 
 
+# How far a feed's walk is, as it goes on (Server-Sent Events; HTML, section 9.2)
+
 KEEP_ALIVE_SECONDS: Final = 15.0
 """Of silence, before something is sent: what stands between may close what seems idle."""
-RETRY_SECONDS: Final = 5
+_RETRY_SECONDS: Final = 5
 _LOOK_SECONDS: Final = 1.0
 """How soon it is seen that a reader has left."""
 _STALLED_SECONDS: Final = 30
 """A reader that takes nothing for so long is let go (docs/faults.md row 65)."""
 _END_ID: Final = "end"
-_FIELDS: Final = {
+_EVENT_FIELDS: Final = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",  # nginx would keep events until it has a bufferful
@@ -186,29 +172,44 @@ _FIELDS: Final = {
 
 
 async def get_events(request: web.Request) -> web.StreamResponse:
-    """GET /events?url=U: the status object whenever it changes, until nothing is under way."""
+    """GET /events?url=U: the status object whenever it changes, until nothing is under way.
+
+        retry: 5000
+
+        event: status
+        data: {"url": …, "progress": {"documents": 12, …}, …}
+
+        event: end
+        id: end
+        data: {…}
+
+    Each `status` is the status object as it is then; `end` is the last one, when nothing is under way any
+    more. A browser asks again when a connection ends, whatever was said on it: what comes back with the id of
+    `end` is answered with 204, which tells it to stop. Whoever was cut off has no such id and is told the
+    rest.
+    """
     service = request.app[SERVICE]
     status = await service.status(await named_url(request))
     if request.headers.get("Last-Event-ID") == _END_ID and not status.is_refreshing:
         return web.Response(status=HTTPStatus.NO_CONTENT, headers={"Cache-Control": "no-store"})
     if request.method == "HEAD":
-        return web.Response(headers=_FIELDS)
+        return web.Response(headers=_EVENT_FIELDS)
     async with service.watching.follow(status.feed.id) as news:
         return await _sent(request, news)
 
 
 async def _sent(request: web.Request, news: News) -> web.StreamResponse:
-    response = web.StreamResponse(headers=_FIELDS)
+    response = web.StreamResponse(headers=_EVENT_FIELDS)
     try:
         await response.prepare(request)
-        await _write(response, f"retry: {1000 * RETRY_SECONDS}\n\n")
+        await _write_in_time(response, f"retry: {1000 * _RETRY_SECONDS}\n\n")
         spoken_at = time.monotonic()
         while not news.is_over and _is_there(request):
             status = await news.next(_LOOK_SECONDS)
             if status is not None:
-                await _write(response, _event(status, is_end=news.is_settled))
+                await _write_in_time(response, _event(status, is_end=news.is_settled))
             elif time.monotonic() - spoken_at >= KEEP_ALIVE_SECONDS:
-                await _write(response, ": still here\n\n")
+                await _write_in_time(response, ": still here\n\n")
             else:
                 continue
             spoken_at = time.monotonic()
@@ -230,22 +231,23 @@ def _event(status: Status, *, is_end: bool) -> str:
     return f"event: {name}\ndata: {json.dumps(status_object(status))}\n\n"
 
 
-async def _write(response: web.StreamResponse, text: str) -> None:
+async def _write_in_time(response: web.StreamResponse, text: str) -> None:
     async with asyncio.timeout(_STALLED_SECONDS):
         await response.write(text.encode())
 
 
-READY_SECONDS: Final = 2.0
-"""Balancers and supervisors take no answer for an answer soon after that."""
+# Liveness and readiness
 
+_READY_SECONDS: Final = 2.0
+"""Balancers and supervisors take no answer for an answer soon after that."""
 _ALIVE: Final = b'{"status": "ok"}'
-_HEADERS: Final = {"Cache-Control": "no-store", "Content-Type": "application/json; charset=utf-8"}
-_ALIVE_HEADERS: Final = CIMultiDict({**_HEADERS, "Content-Length": str(len(_ALIVE))})
+_HEALTH_FIELDS: Final = {"Cache-Control": "no-store", "Content-Type": "application/json; charset=utf-8"}
+_ALIVE_FIELDS: Final = CIMultiDict({**_HEALTH_FIELDS, "Content-Length": str(len(_ALIVE))})
 
 
 async def get_healthz(request: web.Request) -> web.StreamResponse:
     """GET /healthz: 200 as soon as the server can answer at all."""
-    return web.Response(body=_ALIVE, headers=_ALIVE_HEADERS)
+    return web.Response(body=_ALIVE, headers=_ALIVE_FIELDS)
 
 
 async def get_readyz(request: web.Request) -> web.StreamResponse:
@@ -255,19 +257,26 @@ async def get_readyz(request: web.Request) -> web.StreamResponse:
         StoreError: It cannot (503 `storage-full` when the volume is full).
         OverloadedError: A database that others share does not say so in time.
     """
-    async with request.app[SERVICE].checks.in_time(READY_SECONDS):
+    async with request.app[SERVICE].checks.in_time(_READY_SECONDS):
         await request.app[STORE].check()
-    return web.Response(body=b'{"status": "ready"}', headers=_HEADERS)
+    return web.Response(body=b'{"status": "ready"}', headers=_HEALTH_FIELDS)
+
+
+# The HTTP interface, described for programs (OpenAPI 3.1)
 
 
 async def get_openapi(request: web.Request) -> web.StreamResponse:
-    """GET /openapi.json: the description."""
+    """GET /openapi.json: the HTTP interface, described for programs."""
     found = description(request.app[CONFIG].server.public_url)
     return web.json_response(found, headers={"Cache-Control": "no-cache"})
 
 
 def description(public_url: str = "") -> dict[str, Any]:
     """Return the OpenAPI document.
+
+    It is `openapi.json` beside this module, written by hand; `tests/web/openapi/test_document.py` holds it
+    against the routes, the slugs, the enumerations and what is really answered. Here is filled in what an
+    installation differs by, and HEAD beside GET.
 
     Args:
         public_url: The URL that readers reach the proxy by; empty: the one that the document came from.

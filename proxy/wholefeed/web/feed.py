@@ -1,10 +1,12 @@
 """GET, HEAD and DELETE of a feed, in both forms of its URL.
 
-A feed's own URL opened in a browser leads to the feed for people (`/view`); readers never see that.
+A feed that is held in memory and fresh is answered from there (`_answered_from`); any other is read from the
+store, or from its publisher first (`_answered_with`).
 
-A browser says `Sec-Fetch-Dest: document` of a page that somebody opens (W3C Fetch Metadata), and names HTML
-in Accept; readers do not send both. It does so by https and on the visitor's own machine alone: by plain http
-from elsewhere the feed is what it gets.
+A feed's own URL opened in a browser leads to the feed for people (`/view`); readers never see that. A browser
+says `Sec-Fetch-Dest: document` of a page that somebody opens (W3C Fetch Metadata), and names HTML in Accept;
+readers do not send both. It does so by https and on the visitor's own machine alone: by plain http from
+elsewhere the feed is what it gets.
 """
 
 from __future__ import annotations
@@ -48,21 +50,11 @@ from wholefeed.web.request import VIEW_OPTIONS, Asked, base_url, completed, feed
 
 log = get_logger()
 
-_NOT_MODIFIED: Final = HTTPStatus.NOT_MODIFIED.value
-LOADING_SECONDS: Final = 5
-"""How long a `loading` answer may be reused."""
-_STALLED_SECONDS: Final = 30
-"""A reader that takes nothing for so long is let go (docs/faults.md row 65)."""
-_TAKEN_BYTES: Final = 1 << 15
-"""With a header before it still less than asyncio lets wait in a transport before it makes anybody wait."""
-_VIA: Final = re.compile(r"(?:^|,)\s*[^\s,]++\s+wholefeed(?=[\s,]|$)")
-"""What this proxy calls itself; the name of a reverse proxy's host may hold the word."""
-
 
 async def get_feed(request: web.Request) -> web.StreamResponse:
-    """GET /feed?url=U: the reconstructed feed; who opens it in a browser is led to what can be read there."""
+    """GET /feed?url=U: the reconstructed feed; who opens it in a browser is led to the feed for people."""
     asked = request[ASKED]
-    if is_opened(request):
+    if _is_opened(request):
         return to_view(request, asked)
     given = asked.query.url
     url = feed_url(given)
@@ -76,7 +68,7 @@ async def get_feed(request: web.Request) -> web.StreamResponse:
 
 
 async def get_prefixed(request: web.Request) -> web.StreamResponse:
-    """GET /https://…: the same, the URL written behind the slash."""
+    """GET /https://…: the same as `get_feed`, the URL written behind the slash."""
     if not request[ASKED].is_prefixed:
         raise web.HTTPNotFound
     return await get_feed(request)
@@ -86,6 +78,11 @@ async def delete_feed(request: web.Request) -> web.StreamResponse:
     """DELETE /feed?url=U: forget the feed."""
     await request.app[SERVICE].forget(await named_url(request))
     return web.Response(status=204)
+
+
+# The answer to a reader
+
+_NOT_MODIFIED: Final = HTTPStatus.NOT_MODIFIED.value
 
 
 async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamResponse:
@@ -109,6 +106,49 @@ async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamRes
     )
     async with reconstructing as reconstruction:
         return await _answered_with(reconstruction, wanted, request, asked)
+
+
+_VIA: Final = re.compile(r"(?:^|,)\s*[^\s,]++\s+wholefeed(?=[\s,]|$)")
+"""What this proxy calls itself; the name of a reverse proxy's host may hold the word."""
+
+
+def _refuse_loop(vias: Iterable[str], url: str) -> None:
+    """Refuse what came through this proxy already and leads in a circle.
+
+    docs/faults.md row 19; RFC 9110, 7.6.3.
+    """
+    if any(_VIA.search(value) for value in vias):
+        raise LoopDetectedError("the request came through wholefeed already", url=url)
+
+
+async def _answered_from(
+    held: Held, wanted: Representation, request: web.Request, asked: Asked
+) -> web.StreamResponse | None:
+    """Answer from memory alone; None when something of the body is not held, or is to be left out.
+
+    Of a longer answer the body is put together segment by segment, from blocks that the store keeps readable
+    meanwhile.
+    """
+    app, feed = asked.app, held.snapshot.feed
+    now = app[SERVICE].now()
+    ready = prepared_of(held, _at(wanted, feed, now))
+    if ready is None:
+        return None
+    response, body = _without_body(request, asked, feed, ready, now), None
+    if response is None:
+        body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None
+        if body is None:
+            return None
+    app[COUNTS].given("memory")
+    asked.facts = ready.facts
+    if response is not None:
+        return await _send(request, response)
+    assert body is not None, "it is a whole answer"
+    await _note_warned(asked, wanted, feed)
+    fields = _fields(asked, feed, ready, now, has_body=True)
+    if len(body) <= SLICE_BYTES:
+        return await _send(request, web.Response(headers=fields, body=body))
+    return await _send(request, web.StreamResponse(headers=fields), _pieces(body))
 
 
 async def _answered_with(
@@ -142,46 +182,10 @@ async def _answered_with(
     return await _send(request, web.StreamResponse(headers=fields), pieces)
 
 
-async def _answered_from(
-    held: Held, wanted: Representation, request: web.Request, asked: Asked
-) -> web.StreamResponse | None:
-    """Answer from memory alone; None when something of the body is not held, or is to be left out.
-
-    Of a longer answer the body is put together segment by segment, from blocks that the store keeps readable
-    meanwhile.
-    """
-    app, feed = asked.app, held.snapshot.feed
-    now = app[SERVICE].now()
-    ready = prepared_of(held, _at(wanted, feed, now))
-    if ready is None:
-        return None
-    response, body = _without_body(request, asked, feed, ready, now), None
-    if response is None:
-        body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None
-        if body is None:
-            return None
-    app[COUNTS].given("memory")
-    asked.facts = ready.facts
-    if response is not None:
-        return await _send(request, response)
-    assert body is not None, "it is a whole answer"
-    await _note_warned(asked, wanted, feed)
-    fields = _fields(asked, feed, ready, now, has_body=True)
-    if len(body) <= SLICE_BYTES:
-        return await _send(request, web.Response(headers=fields, body=body))
-    return await _send(request, web.StreamResponse(headers=fields), _pieces(body))
-
-
 def _at(wanted: Representation, feed: FeedRow, now: float) -> Representation:
     """Return what is wanted of a feed now: for some days it says that it has healed."""
     is_healed = feed.warning is Warned.HEALED and feed.turn.is_healed_at(now)
     return wanted._replace(is_healed=True) if is_healed else wanted
-
-
-async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> None:
-    """Note that a reader is sent the warning: it will be told when the feed has healed."""
-    if wanted.warns and feed.visible_state is State.PARTIAL:
-        await asked.app[SERVICE].note_warned(feed)
 
 
 def _without_body(
@@ -201,6 +205,39 @@ def _without_body(
     return None
 
 
+async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> None:
+    """Note that a reader is sent the warning: it will be told when the feed has healed."""
+    if wanted.warns and feed.visible_state is State.PARTIAL:
+        await asked.app[SERVICE].note_warned(feed)
+
+
+def _fields(asked: Asked, feed: FeedRow, ready: Prepared, now: float, *, has_body: bool) -> CIMultiDict[str]:
+    fields = ready.fields_at(now, has_body=has_body)
+    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked.config, now)
+    return fields
+
+
+_LOADING_SECONDS: Final = 5
+"""How long a `loading` answer may be reused."""
+
+
+def _cache_control(feed: FeedRow, config: Config, now: float) -> str:
+    seconds = _LOADING_SECONDS
+    if feed.visible_state is not State.LOADING:
+        seconds = int(min(max((feed.fresh_until or 0.0) - now, 0.0), config.freshness.maximum_seconds))
+    server = config.server
+    scope = "private, " if feed.is_private or server.access_token or server.signing_keys else ""
+    return f"{scope}max-age={seconds}"
+
+
+# Sending it
+
+_STALLED_SECONDS: Final = 30
+"""A reader that takes nothing for so long is let go (docs/faults.md row 65)."""
+_TAKEN_BYTES: Final = 1 << 15
+"""With a header before it still less than asyncio lets wait in a transport before it makes anybody wait."""
+
+
 async def _pieces(body: bytes) -> AsyncIterator[bytes]:
     for piece in sliced(body):
         yield piece
@@ -209,10 +246,9 @@ async def _pieces(body: bytes) -> AsyncIterator[bytes]:
 async def _send(
     request: web.Request, response: web.StreamResponse, pieces: AsyncIterator[bytes] | None = None
 ) -> web.StreamResponse:
-    """Send the answer, whose body is its own or comes in pieces.
+    """Send an answer whose body is its own, which is one write, or comes in pieces.
 
-    What has a body of its own is one write. Of a failure in the middle the reader sees a broken body, no
-    short feed (docs/faults.md row 66).
+    Of a failure in the middle the reader sees a broken body, no short feed (docs/faults.md row 66).
     """
     try:
         await response.prepare(request)
@@ -257,34 +293,15 @@ def _abort(request: web.Request) -> None:
         request.transport.abort()
 
 
-def _fields(asked: Asked, feed: FeedRow, ready: Prepared, now: float, *, has_body: bool) -> CIMultiDict[str]:
-    fields = ready.fields_at(now, has_body=has_body)
-    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked.config, now)
-    return fields
+# Those who open a feed in a browser
 
-
-def _cache_control(feed: FeedRow, config: Config, now: float) -> str:
-    seconds = LOADING_SECONDS
-    if feed.visible_state is not State.LOADING:
-        seconds = int(min(max((feed.fresh_until or 0.0) - now, 0.0), config.freshness.maximum_seconds))
-    server = config.server
-    scope = "private, " if feed.is_private or server.access_token or server.signing_keys else ""
-    return f"{scope}max-age={seconds}"
-
-
-def _refuse_loop(vias: Iterable[str], url: str) -> None:
-    """What came through this proxy already leads in a circle (docs/faults.md row 19; RFC 9110, 7.6.3)."""
-    if any(_VIA.search(value) for value in vias):
-        raise LoopDetectedError("the request came through wholefeed already", url=url)
-
-
-_CARRIED: Final = (*VIEW_OPTIONS, "signed")
 _DESTINATION: Final = istr("Sec-Fetch-Dest")
 _FOLDER: Final = "/feed/"
+_CARRIED: Final = (*VIEW_OPTIONS, "signed")
 
 
-def is_opened(request: web.Request) -> bool:
-    """Return whether somebody opens a URL in a browser: a page is what they can read."""
+def _is_opened(request: web.Request) -> bool:
+    """Whether somebody opens a URL in a browser: a page is what they can read."""
     return request.headers.get(_DESTINATION) == "document" and is_browser(request)
 
 

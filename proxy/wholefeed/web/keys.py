@@ -1,6 +1,6 @@
-"""By what keys handlers find the parts of the application and of a request. No handler is imported here.
+"""What handlers find by an application or a request: the parts of the proxy, and the feed that is asked for.
 
-Which feed a request is about, where what is stored has a say in it.
+No handler is imported here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ASKED: Final = web.RequestKey("asked", Asked)
 
 
 async def named_url(request: web.Request) -> str:
-    """Return the canonical URL of the feed that a request names.
+    """Return the canonical URL of the feed that a request names; what is stored has a say in it.
 
     Without a scheme it is the one that was chosen before; a signature is good for https alone.
 

@@ -1,17 +1,8 @@
-"""The metrics as Prometheus reads them: names, meanings, labels.
+"""GET /metrics: what has been counted and what goes on, for Prometheus.
 
-    body, content_type = rendered(reading, is_openmetrics=False)
-
-Each answer has a registry of its own, so that several applications in one process do not mix. Names follow
-the conventions of Prometheus; docs/operations.md has a row for each.
-
-GET /metrics: what has been counted and what goes on, for Prometheus.
-
-Nothing of it names a feed, a URL, a host or a reader. What is held by whom is read when it is asked for;
-`wholefeed.web.metrics` puts it into words, in a thread, and is imported no sooner: its library takes a
-tenth of a second and some megabytes that a server nobody watches can do without.
-
-Everything that `/metrics` shows, as it is at one moment.
+Nothing of it names a feed, a URL, a host or a reader. What there is to tell is read at one moment
+(`_Reading`), and put into words on a thread. Names follow the conventions of Prometheus; docs/operations.md
+has a row for each.
 """
 
 from __future__ import annotations
@@ -43,24 +34,122 @@ from wholefeed.store.base import Traffic
 from wholefeed.store.store import Summary
 from wholefeed.web.keys import CONFIG, CONNECTIONS, COUNTS, SERVICE, STORE
 
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
-OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+_OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-def rendered(reading: Reading, *, is_openmetrics: bool) -> tuple[bytes, str]:
-    """Return the text of all metrics, and its media type. It reads files about the process."""
+async def get_metrics(request: web.Request) -> web.StreamResponse:
+    """GET /metrics: in the text format of Prometheus, or as OpenMetrics where that is asked for."""
+    is_readable, summary = await _looked(request.app)
+    reading = _read(request.app, summary, is_readable=is_readable)
+    is_openmetrics = wants_openmetrics(request.headers.get("Accept", ""))
+    body, content_type = await asyncio.to_thread(_rendered, reading, is_openmetrics=is_openmetrics)
+    return web.Response(body=body, headers={"Content-Type": content_type, "Cache-Control": "no-store"})
+
+
+def wants_openmetrics(accept: str) -> bool:
+    """Whether an Accept field names OpenMetrics, and prefers it to plain text where it names both."""
+    weights = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
+    for part in accept.split(","):
+        name, *parameters = (each.strip().lower() for each in part.split(";"))
+        if name in weights:
+            given = [each.removeprefix("q=") for each in parameters if each.startswith("q=")]
+            weights[name] = _weight(given[0]) if given else 1.0
+    wanted, plain = weights.values()
+    return wanted > 0 and wanted >= plain
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+async def _looked(app: web.Application) -> tuple[bool, Summary | None]:
+    """Return whether the store can be read, and how large it is.
+
+    None when it cannot say, or is being measured for the first time, which takes minutes where it is very
+    large. The rest is worth having then above all.
+    """
+    upkeep, is_readable = app[STORE].upkeep, False
+    try:
+        await upkeep.require_answer()
+        is_readable = True
+        return True, await upkeep.summary()
+    except OverloadedError:  # it has answered, if only that
+        return is_readable, None
+    except (StoreError, OSError):
+        return False, None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """Everything that `/metrics` shows, as it is at one moment."""
+
+    counts: Counts
+    memory: Usage
+    memory_limit_bytes: int
+    summary: Summary | None
+    """None: the database could not say, or not in time."""
+    is_readable: bool
+    """Whether it could say anything."""
+    store_limit_bytes: int
+    """0: there is no limit."""
+    is_writable: bool
+    busy_connections: int
+    requests: int
+    """To publishers, under way."""
+    waiting_requests: int
+    refreshes: int
+    openings: int
+    walks: int
+    waiting_walks: int
+    traffic: Traffic
+    """Between the store and its database."""
+    workers: tuple[int, int]
+    """How many there are, and how many of them are busy."""
+
+
+def _read(app: web.Application, summary: Summary | None, *, is_readable: bool) -> _Reading:
+    config, load = app[CONFIG], app[SERVICE].load
+    return _Reading(
+        counts=app[COUNTS].copy(),
+        memory=load.memory,
+        memory_limit_bytes=config.store.memory_bytes,
+        summary=summary,
+        is_readable=is_readable,
+        store_limit_bytes=config.store.max_bytes,
+        is_writable=app[STORE].is_writable,
+        traffic=app[STORE].traffic,
+        busy_connections=app[CONNECTIONS].busy_count,
+        requests=load.requests,
+        waiting_requests=load.waiting_requests,
+        refreshes=load.refreshes,
+        openings=load.openings,
+        walks=load.walks,
+        waiting_walks=load.waiting_walks,
+        workers=load.workers,
+    )
+
+
+def _rendered(reading: _Reading, *, is_openmetrics: bool) -> tuple[bytes, str]:
+    """Return the text of all metrics, and its media type. It reads files about the process.
+
+    Each answer has a registry of its own, so that several applications in one process do not mix.
+    """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Wholefeed(reading))
+    registry.register(_Metrics(reading))
     ProcessCollector(registry=registry)
     if is_openmetrics:
-        return openmetrics.generate_latest(registry), OPENMETRICS  # type: ignore[no-untyped-call]
-    return generate_latest(registry), TEXT
+        return openmetrics.generate_latest(registry), _OPENMETRICS  # type: ignore[no-untyped-call]
+    return generate_latest(registry), _TEXT
 
 
-class Wholefeed(Collector):
+class _Metrics(Collector):
     """Gives the metrics of one reading to a registry."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: _Reading) -> None:
         self._reading = reading
 
     def collect(self) -> Iterator[Metric]:
@@ -156,7 +245,7 @@ def _background(counts: Counts) -> Iterator[Metric]:
     )
 
 
-def _now(reading: Reading) -> Iterator[Metric]:
+def _now(reading: _Reading) -> Iterator[Metric]:
     yield _gauge("wholefeed_connections_busy", "Connections being answered.", reading.busy_connections)
     yield _gauge("wholefeed_publisher_requests", "Requests to publishers under way.", reading.requests)
     yield _gauge(
@@ -173,7 +262,7 @@ def _now(reading: Reading) -> Iterator[Metric]:
     yield _gauge("wholefeed_workers_busy", "Those of them that work.", busy)
 
 
-def _memory(reading: Reading) -> Iterator[Metric]:
+def _memory(reading: _Reading) -> Iterator[Metric]:
     memory = reading.memory
     yield _gauge("wholefeed_memory_feeds", "Feeds held in memory.", memory.feeds)
     yield _gauge("wholefeed_memory_bytes", "What is held of them.", memory.bytes)
@@ -182,7 +271,7 @@ def _memory(reading: Reading) -> Iterator[Metric]:
     yield _counter("wholefeed_memory_misses", "Those that did not.", memory.misses)
 
 
-def _database(reading: Reading) -> Iterator[Metric]:
+def _database(reading: _Reading) -> Iterator[Metric]:
     of = reading.traffic
     yield _gauge("wholefeed_database_connections", "Connections to PostgreSQL.", of.connections)
     yield _gauge("wholefeed_database_connections_busy", "Those of them that do something.", of.busy)
@@ -192,7 +281,7 @@ def _database(reading: Reading) -> Iterator[Metric]:
     yield _counter("wholefeed_notices_lost", "How often the one that listens broke off.", of.notices_lost)
 
 
-def _store(reading: Reading) -> Iterator[Metric]:
+def _store(reading: _Reading) -> Iterator[Metric]:
     yield _gauge("wholefeed_store_writable", "1 unless a write has failed.", int(reading.is_writable))
     yield _gauge("wholefeed_store_limit_bytes", "store.max_bytes; 0: none.", reading.store_limit_bytes)
     yield _gauge("wholefeed_store_readable", "1 when the database could be read.", int(reading.is_readable))
@@ -234,103 +323,3 @@ def _add_durations(family: HistogramMetricFamily, labels: list[str], durations: 
     bounds = [*map(str, durations.bounds), "+Inf"]
     buckets = list(zip(bounds, accumulate(durations.numbers), strict=True))
     family.add_metric(labels, buckets=buckets, sum_value=durations.total_seconds)
-
-
-async def get_metrics(request: web.Request) -> web.StreamResponse:
-    """GET /metrics: in the text format of Prometheus, or as OpenMetrics where that is asked for."""
-    is_readable, summary = await _looked(request.app)
-    reading = _read(request.app, summary, is_readable=is_readable)
-    is_openmetrics = wants_openmetrics(request.headers.get("Accept", ""))
-    body, content_type = await asyncio.to_thread(_rendered, reading, is_openmetrics)
-    return web.Response(body=body, headers={"Content-Type": content_type, "Cache-Control": "no-store"})
-
-
-def wants_openmetrics(accept: str) -> bool:
-    """Return whether an Accept field names OpenMetrics, and prefers it to plain text where it names both."""
-    weights = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
-    for part in accept.split(","):
-        name, *parameters = (each.strip().lower() for each in part.split(";"))
-        if name in weights:
-            given = [each.removeprefix("q=") for each in parameters if each.startswith("q=")]
-            weights[name] = _weight(given[0]) if given else 1.0
-    wanted, plain = weights.values()
-    return wanted > 0 and wanted >= plain
-
-
-def _weight(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
-async def _looked(app: web.Application) -> tuple[bool, Summary | None]:
-    """Return whether the store can be read, and how large it is.
-
-    None when it cannot say, or is being measured for the first time, which takes minutes where it is very
-    large. The rest is worth having then above all.
-    """
-    upkeep, is_readable = app[STORE].upkeep, False
-    try:
-        await upkeep.require_answer()
-        is_readable = True
-        return True, await upkeep.summary()
-    except OverloadedError:  # it has answered, if only that
-        return is_readable, None
-    except (StoreError, OSError):
-        return False, None
-
-
-def _read(app: web.Application, summary: Summary | None, *, is_readable: bool) -> Reading:
-    """Return everything as it is at this moment."""
-    config, load = app[CONFIG], app[SERVICE].load
-    return Reading(
-        counts=app[COUNTS].copy(),
-        memory=load.memory,
-        memory_limit_bytes=config.store.memory_bytes,
-        summary=summary,
-        is_readable=is_readable,
-        store_limit_bytes=config.store.max_bytes,
-        is_writable=app[STORE].is_writable,
-        traffic=app[STORE].traffic,
-        busy_connections=app[CONNECTIONS].busy_count,
-        requests=load.requests,
-        waiting_requests=load.waiting_requests,
-        refreshes=load.refreshes,
-        openings=load.openings,
-        walks=load.walks,
-        waiting_walks=load.waiting_walks,
-        workers=load.workers,
-    )
-
-
-def _rendered(reading: Reading, is_openmetrics: bool) -> tuple[bytes, str]:
-    return rendered(reading, is_openmetrics=is_openmetrics)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """Belongs to one answer; nobody changes it any more."""
-
-    counts: Counts
-    memory: Usage
-    memory_limit_bytes: int
-    summary: Summary | None
-    """None: the database could not say, or not in time."""
-    is_readable: bool
-    """Whether it could say anything."""
-    store_limit_bytes: int
-    """0: there is no limit."""
-    is_writable: bool
-    busy_connections: int
-    requests: int
-    """To publishers, under way."""
-    waiting_requests: int
-    refreshes: int
-    openings: int
-    walks: int
-    waiting_walks: int
-    traffic: Traffic
-    """Between the store and its database."""
-    workers: tuple[int, int]
-    """How many there are, and how many of them are busy."""

@@ -1,7 +1,4 @@
-"""What every request goes through: the checks before its handler, error answers, the log line.
-
-What is told of a request once it has been answered: its line of the log, and what is counted.
-"""
+"""What every request goes through: checks before its handler, error answers, its log line and counts."""
 
 from __future__ import annotations
 
@@ -30,27 +27,15 @@ from wholefeed.errors import (
 from wholefeed.logs import REQUEST_ID, get_logger, members
 from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
 from wholefeed.web.keys import ASKED, CONFIG, CONNECTIONS, COUNTS, PREFIX, TRUSTED
-from wholefeed.web.pages import error_page, refused, wants_page
+from wholefeed.web.pages import error_page, refused, wants_error_page
 from wholefeed.web.request import HOME, OPEN_ROUTES, UNMATCHED, Asked, require_host
 
-PROBLEM_TYPE: Final = "application/problem+json"
-_SECURITY_FIELDS: Final = (
-    (istr("X-Content-Type-Options"), "nosniff"),
-    (istr("Content-Security-Policy"), "default-src 'none'; sandbox"),
-    (istr("Referrer-Policy"), "no-referrer"),
-)
-_REQUEST_ID: Final = istr("X-Request-Id")
-_OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
-_FULL_SECONDS: Final = 60
-"""When to ask again for what could not be stored: somebody has to make room first."""
-_HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
-
-
-Check = Callable[[web.Request, Asked], None]
+log = get_logger()
+_Check = Callable[[web.Request, Asked], None]
 """Raises where the request is not to be answered."""
-
-CHECKS: Final[tuple[Check, ...]] = (limit_clients, refuse_other_sites, require_access, require_host)
+_CHECKS: Final[tuple[_Check, ...]] = (limit_clients, refuse_other_sites, require_access, require_host)
 """Before any handler but those of `OPEN_ROUTES`, in this order."""
+
 _NOT_MODIFIED: Final = 304
 
 
@@ -76,7 +61,7 @@ def attending(app: web.Application) -> Middleware:
                 if request.method == "CONNECT" or not asked.target.startswith("/"):
                     _refuse_forwarding(request, asked)
                 if asked.route not in OPEN_ROUTES:
-                    for check in CHECKS:
+                    for check in _CHECKS:
                         check(request, asked)
                 response = await handler(request)
             except WholefeedError as exc:
@@ -97,26 +82,10 @@ def attending(app: web.Application) -> Middleware:
         finally:
             ended = time.monotonic()
             connections.end(use, ended)
-            count(counts, asked, status, ended - started, body_bytes)
-            tell(request, asked, status, ended - started)
+            _count(counts, asked, status, ended - started, body_bytes)
+            _tell(request, asked, status, ended - started)
 
     return attend
-
-
-async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) -> web.StreamResponse:
-    """Turn what stops an answer into a problem document (RFC 9457); people are asked for the token."""
-    asked.add(slug=exc.slug)
-    if exc.slug in ("unauthorized", "token-required") and wants_page(request, asked):
-        return await refused(request, exc)
-    return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
-
-
-async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: Asked) -> web.StreamResponse:
-    slug = _HTTP_SLUGS.get(exc.status, "bad-request")
-    asked.add(slug=slug)
-    allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
-    detail = f"{request.method}: {exc.reason}"
-    return await _refused(request, asked, exc.status, slug, detail, allowed)
 
 
 def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
@@ -126,6 +95,23 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
     is_home = asked.route == HOME and urlsplit(request.raw_path).netloc == request.headers.get("Host")
     if not is_home and asked.route in (HOME, UNMATCHED):
         raise MisdirectedError("expected a path, got an absolute URL: this is no forward proxy")
+
+
+# Why there is no answer
+
+PROBLEM_TYPE: Final = "application/problem+json"
+_HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
+_OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
+_FULL_SECONDS: Final = 60
+"""When to ask again for what could not be stored: somebody has to make room first."""
+
+
+async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) -> web.StreamResponse:
+    """Say what stops an answer; people who lack the token get the page that asks for it."""
+    asked.add(slug=exc.slug)
+    if exc.slug in ("unauthorized", "token-required") and wants_error_page(request, asked):
+        return await refused(request, exc)
+    return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
 
 
 def _headers(error: WholefeedError) -> dict[str, str]:
@@ -140,6 +126,14 @@ def _headers(error: WholefeedError) -> dict[str, str]:
     return {}
 
 
+async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: Asked) -> web.StreamResponse:
+    slug = _HTTP_SLUGS.get(exc.status, "bad-request")
+    asked.add(slug=slug)
+    allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
+    detail = f"{request.method}: {exc.reason}"
+    return await _refused(request, asked, exc.status, slug, detail, allowed)
+
+
 async def _refused(
     request: web.Request,
     asked: Asked,
@@ -149,8 +143,8 @@ async def _refused(
     headers: dict[str, str],
     error: WholefeedError | None = None,
 ) -> web.Response:
-    """Say why there is no answer: to people by a page, to programs by a problem document."""
-    if wants_page(request, asked):
+    """Say why there is no answer: to people by a page, to programs by a problem document (RFC 9457)."""
+    if wants_error_page(request, asked):
         try:
             response = await error_page(request, status, slug=slug, detail=detail, error=error)
             response.headers.update(headers)
@@ -174,12 +168,14 @@ def _problem(asked: Asked, status: int, slug: str, detail: str, headers: dict[st
     )
 
 
-def hide_version() -> None:
-    """Send `Server: wholefeed`, where aiohttp would tell its version and Python's.
+# Fields of every answer
 
-    aiohttp sets the field before any hook, and no hook sees its own answers to what is no HTTP.
-    """
-    web_response.SERVER_SOFTWARE = "wholefeed"  # type: ignore[attr-defined]
+_SECURITY_FIELDS: Final = (
+    (istr("X-Content-Type-Options"), "nosniff"),
+    (istr("Content-Security-Policy"), "default-src 'none'; sandbox"),
+    (istr("Referrer-Policy"), "no-referrer"),
+)
+_REQUEST_ID: Final = istr("X-Request-Id")
 
 
 async def protect(request: web.Request, response: web.StreamResponse) -> None:
@@ -196,12 +192,20 @@ async def protect(request: web.Request, response: web.StreamResponse) -> None:
         pass
 
 
-log = get_logger()
+def hide_version() -> None:
+    """Send `Server: wholefeed`, where aiohttp would tell its version and Python's.
+
+    aiohttp sets the field before any hook, and no hook sees its own answers to what is no HTTP.
+    """
+    web_response.SERVER_SOFTWARE = "wholefeed"  # type: ignore[attr-defined]
+
+
+# What is told of a request once it has been answered
 
 _LONGEST_AGENT: Final = 200
 
 
-def tell(request: web.Request, asked: Asked, status: int, duration_seconds: float) -> None:
+def _tell(request: web.Request, asked: Asked, status: int, duration_seconds: float) -> None:
     """Write the line of a request; a status of 0 is none.
 
     It is laid out by hand: of all that is logged only this is written thousands of times a second, and a dict
@@ -222,7 +226,7 @@ def tell(request: web.Request, asked: Asked, status: int, duration_seconds: floa
     )
 
 
-def count(counts: Counts, asked: Asked, status: int, duration_seconds: float, body_bytes: int) -> None:
+def _count(counts: Counts, asked: Asked, status: int, duration_seconds: float, body_bytes: int) -> None:
     """Count what the log line tells; of an answer that was cut off, no bytes."""
     facts = asked.facts
     is_aborted = "aborted" in facts

@@ -1,25 +1,14 @@
-"""GET and POST of /opml: the known feeds as a subscription list, and a list led through the proxy or back.
-
-Nothing is fetched here: readers ask for what they subscribe to soon enough, each at its own pace, and a
-hundred walks that nobody waits for would stand in the way of those that somebody does.
-
-Moving subscriptions: the URLs of a list led through the proxy, and back to their publishers.
+"""Subscription lists: the known feeds as one, and a list led through the proxy or back to the publishers.
 
     own = OwnAddresses(["http://127.0.0.1:8080"])
-    moved = moved_in(read_opml(body), Way(own.bases[0], config.server, policy), own)
+    moved = moved_in(read_opml(body), Way("http://127.0.0.1:8080", config.server, policy), own)
     moved.document, moved.rewritten, moved.left     # what was left alone, and why
     moved_out(read_opml(moved.document), own)       # back again
 
 What does not come through unharmed is left as it is and told: nobody loses a feed by moving.
 
-The URL to subscribe to: a feed's URL at the proxy, with what lets a reader in.
-
-    proxied_url("https://feeds.example", "https://example.org/feed.atom", config.server)
-    # https://feeds.example/feed?url=https%3A%2F%2Fexample.org%2Ffeed.atom&token=…
-    proxied_url(base, url, config.server, {"answer_bytes": "5000000"})
-
-`server` must be that of the running proxy: where the access token was made at its first start, it stands in a
-file, not in the configuration (`wholefeed.cli.access_token.known_token`).
+Nothing is fetched here: readers ask for what they subscribe to soon enough, each at its own pace, and a
+hundred walks that nobody waits for would stand in the way of those that somebody does.
 """
 
 from __future__ import annotations
@@ -60,15 +49,11 @@ from wholefeed.web.request import (
     view_query,
 )
 
-MEDIA_TYPE: Final = "text/x-opml"
+# GET and POST of /opml
+
+_MEDIA_TYPE: Final = "text/x-opml"
 COUNTS_FIELD: Final = "Opml-Subscriptions"
 """How many were rewritten, and how many left and why: an RFC 8941 dictionary."""
-
-UPLOAD_SECONDS: Final = 60
-_FIELD_BYTES: Final = 200
-"""Of a field of the form beside the file."""
-_FIELDS: Final = ("undo", *VIEW_OPTIONS)
-_MAX_PARTS: Final = 20
 
 
 async def get_opml(request: web.Request) -> web.StreamResponse:
@@ -93,6 +78,9 @@ def _listed(rows: Sequence[FeedRow], base: str, config: Config) -> list[Listed]:
         url = proxied_url(base, row.url, config.server)
         found.append(Listed(heading.title or row.url, url, heading.site))
     return found
+
+
+UPLOAD_SECONDS: Final = 60
 
 
 async def post_opml(request: web.Request) -> web.StreamResponse:
@@ -131,6 +119,12 @@ def _moved_list(
     return moved.document, moved.counts()
 
 
+_FIELD_BYTES: Final = 200
+"""Of a field of the form beside the file."""
+_FORM_FIELDS: Final = ("undo", *VIEW_OPTIONS)
+_MAX_PARTS: Final = 20
+
+
 async def _uploaded(request: web.Request) -> tuple[bytes, dict[str, str]]:
     """Return the list that is sent, alone or as the field `file` of a form, and the form's other fields.
 
@@ -148,12 +142,12 @@ async def _uploaded(request: web.Request) -> tuple[bytes, dict[str, str]]:
                 raise _too_large(len(body), MAX_BYTES)
         return bytes(body), {}
     try:
-        return await _form(request)
+        return await _read_form(request)
     except (ValueError, HttpProcessingError, web.RequestPayloadError) as exc:
         raise UploadError("expected a form that can be read, with the list as its field file") from exc
 
 
-async def _form(request: web.Request) -> tuple[bytes, dict[str, str]]:
+async def _read_form(request: web.Request) -> tuple[bytes, dict[str, str]]:
     file: bytes | None = None
     fields: dict[str, str] = {}
     reader, number = await request.multipart(), 0
@@ -162,17 +156,17 @@ async def _form(request: web.Request) -> tuple[bytes, dict[str, str]]:
         if not isinstance(part, BodyPartReader) or number > _MAX_PARTS:
             raise UploadError("expected a form with a field file and few others")
         if part.name == "file" and file is None:
-            file = await _read(part, MAX_BYTES)
+            file = await _read_part(part, MAX_BYTES)
         else:
-            value = await _read(part, _FIELD_BYTES)
-            if part.name in _FIELDS:
+            value = await _read_part(part, _FIELD_BYTES)
+            if part.name in _FORM_FIELDS:
                 fields[part.name] = value.decode("utf-8", "replace").strip()
     if file is None:
         raise UploadError("expected the list as the form's field file, got none")
     return file, {name: value for name, value in fields.items() if value}
 
 
-async def _read(part: BodyPartReader, at_most: int) -> bytes:
+async def _read_part(part: BodyPartReader, at_most: int) -> bytes:
     body = bytearray()
     while piece := await part.read_chunk():
         body += piece
@@ -191,7 +185,7 @@ def _download(document: bytes, name: str, fields: Mapping[str, str] | None = Non
     return web.Response(
         body=document,
         headers={
-            "Content-Type": MEDIA_TYPE,
+            "Content-Type": _MEDIA_TYPE,
             "Content-Disposition": f'attachment; filename="{name}"',
             "Cache-Control": "no-store",
             **(fields or {}),
@@ -199,125 +193,12 @@ def _download(document: bytes, name: str, fields: Mapping[str, str] | None = Non
     )
 
 
-_WEB: Final = re.compile(r"\s*(?:feed:/*)?https?:|\s*feed:", re.IGNORECASE)
-_AUTHORITY: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
-_LONGEST: Final = 8192
+# Moving subscriptions
+
+_NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
+_LONGEST_URL: Final = 8192
 """Characters of a URL that anybody could ask for: a request line is no longer."""
-_DEFAULT_PORT: Final = {"http": 80, "https": 443}
-_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-_FEED_PATH: Final = re.compile(r"/feed/?\?", re.IGNORECASE)
-
-
-class Left(StrEnum):
-    """Why a subscription stays as it is."""
-
-    ALREADY = "already"
-    NOT_WEB = "not-web"
-    CREDENTIALS = "credentials"
-    INVALID = "invalid"
-    REFUSED = "refused"
-    DIRECT = "direct"
-    ELSEWHERE = "elsewhere"
-
-
-IN_WORDS: Final[Mapping[Left, str]] = MappingProxyType(
-    {
-        Left.ALREADY: "goes through the proxy already",
-        Left.NOT_WEB: "not http or https",
-        Left.CREDENTIALS: "has a user name or password in it, which the proxy would not keep to itself",
-        Left.INVALID: "no URL that can be fetched",
-        Left.REFUSED: "an address that this proxy does not ask (see fetch.allow_networks, fetch.ports)",
-        Left.DIRECT: "does not go through the proxy",
-        Left.ELSEWHERE: "goes through a proxy at another address: name that with --base",
-    }
-)
-
-
-class LeftAlone(NamedTuple):
-    """One subscription that stays as it is."""
-
-    line: int
-    url: str
-    """As it may be shown."""
-    why: Left
-
-
-class Moved(NamedTuple):
-    """A list after the move."""
-
-    document: bytes
-    rewritten: int
-    left: tuple[LeftAlone, ...]
-
-    def counts(self) -> dict[str, int]:
-        """Return how many were rewritten, and how many left for each reason."""
-        return {"rewritten": self.rewritten, **Counter(str(each.why) for each in self.left)}
-
-
-class OwnAddresses:
-    """Where the proxy is reached; http and https, and the names of this machine, are one.
-
-    Args:
-        bases: Scheme and authority, and a path where there is one, without a final slash.
-    """
-
-    def __init__(self, bases: Iterable[str]) -> None:
-        found = [address for base in bases if base and (address := _address_of(base)) is not None]
-        self._own: Final = {
-            (name, port, parts.path.rstrip("/"))
-            for (host, port), parts in found
-            for name in (_LOOPBACK if host in _LOOPBACK else (host,))
-        }
-
-    def feed_behind(self, url: str) -> str | None:
-        """Return the URL of the feed that one of the proxy's own leads to, as it stands there.
-
-        None: it is none of the proxy's. Empty: it is, and leads to no feed.
-        """
-        text = url.strip()
-        address, authority = _address_of(text), _AUTHORITY.match(text)
-        if address is None or authority is None:
-            return None
-        target = text[authority.end() :]
-        for host, port, path in self._own:
-            if address[0] == (host, port) and target.startswith(f"{path}/"):
-                return _feed_in(target[len(path) :])
-        return None
-
-
-def _address_of(url: str) -> tuple[tuple[str, int | None], SplitResult] | None:
-    """Return host and port (None: the scheme's own) and the parts of an http(s) URL."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return None
-    if parts.scheme not in _DEFAULT_PORT or not parts.hostname:
-        return None
-    return (parts.hostname, None if port == _DEFAULT_PORT[parts.scheme] else port), parts
-
-
-def _feed_in(target: str) -> str:
-    """Return the feed's URL that a request target of the proxy names; empty: none."""
-    if found := _FEED_PATH.match(target):
-        try:
-            return read_query(target[found.end() :].partition("#")[0]).url
-        except RequestError:
-            return ""
-    return read_prefix(target) if is_prefix_form(target) else ""
-
-
-class Way(NamedTuple):
-    """How subscriptions are led through the proxy."""
-
-    base: str
-    """The proxy's URL, without a final slash."""
-    server: ServerConfig
-    """Of the running proxy, for the token or the signatures."""
-    policy: AddressPolicy
-    """Which publishers it asks."""
-    options: Mapping[str, str] = MappingProxyType({})
-    """Of the view: what is added to each URL."""
+_WEB: Final = re.compile(r"\s*(?:feed:/*)?https?:|\s*feed:", re.IGNORECASE)
 
 
 def moved_in(document: OpmlDocument, way: Way, own: OwnAddresses) -> Moved:
@@ -352,7 +233,7 @@ def moved_out(document: OpmlDocument, own: OwnAddresses) -> Moved:
             return behind
         return Left.ELSEWHERE if _looks_proxied(url) else Left.DIRECT
 
-    sites = [each.url if len(each.url) <= _LONGEST else "" for each in document.sites]
+    sites = [each.url if len(each.url) <= _LONGEST_URL else "" for each in document.sites]
     return _moved_urls(document, move, sites=[own.feed_behind(url) or None for url in sites])
 
 
@@ -368,9 +249,9 @@ def _moved_urls(
     urls: list[str | None] = []
     left = []
     for each in document.subscriptions:
-        made = move(each.url) if len(each.url) <= _LONGEST else Left.INVALID
+        made = move(each.url) if len(each.url) <= _LONGEST_URL else Left.INVALID
         if isinstance(made, Left):
-            left.append(LeftAlone(each.line, _shown(each.url), made))
+            left.append(_LeftAlone(each.line, _shown(each.url), made))
         urls.append(None if isinstance(made, Left) else made)
     return Moved(document.with_urls(urls, sites), len(urls) - len(left), tuple(left))
 
@@ -379,11 +260,137 @@ def _shown(url: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in safe_url(url.strip()))
 
 
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+class Way(NamedTuple):
+    """How subscriptions are led through the proxy."""
+
+    base: str
+    """The proxy's URL, without a final slash."""
+    server: ServerConfig
+    """Of the running proxy, for the token or the signatures."""
+    policy: AddressPolicy
+    """Which publishers it asks."""
+    options: Mapping[str, str] = _NO_OPTIONS
+    """Of the view: what is added to each URL."""
 
 
-def proxied_url(base: str, url: str, server: ServerConfig, options: Mapping[str, str] = _NONE) -> str:
+class Moved(NamedTuple):
+    document: bytes
+    rewritten: int
+    left: tuple[_LeftAlone, ...]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many were rewritten, and how many left for each reason."""
+        return {"rewritten": self.rewritten, **Counter(str(each.why) for each in self.left)}
+
+
+class _LeftAlone(NamedTuple):
+    """A subscription that stays as it is."""
+
+    line: int
+    url: str
+    """As it may be shown."""
+    why: Left
+
+
+class Left(StrEnum):
+    """Why a subscription stays as it is."""
+
+    ALREADY = "already"
+    NOT_WEB = "not-web"
+    CREDENTIALS = "credentials"
+    INVALID = "invalid"
+    REFUSED = "refused"
+    DIRECT = "direct"
+    ELSEWHERE = "elsewhere"
+
+
+IN_WORDS: Final[Mapping[Left, str]] = MappingProxyType(
+    {
+        Left.ALREADY: "goes through the proxy already",
+        Left.NOT_WEB: "not http or https",
+        Left.CREDENTIALS: "has a user name or password in it, which the proxy would not keep to itself",
+        Left.INVALID: "no URL that can be fetched",
+        Left.REFUSED: "an address that this proxy does not ask (see fetch.allow_networks, fetch.ports)",
+        Left.DIRECT: "does not go through the proxy",
+        Left.ELSEWHERE: "goes through a proxy at another address: name that with --base",
+    }
+)
+
+
+# Where the proxy is reached, and the feeds behind its URLs
+
+_DEFAULT_PORT: Final = {"http": 80, "https": 443}
+_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+
+
+class OwnAddresses:
+    """Where the proxy is reached; http and https, and the names of this machine, are one.
+
+    Args:
+        bases: Scheme and authority, and a path where there is one, without a final slash.
+    """
+
+    def __init__(self, bases: Iterable[str]) -> None:
+        found = [address for base in bases if base and (address := _address_of(base)) is not None]
+        self._own: Final = {
+            (name, port, parts.path.rstrip("/"))
+            for (host, port), parts in found
+            for name in (_LOOPBACK if host in _LOOPBACK else (host,))
+        }
+
+    def feed_behind(self, url: str) -> str | None:
+        """Return the URL of the feed that one of the proxy's own leads to, as it stands there.
+
+        None: it is none of the proxy's. Empty: it is, and leads to no feed.
+        """
+        text = url.strip()
+        address, authority = _address_of(text), _AUTHORITY.match(text)
+        if address is None or authority is None:
+            return None
+        target = text[authority.end() :]
+        for host, port, path in self._own:
+            if address[0] == (host, port) and target.startswith(f"{path}/"):
+                return _feed_in(target[len(path) :])
+        return None
+
+
+_AUTHORITY: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
+
+
+def _address_of(url: str) -> tuple[tuple[str, int | None], SplitResult] | None:
+    """Return host and port (None: the scheme's own) and the parts of an http(s) URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _DEFAULT_PORT or not parts.hostname:
+        return None
+    return (parts.hostname, None if port == _DEFAULT_PORT[parts.scheme] else port), parts
+
+
+_FEED_PATH: Final = re.compile(r"/feed/?\?", re.IGNORECASE)
+
+
+def _feed_in(target: str) -> str:
+    """Return the feed's URL that a request target of the proxy names; empty: none."""
+    if found := _FEED_PATH.match(target):
+        try:
+            return read_query(target[found.end() :].partition("#")[0]).url
+        except RequestError:
+            return ""
+    return read_prefix(target) if is_prefix_form(target) else ""
+
+
+# The URL to subscribe to
+
+
+def proxied_url(base: str, url: str, server: ServerConfig, options: Mapping[str, str] = _NO_OPTIONS) -> str:
     """Return the URL by which a reader subscribes to a feed.
+
+        proxied_url("https://feeds.example", "https://example.org/feed.atom", config.server)
+        # https://feeds.example/feed?url=https%3A%2F%2Fexample.org%2Ffeed.atom&token=…
+        proxied_url(base, url, config.server, {"answer_bytes": "5000000"})
 
     It holds the access token where there is one, else a signature where there are signing keys: a signature
     opens one feed alone, but a reader that knows the token can also ask for `/status` and the pages.
@@ -391,7 +398,8 @@ def proxied_url(base: str, url: str, server: ServerConfig, options: Mapping[str,
     Args:
         base: Scheme and authority, and the path of the proxy where it has one, without a final slash.
         url: The feed's URL. It stands there as it is given, blanks and all, so that it can be had back.
-        server: Of the running proxy.
+        server: Of the running proxy: where the access token was made at its first start, it stands in a file,
+            not in the configuration (`wholefeed.cli.access_token.known_token`).
         options: Of the view: `limit`, `since` and `answer_bytes`, as they stand in a query.
 
     Raises:

@@ -1,27 +1,13 @@
-"""GET /: what a person begins with, and five lines for a program that asks.
+"""The pages for people, but for a feed's entries (`wholefeed.web.view`).
 
-With `url` it is the page of a feed; of one that is not known yet `wholefeed.web.pages` makes one first.
+    GET /                      home: a form and the known feeds; a program gets a few lines of text
+    GET /?url=U                the page of the feed that U leads to; the feeds to choose from, where
+                               U announces several; home again, where it leads to none
+    POST /refresh, /forget     what the forms of the pages do; a program gets no page
+    /login, /logout            the page that asks for the token, and what keeps a browser logged in
+    any error                  in words, with what to do, and with a form to try another address
 
-The page of one feed: its address for readers, what its state means, how far it reaches, its two ends.
-
-Nothing here decides anything: the words are those of `wholefeed.core.words`, the chart of
-`wholefeed.core.words`.
-
-From what a person has typed to the page of a feed: a site's page may announce several to choose from.
-
-What the forms of the pages do, refresh and forget: a program gets JSON, a browser a page again.
-
-Logging in: the page that asks for the token, and what keeps a browser logged in.
-
-Whoever is refused for want of the token, and has a browser, gets the page in place of the problem document,
-with the same status, and is led on to what was asked for.
-
-Why there is no answer, for people: in words, with what to do, and with a form to try another address.
-
-if wants_page(request, asked):
-    return await error_page(request, 422, slug=exc.slug, detail=str(exc), error=exc)
-
-Why a URL that a person has typed leads to no feed: what was wrong, and what to type instead.
+Nothing here decides anything about a feed: words and chart are those of `wholefeed.core.words`.
 """
 
 from __future__ import annotations
@@ -73,136 +59,63 @@ from wholefeed.web.pages_base import Instant, begin_session, end_session, is_bro
 from wholefeed.web.request import FEED_ROUTES, Asked, base_url, completed, instead_url
 from wholefeed.web.sanitising import plain
 
-_TYPE_AN_ADDRESS: Final = "Type an address such as example.org/blog or https://example.org/feed.xml."
-_LOOK_FOR_ANOTHER: Final = "Look on the site for a link called RSS, Atom or Feed, and paste its address here."
-_LATER: Final = "Try again in a minute; if it stays so, see whether a browser can open the address."
-_TELL: Final = "Try again in a minute; if it stays so, tell whoever runs this proxy."
-_CHECK_NAME: Final = "Check the spelling of the address, and whether a browser can open it."
-
-_ADVICE_BY_SLUG: Final = {
-    "invalid-url": _TYPE_AN_ADDRESS,
-    "ambiguous-host": _TYPE_AN_ADDRESS,
-    "bad-request": _TYPE_AN_ADDRESS,
-    "userinfo-not-allowed": "Leave the user name and the password out of the address: feeds behind a login"
-    " cannot be read.",
-    "not-a-feed": _LOOK_FOR_ANOTHER,
-    "unsupported-format": _LOOK_FOR_ANOTHER,
-    "empty": _LOOK_FOR_ANOTHER,
-    "publisher-status": "Check the spelling of the address; if a browser can open it, look there for a link"
-    " called RSS, Atom or Feed.",
-    "dns-error": _CHECK_NAME,
-    "connection-failed": _CHECK_NAME,
-    "tls-certificate": "The site's certificate is not valid, so nobody can say who answers. Tell the site, or"
-    " see whether it has another address.",
-    "destination-forbidden": "Private addresses and unusual ports are refused, unless whoever runs this proxy"
-    " allows them.",
-    "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
-    "unknown-feed": "Paste its address to begin with it.",
-    "timeout": "It is still being looked for: try again in a moment.",
-}
-
-_NO_LIST: Final = "That file is no list of subscriptions"
-_EXPORT: Final = "Go back, and choose the file that your reader exports its subscriptions to, as OPML."
-
-_HEADINGS: Final = {
-    "invalid-url": "That is no web address",
-    "ambiguous-host": "That is no web address",
-    "userinfo-not-allowed": "That address has a password in it",
-    "not-a-feed": "There is no feed at that address",
-    "timeout": "No answer yet",
-    "unknown-feed": "That feed is not known here",
-}
+_MOST_CHARACTERS: Final = 200
+"""Of a title, or of the names of authors."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """What home shows beside the form."""
-
-    status: int
-    """Of the answer."""
-    what: str
-    """What was wrong."""
-    advice: str
-    """What to type, or to do, instead."""
-    detail: str = ""
-    """What was expected and what came."""
-
-    @classmethod
-    def of(cls, error: WholefeedError) -> Trouble:
-        """Return what a person is told of an error."""
-        words = slug_in_words(error.slug)
-        what = _HEADINGS.get(error.slug) or (words if " " in words else "that failed")
-        advice = _ADVICE_BY_SLUG.get(error.slug, _LATER if isinstance(error, DocumentError) else _TELL)
-        if isinstance(error, UploadError):  # of the same slugs as a publisher's documents
-            what, advice = _NO_LIST, _EXPORT
-        detail = error.args[0] if isinstance(error, DocumentError) else str(error)
-        return cls(
-            status=error.answer_status,
-            what=_sentence(what),
-            advice=advice,
-            detail=_sentence(detail),
-        )
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + "."
-
-
-_MAX_WORDS: Final = 200
-_TOKEN: Final = frozenset({"token", "amp;token"})
-_NUMBER: Final = re.compile("[1-9][0-9]{0,6}", re.ASCII)
-_WORDS: Final[Mapping[str, Words]] = {
-    **{state.value: words for state, words in STATES.items()},
-    "stale": STALE,
-}
-"""What the table says of a feed, by what it is styled as."""
-EMPTY: Final = Trouble(
-    status=400,
-    what="Nothing was typed.",
-    advice="Paste the address of a feed, or of the site that has one: example.org/blog will do.",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class FeedLine:
-    """A known feed as the table shows it."""
-
-    url: str
-    title: str
-    """What the feed calls itself; empty where that is not known."""
-    shown_url: str
-    """Without what says nothing: https, and a slash alone."""
-    state: str
-    is_stale: bool
-    entries: int
-    documents: int
-    refreshed: Instant | None
-    due: Instant | None
+# Home
 
 
 async def get_home(request: web.Request) -> web.StreamResponse:
-    """GET /: the page, or five lines; with `url` the page of a feed."""
+    """GET /: the form and the known feeds, or five lines for a program; with `url` the page of a feed."""
     asked = request[ASKED]
     if "token" in asked.query.options and asked.knows_token and not asked.session and is_browser(request):
         return _begun(request)
     if asked.query.url:
-        chosen = await get_chosen(request)
-        return await _home_page(request, chosen) if isinstance(chosen, Trouble) else chosen
+        chosen = await _chosen(request)
+        return await _home_page(request, chosen) if isinstance(chosen, _Trouble) else chosen
     if not is_browser(request):
         return web.Response(text=_told(request), headers={"Vary": "Accept", "Cache-Control": "no-store"})
-    return await _home_page(request, EMPTY if "url" in request.query else None)
+    return await _home_page(request, _NOTHING_TYPED if "url" in request.query else None)
+
+
+_TOKEN: Final = frozenset({"token", "amp;token"})
 
 
 def _begun(request: web.Request) -> web.Response:
     """Let a browser that brings the token in its URL keep a session instead: URLs are shown, and kept."""
     parts = request.rel_url.raw_query_string.split("&")
     query = "&".join(part for part in parts if unquote(part.partition("=")[0]) not in _TOKEN)
-    response = see_other("./?" + query if query else "./")
+    response = _see_other("./?" + query if query else "./")
     begin_session(request, response)
     return response
 
 
-async def _home_page(request: web.Request, trouble: Trouble | None) -> web.Response:
+def _told(request: web.Request) -> str:
+    """Return how one subscribes, for a program or its author."""
+    server = request.app[CONFIG].server
+    base = base_url(request, request[ASKED], server)
+    token = "token=TOKEN&" if server.access_token else ""
+    lines = [
+        f"wholefeed {__version__}: the whole history of a feed, for any feed reader.",
+        f"Subscribe to   {base}/feed?{token}url=FEED-URL",
+        f"for example    {base}/feed?{token}url=https://example.org/feed.atom",
+    ]
+    if server.access_token:
+        lines.append("The access token is also taken as Bearer, or as Basic password with any user name.")
+    elif server.signing_keys:
+        lines.append("Each URL needs a signature, &signed=…: `wholefeed sign URL` prints it.")
+    else:
+        lines.append(f"or write it behind the slash: {base}/https://example.org/feed.atom")
+    lines.append(f"Open {base}/ in a browser for a page; {base}/openapi.json describes the rest.")
+    return "\n".join(lines) + "\n"
+
+
+_NUMBER: Final = re.compile("[1-9][0-9]{0,6}", re.ASCII)
+_MAX_WORDS: Final = 200
+
+
+async def _home_page(request: web.Request, trouble: _Trouble | None) -> web.Response:
     app, query = request.app, request.query
     words, by_url = query.get("q", "")[:_MAX_WORDS].strip(), query.get("sort") == "url"
     number = int(query["page"]) if _NUMBER.fullmatch(query.get("page", "")) else 1
@@ -227,24 +140,35 @@ async def _home_page(request: web.Request, trouble: Trouble | None) -> web.Respo
     )
 
 
-def _meanings(lines: Sequence[FeedLine]) -> list[Words]:
-    """Return what each of the words means that the table uses."""
-    used = {line.state for line in lines} | {"stale" for line in lines if line.is_stale}
-    return [words for name, words in _WORDS.items() if name in used]
+@dataclass(frozen=True, slots=True)
+class _FeedLine:
+    """A known feed as the table shows it."""
+
+    url: str
+    title: str
+    """What the feed calls itself; empty where that is not known."""
+    shown_url: str
+    """Without what says nothing: https, and a slash alone."""
+    state: str
+    is_stale: bool
+    entries: int
+    documents: int
+    refreshed: Instant | None
+    due: Instant | None
 
 
-def _lines(feeds: Sequence[FeedRow], now: float) -> list[FeedLine]:
-    """Return the lines of the table: the heads of a hundred feeds are read for their titles."""
+def _lines(feeds: Sequence[FeedRow], now: float) -> list[_FeedLine]:
+    """Return the lines of the table. To be called on a thread: the heads of a hundred feeds are read."""
     return [_feed_line(feed, now) for feed in feeds]
 
 
-def _feed_line(feed: FeedRow, now: float) -> FeedLine:
+def _feed_line(feed: FeedRow, now: float) -> _FeedLine:
     title = ""
     if feed.head:
-        title = heading_of(feed.published_family, feed.version, feed.head, feed.via_url).title
-    return FeedLine(
+        title = _heading(feed).title
+    return _FeedLine(
         url=feed.url,
-        title=plain(title, _MAX_TITLE),
+        title=plain(title, _MOST_CHARACTERS),
         shown_url=feed.url.removeprefix("https://").removesuffix("/"),
         state=feed.visible_state,
         is_stale=feed.is_stale,
@@ -259,6 +183,19 @@ def _instant(then: float | None, said: Callable[[float, float], str], now: float
     return None if then is None else Instant(said(then, now), format_rfc3339(then))
 
 
+_WORDS: Final[Mapping[str, Words]] = {
+    **{state.value: words for state, words in STATES.items()},
+    "stale": STALE,
+}
+"""What the table says of a feed, by the name that its style goes by."""
+
+
+def _meanings(lines: Sequence[_FeedLine]) -> list[Words]:
+    """Return the states that the table names, for the explanation below it."""
+    used = {line.state for line in lines} | {"stale" for line in lines if line.is_stale}
+    return [words for name, words in _WORDS.items() if name in used]
+
+
 def _linked(words: str, by_url: bool, listing: Listing) -> Callable[..., str]:
     """Return what makes the query of a link to the same list, but for what is named."""
 
@@ -270,74 +207,86 @@ def _linked(words: str, by_url: bool, listing: Listing) -> Callable[..., str]:
     return link
 
 
-def _told(request: web.Request) -> str:
-    """Return how one subscribes, in a few lines."""
-    server = request.app[CONFIG].server
-    base = base_url(request, request[ASKED], server)
-    token = "token=TOKEN&" if server.access_token else ""
-    lines = [
-        f"wholefeed {__version__}: the whole history of a feed, for any feed reader.",
-        f"Subscribe to   {base}/feed?{token}url=FEED-URL",
-        f"for example    {base}/feed?{token}url=https://example.org/feed.atom",
-    ]
-    if server.access_token:
-        lines.append("The access token is also taken as Bearer, or as Basic password with any user name.")
-    elif server.signing_keys:
-        lines.append("Each URL needs a signature, &signed=…: `wholefeed sign URL` prints it.")
-    else:
-        lines.append(f"or write it behind the slash: {base}/https://example.org/feed.atom")
-    lines.append(f"Open {base}/ in a browser for a page; {base}/openapi.json describes the rest.")
-    return "\n".join(lines) + "\n"
-
+# The page of one feed: its address for readers, what its state means, how far it reaches, its two ends
 
 WAIT_SECONDS: Final = 0.9
 """How long a person waits for the publisher before the page says that it is being asked."""
 AGAIN_SECONDS: Final = 4
 """After which the page is loaded again where there is no script."""
-_MOST_CHARACTERS: Final = 200
-"""Of a title, or of the names of authors."""
-_NEWEST: Final = 5
-_OLDEST: Final = 3
 MOST_MISSING: Final = 100
 """Documents that are listed; /status lists them all."""
+_NEWEST: Final = 5
+_OLDEST: Final = 3
+_FORMATS: Final = {
+    "application/atom+xml": "Atom",
+    "application/rss+xml": "RSS",
+    "application/rdf+xml": "RSS 1.0",
+    "application/feed+json": "JSON Feed",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A document that could not be had, as the page tells it."""
+async def _chosen(request: web.Request) -> web.StreamResponse | _Trouble:
+    """GET /?url=U: the page of the feed that U leads to, or the feeds to choose from.
 
-    url: str
-    why: str
-    where: str
-    """Of when its entries may be; empty where that is not to be told."""
-    tried: str
-    again: str
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """The address for one reader."""
-
-    reader: Reader
-    url: str
-    """Empty where it is the usual one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """An entry of the preview."""
-
-    title: str
-    link: str
-    author: str
-    day: Instant | None
-
-
-async def feed_page(request: web.Request) -> web.StreamResponse:
-    """Answer with the page of the feed that a request names; its walk begins as for a reader.
+    Returns:
+        What was wrong, where U leads to no feed and a person asks; a program gets the error itself.
 
     Raises:
-        PublisherTimeoutError: Nothing of it has come yet (`waiting_page`), or the publisher took too long.
+        WholefeedError: U leads to no feed, and a program asks.
+    """
+    if (behind := _behind_own(request)) is not None:
+        return _see_other(f"./?url={quote(behind, safe='')}")
+    try:
+        url = await named_url(request)
+        announced = () if await request.app[SERVICE].is_known(url) else await _announced(request, url)
+        if announced:
+            feeds = [
+                (each.url, plain(each.title, _MOST_CHARACTERS), _FORMATS[each.media_type])
+                for each in announced
+            ]
+            return await page(request, "choose.html", url=url, feeds=feeds)
+        return await _feed_page(request)
+    except PublisherTimeoutError as exc:
+        if is_browser(request) and await request.app[SERVICE].is_awaited(exc.url):
+            return await _waiting_page(request, exc.url)
+        return _trouble(request, exc)
+    except (DocumentError, InvalidUrlError, OverloadedError, RequestError) as exc:
+        return _trouble(request, exc)
+
+
+def _behind_own(request: web.Request) -> str | None:
+    """Return the feed's URL where one of the proxy's own was typed, copied from a reader perhaps."""
+    server = request.app[CONFIG].server
+    own = OwnAddresses([base_url(request, request[ASKED], server), server.public_url])
+    written = completed(request[ASKED].query.url)
+    return next((behind for each in written if (behind := own.feed_behind(each))), None)
+
+
+async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
+    """Return the feeds to choose from; without a scheme by http where https refuses the connection."""
+    service = request.app[SERVICE]
+    wait_seconds = min(WAIT_SECONDS, request.app[CONFIG].limits.respond_within_seconds)
+    try:
+        return await service.announced(url, wait_seconds=wait_seconds)
+    except PublisherError as exc:
+        instead = instead_url(request[ASKED].query.url)
+        if exc.slug != "connection-failed" or instead in ("", url):
+            raise
+    return await service.announced(instead, wait_seconds=wait_seconds)
+
+
+def _trouble(request: web.Request, error: WholefeedError) -> _Trouble:
+    if not is_browser(request):
+        raise error
+    request[ASKED].add(slug=error.slug)
+    return _Trouble.of(error)
+
+
+async def _feed_page(request: web.Request) -> web.StreamResponse:
+    """Answer with the page of a feed; of one that is not known yet the walk begins, as for a reader.
+
+    Raises:
+        PublisherTimeoutError: Nothing of it has come yet, or the publisher took too long.
         WholefeedError: There is no feed to be had.
     """
     url, app = await named_url(request), request.app
@@ -346,18 +295,6 @@ async def feed_page(request: web.Request) -> web.StreamResponse:
         async with reconstruction.in_time():
             ends = await excerpt(reconstruction.snapshot, app[STORE], newest=_NEWEST, oldest=_OLDEST)
         return await _shown(request, url, reconstruction, ends)
-
-
-async def waiting_page(request: web.Request, url: str) -> web.Response:
-    """Answer with the page of a feed of which nothing has come yet."""
-    return await page(
-        request,
-        "waiting.html",
-        url=url,
-        loading=STATES[State.LOADING],
-        again_seconds=AGAIN_SECONDS,
-        proxied=_proxied(request, url),
-    )
 
 
 async def _shown(
@@ -392,7 +329,7 @@ async def _shown(
         walked=f"{counted(told['progress']['entries'], 'entry', 'entries')} out of"
         f" {counted(told['progress']['documents'], 'document', 'documents')}",
         left=time_left(told["progress"]),
-        refreshed=_moment(status.feed.checked_at, now),
+        refreshed=_instant(status.feed.checked_at, ago, now),
         due=ahead(status.feed.fresh_until or now, now),
         again_seconds=AGAIN_SECONDS,
     )
@@ -407,18 +344,39 @@ def _proxied(request: web.Request, url: str, **options: str) -> str:
     return proxied_url(base_url(request, request[ASKED], server), url, server, options)
 
 
-def _variants(request: web.Request, url: str, now: float) -> list[Variant]:
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """The address for one reader."""
+
+    reader: Reader
+    url: str
+    """Empty where it is the usual one."""
+
+
+def _variants(request: web.Request, url: str, now: float) -> list[_Variant]:
     found = []
     for reader in READERS:
         added = reader.parameters(now)
-        found.append(Variant(reader, _proxied(request, url, **added) if added else ""))
+        found.append(_Variant(reader, _proxied(request, url, **added) if added else ""))
     return found
 
 
-def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> Missing:
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A document that could not be had, as the page tells it."""
+
+    url: str
+    why: str
+    where: str
+    """Of when its entries may be; empty where that is not to be told."""
+    tried: str
+    again: str
+
+
+def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> _Missing:
     hole = timeline.holes.get(failure["url"])
     status = f" (status {failure['status']})" if failure["status"] else ""
-    return Missing(
+    return _Missing(
         url=failure["url"],
         why=slug_in_words(failure["reason"]) + status,
         where="" if hole is None else hole.words,
@@ -427,11 +385,21 @@ def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> Missing
     )
 
 
-def _entry_line(entry: Shown) -> Line:
+@dataclass(frozen=True, slots=True)
+class _EntryLine:
+    """An entry of the preview."""
+
+    title: str
+    link: str
+    author: str
+    day: Instant | None
+
+
+def _entry_line(entry: Shown) -> _EntryLine:
     at = entry.published if entry.published is not None else entry.updated
     day = None if at is None else _day(at)
     title = plain(entry.title, _MOST_CHARACTERS) or "(without a title)"
-    return Line(title, entry.link, plain(entry.author, _MOST_CHARACTERS), day)
+    return _EntryLine(title, entry.link, plain(entry.author, _MOST_CHARACTERS), day)
 
 
 def _day(at: float) -> Instant:
@@ -439,71 +407,19 @@ def _day(at: float) -> Instant:
     return Instant(f"{day.day} {day:%B} {day.year}", format_rfc3339(at))
 
 
-def _moment(at: float | None, now: float) -> Instant | None:
-    return None if at is None else Instant(ago(at, now), format_rfc3339(at))
+async def _waiting_page(request: web.Request, url: str) -> web.Response:
+    """Answer with the page of a feed of which nothing has come yet."""
+    return await page(
+        request,
+        "waiting.html",
+        url=url,
+        loading=STATES[State.LOADING],
+        again_seconds=AGAIN_SECONDS,
+        proxied=_proxied(request, url),
+    )
 
 
-_MAX_TITLE: Final = 200
-"""Characters."""
-_FORMATS: Final = {
-    "application/atom+xml": "Atom",
-    "application/rss+xml": "RSS",
-    "application/rdf+xml": "RSS 1.0",
-    "application/feed+json": "JSON Feed",
-}
-
-
-async def get_chosen(request: web.Request) -> web.StreamResponse | Trouble:
-    """GET /?url=U: the page of the feed that U leads to, or the feeds to choose from.
-
-    Returns:
-        What was wrong, where U leads to no feed and a person asks; a program gets the error itself.
-    """
-    if (behind := _behind_own(request)) is not None:
-        return see_other(f"./?url={quote(behind, safe='')}")
-    try:
-        url = await named_url(request)
-        announced = () if await request.app[SERVICE].is_known(url) else await _announced(request, url)
-        if announced:
-            feeds = [
-                (each.url, plain(each.title, _MAX_TITLE), _FORMATS[each.media_type]) for each in announced
-            ]
-            return await page(request, "choose.html", url=url, feeds=feeds)
-        return await feed_page(request)
-    except PublisherTimeoutError as exc:
-        if is_browser(request) and await request.app[SERVICE].is_awaited(exc.url):
-            return await waiting_page(request, exc.url)
-        return _trouble(request, exc)
-    except (DocumentError, InvalidUrlError, OverloadedError, RequestError) as exc:
-        return _trouble(request, exc)
-
-
-def _trouble(request: web.Request, error: WholefeedError) -> Trouble:
-    if not is_browser(request):
-        raise error
-    request[ASKED].add(slug=error.slug)
-    return Trouble.of(error)
-
-
-def _behind_own(request: web.Request) -> str | None:
-    """Return the feed's URL where one of the proxy's own was typed, copied from a reader perhaps."""
-    server = request.app[CONFIG].server
-    own = OwnAddresses([base_url(request, request[ASKED], server), server.public_url])
-    written = completed(request[ASKED].query.url)
-    return next((behind for each in written if (behind := own.feed_behind(each))), None)
-
-
-async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
-    """Return the feeds to choose from; without a scheme by http where https refuses the connection."""
-    service = request.app[SERVICE]
-    wait_seconds = min(WAIT_SECONDS, request.app[CONFIG].limits.respond_within_seconds)
-    try:
-        return await service.announced(url, wait_seconds=wait_seconds)
-    except PublisherError as exc:
-        instead = instead_url(request[ASKED].query.url)
-        if exc.slug != "connection-failed" or instead in ("", url):
-            raise
-    return await service.announced(instead, wait_seconds=wait_seconds)
+# What the forms of the pages do
 
 
 async def post_refresh(request: web.Request) -> web.StreamResponse:
@@ -513,27 +429,32 @@ async def post_refresh(request: web.Request) -> web.StreamResponse:
     url = await named_url(request)
     status = await request.app[SERVICE].refresh(url, is_full=is_full)
     if is_browser(request):
-        return see_other(f"./?url={quote(url, safe='')}")
+        return _see_other(f"./?url={quote(url, safe='')}")
     return json_answer(status_object(status), status=202)
 
 
 async def post_forget(request: web.Request) -> web.StreamResponse:
     """POST /forget?url=U: forget the feed, as DELETE does, which no form can send."""
     await request.app[SERVICE].forget(await named_url(request))
-    return see_other("./") if is_browser(request) else web.Response(status=204)
+    return _see_other("./") if is_browser(request) else web.Response(status=204)
 
 
-_OWN_PATH: Final = re.compile(r"/([a-z]*(?:\?[!-~]*)?)")
-"""What one may be led on to: a path of ours that is a word, never another site's."""
-_MAX_FIELDS: Final = 8
+def _see_other(location: str) -> web.Response:
+    """Lead on to a relative URL: right below any prefix."""
+    return web.Response(status=303, headers={"Location": location, "Cache-Control": "no-store"})
+
+
+# Logging in
+
 FORM_SECONDS: Final = 10.0
 """How long the form may take to come."""
+_MAX_FIELDS: Final = 8
 
 
 async def get_login(request: web.Request) -> web.StreamResponse:
     """GET /login: the page that asks for the token; home where none is wanted."""
-    if not _is_wanted(request) or session_of(request):
-        return see_other("./")
+    if not _has_secret(request) or session_of(request):
+        return _see_other("./")
     return await _login_page(request, 200)
 
 
@@ -546,10 +467,10 @@ async def post_login(request: web.Request) -> web.StreamResponse:
     """
     token = request.app[CONFIG].server.access_token
     if not token:
-        return await _login_page(request, 403) if _is_wanted(request) else see_other("./")
-    given, next_path = await _form(request)
+        return await _login_page(request, 403) if _has_secret(request) else _see_other("./")
+    given, next_path = await _login_form(request)
     try:
-        _count(request)
+        _limit_tries(request)
         # blanks come along where a token is copied
         if not hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), token.encode()):
             raise UnauthorizedError("expected the access token, got another text")
@@ -558,22 +479,50 @@ async def post_login(request: web.Request) -> web.StreamResponse:
             raise
         request[ASKED].add(slug=exc.slug)
         return await refused(request, exc, next_path=next_path, is_wrong=isinstance(exc, UnauthorizedError))
-    response = see_other("./" + own_path(next_path))
+    response = _see_other("./" + own_path(next_path))
     begin_session(request, response)
     return response
 
 
 async def post_logout(request: web.Request) -> web.StreamResponse:
     """POST /logout: end the session, in this browser."""
-    response = see_other("./")
+    response = _see_other("./")
     end_session(response)
     return response
+
+
+def _has_secret(request: web.Request) -> bool:
+    server = request.app[CONFIG].server
+    return bool(server.access_token or server.signing_keys)
+
+
+async def _login_form(request: web.Request) -> tuple[str, str]:
+    """Return the token and where to lead on to; both are empty where no form comes, or none in time.
+
+    Nobody has shown yet that they may ask here, and waiting for them would keep others from an answer.
+    """
+    try:
+        async with asyncio.timeout(FORM_SECONDS):
+            body = await request.read()
+    except TimeoutError:
+        return "", ""
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        return "", ""
+    return fields.get("token", [""])[0], fields.get("next", [""])[0]
+
+
+def _limit_tries(request: web.Request) -> None:
+    wait_seconds = math.ceil(request.app[LOGINS].take(request[ASKED].client, time.monotonic()))
+    if wait_seconds:
+        raise TooManyRequestsError("expected fewer tokens to be tried", retry_after_seconds=wait_seconds)
 
 
 async def refused(
     request: web.Request, error: WholefeedError, *, next_path: str | None = None, is_wrong: bool = False
 ) -> web.Response:
-    """Answer with the page that asks for the token in place of an error.
+    """Answer with the page that asks for the token in place of an error, with the status of the error.
 
     Args:
         request: What is refused.
@@ -596,17 +545,6 @@ async def refused(
     return response
 
 
-def own_path(path: str) -> str:
-    """Return a path of ours without its slash, as it is led on to; empty, which is home, for any other."""
-    found = _OWN_PATH.fullmatch(path)
-    return found[1] if found is not None else ""
-
-
-def see_other(location: str) -> web.Response:
-    """Lead on to a relative URL: right below any prefix."""
-    return web.Response(status=303, headers={"Location": location, "Cache-Control": "no-store"})
-
-
 async def _login_page(
     request: web.Request,
     status: int,
@@ -626,35 +564,21 @@ async def _login_page(
     )
 
 
-def _is_wanted(request: web.Request) -> bool:
-    server = request.app[CONFIG].server
-    return bool(server.access_token or server.signing_keys)
+_OWN_PATH: Final = re.compile(r"/([a-z]*(?:\?[!-~]*)?)")
+"""What one may be led on to: a path of ours that is a word, never another site's."""
 
 
-def _count(request: web.Request) -> None:
-    wait_seconds = math.ceil(request.app[LOGINS].take(request[ASKED].client, time.monotonic()))
-    if wait_seconds:
-        raise TooManyRequestsError("expected fewer tokens to be tried", retry_after_seconds=wait_seconds)
+def own_path(path: str) -> str:
+    """Return a path of ours without its slash, as it is led on to; empty, which is home, for any other."""
+    found = _OWN_PATH.fullmatch(path)
+    return found[1] if found is not None else ""
 
 
-async def _form(request: web.Request) -> tuple[str, str]:
-    """Return the token and where to lead on to; a form that is none has neither, or does not come in time.
+# Why there is no answer
 
-    Nobody has shown yet that they may ask here, and who waits for them cannot answer others.
-    """
-    try:
-        async with asyncio.timeout(FORM_SECONDS):
-            body = await request.read()
-    except TimeoutError:
-        return "", ""
-    try:
-        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MAX_FIELDS)
-    except ValueError:
-        return "", ""
-    return fields.get("token", [""])[0], fields.get("next", [""])[0]
-
-
-_WHAT: Final = {
+_LONGEST_DETAIL: Final = 1000
+_LONGEST_URL: Final = 2000
+_WHAT_BY_STATUS: Final = {
     404: "There is no page at this address",
     405: "Nothing can be done here in this way",
     413: "That is too large",
@@ -666,12 +590,10 @@ _ADVICE_BY_STATUS: Final = {
     413: "Send less at once.",
     500: "Try again in a minute. If it stays so, tell whoever runs this proxy the number below.",
 }
-_LONGEST_DETAIL: Final = 1000
-_LONGEST_URL: Final = 2000
 
 
-def wants_page(request: web.Request, asked: Asked) -> bool:
-    """Return whether a person is told; readers, which may name HTML in Accept, get the problem document."""
+def wants_error_page(request: web.Request, asked: Asked) -> bool:
+    """Whether a person is told; readers, which may name HTML in Accept, get the problem document."""
     is_feed = asked.route in FEED_ROUTES
     return is_browser(request) and (not is_feed or request.headers.get("Sec-Fetch-Dest") == "document")
 
@@ -685,27 +607,103 @@ async def error_page(
         request: What is refused.
         status: Of the answer.
         slug: The reason, for programs; people find more under it.
-        detail: What was expected and what came; what the web server itself refuses has no more to tell.
-        error: What stopped the answer; None: what the web server itself refuses.
+        detail: What was expected and what came; shown only with an `error`.
+        error: What stopped the answer; None: the web server itself refuses.
     """
-    trouble = None if error is None else Trouble.of(error)
+    trouble = None if error is None else _Trouble.of(error)
     return await page(
         request,
         "error.html",
         status=status,
         code=f"{status} {HTTPStatus(status).phrase}",
         slug=slug,
-        what=_WHAT.get(status, "That failed") + "." if trouble is None else trouble.what,
+        what=_WHAT_BY_STATUS.get(status, "That failed") + "." if trouble is None else trouble.what,
         advice=_ADVICE_BY_STATUS.get(status, _ADVICE_BY_STATUS[500]) if trouble is None else trouble.advice,
         detail="" if trouble is None else detail[:_LONGEST_DETAIL],
-        given=_given(request),
+        given=_asked_url(request),
         request_id=request[ASKED].request_id,
     )
 
 
-def _given(request: web.Request) -> str:
+def _asked_url(request: web.Request) -> str:
     """Return the URL that was asked for, to be mended in the form."""
     try:
         return request[ASKED].query.url[:_LONGEST_URL]
     except WholefeedError:
         return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trouble:
+    """Why a request leads to no feed, as a person is told it: on the error page or at home."""
+
+    status: int
+    """Of the answer."""
+    what: str
+    """What was wrong."""
+    advice: str
+    """What to type, or to do, instead."""
+    detail: str = ""
+    """What was expected and what came."""
+
+    @classmethod
+    def of(cls, error: WholefeedError) -> _Trouble:
+        words = slug_in_words(error.slug)
+        what = _WHAT_BY_SLUG.get(error.slug) or (words if " " in words else "that failed")
+        advice = _ADVICE_BY_SLUG.get(error.slug, _LATER if isinstance(error, DocumentError) else _TELL)
+        if isinstance(error, UploadError):  # of the same slugs as a publisher's documents
+            what, advice = _NO_LIST, _EXPORT
+        detail = error.args[0] if isinstance(error, DocumentError) else str(error)
+        return cls(
+            status=error.answer_status,
+            what=_sentence(what),
+            advice=advice,
+            detail=_sentence(detail),
+        )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
+_NOTHING_TYPED: Final = _Trouble(
+    status=400,
+    what="Nothing was typed.",
+    advice="Paste the address of a feed, or of the site that has one: example.org/blog will do.",
+)
+_WHAT_BY_SLUG: Final = {
+    "invalid-url": "That is no web address",
+    "ambiguous-host": "That is no web address",
+    "userinfo-not-allowed": "That address has a password in it",
+    "not-a-feed": "There is no feed at that address",
+    "timeout": "No answer yet",
+    "unknown-feed": "That feed is not known here",
+}
+_TYPE_AN_ADDRESS: Final = "Type an address such as example.org/blog or https://example.org/feed.xml."
+_LOOK_FOR_ANOTHER: Final = "Look on the site for a link called RSS, Atom or Feed, and paste its address here."
+_LATER: Final = "Try again in a minute; if it stays so, see whether a browser can open the address."
+_TELL: Final = "Try again in a minute; if it stays so, tell whoever runs this proxy."
+_CHECK_NAME: Final = "Check the spelling of the address, and whether a browser can open it."
+_ADVICE_BY_SLUG: Final = {
+    "invalid-url": _TYPE_AN_ADDRESS,
+    "ambiguous-host": _TYPE_AN_ADDRESS,
+    "bad-request": _TYPE_AN_ADDRESS,
+    "userinfo-not-allowed": "Leave the user name and the password out of the address: feeds behind a login"
+    " cannot be read.",
+    "not-a-feed": _LOOK_FOR_ANOTHER,
+    "unsupported-format": _LOOK_FOR_ANOTHER,
+    "empty": _LOOK_FOR_ANOTHER,
+    "publisher-status": "Check the spelling of the address; if a browser can open it, look there for a link"
+    " called RSS, Atom or Feed.",
+    "dns-error": _CHECK_NAME,
+    "connection-failed": _CHECK_NAME,
+    "tls-certificate": "The site's certificate is not valid, so nobody can say who answers. Tell the site, or"
+    " see whether it has another address.",
+    "destination-forbidden": "Private addresses and unusual ports are refused, unless whoever runs this proxy"
+    " allows them.",
+    "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
+    "unknown-feed": "Paste its address to begin with it.",
+    "timeout": "It is still being looked for: try again in a moment.",
+}
+_NO_LIST: Final = "That file is no list of subscriptions"
+_EXPORT: Final = "Go back, and choose the file that your reader exports its subscriptions to, as OPML."

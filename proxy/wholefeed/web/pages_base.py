@@ -1,24 +1,10 @@
-"""Pages made of the templates beside this module.
+"""What the pages for people are made of: templates, static files, and the cookie of those who have logged in.
 
     return await page(request, "home.html", feeds=known)
 
 Every value is escaped unless it is Markup. A template sees `root`, what leads from the page's own URL to the
 proxy's: links are relative, so that they are right below any prefix, stripped or kept;
 `action("refresh", url=…)`, where a form that changes something is sent to; and `is_logged_in`.
-
-Whether a person's browser asks, or a program: what is answered with differs.
-
-wants_page("text/html,application/xhtml+xml,*/*;q=0.8", "document")      # True: a browser opens it
-wants_page("*/*", None)                                                  # False: curl
-
-GET /static/…: style and script of the pages, for everybody: the page that asks for a token needs them.
-
-An instant on a page: words for people, and beside them what programs read (`<time datetime>`).
-
-The cookie of people who have logged in: what `wholefeed.server.clients` issues.
-
-SameSite=Lax: a page of another site cannot have it sent along with a form, a picture or a script; a link
-that leads here from a reader's own page has it.
 """
 
 from __future__ import annotations
@@ -42,13 +28,14 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+# Pages made of the templates beside this module
+
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:;"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 """Of every page: style and script of the proxy's own, nothing from elsewhere, nothing inline."""
-
-_FIELDS: Final = {
+_PAGE_FIELDS: Final = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Cache-Control": "no-store",
     # With `no-referrer` a browser sends `Origin: null` with the page's own forms (Fetch, "append a request
@@ -59,13 +46,9 @@ _FIELDS: Final = {
 
 
 async def page(request: web.Request, template: str, *, status: int = 200, **context: object) -> web.Response:
-    """Answer with a page; it is made on a thread, since templates are read when they are first used.
+    """Answer with a page made of a file in the folder of templates, which shows the values of `context`.
 
-    Args:
-        request: What is answered.
-        template: A file in the folder of templates.
-        status: Of the answer.
-        context: What the template shows.
+    It is made on a thread, since templates are read when they are first used.
     """
     values = {
         "root": root_of(request),
@@ -74,7 +57,9 @@ async def page(request: web.Request, template: str, *, status: int = 200, **cont
         **context,
     }
     text = await asyncio.to_thread(_rendered, template, values)
-    return web.Response(text=text, status=status, content_type="text/html", charset="utf-8", headers=_FIELDS)
+    return web.Response(
+        text=text, status=status, content_type="text/html", charset="utf-8", headers=_PAGE_FIELDS
+    )
 
 
 def root_of(request: web.Request) -> str:
@@ -109,18 +94,31 @@ def _environment() -> Environment:
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """An instant on a page: words for people, and beside them what programs read (`<time datetime>`)."""
+
+    text: str
+    machine: str
+
+
+# Whether a person's browser asks, or a program: what is answered with differs
+
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _OTHERS: Final = frozenset({"text/plain", "application/json", "application/problem+json"})
 """What else we answer people's and programs' requests with."""
 
 
 def is_browser(request: web.Request) -> bool:
-    """Return whether a browser asks for something to show to a person."""
+    """Whether a browser asks for something to show to a person."""
     return wants_page(request.headers.get("Accept", ""), request.headers.get("Sec-Fetch-Dest"))
 
 
 def wants_page(accept: str, destination: str | None) -> bool:
-    """Return whether a page is what is wanted (RFC 9110, 12.5.1).
+    """Whether a page is what is wanted (RFC 9110, 12.5.1).
+
+        wants_page("text/html,application/xhtml+xml,*/*;q=0.8", "document")      # True: a browser opens it
+        wants_page("*/*", None)                                                  # False: curl
 
     Args:
         accept: The Accept field. HTML must be named, and be preferred to plain text and to JSON: `*/*` is
@@ -153,19 +151,68 @@ def _weighed(accept: str) -> list[tuple[str, float]]:
     return found
 
 
+# The session: what `wholefeed.server.clients` issues, in a cookie
+
+COOKIE: Final = "wholefeed-session"
+_COOKIE_PATH: Final = ""
+"""No path: then it is the folder of the URL that the browser asked for (RFC 6265, 5.1.4), and all that sets
+it lies at the proxy's root: right below any prefix, also one that a reverse proxy keeps to itself."""
+
+
+def session_of(request: web.Request) -> str:
+    """Return the session that a request bears, if it is good for anything; else nothing."""
+    if "Cookie" not in request.headers:
+        return ""
+    session, token = request.cookies.get(COOKIE, ""), request.app[CONFIG].server.access_token
+    return session if is_good(session, token, request.app[SERVICE].now()) else ""
+
+
+def begin_session(request: web.Request, response: web.Response) -> None:
+    """Let the browser keep a new session; scripts do not see it.
+
+    SameSite=Lax: a page of another site cannot have it sent along with a form, a picture or a script; a link
+    that leads here from a reader's own page has it.
+    """
+    expires_at = int(request.app[SERVICE].now()) + SESSION_SECONDS
+    response.set_cookie(
+        COOKIE,
+        issue(request.app[CONFIG].server.access_token, expires_at=expires_at),
+        max_age=SESSION_SECONDS,
+        path=_COOKIE_PATH,
+        secure=_is_secure(request),
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def _is_secure(request: web.Request) -> bool:
+    """Whether the browser speaks https; it says so itself, whatever address the proxy has beside that."""
+    origin = request.headers.get("Origin", "")
+    if "://" not in origin:
+        origin = base_url(request, request[ASKED], request.app[CONFIG].server)
+    return origin.startswith("https://")
+
+
+def end_session(response: web.Response) -> None:
+    """Let the browser forget its session."""
+    response.del_cookie(COOKIE, path=_COOKIE_PATH, httponly=True, samesite="Lax")
+
+
+# Style and script, for everybody: the page that asks for a token needs them
+
 _TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
 _BRIEFLY: Final = "public, max-age=300"
 
 
-def _read() -> dict[str, bytes]:
+def _read_static() -> dict[str, bytes]:
     folder = files(__package__).joinpath("static")
     return {
         each.name: each.read_bytes() for each in folder.iterdir() if each.name.rpartition(".")[2] in _TYPES
     }
 
 
-_CONTENTS: Final = _read()
+_CONTENTS: Final = _read_static()
 _VERSIONS: Final = {name: blake2b(body, digest_size=6).hexdigest() for name, body in _CONTENTS.items()}
 
 
@@ -187,52 +234,3 @@ async def get_static(request: web.Request) -> web.StreamResponse:
 def versioned(name: str) -> str:
     """Return the path of a file below the proxy's root, with its version."""
     return f"static/{name}?v={_VERSIONS[name]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Instant:
-    """An instant as it is shown, and as programs read it."""
-
-    text: str
-    machine: str
-
-
-COOKIE: Final = "wholefeed-session"
-_FOLDER: Final = ""
-"""No path: then it is the folder of the URL that the browser asked for (RFC 6265, 5.1.4), and all that sets
-it lies at the proxy's root: right below any prefix, also one that a reverse proxy keeps to itself."""
-
-
-def session_of(request: web.Request) -> str:
-    """Return the session that a request bears, if it is good for anything; else nothing."""
-    if "Cookie" not in request.headers:
-        return ""
-    session, token = request.cookies.get(COOKIE, ""), request.app[CONFIG].server.access_token
-    return session if is_good(session, token, request.app[SERVICE].now()) else ""
-
-
-def begin_session(request: web.Request, response: web.Response) -> None:
-    """Let the browser keep a new session; scripts do not see it."""
-    expires_at = int(request.app[SERVICE].now()) + SESSION_SECONDS
-    response.set_cookie(
-        COOKIE,
-        issue(request.app[CONFIG].server.access_token, expires_at=expires_at),
-        max_age=SESSION_SECONDS,
-        path=_FOLDER,
-        secure=_is_secure(request),
-        httponly=True,
-        samesite="Lax",
-    )
-
-
-def end_session(response: web.Response) -> None:
-    """Let the browser forget its session."""
-    response.del_cookie(COOKIE, path=_FOLDER, httponly=True, samesite="Lax")
-
-
-def _is_secure(request: web.Request) -> bool:
-    """Whether the browser speaks https; it says so itself, whatever address the proxy has beside that."""
-    origin = request.headers.get("Origin", "")
-    if "://" not in origin:
-        origin = base_url(request, request[ASKED], request.app[CONFIG].server)
-    return origin.startswith("https://")

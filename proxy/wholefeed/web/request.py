@@ -1,17 +1,13 @@
-"""What one request asks for, read once: its route and its query; and what its log line tells of it.
+"""What a request asks for: its route, the feed that it names, its options, and the Host that it came to.
 
-Which feed a request names: `/feed?url=U` and the prefix form `/https://…` (README).
+The URL of a feed is given in a query or behind the slash:
 
-The path below which a reverse proxy passes requests on, where it keeps it (docs/operations.md).
+    /feed?url=https%3A%2F%2Fexample.org%2Ffeed.atom&limit=20    encoded or as it is, and options of ours
+    /https://example.org/feed.atom?lang=en                      the prefix form: the whole query is the feed's
 
-That is the path of `server.public_url`. Requests are taken with it and without it: reverse proxies that strip
-it, and those on the machine itself, ask without. A path of the proxy's own means what it means without one.
-
-    prefix = Prefix("https://example.org/feeds", own={"/feed", ...})
-    prefix.stripped("/feeds/https://example.org/feed.atom")      # /https://example.org/feed.atom
-    prefix.route("/feeds/status")                                # /status
-
-Which Host a request may name, and what our links are made from (docs/faults.md row 77; RFC 9110, 7.4).
+`Asked` is made of each request before its handler; it reads these once, when they are first wanted. The rest
+are functions of header values and strings, and no I/O: what is read of a URL or a query is kept, for readers
+ask for the same ones again and again.
 """
 
 from __future__ import annotations
@@ -33,96 +29,35 @@ from wholefeed.core.text.urls import UrlError, canonical_url, safe_url
 from wholefeed.errors import InvalidUrlError, MisdirectedError, RequestError, WholefeedError
 from wholefeed.server.clients import TrustedProxies, last_value
 
-UNMATCHED: Final = "unmatched"
-"""What stands for a route where there is none."""
-_LONGEST: Final = 200
-_FORWARDED: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)+", re.ASCII)
+# Routes that are treated by name
 
-
-class Prefix:
-    """Belongs to the application.
-
-    Args:
-        public_url: Of the configuration; where it has no path there is no prefix.
-        own: The routes as they are without a prefix.
-    """
-
-    def __init__(self, public_url: str, own: Collection[str]) -> None:
-        self.path: Final = urlsplit(public_url).path.rstrip("/")
-        """Without a final slash; empty: there is none."""
-        self._own = frozenset(own)
-        self._routes: dict[web.AbstractRoute, str] = {}
-
-    def stripped(self, raw_path: str) -> str:
-        """Return a request target without the prefix; as it is, where it does not bear it."""
-        if not self.path or not raw_path.startswith(self.path):
-            return raw_path
-        rest = raw_path[len(self.path) :]
-        if rest.startswith("/"):
-            return rest
-        return f"/{rest}" if not rest or rest.startswith("?") else raw_path
-
-    def route(self, canonical: str) -> str:
-        """Return the route, as it is without a prefix, that a resource stands for."""
-        if not self.path or canonical in self._own:
-            return canonical
-        return self.stripped(canonical)
-
-    def route_of(self, found: web.AbstractRoute) -> str:
-        """Return the route of a request, as it is without a prefix, by what aiohttp has found for it."""
-        route = self._routes.get(found)
-        if route is None:
-            if found.resource is None:  # there is none, and this one was made for the request
-                return UNMATCHED
-            route = self._routes[found] = self.route(found.resource.canonical)
-        return route
-
-    def routes(self, own: Iterable[web.RouteDef]) -> Iterator[web.RouteDef]:
-        """Give the routes below the prefix; its root is found with a final slash and without."""
-        if not self.path:
-            return
-        for each in own:
-            yield web.RouteDef(each.method, self.path + each.path, each.handler, each.kwargs)
-            if each.path == "/":
-                yield web.RouteDef(each.method, self.path, each.handler, each.kwargs)
-
-    def root(self, raw_path: str) -> str:
-        """Return the relative URL that leads from a request's own to the proxy's, with a final slash."""
-        path = raw_path.partition("?")[0]
-        if path == self.path:
-            return path.rpartition("/")[2] + "/"
-        return "../" * (self.stripped(path).count("/") - 1) or "./"
-
-
-def forwarded_prefix(value: str) -> str:
-    """Return the path that a reverse proxy says it has stripped, without a final slash.
-
-    Empty: it says none, or one that could be written in several ways.
-    """
-    path = value.rstrip("/")
-    return path if len(path) <= _LONGEST and _FORWARDED.fullmatch(path) else ""
-
-
-STATIC: Final = "/static/{name}"
-METRICS: Final = "/metrics"
-OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
 HOME: Final = "/"
 LOGIN: Final = "/login"
 VIEW: Final = "/view"
+METRICS: Final = "/metrics"
+STATIC: Final = "/static/{name}"
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
-_LONGEST_SHOWN: Final = 500
-"""Characters of a URL whose shown form is kept."""
+UNMATCHED: Final = "unmatched"
+"""What stands for a route where there is none."""
+FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
+OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
+_LONGEST_KEPT: Final = 500
+"""Characters of a URL, or of a query, of which what was made is kept for the next request."""
+
+
+# One request
+
 _WITHOUT_PATH: Final = frozenset({PREFIXED, UNMATCHED})
 """What stands for any path: the target tells which it is. That of another route is no URL."""
 _NO_FACTS: Final[Mapping[str, object]] = {}
-_ID_BYTES: Final = 8
-_IDS_AT_ONCE: Final = 256
-FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
 
 
 class Asked:
-    """Belongs to one request; the checks before its handler and the handler itself share it."""
+    """What one request asks for, and what its log line tells of it.
+
+    The checks before its handler and the handler itself share it.
+    """
 
     __slots__ = (
         "_query", "_url", "app", "client", "config", "facts", "host", "is_prefixed", "is_vouched_for",
@@ -184,7 +119,7 @@ class Asked:
 
     @property
     def query(self) -> Query:
-        """The options of the request and the URL that it names.
+        """The options of the request and the URL that it names, read when they are first asked for.
 
         Raises:
             RequestError: An option is given twice.
@@ -206,12 +141,14 @@ class Asked:
             given = self.query.url
         except WholefeedError:
             return None
-        if len(given) > _LONGEST_SHOWN:
+        if len(given) > _LONGEST_KEPT:
             return safe_url(given)
-        return _shown(given) if given else None
+        return _shown_once(given) if given else None
 
 
-_shown: Final = lru_cache(maxsize=2048)(safe_url)
+_shown_once: Final = lru_cache(maxsize=2048)(safe_url)
+_ID_BYTES: Final = 8
+_IDS_AT_ONCE: Final = 256
 
 
 def _ids() -> Iterator[str]:
@@ -225,40 +162,14 @@ def _ids() -> Iterator[str]:
 _IDS: Final = _ids()
 
 
+# The query
+
 VIEW_OPTIONS: Final = ("limit", "since", "answer_bytes")
 """Parameters that name a part of the feed, in the order in which our own URLs have them."""
 OPTIONS: Final = frozenset({"url", "wait", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
-
 PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
 """Those of the feed for people."""
-
-_LONGEST_KEPT: Final = 500
-"""Characters of a URL, or of a query, that is kept once it has been read."""
-_COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
-_RFC3339: Final = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
-)
-_NAME: Final = (
-    r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?!(?:php\d?|aspx?|jsp|cgi|html?|js|json|xml|txt|env)\b)[a-z]{2,}"
-)
-"""A host's name as people write it; what bots ask web servers for is none."""
-_PREFIX: Final = re.compile(
-    r"/{1,2}(?:%20|%09|%0A|%0D)*(?P<feed>feed(?::|%3A)(?:/{1,2}|(?:%2F){1,2})?)?"
-    r"(?:(?P<scheme>https?)(?P<separator>:/{1,2}|%3A%2F%2F)(?=[^/])"
-    rf"|(?P<name>{_NAME}(?::\d{{1,5}})?(?=/|%2F)|(?(feed)[^/%?#][^/]*|(?!))))",
-    re.IGNORECASE,
-)
-_ENCODED_BLANKS: Final = frozenset({"%20", "%09", "%0A", "%0D"})
-_BLANKS_BEFORE: Final = re.compile(r"\A(?:%20|%09|%0A|%0D|\+)+", re.IGNORECASE)
-_FEED_SCHEME: Final = re.compile(r"feed:(?://)?", re.IGNORECASE)
-_WITHOUT_SCHEME: Final = re.compile(
-    r"(?://)?(?P<rest>(?:[^\s/?#:@\[\]][^\s/?#:@\[\].]*+\.[^\s/?#:@\[\]]++"
-    r"|[^\s/?#:@\[\]]++(?=:\d)|\[[0-9a-f:.]++\])"
-    r"(?::\d{1,5})?(?:[/?#].*)?)",
-    re.IGNORECASE | re.DOTALL,
-)
-"""Quantifiers that give nothing back: else a few KB of dots would take seconds."""
 
 
 class Query(NamedTuple):
@@ -270,11 +181,7 @@ class Query(NamedTuple):
 
 
 def read_query(raw_query: str, options: frozenset[str] = OPTIONS) -> Query:
-    """Take the options out of a raw query string.
-
-    Args:
-        raw_query: As it came.
-        options: What they are called.
+    """Take the options of these names out of a raw query string.
 
     Raises:
         RequestError: An option is given twice.
@@ -302,13 +209,6 @@ def _parsed(raw_query: str, names: frozenset[str]) -> Query:
     return Query(options.pop("url", ""), options)
 
 
-def _blanks_removed(raw: str) -> str:
-    end = len(raw)
-    while raw[max(end - 3, 0) : end].upper() in _ENCODED_BLANKS:
-        end -= 3
-    return _BLANKS_BEFORE.sub("", raw[:end])
-
-
 _read_query: Final = lru_cache(maxsize=2048)(_parsed)
 
 
@@ -320,13 +220,38 @@ def _is_unencoded(value: str) -> bool:
     return "://" in value and ("=" in value or "%3d" not in value.lower())
 
 
+_ENCODED_BLANKS: Final = frozenset({"%20", "%09", "%0A", "%0D"})
+_BLANKS_BEFORE: Final = re.compile(r"\A(?:%20|%09|%0A|%0D|\+)+", re.IGNORECASE)
+
+
+def _blanks_removed(raw: str) -> str:
+    end = len(raw)
+    while raw[max(end - 3, 0) : end].upper() in _ENCODED_BLANKS:
+        end -= 3
+    return _BLANKS_BEFORE.sub("", raw[:end])
+
+
+# The prefix form: a URL behind the slash
+
+_NAME: Final = (
+    r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?!(?:php\d?|aspx?|jsp|cgi|html?|js|json|xml|txt|env)\b)[a-z]{2,}"
+)
+"""A host's name as people write it; what bots ask web servers for is none."""
+_PREFIX: Final = re.compile(
+    r"/{1,2}(?:%20|%09|%0A|%0D)*(?P<feed>feed(?::|%3A)(?:/{1,2}|(?:%2F){1,2})?)?"
+    r"(?:(?P<scheme>https?)(?P<separator>:/{1,2}|%3A%2F%2F)(?=[^/])"
+    rf"|(?P<name>{_NAME}(?::\d{{1,5}})?(?=/|%2F)|(?(feed)[^/%?#][^/]*|(?!))))",
+    re.IGNORECASE,
+)
+
+
 def is_prefix_form(raw_path: str) -> bool:
     """Whether a request target has a URL written behind the slash."""
     return _PREFIX.match(raw_path) is not None
 
 
 def read_prefix(raw_path: str) -> str:
-    """Return the URL behind the slash, its query included.
+    """Return the URL behind the slash, its query included. The target must be a prefix form.
 
     One slash after the scheme will do, two before it, and all of it may be percent-encoded. Like any URL it
     may bear `feed:`, or lack its scheme.
@@ -341,8 +266,44 @@ def read_prefix(raw_path: str) -> str:
     return unquote(rest) if "/" not in rest else rest
 
 
+# The URL of a feed as people write it
+
 _BLANKS: Final = " \t\r\n\f\v\u00a0"
 """What comes along where a URL is copied; other white space and controls are no part of one."""
+_FEED_SCHEME: Final = re.compile(r"feed:(?://)?", re.IGNORECASE)
+_WITHOUT_SCHEME: Final = re.compile(
+    r"(?://)?(?P<rest>(?:[^\s/?#:@\[\]][^\s/?#:@\[\].]*+\.[^\s/?#:@\[\]]++"
+    r"|[^\s/?#:@\[\]]++(?=:\d)|\[[0-9a-f:.]++\])"
+    r"(?::\d{1,5})?(?:[/?#].*)?)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Quantifiers that give nothing back: else a few KB of dots would take seconds."""
+
+
+def feed_url(given: str) -> str:
+    """Return the canonical URL of a feed: by https, where no scheme is given.
+
+    Raises:
+        RequestError: None is given.
+        InvalidUrlError: It is none that can be fetched.
+    """
+    return _feed_url(given) if len(given) <= _LONGEST_KEPT else _feed_url.__wrapped__(given)
+
+
+@lru_cache(maxsize=2048)
+def _feed_url(given: str) -> str:
+    if not given:
+        raise RequestError("expected the parameter url, the feed's URL, got none")
+    try:
+        return canonical_url(completed(given).url)
+    except UrlError as exc:
+        raise InvalidUrlError(str(exc), slug=exc.slug) from exc
+
+
+def instead_url(given: str) -> str:
+    """Return the canonical URL to ask where that of `feed_url` refuses the connection; empty: none."""
+    instead = completed(given).instead
+    return canonical_url(instead) if instead else ""
 
 
 class Written(NamedTuple):
@@ -368,34 +329,11 @@ def _completed(given: str) -> Written:
     return Written(f"https://{bare['rest']}", f"http://{bare['rest']}")
 
 
-def feed_url(given: str) -> str:
-    """Return the canonical URL of a feed: by https, where no scheme is given.
-
-    Raises:
-        RequestError: None is given.
-        InvalidUrlError: It is none that can be fetched.
-    """
-    return _feed_url(given) if len(given) <= _LONGEST_KEPT else _feed_url.__wrapped__(given)
-
-
-@lru_cache(maxsize=2048)
-def _feed_url(given: str) -> str:
-    if not given:
-        raise RequestError("expected the parameter url, the feed's URL, got none")
-    try:
-        return canonical_url(completed(given).url)
-    except UrlError as exc:
-        raise InvalidUrlError(str(exc), slug=exc.slug) from exc
-
-
-def instead_url(given: str) -> str:
-    """Return the canonical URL that may be meant where `feed_url`'s refuses the connection; empty: none."""
-    instead = completed(given).instead
-    return canonical_url(instead) if instead else ""
+# Options
 
 
 def read_wait(options: Mapping[str, str], at_most: float) -> float:
-    """Return the seconds that a reader is willing to wait, at most what is configured.
+    """Return the seconds that a reader is willing to wait: `at_most`, if it does not say so itself.
 
     Raises:
         RequestError: Not a number of seconds.
@@ -410,6 +348,12 @@ def read_wait(options: Mapping[str, str], at_most: float) -> float:
     if not 0 <= seconds < float("inf"):
         raise RequestError(f"expected wait in seconds, 0 or more, got {given[:40]!r}")
     return min(seconds, at_most)
+
+
+_RFC3339: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
+)
+_COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
 
 
 def read_view(options: Mapping[str, str], max_bytes: int) -> View:
@@ -444,6 +388,9 @@ def _whole_number(options: Mapping[str, str], name: str, least: int) -> int:
     return int(given)
 
 
+# The proxy's own URLs
+
+
 def own_url(base: str, url: str, mark: str = "") -> str:
     """Return the proxy's URL of a feed.
 
@@ -472,11 +419,33 @@ def view_query(options: Mapping[str, str]) -> str:
     return "".join(f"&{name}={quote(options[name], safe='')}" for name in VIEW_OPTIONS if name in options)
 
 
+# The Host that a request names, and what our links are made from (docs/faults.md row 77; RFC 9110, 7.4)
+
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::\d{1,5})?", re.IGNORECASE)
 """No name is longer (RFC 1035, 2.3.4); links are made from it, and kept."""
 _LONGEST_HOST: Final = 253 + len(":65535")
 _ROUTES_OF_ANY_HOST: Final = OPEN_ROUTES | {"/openapi.json"}
 """Nothing of them is about anybody's feeds."""
+
+
+def require_host(request: web.Request, asked: Asked) -> None:
+    """Refuse what is asked under a name that is not ours; a route that is named nowhere here is checked.
+
+    A web page can let a name of its own point to a proxy on its visitor's machine, and would be let in as the
+    same origin. It knows no token and signs nothing, so behind a reverse proxy the Host need not be one
+    of ours where such is wanted.
+    """
+    if asked.route in _ROUTES_OF_ANY_HOST:
+        return
+    server = asked.config.server
+    if not (server.public_url and _may_bear_any_host(request, asked.route, server)):
+        _required_host(request, asked, server)
+
+
+def _may_bear_any_host(request: web.Request, route: str, server: ServerConfig) -> bool:
+    """Whether links are made from the public URL alone, or nobody is let in who does not know a secret."""
+    is_feed = route in FEED_ROUTES and request.method in ("GET", "HEAD")
+    return is_feed or bool(server.access_token or server.signing_keys)
 
 
 def base_url(request: web.Request, asked: Asked, server: ServerConfig) -> str:
@@ -522,26 +491,6 @@ def _last(request: web.Request, field: str) -> str:
     return last_value(request.headers.getall(field, ()))
 
 
-def require_host(request: web.Request, asked: Asked) -> None:
-    """Refuse what is asked under a name that is not ours; a route that is named nowhere here is checked.
-
-    A web page can let a name of its own point to a proxy on its visitor's machine, and would be let in as the
-    same origin. It knows no token and signs nothing, so behind a reverse proxy the Host need not be one
-    of ours where such is wanted.
-    """
-    if asked.route in _ROUTES_OF_ANY_HOST:
-        return
-    server = asked.config.server
-    if not (server.public_url and _may_bear_any_host(request, asked.route, server)):
-        _required_host(request, asked, server)
-
-
-def _may_bear_any_host(request: web.Request, route: str, server: ServerConfig) -> bool:
-    """Whether links are made from the public URL alone, or nobody is let in who does not know a secret."""
-    is_feed = route in FEED_ROUTES and request.method in ("GET", "HEAD")
-    return is_feed or bool(server.access_token or server.signing_keys)
-
-
 def _own_address(request: web.Request) -> str:
     """Return where the request came in, for clients of HTTP/1.0 that send no Host."""
     name = request.get_extra_info("sockname")
@@ -558,11 +507,6 @@ def _name(host: str) -> str:
     return "" if match is None else match["name"].lower().strip("[]")
 
 
-def _is_listed(name: str, server: ServerConfig) -> bool:
-    own = (*server.allowed_hosts, urlsplit(server.public_url).hostname or "")
-    return name in (allowed.lower() for allowed in own)
-
-
 @lru_cache(maxsize=256)
 def _is_nobody_else_s(name: str) -> bool:
     """Whether nobody can let the name point here but who runs this host or its network."""
@@ -573,3 +517,86 @@ def _is_nobody_else_s(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_listed(name: str, server: ServerConfig) -> bool:
+    own = (*server.allowed_hosts, urlsplit(server.public_url).hostname or "")
+    return name in (allowed.lower() for allowed in own)
+
+
+# The path below which a reverse proxy passes requests on (docs/operations.md)
+
+
+class Prefix:
+    """The path of `server.public_url`, where the reverse proxy in front keeps it.
+
+    Requests are taken with it and without it: reverse proxies that strip it, and those on the machine itself,
+    ask without. A path of the proxy's own means what it means without one.
+
+        prefix = Prefix("https://example.org/feeds", own={"/feed", ...})
+        prefix.stripped("/feeds/https://example.org/feed.atom")      # /https://example.org/feed.atom
+        prefix.route("/feeds/status")                                # /status
+
+    Args:
+        public_url: Of the configuration; where it has no path there is no prefix.
+        own: The routes as they are without a prefix.
+    """
+
+    def __init__(self, public_url: str, own: Collection[str]) -> None:
+        self.path: Final = urlsplit(public_url).path.rstrip("/")
+        """Without a final slash; empty: there is none."""
+        self._own = frozenset(own)
+        self._routes: dict[web.AbstractRoute, str] = {}
+
+    def stripped(self, raw_path: str) -> str:
+        """Return a request target without the prefix; as it is, where it does not bear it."""
+        if not self.path or not raw_path.startswith(self.path):
+            return raw_path
+        rest = raw_path[len(self.path) :]
+        if rest.startswith("/"):
+            return rest
+        return f"/{rest}" if not rest or rest.startswith("?") else raw_path
+
+    def route(self, canonical: str) -> str:
+        """Return the route, as it is without a prefix, that a resource stands for."""
+        if not self.path or canonical in self._own:
+            return canonical
+        return self.stripped(canonical)
+
+    def route_of(self, found: web.AbstractRoute) -> str:
+        """Return the route of a request, as it is without a prefix, by what aiohttp has found for it."""
+        route = self._routes.get(found)
+        if route is None:
+            if found.resource is None:  # there is none, and this one was made for the request
+                return UNMATCHED
+            route = self._routes[found] = self.route(found.resource.canonical)
+        return route
+
+    def routes(self, own: Iterable[web.RouteDef]) -> Iterator[web.RouteDef]:
+        """Give the routes below the prefix; its root is found with a final slash and without."""
+        if not self.path:
+            return
+        for each in own:
+            yield web.RouteDef(each.method, self.path + each.path, each.handler, each.kwargs)
+            if each.path == "/":
+                yield web.RouteDef(each.method, self.path, each.handler, each.kwargs)
+
+    def root(self, raw_path: str) -> str:
+        """Return the relative URL that leads from a request's own to the proxy's, with a final slash."""
+        path = raw_path.partition("?")[0]
+        if path == self.path:
+            return path.rpartition("/")[2] + "/"
+        return "../" * (self.stripped(path).count("/") - 1) or "./"
+
+
+_LONGEST_FORWARDED: Final = 200
+_FORWARDED_PATH: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~-]+)+", re.ASCII)
+
+
+def forwarded_prefix(value: str) -> str:
+    """Return the path that a reverse proxy says it has stripped, without a final slash.
+
+    Empty: it says none, or one that could be written in several ways.
+    """
+    path = value.rstrip("/")
+    return path if len(path) <= _LONGEST_FORWARDED and _FORWARDED_PATH.fullmatch(path) else ""

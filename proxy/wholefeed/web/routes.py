@@ -24,7 +24,6 @@ every path that anybody asks for, so it must not look twice at any of it."""
 
 
 def routes() -> list[web.RouteDef]:
-    """Return the routes."""
     return [
         web.get(HOME, get_home),
         web.get(LOGIN, get_login),

@@ -21,16 +21,63 @@ from markupsafe import Markup
 from wholefeed.core.compose.entries import paragraphs
 from wholefeed.core.text.urls import is_http, resolve
 
-MOST_TAGS: Final = 6000
+_MOST_TAGS: Final = 6000
 """Of an entry; each may cost as much time as there are elements around it."""
-MOST_REFERENCES: Final = 30_000
+_MOST_REFERENCES: Final = 30_000
 """Of an entry: `&amp;` and the like."""
-SECONDS_OF_PAGE: Final = 3.0
-"""What the sanitiser may work for one page before the rest of it is shown as text."""
 LONGEST_BYTES: Final = 1 << 20
 """What an entry may come to: URLs grow as they are made absolute."""
-LONGEST_OF_PAGE: Final = 1 << 23
-_LONGEST_URL: Final = 2000
+_LONGEST_OF_PAGE: Final = 1 << 23
+_SECONDS_OF_PAGE: Final = 3.0
+"""What the sanitiser may work for one page before the rest of it is shown as text."""
+
+
+@dataclass(slots=True)
+class Allowance:
+    """What is left for the entries of one page."""
+
+    length: int = _LONGEST_OF_PAGE
+    seconds: float = _SECONDS_OF_PAGE
+
+
+_DATA: Final = re.compile(r"\bdata:[a-z]+/[^\s\"'<>]*", re.IGNORECASE)
+_TAG: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
+
+
+def sanitised(content: str, base: str, left: Allowance, *, has_media: bool = False) -> Markup:
+    """Return HTML of a stranger as a page may show it.
+
+    Args:
+        content: As published.
+        base: What relative URLs count from.
+        left: What is left for this page; what is used of it is taken away.
+        has_media: Whether pictures, audio and video are loaded; else they become links.
+    """
+    shown = _DATA.sub("data:", content)
+    started = time.monotonic()
+    if shown.count("<") > _MOST_TAGS or shown.count("&") > _MOST_REFERENCES or left.seconds < 0:
+        made = _CONTROLS.sub("", paragraphs(html.unescape(_TAG.sub(" ", shown))))
+    else:
+        made = _cleaned(shown, base, has_media=has_media)
+    left.seconds -= time.monotonic() - started
+    left.length -= len(made)
+    if len(made) > LONGEST_BYTES or left.length < 0:
+        return Markup("<p>(Too long to be shown here.)</p>")
+    return Markup(made)  # noqa: S704 - it is what the sanitiser has made
+
+
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What people do not see and layouts do: control characters, and what turns the direction of all that
+follows. Isolation does the rest."""
+
+
+def plain(text: str, longest: int) -> str:
+    """Return a text for one line, without what would turn or break the lines around it."""
+    shown = _CONTROLS.sub("", text)
+    return shown if len(shown) <= longest else shown[:longest].rstrip() + "…"
+
+
+# Which elements and attributes pass
 
 # fmt: off
 _TAGS: Final = frozenset({
@@ -45,7 +92,6 @@ _EMBEDDED: Final = frozenset({"img", "audio", "video", "source", "iframe"})
 _MEDIA: Final = _EMBEDDED - {"iframe"}
 _SILENT: Final = frozenset({"script", "style", "template", "svg", "math", "title", "select", "textarea"})
 """Elements that go with all that stands in them."""
-_URLS: Final = frozenset({"href", "src"})
 _ATTRIBUTES: Final = {
     "*": {"dir", "lang"},
     "a": {"href"},
@@ -64,76 +110,8 @@ _SET: Final = {
     "audio": {"controls": "", "preload": "none"},
     "video": {"controls": "", "preload": "none"},
 }
-_VALUES: Final = {
-    "dir": re.compile("ltr|rtl|auto", re.IGNORECASE),
-    "lang": re.compile("[A-Za-z0-9-]{1,35}", re.ASCII),
-    "start": re.compile("-?[0-9]{1,6}", re.ASCII),
-    "value": re.compile("-?[0-9]{1,6}", re.ASCII),
-    "colspan": re.compile("[1-9]|1[0-9]|20", re.ASCII),
-    "rowspan": re.compile("[1-9]|1[0-9]|20", re.ASCII),
-    "scope": re.compile("col|row", re.IGNORECASE),
-    "datetime": re.compile("[0-9TZ:.+-]{1,40}", re.ASCII),
-}
-
-_DATA: Final = re.compile(r"\bdata:[a-z]+/[^\s\"'<>]*", re.IGNORECASE)
-_RENAMED: Final = {
-    **dict.fromkeys(("big", "font", "nobr", "small", "tt", "u", "noscript", "center"), "span"),
-    **dict.fromkeys(("s", "strike"), "del"),
-    "b": "strong",
-    "i": "em",
-}
-"""Elements that a parser opens again wherever they were not closed are kept few, and bear no attributes."""
-_NAME: Final = re.compile(
-    rf"<(/?)({'|'.join(sorted((*_RENAMED, 'strong', 'em', 'code'), key=len, reverse=True))})(?=[\s/>])",
-    re.IGNORECASE,
-)
-_TAG: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
 _HEADING: Final = re.compile(r"<(/?)h([1-6])(?=[ >])")
 _EMPTY_HEADING: Final = re.compile(r"<h[3-6](?: [^<>]*)?>\s*</h[3-6]>")
-_LINKED: Final = re.compile(
-    r"<(?P<end>/?)(?P<name>a|img|iframe|audio|video|source)(?P<attributes>(?: [a-z-]+=\"[^\"]*\")*)>"
-)
-_ATTRIBUTE: Final = re.compile(r' ([a-z-]+)="([^"]*)"')
-_SPOKEN: Final = {"img": "Image", "iframe": "Embedded page", "audio": "Audio", "video": "Video"}
-_CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What people do not see and layouts do: control characters, and what turns the direction of all that
-follows. Isolation does the rest."""
-
-
-@dataclass(slots=True)
-class Allowance:
-    """What is left for the entries of one page."""
-
-    length: int = LONGEST_OF_PAGE
-    seconds: float = SECONDS_OF_PAGE
-
-
-def plain(text: str, longest: int) -> str:
-    """Return a text for one line, without what would turn or break the lines around it."""
-    shown = _CONTROLS.sub("", text)
-    return shown if len(shown) <= longest else shown[:longest].rstrip() + "…"
-
-
-def sanitised(content: str, base: str, left: Allowance, *, has_media: bool = False) -> Markup:
-    """Return HTML of a stranger as a page may show it.
-
-    Args:
-        content: As published.
-        base: What relative URLs count from.
-        left: What is left for this page; what is used of it is taken away.
-        has_media: Whether pictures, audio and video are loaded; else they become links.
-    """
-    shown = _DATA.sub("data:", content)
-    started = time.monotonic()
-    if shown.count("<") > MOST_TAGS or shown.count("&") > MOST_REFERENCES or left.seconds < 0:
-        made = _CONTROLS.sub("", paragraphs(html.unescape(_TAG.sub(" ", shown))))
-    else:
-        made = _cleaned(shown, base, has_media=has_media)
-    left.seconds -= time.monotonic() - started
-    left.length -= len(made)
-    if len(made) > LONGEST_BYTES or left.length < 0:
-        return Markup("<p>(Too long to be shown here.)</p>")
-    return Markup(made)  # noqa: S704 - it is what the sanitiser has made
 
 
 def _cleaned(content: str, base: str, *, has_media: bool) -> str:
@@ -166,11 +144,38 @@ def _cleaned(content: str, base: str, *, has_media: bool) -> str:
     )
 
 
+_RENAMED: Final = {
+    **dict.fromkeys(("big", "font", "nobr", "small", "tt", "u", "noscript", "center"), "span"),
+    **dict.fromkeys(("s", "strike"), "del"),
+    "b": "strong",
+    "i": "em",
+}
+"""Elements that a parser opens again wherever they were not closed are kept few, and bear no attributes."""
+_NAME: Final = re.compile(
+    rf"<(/?)({'|'.join(sorted((*_RENAMED, 'strong', 'em', 'code'), key=len, reverse=True))})(?=[\s/>])",
+    re.IGNORECASE,
+)
+
+
 def _renamed(found: re.Match[str]) -> str:
     """Return the beginning of a tag, with attributes that count for nothing any more."""
     name = found[2].lower()
     kept = _RENAMED.get(name, name)
     return f"</{kept}" if found[1] else f"<{kept}><x"
+
+
+_URLS: Final = frozenset({"href", "src"})
+_VALUES: Final = {
+    "dir": re.compile("ltr|rtl|auto", re.IGNORECASE),
+    "lang": re.compile("[A-Za-z0-9-]{1,35}", re.ASCII),
+    "start": re.compile("-?[0-9]{1,6}", re.ASCII),
+    "value": re.compile("-?[0-9]{1,6}", re.ASCII),
+    "colspan": re.compile("[1-9]|1[0-9]|20", re.ASCII),
+    "rowspan": re.compile("[1-9]|1[0-9]|20", re.ASCII),
+    "scope": re.compile("col|row", re.IGNORECASE),
+    "datetime": re.compile("[0-9TZ:.+-]{1,40}", re.ASCII),
+}
+_LONGEST_URL: Final = 2000
 
 
 class _Judge:
@@ -202,6 +207,13 @@ class _Judge:
             return None
         self._left -= len(url)
         return self.again(tag, "src", url) if self._left >= 0 else None
+
+
+_LINKED: Final = re.compile(
+    r"<(?P<end>/?)(?P<name>a|img|iframe|audio|video|source)(?P<attributes>(?: [a-z-]+=\"[^\"]*\")*)>"
+)
+_ATTRIBUTE: Final = re.compile(r' ([a-z-]+)="([^"]*)"')
+_SPOKEN: Final = {"img": "Image", "iframe": "Embedded page", "audio": "Audio", "video": "Video"}
 
 
 class _Linking:

@@ -29,72 +29,14 @@ from wholefeed.web.pages_base import CONTENT_SECURITY_POLICY, Instant, page
 from wholefeed.web.request import Asked, read_wait
 from wholefeed.web.sanitising import Allowance, plain, sanitised
 
-ENTRIES_A_PAGE: Final = 50
+_ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
 """How long a feed that is not known yet is waited for before the page says that it is being read."""
+_LONGEST_TITLE: Final = 300
+_LONGEST_NAME: Final = 120
 _MEDIA_POLICY: Final = CONTENT_SECURITY_POLICY.replace(
     "img-src 'self' data:", "img-src 'self' data: https: http:; media-src https: http:"
 )
-_NUMBER: Final = re.compile("[1-9][0-9]{0,8}", re.ASCII)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_LONGEST_TITLE: Final = 300
-_LONGEST_NAME: Final = 120
-_STEP: Final = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryView:
-    """An entry as the page shows it."""
-
-    number: int
-    """Its place in the feed, from 1, the newest."""
-    title: str
-    link: str
-    at: Instant | None
-    updated: Instant | None
-    """Where it differs by more than a day."""
-    author: str
-    content: Markup
-    files: tuple[FileView, ...]
-    is_cut: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FileView:
-    """A file that goes with an entry."""
-
-    url: str
-    name: str
-    said: str
-    """Its type and size, as far as they are known."""
-    element: str
-    """What plays or shows it; empty when nothing does."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """A page of a feed."""
-
-    title: str
-    site: str
-    """The publisher's page."""
-    site_name: str
-    state: State
-    said: Words
-    """What the state means."""
-    stale: Words | None
-    """None: the publisher answered when it was asked last."""
-    total: int
-    """Entries of the feed."""
-    entries: list[EntryView]
-    number: int
-    """Of this page, from 1, the one with the newest."""
-    pages: int
-    has_media: bool
-    query: str
-    """What names the feed in a link."""
-    file: str
-    """What the feed is called when it is saved."""
 
 
 async def get_view(request: web.Request) -> web.StreamResponse:
@@ -120,21 +62,32 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.Response:
     return response
 
 
+_NUMBER: Final = re.compile("[1-9][0-9]{0,8}", re.ASCII)
+
+
+def _number(given: str) -> int:
+    if not given:
+        return 1
+    if not _NUMBER.fullmatch(given):
+        raise RequestError(f"expected page as a whole number, 1 or more, got {given[:40]!r}")
+    return int(given)
+
+
 async def _page_of(
     request: web.Request, reconstruction: Reconstruction, url: str, number: int, *, has_media: bool
-) -> View:
+) -> _View:
     snapshot = reconstruction.snapshot
     total = entries_in(snapshot)
-    pages = max(1, -(-total // ENTRIES_A_PAGE))
+    pages = max(1, -(-total // _ENTRIES_A_PAGE))
     if number > pages:
         raise RequestError(f"expected page as a number from 1 to {pages}, got {number}")
-    start = (number - 1) * ENTRIES_A_PAGE
+    start = (number - 1) * _ENTRIES_A_PAGE
     feed, store = snapshot.feed, request.app[STORE]
     async with reconstruction.in_time():
-        entries = await read_entries(snapshot, store, start, ENTRIES_A_PAGE)
+        entries = await read_entries(snapshot, store, start, _ENTRIES_A_PAGE)
     head = await described(snapshot)
     shown = await asyncio.to_thread(_shown, entries, feed.via_url, start, has_media=has_media)
-    return View(
+    return _View(
         title=plain(head.title, _LONGEST_TITLE) or urlsplit(feed.via_url).netloc,
         site=head.site or feed.via_url,
         site_name=urlsplit(head.site or feed.via_url).netloc,
@@ -151,7 +104,33 @@ async def _page_of(
     )
 
 
-def _shown(entries: tuple[Shown, ...], via_url: str, start: int, *, has_media: bool) -> list[EntryView]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    """What the page shows of a feed."""
+
+    title: str
+    site: str
+    """The publisher's page."""
+    site_name: str
+    state: State
+    said: Words
+    """What the state means."""
+    stale: Words | None
+    """None: the publisher answered when it was asked last."""
+    total: int
+    """Entries of the feed."""
+    entries: list[_Entry]
+    number: int
+    """Of this page, from 1, the one with the newest."""
+    pages: int
+    has_media: bool
+    query: str
+    """What names the feed in a link."""
+    file: str
+    """What the feed is called when it is saved."""
+
+
+def _shown(entries: tuple[Shown, ...], via_url: str, start: int, *, has_media: bool) -> list[_Entry]:
     left = Allowance()
     return [
         _entry(each, number, via_url, left, has_media=has_media)
@@ -159,10 +138,27 @@ def _shown(entries: tuple[Shown, ...], via_url: str, start: int, *, has_media: b
     ]
 
 
-def _entry(entry: Shown, number: int, via_url: str, left: Allowance, *, has_media: bool) -> EntryView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """An entry as the page shows it."""
+
+    number: int
+    """Its place in the feed, from 1, the newest."""
+    title: str
+    link: str
+    at: Instant | None
+    updated: Instant | None
+    """Where it differs by more than a day."""
+    author: str
+    content: Markup
+    files: tuple[_File, ...]
+    is_cut: bool
+
+
+def _entry(entry: Shown, number: int, via_url: str, left: Allowance, *, has_media: bool) -> _Entry:
     at = entry.published if entry.published is not None else entry.updated
     has_changed = entry.updated is not None and at is not None and entry.updated - at > DAY_SECONDS
-    return EntryView(
+    return _Entry(
         number=number,
         title=plain(entry.title, _LONGEST_TITLE),
         link=entry.link,
@@ -175,6 +171,9 @@ def _entry(entry: Shown, number: int, via_url: str, left: Allowance, *, has_medi
     )
 
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 def _instant(at: float | None) -> Instant | None:
     if at is None:
         return None
@@ -182,12 +181,27 @@ def _instant(at: float | None) -> Instant | None:
     return Instant(f"{then.day} {then:%B} {then.year}, {then:%H:%M} UTC", f"{then.isoformat()}")
 
 
-def _file(file: Enclosure) -> FileView:
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file that goes with an entry."""
+
+    url: str
+    name: str
+    said: str
+    """Its type and size, as far as they are known."""
+    element: str
+    """What plays or shows it; empty when nothing does."""
+
+
+def _file(file: Enclosure) -> _File:
     kind = file.media_type.partition(";")[0].strip().lower()
     name = unquote(urlsplit(file.url).path.rpartition("/")[2], errors="replace")
     element = {"image": "img", "audio": "audio", "video": "video"}.get(kind.partition("/")[0], "")
     said = ", ".join(each for each in (plain(kind, 60), _size(file.length)) if each)
-    return FileView(file.url, plain(name, _LONGEST_NAME) or urlsplit(file.url).netloc, said, element)
+    return _File(file.url, plain(name, _LONGEST_NAME) or urlsplit(file.url).netloc, said, element)
+
+
+_STEP: Final = 1000
 
 
 def _size(length: int | None) -> str:
@@ -198,11 +212,3 @@ def _size(length: int | None) -> str:
             return f"{length:.0f} {unit}"
         length = length // _STEP
     return f"{length} GB"
-
-
-def _number(given: str) -> int:
-    if not given:
-        return 1
-    if not _NUMBER.fullmatch(given):
-        raise RequestError(f"expected page as a whole number, 1 or more, got {given[:40]!r}")
-    return int(given)
