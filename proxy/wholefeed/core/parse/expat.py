@@ -395,11 +395,19 @@ class FurtherScopes:
         self.further: list[Scope] = []
 
     def inner(self, outer: Scope, attributes: Sequence[str]) -> Scope:
-        """Return what holds inside of the element that begins now."""
-        scope = _inner_scope(outer, self._guard.declarations(), attributes)
-        if expected := _too_much(scope.prefixes):
+        """Return what holds inside of the element that begins now.
+
+        Raises:
+            ParseError: The entries cannot be made to repeat what is declared.
+        """
+        lang = attribute_of(attributes, _XML_LANG)
+        if lang is None or len(lang) > MAX_LANG_CHARACTERS:
+            lang = outer.lang
+        prefixes = {**outer.prefixes, **self._guard.declarations()}
+        if len(prefixes) > MAX_SCOPE_PREFIXES or sum(map(len, (*prefixes, *prefixes.values()))) > MAX_SCOPE:
+            expected = f"at most {MAX_SCOPE_PREFIXES} namespaces of {MAX_SCOPE} characters around the entries"
             self._guard.limit(expected, "more")
-        return scope
+        return Scope(prefixes, lang.strip(SPACES), base_in(outer.base, attributes))
 
     def numbered(self, scope: Scope) -> int:
         """Return the `Entry.scope` of entries that stand in these surroundings."""
@@ -415,28 +423,9 @@ class FurtherScopes:
 
 
 _XML_LANG: Final = f"{XML_NS}}}lang"
-
-
-def _inner_scope(outer: Scope, declarations: Mapping[str, str], attributes: Sequence[str]) -> Scope:
-    """Return what holds inside of an element."""
-    lang = attribute_of(attributes, _XML_LANG)
-    if lang is None or len(lang) > MAX_LANG_CHARACTERS:
-        lang = outer.lang
-    prefixes = {**outer.prefixes, **declarations}
-    return Scope(prefixes, lang.strip(SPACES), base_in(outer.base, attributes))
-
-
 MAX_SCOPE_PREFIXES: Final = 128
 MAX_SCOPE: Final = 8192
 """Characters of the namespace declarations around the entries: each entry may have to repeat them."""
-
-
-def _too_much(prefixes: Mapping[str, str]) -> str:
-    """Return what would be acceptable, where entries cannot be made to repeat these declarations; else ''."""
-    if len(prefixes) > MAX_SCOPE_PREFIXES or sum(map(len, (*prefixes, *prefixes.values()))) > MAX_SCOPE:
-        return f"at most {MAX_SCOPE_PREFIXES} namespaces of {MAX_SCOPE} characters around the entries"
-    return ""
-
 
 _XML_BASE: Final = f"{XML_NS}}}base"
 

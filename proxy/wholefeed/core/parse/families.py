@@ -398,6 +398,19 @@ class FamilyParser(Waiting, ABC):
             raise FieldsNeededError
         return entry_id(self.values.get("id", ""))
 
+    def made_head(self, site: str, updated_at: float | None) -> Head:
+        """Return the head; its family knows what names the site, and when it was updated."""
+        return Head(
+            site_id=site_id(site),
+            title=self.head_values.get("title", "")[:MAX_TITLE_CHARACTERS],
+            updated_at=updated_at,
+            links=tuple(self.links),
+            history=tuple(self.history),
+            children=tuple(self.children),
+            scope=self.scope,
+            tombstones=tuple(self.tombstones),
+        )
+
     def document(self, text: bytes, notes: tuple[Note, ...] = ()) -> FeedDocument:
         own_links = [absolute(self.scope.base, self.head_values.get("link", ""))]
         own_links += [
@@ -697,16 +710,7 @@ class _AtomParser(FamilyParser):
 
     def head(self) -> Head:
         values = self.head_values
-        return Head(
-            site_id=site_id(values.get("id", "")),
-            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
-            updated_at=parse_rfc3339(values.get("updated", "")),
-            links=tuple(self.links),
-            history=tuple(self.history),
-            children=tuple(self.children),
-            scope=self.scope,
-            tombstones=tuple(self.tombstones),
-        )
+        return self.made_head(values.get("id", ""), parse_rfc3339(values.get("updated", "")))
 
 
 _ATOM_LEAVES: Final = (
@@ -901,16 +905,8 @@ class _RssParser(FamilyParser):
     def head(self) -> Head:
         values = self.head_values
         dates = (parse_rfc822(values.get(slot, "")) for slot in ("updated", "built", "published"))
-        return Head(
-            site_id=site_id(values.get("link", "")),
-            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
-            updated_at=next((date for date in dates if date is not None), None),
-            links=tuple(self.links),
-            history=tuple(self.history),
-            children=tuple(self.children),
-            scope=self.scope,
-            tombstones=tuple(self.tombstones),
-        )
+        updated_at = next((date for date in dates if date is not None), None)
+        return self.made_head(values.get("link", ""), updated_at)
 
 
 def _rss_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str]:
