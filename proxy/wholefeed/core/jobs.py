@@ -1,28 +1,15 @@
-"""The entries of a document in little space: 44 bytes each instead of several objects.
-
-    entries = PackedEntries.of(document)
-    len(entries)
-    for entry in entries:           # made one at a time, and not kept
-        entry.identity
-
-A document may hold 250,000 entries. Packed, they go between processes and threads as one piece, and whoever
-needs no more than their number touches none of them.
-
-Bytes -> all that is to be known of a document, read once (docs/design.md#worker-processes).
+"""The work on whole documents that can be done in another process (docs/design.md#worker-processes).
 
     read = read_document(body, Sender(url=final_url, media_type=media_type, links=links, fetched_at=now))
-    read.navigation, read.entries, read.digest
+    read.navigation, read.facts.entries, read.facts.notes
 
-What comes back holds neither the text nor an object an entry: who has the body needs no second copy of it.
+    composed = compose(Stored(body, url, media_type), tombstones)
+    rendered = render([Part(Stored(body, url, media_type), live)], composed.style)
 
-A document that is being replaced -> the memory documents to write for it (rules R7, R8).
-
-Bodies -> what is sent of them: a segment's sealed text, the head (docs/design.md#segments).
-
-composed = compose(Stored(body, url, media_type), tombstones)
-rendered = render([Part(Stored(body, url, media_type), live)], composed.style)
-
-Every job that can be done in another process, by the name that it goes under.
+Bytes come in: what is to be known of a document comes out, read once; or what is sent of it, a head or the
+sealed text of a segment (docs/design.md#segments); or the memory documents to write before it is replaced
+(rules R7, R8). What comes back holds neither the text nor an object an entry: who has the body needs no
+second copy of it. `JOBS` has every job by the name that it goes under.
 """
 
 from __future__ import annotations
@@ -38,7 +25,6 @@ from operator import or_
 from typing import Any, Final, NamedTuple, Self, cast
 
 from wholefeed.core.adapters.base import Marks, marks_of
-from wholefeed.core.compose import segments
 from wholefeed.core.compose.compose import (
     ComposedHead,
     CopyDates,
@@ -47,7 +33,15 @@ from wholefeed.core.compose.compose import (
     newest_first,
     remember,
 )
-from wholefeed.core.compose.segments import Sealed, inflate, join_sealed, pack_outline, seal, unpack_outline
+from wholefeed.core.compose.segments import (
+    Sealed,
+    inflate,
+    join_outlines,
+    join_sealed,
+    pack_outline,
+    seal,
+    unpack_outline,
+)
 from wholefeed.core.links import Navigation, api_url, classify
 from wholefeed.core.merge import counted_instant
 from wholefeed.core.model import (
@@ -71,31 +65,184 @@ from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.verbatim.fragments import AnyFragments, fragments_of, prefixes_in
 from wholefeed.core.walk.chain import Span
 
-_RECORD: Final = struct.Struct(f"={ENTRY_ID_BYTES}sdddI")
-_KEY: Final = struct.Struct(f"={ENTRY_ID_BYTES}sd20x")
-_IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}s{_RECORD.size - ENTRY_ID_BYTES}x")
-_KEYS: Final = struct.Struct("=I" + f"{ENTRY_ID_BYTES}s" * 4)
-assert _KEY.size == _IDENTITY.size == _RECORD.size
-
-_NONE: Final = nan
-"""No instant; the parser makes no such one."""
+# Reading a document.
 
 
-class EntryFacts(NamedTuple):
-    """What is kept of an entry beside the text. Its place in the sequence is its ordinal."""
+def read_document(
+    body: bytes,
+    sender: Sender,
+    *,
+    max_depth: int,
+    style: Style | None = None,
+    is_subscription: bool = False,
+) -> ReadDocument:
+    """Read a document that a publisher has sent.
 
-    identity: EntryId
+    Args:
+        body: Without content coding.
+        sender: What came with it.
+        max_depth: As for `parse`.
+        style: Render it for that; None: not at all.
+        is_subscription: Compose its head, without others' tombstones, and render it for that.
+
+    Raises:
+        ParseError: It is no feed, or not readable as one.
+    """
+    document = parse(body, sender.url, sender.media_type, max_depth=max_depth)
+    composed = compose_parsed(document) if is_subscription else None
+    if composed is not None:
+        style = composed.style
+    is_rendered = style is not None and style.family is document.family
+    rendered = render_parsed(document, style) if style is not None and is_rendered else None
+    return describe(document, body, sender, composed=composed, rendered=rendered)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """What a publisher said beside the body."""
+
+    url: str
+    """Of the document, after redirects."""
+    media_type: str
+    """Content-Type as sent."""
+    links: tuple[str, ...] = ()
+    """Values of the Link fields (RFC 8288)."""
+    route: str = ""
+    """Value of the field X-Discourse-Route."""
+    fetched_at: float
+    """Epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadDocument:
+    """A document that has come from its publisher."""
+
+    facts: DocumentFacts
+    navigation: Navigation
+    digest: bytes
+    """SHA-256 of the body."""
+    span: Span | None
+    """Of its entries' dates; None where none counts."""
+    marks: Marks
+    """What tells who publishes it (R26)."""
+    composed: Composed | None = None
+    """What it gives as a subscription document, where that was asked for."""
+    rendered: Rendered | None = None
+    """Its segment if all of its entries are live, where that was asked for and the format is the same."""
+
+
+def describe(
+    document: FeedDocument,
+    body: bytes,
+    sender: Sender,
+    *,
+    composed: Composed | None = None,
+    rendered: Rendered | None = None,
+) -> ReadDocument:
+    """Say what is to be known of a document that has been parsed, with what was made of it."""
+    return ReadDocument(
+        facts=DocumentFacts.of(document),
+        navigation=classify(document, sender.links),
+        digest=hashlib.sha256(body).digest(),
+        span=_span(document, sender.fetched_at),
+        marks=marks_of(document, api_url=api_url(sender.links, sender.url), route=sender.route),
+        composed=composed,
+        rendered=rendered,
+    )
+
+
+def _span(document: FeedDocument, fetched_at: float) -> Span | None:
+    dates = [entry.order_at for entry in document.entries if entry.order_at is not None]
+    if dates and counted_instant(max(dates), fetched_at) is None:
+        dates = [at for at in dates if counted_instant(at, fetched_at) is not None]
+    return Span(min(dates), max(dates)) if dates else None
+
+
+class Stored(NamedTuple):
+    """A document that is stored. It was within the limits when it was fetched, whatever they are now."""
+
+    body: bytes
+    url: str
+    """After redirects."""
+    media_type: str
+
+    def parse(self) -> FeedDocument:
+        """Return the document.
+
+        Raises:
+            ParseError: Only when another parser has stored it.
+        """
+        return parse(self.body, self.url, self.media_type, max_depth=UNLIMITED)
+
+
+def read_again(stored: Stored, dates: Sequence[CopyDates] = ()) -> DocumentFacts:
+    """Read a stored document once more; its links stay as they were read.
+
+    Args:
+        stored: The document.
+        dates: Of remembered copies; they count where there is one for each entry.
+
+    Raises:
+        ParseError: Only when another parser has stored it.
+    """
+    document = stored.parse()
+    return DocumentFacts.of(document, dates if len(dates) == len(document.entries) else ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFacts:
+    """What is kept of a document beside its body."""
+
+    family: Family
+    version: str
+    site_id: str
+    """As `Head.site_id`."""
     updated_at: float | None
-    order_at: float | None
-    size: int
-    """In bytes, as the publisher wrote it."""
-    document_updated_at: float | None = None
-    """Of a remembered copy: that of the subscription document it stood in."""
+    """As `Head.updated_at`."""
+    tombstones: tuple[Tombstone, ...]
+    notes: tuple[Note, ...]
+    """On how it reads."""
+    entries: PackedEntries
+    keys: PackedKeys
+    """Of entries without an id of their own."""
+    ambiguous: frozenset[EntryId]
+    """As `FeedDocument.ambiguous`."""
+
+    @classmethod
+    def of(cls, document: FeedDocument, dates: Sequence[CopyDates] = ()) -> Self:
+        """Say what is kept of a document; `dates` as in `PackedEntries.of`."""
+        return cls(
+            family=document.family,
+            version=document.version,
+            site_id=document.head.site_id,
+            updated_at=document.head.updated_at,
+            tombstones=document.head.tombstones,
+            notes=document.notes,
+            entries=PackedEntries.of(document, dates),
+            keys=PackedKeys.of(document),
+            ambiguous=document.ambiguous,
+        )
+
+    def identified(self, ambiguous: Collection[EntryId]) -> Self:
+        """Return the same, with entries identified by what is ambiguous in their feed (R9)."""
+        return replace(self, entries=self.entries.identified(self.keys.identities(ambiguous)))
+
+
+# The entries of a document in little space: 44 bytes each instead of several objects.
 
 
 @dataclass(frozen=True, slots=True)
 class PackedEntries:
-    """The entries of a document, from the top."""
+    """The entries of a document, from the top.
+
+        entries = PackedEntries.of(document)
+        len(entries)
+        for entry in entries:           # made one at a time, and not kept
+            entry.identity
+
+    A document may hold 250,000 entries. Packed, they go between processes and threads as one piece, and
+    whoever needs no more than their number touches none of them.
+    """
 
     data: bytes
 
@@ -112,7 +259,7 @@ class PackedEntries:
                 EntryFacts(each.identity, at.updated_at, each.order_at, each.end - each.start, at[1])
                 for each, at in zip(document.entries, dates, strict=True)
             )
-        pack, none = _RECORD.pack, _NONE
+        pack, none = _RECORD.pack, _NO_INSTANT
         return cls(
             b"".join(
                 [
@@ -156,7 +303,6 @@ class PackedEntries:
         return cast("Iterator[tuple[bytes, float, float, float, int]]", _RECORD.iter_unpack(self.data))
 
     def identities(self) -> Iterator[EntryId]:
-        """Yield what identifies each entry, from the top."""
         for (identity,) in _IDENTITY.iter_unpack(self.data):
             yield EntryId(identity)
 
@@ -182,6 +328,18 @@ class PackedEntries:
         return DatedIdentities(self.data)
 
 
+class EntryFacts(NamedTuple):
+    """What is kept of an entry beside the text. Its place in the sequence is its ordinal."""
+
+    identity: EntryId
+    updated_at: float | None
+    order_at: float | None
+    size: int
+    """In bytes, as the publisher wrote it."""
+    document_updated_at: float | None = None
+    """Of a remembered copy: that of the subscription document it stood in."""
+
+
 @dataclass(frozen=True, slots=True)
 class DatedIdentities:
     """Identity and update instant of each entry, for whoever goes through them, as often as they like."""
@@ -191,6 +349,23 @@ class DatedIdentities:
     def __iter__(self) -> Iterator[tuple[EntryId, float | None]]:
         keys = cast("Iterator[tuple[EntryId, float]]", _KEY.iter_unpack(self.data))
         return ((identity, None if isnan(updated_at) else updated_at) for identity, updated_at in keys)
+
+
+_RECORD: Final = struct.Struct(f"={ENTRY_ID_BYTES}sdddI")
+_KEY: Final = struct.Struct(f"={ENTRY_ID_BYTES}sd20x")
+_IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}s{_RECORD.size - ENTRY_ID_BYTES}x")
+assert _KEY.size == _IDENTITY.size == _RECORD.size
+
+_NO_INSTANT: Final = nan
+"""The parser makes no such instant."""
+
+
+def _number(instant: float | None) -> float:
+    return _NO_INSTANT if instant is None else instant
+
+
+def _instant(number: float) -> float | None:
+    return None if isnan(number) else number
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,185 +400,240 @@ class PackedKeys:
         return {ordinal: keys.identity(ambiguous) for ordinal, keys in self}
 
 
+_KEYS: Final = struct.Struct("=I" + f"{ENTRY_ID_BYTES}s" * 4)
+
+
 def _present(key: bytes) -> EntryId | None:
     return EntryId(key) if any(key) else None
 
 
-def _number(instant: float | None) -> float:
-    return _NONE if instant is None else instant
+# What is sent of documents: the head, and the text of a segment.
 
 
-def _instant(number: float) -> float | None:
-    return None if isnan(number) else number
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
-    """What a publisher said beside the body."""
-
-    url: str
-    """Of the document, after redirects."""
-    media_type: str
-    """Content-Type as sent."""
-    links: tuple[str, ...] = ()
-    """Values of the Link fields (RFC 8288)."""
-    route: str = ""
-    """Value of the field X-Discourse-Route."""
-    fetched_at: float
-    """Epoch seconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentFacts:
-    """What is kept of a document beside its body."""
-
-    family: Family
-    version: str
-    site_id: str
-    """As `Head.site_id`."""
-    updated_at: float | None
-    """As `Head.updated_at`."""
-    tombstones: tuple[Tombstone, ...]
-    notes: tuple[Note, ...]
-    """On how it reads."""
-    entries: PackedEntries
-    keys: PackedKeys
-    """Of entries without an id of their own."""
-    ambiguous: frozenset[EntryId]
-    """As `FeedDocument.ambiguous`."""
-
-    @classmethod
-    def of(cls, document: FeedDocument, dates: Sequence[CopyDates] = ()) -> Self:
-        """Say what is kept of a document; `dates` as in `PackedEntries.of`."""
-        return cls(
-            family=document.family,
-            version=document.version,
-            site_id=document.head.site_id,
-            updated_at=document.head.updated_at,
-            tombstones=document.head.tombstones,
-            notes=document.notes,
-            entries=PackedEntries.of(document, dates),
-            keys=PackedKeys.of(document),
-            ambiguous=document.ambiguous,
-        )
-
-    def identified(self, ambiguous: Collection[EntryId]) -> Self:
-        """Return the same, with entries identified by what is ambiguous in their feed (R9)."""
-        return replace(self, entries=self.entries.identified(self.keys.identities(ambiguous)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadDocument:
-    """A document that has come from its publisher."""
-
-    facts: DocumentFacts
-    navigation: Navigation
-    digest: bytes
-    """SHA-256 of the body."""
-    span: Span | None
-    """Of its entries' dates; None where none counts."""
-    marks: Marks
-    """What tells who publishes it (R26)."""
-    composed: Composed | None = None
-    """What it gives as a subscription document, where that was asked for."""
-    rendered: Rendered | None = None
-    """Its segment if all of its entries are live, where that was asked for and the format is the same."""
-
-
-def read_document(
-    body: bytes,
-    sender: Sender,
-    *,
-    max_depth: int,
-    style: Style | None = None,
-    is_subscription: bool = False,
-) -> ReadDocument:
-    """Read a document that a publisher has sent.
+def compose(subscription: Stored, tombstones: Sequence[Tombstone] = ()) -> Composed:
+    """Return the head, and what the segments behind it are rendered for.
 
     Args:
-        body: Without content coding.
-        sender: What came with it.
-        max_depth: As for `parse`.
-        style: Render it for that; None: not at all.
-        is_subscription: Compose its head, without others' tombstones, and render it for that.
-
-    Raises:
-        ParseError: It is no feed, or not readable as one.
-    """
-    document = parse(body, sender.url, sender.media_type, max_depth=max_depth)
-    composed = compose_parsed(document) if is_subscription else None
-    if composed is not None:
-        style = composed.style
-    is_rendered = style is not None and style.family is document.family
-    rendered = render_parsed(document, style) if style is not None and is_rendered else None
-    return describe(document, body, sender, composed=composed, rendered=rendered)
-
-
-def describe(
-    document: FeedDocument,
-    body: bytes,
-    sender: Sender,
-    *,
-    composed: Composed | None = None,
-    rendered: Rendered | None = None,
-) -> ReadDocument:
-    """Say what is to be known of a document that has been parsed, with what was made of it."""
-    return ReadDocument(
-        facts=DocumentFacts.of(document),
-        navigation=classify(document, sender.links),
-        digest=hashlib.sha256(body).digest(),
-        span=_span(document, sender.fetched_at),
-        marks=marks_of(document, api_url=api_url(sender.links, sender.url), route=sender.route),
-        composed=composed,
-        rendered=rendered,
-    )
-
-
-def read_again(stored: Stored, dates: Sequence[CopyDates] = ()) -> DocumentFacts:
-    """Read a stored document once more; its links stay as they were read.
-
-    Args:
-        stored: The document.
-        dates: Of remembered copies; they count where there is one for each entry.
+        subscription: The subscription document.
+        tombstones: Of the feed's other documents, to be passed on (R19).
 
     Raises:
         ParseError: Only when another parser has stored it.
     """
-    document = stored.parse()
-    return DocumentFacts.of(document, dates if len(dates) == len(document.entries) else ())
+    return compose_parsed(subscription.parse(), tombstones)
 
 
-def _span(document: FeedDocument, fetched_at: float) -> Span | None:
-    dates = [entry.order_at for entry in document.entries if entry.order_at is not None]
-    if dates and counted_instant(max(dates), fetched_at) is None:
-        dates = [at for at in dates if counted_instant(at, fetched_at) is not None]
-    return Span(min(dates), max(dates)) if dates else None
+def compose_parsed(document: FeedDocument, tombstones: Sequence[Tombstone] = ()) -> Composed:
+    """Do what `compose` does, with a document that has been parsed."""
+    return compose_slices(own_slices(document), tombstones)
 
 
-_XML_TYPE: Final = "application/xml; charset=utf-8"
+def own_slices(document: FeedDocument) -> AnyFragments:
+    """Return the slices of a subscription document for its own style, which head and entries share."""
+    return fragments_of(document, default_namespace(document.family, document.version))
 
 
-class StoredMemory(NamedTuple):
-    """The newest memory document, as it is stored, or as it was parsed."""
-
-    number: int
-    document: Stored | FeedDocument
-    dates: Sequence[CopyDates]
-    """Per entry."""
+def compose_slices(fragments: AnyFragments, tombstones: Sequence[Tombstone] = ()) -> Composed:
+    """Do what `compose` does, with what `own_slices` returns."""
+    document = fragments.document
+    head = compose_head(fragments, tombstones)
+    return Composed(head, Style(document.family, document.version, fragments.context()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenMemory:
-    """A memory document to store."""
+class Composed(NamedTuple):
+    """What a subscription document gives to the answer, beside its entries."""
 
-    number: int
-    document: Stored
-    facts: DocumentFacts
-    digest: bytes
-    """SHA-256 of the body."""
-    is_sealed: bool
-    parsed: FeedDocument | None = None
-    """Where that was asked for."""
+    head: ComposedHead
+    style: Style
+
+
+class Style(NamedTuple):
+    """What segments are rendered for: the subscription document's format, and what its entries inherit."""
+
+    family: Family
+    version: str
+    context: HeadContext
+
+    @property
+    def namespace(self) -> str:
+        """The default namespace around the entries."""
+        return default_namespace(self.family, self.version)
+
+    @property
+    def digest(self) -> bytes:
+        """Of what entries inherit."""
+        parts = [*self.context.authors, b"", *self.context.rights, b"", self.context.language]
+        return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
+
+
+def render(parts: Sequence[Part], style: Style, *, is_mixed: bool = False) -> Rendered:
+    """Return the live entries of documents, one document after the other, as one segment.
+
+    Args:
+        parts: The documents, in output order.
+        style: What they are rendered for.
+        is_mixed: Whether to sort the entries by publication across the documents (R20).
+
+    Raises:
+        ParseError: Only when another parser has stored one of them.
+    """
+    rendered = [document for document, _ in parts if isinstance(document, Rendered)]
+    if len(rendered) == len(parts) and not is_mixed and _can_join(rendered, style.family):
+        return _joined(rendered)
+    text = _Text()
+    for document, live in parts:
+        match document:
+            case Rendered():
+                text.add_rendered(document, style.family)
+            case FeedDocument():
+                text.add(document, live, style)
+            case Stored():
+                text.add(document.parse(), live, style)
+            case _:
+                text.add_slices(document, live, style)
+    if is_mixed:
+        text.sort(style.family)
+    return text.sealed(style)
+
+
+class Part(NamedTuple):
+    """One document's share of a segment."""
+
+    document: Stored | FeedDocument | AnyFragments | Rendered
+    """As it is stored, as it was parsed, its slices, or all of it as it was rendered; these two in the same
+    style."""
+    live: Sequence[int] | None
+    """The ordinals of its live entries, from the top; None: all of them, as in what is rendered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Live entries in output order, sealed."""
+
+    sealed: Sealed
+    prefixes: int
+    """Mask of the well-known prefixes that it uses."""
+    newest_at: float | None
+    oldest_at: float | None
+    entries: int
+    context: bytes | None
+    """`Style.digest` where it leans on the head; None where it is the same under each head."""
+    outline: bytes
+    """Of the text, as `wholefeed.core.compose.segments` packs it."""
+
+
+def render_parsed(document: FeedDocument, style: Style) -> Rendered:
+    """Return the segment of one document all of whose entries are live."""
+    text = _Text()
+    text.add(document, None, style)
+    return text.sealed(style)
+
+
+JOINED_BYTES: Final = 1 << 16
+"""Where rendered documents have so much text each, a segment of several is made of their blocks as they are:
+to deflate them again took a twelfth of a first walk."""
+
+
+def _can_join(rendered: Sequence[Rendered], family: Family) -> bool:
+    """Whether the blocks that there are may stand in a row: each ends as an entry does, and is large."""
+    text_bytes = sum(each.sealed.length for each in rendered)
+    return SEPARATOR[family] == segment_end(family) and text_bytes >= len(rendered) * JOINED_BYTES
+
+
+def _joined(rendered: Sequence[Rendered]) -> Rendered:
+    """Return what was rendered in one style as one segment."""
+    newest = [each.newest_at for each in rendered if each.newest_at is not None]
+    oldest = [each.oldest_at for each in rendered if each.oldest_at is not None]
+    return Rendered(
+        sealed=join_sealed([each.sealed for each in rendered]),
+        prefixes=reduce(or_, (each.prefixes for each in rendered)),
+        newest_at=max(newest, default=None),
+        oldest_at=min(oldest, default=None),
+        entries=sum(each.entries for each in rendered),
+        context=next((each.context for each in rendered if each.context is not None), None),
+        outline=join_outlines(each.outline for each in rendered),
+    )
+
+
+@dataclass(slots=True)
+class _Text:
+    """A segment while it grows."""
+
+    fragments: list[bytes] = field(default_factory=list)
+    entries: list[tuple[int, float | None]] = field(default_factory=list)
+    """Length and date of each."""
+    prefixes: int = 0
+    """Mask of the well-known prefixes that may occur."""
+    needs_context: bool = False
+
+    def add_rendered(self, rendered: Rendered, family: Family) -> None:
+        """Append what was rendered before."""
+        sealed = rendered.sealed
+        text = inflate(sealed.block, sealed.length, sealed.crc32)
+        joints = len(SEPARATOR[family]), len(segment_end(family))
+        slices = unpack_outline(rendered.outline)
+        for place, (start, end, order_at) in enumerate(slices, 1):
+            fragment = text[start : end - joints[place == len(slices)]]
+            self.fragments.append(fragment)
+            self.entries.append((len(fragment), order_at))
+        self.prefixes |= rendered.prefixes
+        self.needs_context = self.needs_context or rendered.context is not None
+
+    def add(self, document: FeedDocument, live: Sequence[int] | None, style: Style) -> None:
+        """Append the live entries of a document in output order (R20)."""
+        self.add_slices(fragments_of(document, style.namespace), live, style)
+
+    def add_slices(self, fragments: AnyFragments, live: Sequence[int] | None, style: Style) -> None:
+        """Do the same with a document's slices, which were made for that style."""
+        entries = fragments.document.entries
+        count = len(entries)
+        ordinals = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
+        order_at = [entries[ordinal].order_at for ordinal in ordinals]
+        places = newest_first(order_at)
+        made = fragments.all_sent([ordinals[place] for place in places], style.context)
+        self.fragments += made
+        self.entries += zip(map(len, made), [order_at[place] for place in places], strict=True)
+        self.prefixes |= fragments.prefixes
+        self.needs_context = self.needs_context or fragments.needs_context
+
+    def sort(self, family: Family) -> None:
+        """Put the entries in the order of their publication, newest first, whatever document they are of."""
+        published = [
+            _published_at(fragment, family) or order_at
+            for fragment, (_, order_at) in zip(self.fragments, self.entries, strict=True)
+        ]
+        places = newest_first(published)
+        self.fragments = [self.fragments[place] for place in places]
+        self.entries = [self.entries[place] for place in places]
+
+    def sealed(self, style: Style) -> Rendered:
+        text = SEPARATOR[style.family].join(self.fragments)
+        text += segment_end(style.family) if text else b""
+        dates = [at for _, at in self.entries if at is not None]
+        return Rendered(
+            sealed=seal(text),
+            prefixes=prefixes_in(text, self.prefixes),
+            newest_at=max(dates, default=None),
+            oldest_at=min(dates, default=None),
+            entries=len(self.entries),
+            context=style.digest if self.needs_context else None,
+            outline=pack_outline(self.entries, len(SEPARATOR[style.family]), len(text)),
+        )
+
+
+_PUBLISHED: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?published\b[^>]{0,200}>\s{0,200}([^<\s]{1,80})")
+
+
+def _published_at(fragment: bytes, family: Family) -> float | None:
+    """Return when an entry of Atom says that it was published, which an edit leaves as it was.
+
+    The formats of RSS have no other instant to sort by.
+    """
+    found = _PUBLISHED.search(fragment) if family is Family.ATOM else None
+    return parse_rfc3339(found[1].decode("utf-8", "replace")) if found is not None else None
+
+
+# What is remembered of a document that is being replaced.
 
 
 def remember_copies(
@@ -456,251 +686,37 @@ def remember_copies(
     return written
 
 
+class StoredMemory(NamedTuple):
+    """The newest memory document, as it is stored, or as it was parsed."""
+
+    number: int
+    document: Stored | FeedDocument
+    dates: Sequence[CopyDates]
+    """Per entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenMemory:
+    """A memory document to store."""
+
+    number: int
+    document: Stored
+    facts: DocumentFacts
+    digest: bytes
+    """SHA-256 of the body."""
+    is_sealed: bool
+    parsed: FeedDocument | None = None
+    """Where that was asked for."""
+
+
+_XML_TYPE: Final = "application/xml; charset=utf-8"
+
+
 def _parsed(document: Stored | FeedDocument) -> FeedDocument:
     return document.parse() if isinstance(document, Stored) else document
-
-
-JOINED_BYTES: Final = 1 << 16
-"""Where rendered documents have so much text each, a segment of several is made of their blocks as they are:
-to deflate them again took a twelfth of a first walk."""
-
-
-class Stored(NamedTuple):
-    """A document that is stored. It was within the limits when it was fetched, whatever they are now."""
-
-    body: bytes
-    url: str
-    """After redirects."""
-    media_type: str
-
-    def parse(self) -> FeedDocument:
-        """Return the document.
-
-        Raises:
-            ParseError: Only when another parser has stored it.
-        """
-        return parse(self.body, self.url, self.media_type, max_depth=UNLIMITED)
-
-
-class Style(NamedTuple):
-    """What segments are rendered for: the subscription document's format, and what its entries inherit."""
-
-    family: Family
-    version: str
-    context: HeadContext
-
-    @property
-    def namespace(self) -> str:
-        """The default namespace around the entries."""
-        return default_namespace(self.family, self.version)
-
-    @property
-    def digest(self) -> bytes:
-        """Of what entries inherit."""
-        parts = [*self.context.authors, b"", *self.context.rights, b"", self.context.language]
-        return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
-
-
-class Composed(NamedTuple):
-    """What a subscription document gives to the answer, beside its entries."""
-
-    head: ComposedHead
-    style: Style
-
-
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """Live entries in output order, sealed."""
-
-    sealed: Sealed
-    prefixes: int
-    """Mask of the well-known prefixes that it uses."""
-    newest_at: float | None
-    oldest_at: float | None
-    entries: int
-    context: bytes | None
-    """`Style.digest` where it leans on the head; None where it is the same under each head."""
-    outline: bytes
-    """Of the text, as `wholefeed.core.compose.segments` packs it."""
-
-
-_PUBLISHED: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?published\b[^>]{0,200}>\s{0,200}([^<\s]{1,80})")
-
-
-def published_at(fragment: bytes, family: Family) -> float | None:
-    """Return when an entry of Atom says that it was published, which an edit leaves as it was.
-
-    The formats of RSS have no other instant to sort by.
-    """
-    found = _PUBLISHED.search(fragment) if family is Family.ATOM else None
-    return parse_rfc3339(found[1].decode("utf-8", "replace")) if found is not None else None
-
-
-class Part(NamedTuple):
-    """One document's share of a segment."""
-
-    document: Stored | FeedDocument | AnyFragments | Rendered
-    """As it is stored, as it was parsed, its slices, or all of it as it was rendered; these two in the same
-    style."""
-    live: Sequence[int] | None
-    """The ordinals of its live entries, from the top; None: all of them, as in what is rendered."""
-
-
-@dataclass(slots=True)
-class _Text:
-    """A segment while it grows."""
-
-    fragments: list[bytes] = field(default_factory=list)
-    entries: list[tuple[int, float | None]] = field(default_factory=list)
-    """Length and date of each."""
-    prefixes: int = 0
-    """Mask of the well-known prefixes that may occur."""
-    needs_context: bool = False
-
-    def add_rendered(self, rendered: Rendered, family: Family) -> None:
-        """Append what was rendered before."""
-        sealed = rendered.sealed
-        text = inflate(sealed.block, sealed.length, sealed.crc32)
-        joints = len(SEPARATOR[family]), len(segment_end(family))
-        slices = unpack_outline(rendered.outline)
-        for place, (start, end, order_at) in enumerate(slices, 1):
-            fragment = text[start : end - joints[place == len(slices)]]
-            self.fragments.append(fragment)
-            self.entries.append((len(fragment), order_at))
-        self.prefixes |= rendered.prefixes
-        self.needs_context = self.needs_context or rendered.context is not None
-
-    def add(self, document: FeedDocument, live: Sequence[int] | None, style: Style) -> None:
-        """Append the live entries of a document in output order (R20)."""
-        self.add_slices(fragments_of(document, style.namespace), live, style)
-
-    def add_slices(self, fragments: AnyFragments, live: Sequence[int] | None, style: Style) -> None:
-        """Do the same with a document's slices, which were made for that style."""
-        entries = fragments.document.entries
-        count = len(entries)
-        ordinals = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
-        order_at = [entries[ordinal].order_at for ordinal in ordinals]
-        places = newest_first(order_at)
-        made = fragments.all_sent([ordinals[place] for place in places], style.context)
-        self.fragments += made
-        self.entries += zip(map(len, made), [order_at[place] for place in places], strict=True)
-        self.prefixes |= fragments.prefixes
-        self.needs_context = self.needs_context or fragments.needs_context
-
-    def sort(self, family: Family) -> None:
-        """Put the entries in the order of their publication, newest first, whatever document they are of."""
-        published = [
-            published_at(fragment, family) or order_at
-            for fragment, (_, order_at) in zip(self.fragments, self.entries, strict=True)
-        ]
-        places = newest_first(published)
-        self.fragments = [self.fragments[place] for place in places]
-        self.entries = [self.entries[place] for place in places]
-
-    def sealed(self, style: Style) -> Rendered:
-        """Return the segment."""
-        text = SEPARATOR[style.family].join(self.fragments)
-        text += segment_end(style.family) if text else b""
-        dates = [at for _, at in self.entries if at is not None]
-        return Rendered(
-            sealed=seal(text),
-            prefixes=prefixes_in(text, self.prefixes),
-            newest_at=max(dates, default=None),
-            oldest_at=min(dates, default=None),
-            entries=len(self.entries),
-            context=style.digest if self.needs_context else None,
-            outline=pack_outline(self.entries, len(SEPARATOR[style.family]), len(text)),
-        )
-
-
-def render(parts: Sequence[Part], style: Style, *, is_mixed: bool = False) -> Rendered:
-    """Return the live entries of documents, one document after the other, as one segment.
-
-    Args:
-        parts: The documents, in output order.
-        style: What they are rendered for.
-        is_mixed: Whether to sort the entries by publication across the documents (R20).
-
-    Raises:
-        ParseError: Only when another parser has stored one of them.
-    """
-    rendered = [document for document, _ in parts if isinstance(document, Rendered)]
-    if len(rendered) == len(parts) and not is_mixed and _can_join(rendered, style.family):
-        return _joined(rendered)
-    text = _Text()
-    for document, live in parts:
-        match document:
-            case Rendered():
-                text.add_rendered(document, style.family)
-            case FeedDocument():
-                text.add(document, live, style)
-            case Stored():
-                text.add(document.parse(), live, style)
-            case _:
-                text.add_slices(document, live, style)
-    if is_mixed:
-        text.sort(style.family)
-    return text.sealed(style)
-
-
-def _can_join(rendered: Sequence[Rendered], family: Family) -> bool:
-    """Whether the blocks that there are may stand in a row: each ends as an entry does, and is large."""
-    text_bytes = sum(each.sealed.length for each in rendered)
-    return SEPARATOR[family] == segment_end(family) and text_bytes >= len(rendered) * JOINED_BYTES
-
-
-def _joined(rendered: Sequence[Rendered]) -> Rendered:
-    """Return what was rendered in one style as one segment."""
-    newest = [each.newest_at for each in rendered if each.newest_at is not None]
-    oldest = [each.oldest_at for each in rendered if each.oldest_at is not None]
-    return Rendered(
-        sealed=join_sealed([each.sealed for each in rendered]),
-        prefixes=reduce(or_, (each.prefixes for each in rendered)),
-        newest_at=max(newest, default=None),
-        oldest_at=min(oldest, default=None),
-        entries=sum(each.entries for each in rendered),
-        context=next((each.context for each in rendered if each.context is not None), None),
-        outline=segments.join_outlines(each.outline for each in rendered),
-    )
-
-
-def render_parsed(document: FeedDocument, style: Style) -> Rendered:
-    """Return the segment of one document all of whose entries are live."""
-    text = _Text()
-    text.add(document, None, style)
-    return text.sealed(style)
-
-
-def compose(subscription: Stored, tombstones: Sequence[Tombstone] = ()) -> Composed:
-    """Return the head, and what the segments behind it are rendered for.
-
-    Args:
-        subscription: The subscription document.
-        tombstones: Of the feed's other documents, to be passed on (R19).
-
-    Raises:
-        ParseError: Only when another parser has stored it.
-    """
-    return compose_parsed(subscription.parse(), tombstones)
-
-
-def compose_parsed(document: FeedDocument, tombstones: Sequence[Tombstone] = ()) -> Composed:
-    """Do what `compose` does with a document that has been parsed."""
-    return compose_slices(own_slices(document), tombstones)
-
-
-def own_slices(document: FeedDocument) -> AnyFragments:
-    """Return the slices of a subscription document for its own style, which head and entries share."""
-    return fragments_of(document, default_namespace(document.family, document.version))
-
-
-def compose_slices(fragments: AnyFragments, tombstones: Sequence[Tombstone] = ()) -> Composed:
-    """Do the same with what `own_slices` returns."""
-    document = fragments.document
-    head = compose_head(fragments, tombstones)
-    return Composed(head, Style(document.family, document.version, fragments.context()))
 
 
 JOBS: Final[Mapping[str, Callable[..., Any]]] = {
     job.__name__: job for job in (read_document, read_again, render, compose, remember_copies)
 }
+"""What may be asked of another process."""

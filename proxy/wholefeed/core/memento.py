@@ -1,28 +1,12 @@
-"""The index of a web archive: what it says of the copies of one URL, whatever it says.
+"""Web archives: when one is asked for a document that is gone, what it is asked, and which copies are taken.
 
-    page = parse_index(body)
-    page.captures[0].timestamp          # "20190501120000"
+    if is_gone(reason, status, attempts=attempts) and may_be_sent(url, hosts):
+        layout = Layout("https://web.archive.org")
+        page = parse_index(...)                                     # the body at layout.newest(url, limit=50)
+        for capture in for_missing(page.captures, url, now=now):    # the newest first
+            layout.copy(capture)                                    # the URL of its body as it was archived
 
-Two servers are known, and both are understood whichever answers: the Wayback Machine's sends one array of
-arrays, with the names of the columns first and a resume key last, behind an empty row; pywb's sends one
-object a line. What is no usable row is passed over: an index is large, made by many programs, and perhaps
-hostile.
-
-What an archive is asked for, which of its copies are taken, and which belong to a feed (R33).
-
-if is_gone(attempt.reason, attempt.status, attempts=attempt.attempts) and may_be_sent(url, hosts):
-    for capture in for_missing(page.captures, url, now=now):      # the newest first
-        ...
-
-Where an archive's index and its copies stand.
-
-    layout = Layout("https://web.archive.org")
-    layout.oldest("http://example.org/feed", limit=50)          # a page of the index, the oldest copies first
-    layout.copy(capture)                                        # its body as it was archived
-
-The URL of an archive without a path is laid out as the Wayback Machine is; one with a path is a collection
-of pywb. Copies are asked for with `id_`: the body as it was archived, without the links and banners that
-archives write into what they show people.
+Whether what a copy says makes it one of the feed's documents is `is_confirmed` (R33).
 """
 
 from __future__ import annotations
@@ -40,142 +24,10 @@ from wholefeed.core.model import Relation
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, UrlError, canonical_url, is_http
 
-MAX_INDEX_BYTES: Final = 1 << 20
-"""Of one page: ten times what as many rows as are asked for come to."""
-
-MAX_ROWS: Final = 1000
-"""Of one page that are looked at."""
-
-_MAX_KEY_CHARACTERS: Final = 2048
-_TIMESTAMP: Final = re.compile(r"[0-9]{14}", re.ASCII)
-_OK: Final = frozenset({"", "-", "200"})
-_SYNONYMS: Final = {"status": "statuscode", "mime": "mimetype", "url": "original"}
-"""What pywb calls the columns of the Wayback Machine."""
-
-
-class BadIndexError(ValueError):
-    """What came is no index; the message says what was expected."""
-
-
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """A copy that an archive has, as its index tells."""
-
-    timestamp: str
-    """When it was made: 14 digits, UTC."""
-    url: str
-    """Of the document, as it was asked for then."""
-    media_type: str = ""
-    digest: str = ""
-    """Of the body, in the archive's own way; equal ones are the same body."""
-
-    @property
-    def captured_at(self) -> float:
-        """When it was made, epoch seconds."""
-        return instant_of(self.timestamp)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexPage:
-    """One page of an index."""
-
-    captures: tuple[Capture, ...] = ()
-    """In the order in which they came."""
-    resume_key: str = ""
-    """Asks for the next page; empty where the archive says that there is none, or nothing of it."""
-    rows: int = 0
-    """How many came, the unusable ones included: as many as were asked for, and it may have been cut."""
-
-
-def instant_of(timestamp: str) -> float:
-    """Return the epoch second that 14 digits mean.
-
-    Raises:
-        ValueError: They are no instant.
-    """
-    if not _TIMESTAMP.fullmatch(timestamp):
-        raise ValueError("expected 14 digits")
-    return datetime.strptime(timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
-
-
-def timestamp_of(instant: float) -> str:
-    """Return the 14 digits of an epoch second."""
-    at = datetime.fromtimestamp(int(instant), UTC)
-    return f"{at.year:04}{at:%m%d%H%M%S}"
-
-
-def parse_index(body: bytes) -> IndexPage:
-    """Read one page of an index.
-
-    Raises:
-        BadIndexError: It is neither of the two that are known, or larger than any that was asked for.
-    """
-    if len(body) > MAX_INDEX_BYTES:
-        raise BadIndexError(f"expected an index of at most {MAX_INDEX_BYTES} bytes, got {len(body)}")
-    text = body.decode("utf-8", "replace").strip()
-    if not text:
-        return IndexPage()
-    return _of_lines(text) if text.startswith("{") else _of_array(text)
-
-
-def _of_array(text: str) -> IndexPage:
-    """The Wayback Machine's: names, rows, and behind an empty row the resume key."""
-    found = _json(text)
-    if not isinstance(found, list) or not all(isinstance(row, list) for row in found):
-        raise BadIndexError("expected an array of arrays")
-    names, rows, key = [str(name) for name in found[0]] if found else [], found[1:], ""
-    match rows:
-        case [*before, [], [str(key)]]:
-            rows = before
-        case [*before, [], [_]]:
-            rows = before
-        case _:
-            pass
-    mapped = (dict(zip(names, row, strict=False)) for row in rows[:MAX_ROWS])
-    return IndexPage(tuple(_captures(mapped)), key if _is_key(key) else "", len(rows))
-
-
-def _of_lines(text: str) -> IndexPage:
-    """pywb's: an object a line, and no resume key."""
-    rows: list[object] = [_json(line) for line in text.splitlines()[:MAX_ROWS] if line.strip()]
-    mapped = ({_SYNONYMS.get(str(name), str(name)): value for name, value in row.items()} for row in rows
-              if isinstance(row, dict))  # fmt: skip
-    return IndexPage(tuple(_captures(mapped)), "", len(rows))
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as exc:
-        raise BadIndexError("expected JSON") from exc
-
-
-def _is_key(key: str) -> bool:
-    return key.isprintable() and len(key) <= _MAX_KEY_CHARACTERS
-
-
-def _captures(rows: Iterable[Mapping[str, object]]) -> Iterator[Capture]:
-    for row in rows:
-        values = {name: value for name, value in row.items() if isinstance(value, str)}
-        url = values.get("original", "")
-        if values.get("statuscode", "") not in _OK or len(url) > MAX_URL_CHARACTERS:
-            continue
-        try:
-            capture = Capture(
-                values.get("timestamp", ""), url, values.get("mimetype", ""), values.get("digest", "")
-            )
-            _ = capture.captured_at, canonical_url(url)
-        except (UrlError, ValueError):
-            continue
-        yield capture
-
-
-MAX_TRIES: Final = 5
-"""Copies of a missing document that are tried: those before the newest serve only where it is of no use."""
+# When an archive is asked.
 
 UNHEARD_ATTEMPTS: Final = 3
 """So often in a row nothing is heard of a host before it counts as dead; the pauses between them grow."""
-
 _GONE_STATUSES: Final = frozenset({404, 410})
 _DEAD: Final = frozenset(
     {"dns-error", "dns-timeout", "connection-failed", "timeout", "tls-certificate", "protocol-error"}
@@ -183,17 +35,9 @@ _DEAD: Final = frozenset(
 _REPLACED: Final = frozenset({"not-a-feed", "format", "cross-origin-unconfirmed", "redirect-loop", "empty"})
 """Something else stands in a document's place: the front page, a domain that is for sale."""
 
-_PRIVATE_ENDINGS: Final = (
-    *("local", "localhost", "internal", "intranet", "private", "corp", "home", "lan"),
-    *("home.arpa", "onion", "alt", "test", "invalid", "example"),
-)
-"""RFC 6761, RFC 6762 and the like: names that mean something to one network alone."""
-
-_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
-
 
 def is_gone(reason: str, status: int | None, *, attempts: int, is_part: bool = False) -> bool:
-    """Return whether a publisher will probably not give a document any more.
+    """Whether a publisher will probably not give a document any more.
 
     Args:
         reason: The slug of how it failed.
@@ -210,7 +54,7 @@ def is_gone(reason: str, status: int | None, *, attempts: int, is_part: bool = F
 
 
 def may_be_sent(url: str, listed_hosts: Collection[str]) -> bool:
-    """Return whether an archive may learn of a URL: nobody's secrets, nobody's private network.
+    """Whether an archive may learn of a URL: nobody's secrets, nobody's private network.
 
     Args:
         url: Of the document.
@@ -231,6 +75,13 @@ def _matches(host: str, pattern: str) -> bool:
     return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
 
 
+_PRIVATE_ENDINGS: Final = (
+    *("local", "localhost", "internal", "intranet", "private", "corp", "home", "lan"),
+    *("home.arpa", "onion", "alt", "test", "invalid", "example"),
+)
+"""RFC 6761, RFC 6762 and the like: names that mean something to one network alone."""
+
+
 def _is_public(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_global
@@ -240,86 +91,22 @@ def _is_public(host: str) -> bool:
     return "." in host and not is_private
 
 
-def for_missing(captures: Iterable[Capture], url: str, *, now: float) -> list[Capture]:
-    """Return the copies of a document to try one after the other, until one is of use: the newest first."""
-    usable = sorted(_usable(captures, url, now), key=lambda each: each.timestamp, reverse=True)
-    return _distinct(_feeds_first(usable))[:MAX_TRIES]
+# Where its index and its copies stand.
 
-
-def for_gone(captures: Iterable[Capture], url: str, *, now: float) -> list[Capture]:
-    """Return the copies of a subscription document to take, from the oldest to the newest."""
-    usable = sorted(_usable(captures, url, now), key=lambda each: each.timestamp)
-    return _distinct([each for each in usable if not _is_html(each)])
-
-
-def _usable(captures: Iterable[Capture], url: str, now: float) -> list[Capture]:
-    """Of this document, and not of a time to come."""
-    return [
-        each for each in captures if is_same_resource(each.url, url) and each.captured_at <= now + DAY_SECONDS
-    ]
-
-
-def _feeds_first(captures: list[Capture]) -> list[Capture]:
-    """What was sent as a page of HTML is mostly one, and a feed now and then."""
-    return sorted(captures, key=_is_html)
-
-
-def _is_html(capture: Capture) -> bool:
-    return capture.media_type.partition(";")[0].strip().lower() in _HTML
-
-
-def _distinct(captures: Iterable[Capture]) -> list[Capture]:
-    """Collapsing is of neighbours alone: a body that comes back is listed again."""
-    kept: dict[str, Capture] = {}
-    for capture in captures:
-        kept.setdefault(capture.digest or capture.timestamp, capture)
-    return list(kept.values())
-
-
-def is_same_resource(url: str, other: str) -> bool:
-    """Return whether two URLs are one to an archive: http or https, with `www.` or without (SURT)."""
-    return _loose(url) == _loose(other)
-
-
-def _loose(url: str) -> tuple[str, str, tuple[str, ...]]:
-    try:
-        parts = urlsplit(canonical_url(url))
-    except UrlError:
-        return ("", url, ())
-    host = (parts.hostname or "").removeprefix("www.")
-    port = "" if parts.port in (None, 80, 443) else f":{parts.port}"
-    return (host + port, parts.path.rstrip("/").lower(), tuple(sorted(parts.query.split("&"))))
-
-
-def is_confirmed(
-    site_id: str, links: Mapping[str, str], *, feed_site_id: str, feed_urls: Collection[str]
-) -> bool:
-    """Return whether an archived document says that it belongs to a feed (R24).
-
-    An archive is another site, and a domain may have changed hands: the URL alone says nothing. A feed that
-    moved to https is the same one, by whichever of the two its documents name it.
-
-    Args:
-        site_id: What the document names its feed.
-        links: The document's.
-        feed_site_id: What the subscription document does.
-        feed_urls: By which the subscription document is known.
-    """
-    if site_id and feed_site_id:
-        are_urls = is_http(site_id) and is_http(feed_site_id)
-        if site_id == feed_site_id or (are_urls and is_same_resource(site_id, feed_site_id)):
-            return True
-    current = links.get(Relation.CURRENT)
-    return current is not None and any(is_same_resource(current, url) for url in feed_urls)
-
-
-_COPY: Final = re.compile(r"([0-9]{14})id_/(.+)", re.ASCII | re.DOTALL)
-_FROM: Final = "from="
 _RESUME: Final = "resumeKey="
+_FROM: Final = "from="
 
 
 class Layout:
     """The URLs of one archive.
+
+        layout = Layout("https://web.archive.org")
+        layout.oldest("http://example.org/feed", limit=50)      # a page of the index, the oldest copies first
+        layout.copy(capture)                                    # its body as it was archived
+
+    The URL of an archive without a path is laid out as the Wayback Machine is; one with a path is a
+    collection of pywb. Copies are asked for with `id_`: the body as it was archived, without the links and
+    banners that archives write into what they show people.
 
     Args:
         base: `history.memento_url`: without a query, without its last slash.
@@ -373,6 +160,7 @@ class Layout:
 
 
 _UNQUOTED: Final = ":/?#[]@!$&'()*+,;=%-._~"
+_COPY: Final = re.compile(r"([0-9]{14})id_/(.+)", re.ASCII | re.DOTALL)
 
 
 def position_behind(page: IndexPage, *, limit: int, position: str = "") -> str:
@@ -391,3 +179,231 @@ def position_behind(page: IndexPage, *, limit: int, position: str = "") -> str:
     elif page.rows >= limit and page.captures:
         behind = f"{_FROM}{max(capture.timestamp for capture in page.captures)}"
     return "" if behind == position else behind
+
+
+# What its index says.
+
+MAX_INDEX_BYTES: Final = 1 << 20
+"""Of one page: ten times what as many rows as are asked for come to."""
+MAX_ROWS: Final = 1000
+"""Of one page that are looked at."""
+
+
+def parse_index(body: bytes) -> IndexPage:
+    """Read one page of an index: what it says of the copies of one URL, whatever it says.
+
+        page = parse_index(body)
+        page.captures[0].timestamp          # "20190501120000"
+
+    Two servers are known, and both are understood whichever answers: the Wayback Machine's sends one array of
+    arrays, with the names of the columns first and a resume key last, behind an empty row; pywb's sends one
+    object a line. What is no usable row is passed over: an index is large, made by many programs, and perhaps
+    hostile.
+
+    Raises:
+        BadIndexError: It is neither of the two that are known, or larger than any that was asked for.
+    """
+    if len(body) > MAX_INDEX_BYTES:
+        raise BadIndexError(f"expected an index of at most {MAX_INDEX_BYTES} bytes, got {len(body)}")
+    text = body.decode("utf-8", "replace").strip()
+    if not text:
+        return IndexPage()
+    return _of_lines(text) if text.startswith("{") else _of_array(text)
+
+
+class BadIndexError(ValueError):
+    """What came is no index; the message says what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPage:
+    """One page of an index."""
+
+    captures: tuple[Capture, ...] = ()
+    """In the order in which they came."""
+    resume_key: str = ""
+    """Asks for the next page; empty where the archive says that there is none, or nothing of it."""
+    rows: int = 0
+    """How many came, the unusable ones included: as many as were asked for, and it may have been cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A copy that an archive has, as its index tells."""
+
+    timestamp: str
+    """When it was made: 14 digits, UTC."""
+    url: str
+    """Of the document, as it was asked for then."""
+    media_type: str = ""
+    digest: str = ""
+    """Of the body, in the archive's own way; equal ones are the same body."""
+
+    @property
+    def captured_at(self) -> float:
+        """When it was made, epoch seconds."""
+        return instant_of(self.timestamp)
+
+
+_TIMESTAMP: Final = re.compile(r"[0-9]{14}", re.ASCII)
+
+
+def instant_of(timestamp: str) -> float:
+    """Return the epoch second that 14 digits mean.
+
+    Raises:
+        ValueError: They are no instant.
+    """
+    if not _TIMESTAMP.fullmatch(timestamp):
+        raise ValueError("expected 14 digits")
+    return datetime.strptime(timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
+
+
+def timestamp_of(instant: float) -> str:
+    """Return the 14 digits of an epoch second."""
+    at = datetime.fromtimestamp(int(instant), UTC)
+    return f"{at.year:04}{at:%m%d%H%M%S}"
+
+
+def _of_array(text: str) -> IndexPage:
+    """The Wayback Machine's: names, rows, and behind an empty row the resume key."""
+    found = _json(text)
+    if not isinstance(found, list) or not all(isinstance(row, list) for row in found):
+        raise BadIndexError("expected an array of arrays")
+    names, rows, key = [str(name) for name in found[0]] if found else [], found[1:], ""
+    match rows:
+        case [*before, [], [str(key)]]:
+            rows = before
+        case [*before, [], [_]]:
+            rows = before
+        case _:
+            pass
+    mapped = (dict(zip(names, row, strict=False)) for row in rows[:MAX_ROWS])
+    return IndexPage(tuple(_captures(mapped)), key if _is_key(key) else "", len(rows))
+
+
+_SYNONYMS: Final = {"status": "statuscode", "mime": "mimetype", "url": "original"}
+"""What pywb calls the columns of the Wayback Machine."""
+
+
+def _of_lines(text: str) -> IndexPage:
+    """pywb's: an object a line, and no resume key."""
+    rows: list[object] = [_json(line) for line in text.splitlines()[:MAX_ROWS] if line.strip()]
+    mapped = ({_SYNONYMS.get(str(name), str(name)): value for name, value in row.items()} for row in rows
+              if isinstance(row, dict))  # fmt: skip
+    return IndexPage(tuple(_captures(mapped)), "", len(rows))
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise BadIndexError("expected JSON") from exc
+
+
+_MAX_KEY_CHARACTERS: Final = 2048
+
+
+def _is_key(key: str) -> bool:
+    return key.isprintable() and len(key) <= _MAX_KEY_CHARACTERS
+
+
+_OK_STATUSES: Final = frozenset({"", "-", "200"})
+
+
+def _captures(rows: Iterable[Mapping[str, object]]) -> Iterator[Capture]:
+    for row in rows:
+        values = {name: value for name, value in row.items() if isinstance(value, str)}
+        url = values.get("original", "")
+        if values.get("statuscode", "") not in _OK_STATUSES or len(url) > MAX_URL_CHARACTERS:
+            continue
+        try:
+            capture = Capture(
+                values.get("timestamp", ""), url, values.get("mimetype", ""), values.get("digest", "")
+            )
+            _ = capture.captured_at, canonical_url(url)
+        except (UrlError, ValueError):
+            continue
+        yield capture
+
+
+# Which of its copies are taken, and which belong to a feed.
+
+MAX_TRIES: Final = 5
+"""Copies of a missing document that are tried: those before the newest serve only where it is of no use."""
+
+
+def for_missing(captures: Iterable[Capture], url: str, *, now: float) -> list[Capture]:
+    """Return the copies of a document to try one after the other, until one is of use: the newest first."""
+    usable = sorted(_usable(captures, url, now), key=lambda each: each.timestamp, reverse=True)
+    return _distinct(_feeds_first(usable))[:MAX_TRIES]
+
+
+def for_gone(captures: Iterable[Capture], url: str, *, now: float) -> list[Capture]:
+    """Return the copies of a subscription document to take, from the oldest to the newest."""
+    usable = sorted(_usable(captures, url, now), key=lambda each: each.timestamp)
+    return _distinct([each for each in usable if not _is_html(each)])
+
+
+def _usable(captures: Iterable[Capture], url: str, now: float) -> list[Capture]:
+    """Of this document, and not of a time to come."""
+    return [
+        each for each in captures if is_same_resource(each.url, url) and each.captured_at <= now + DAY_SECONDS
+    ]
+
+
+def _feeds_first(captures: list[Capture]) -> list[Capture]:
+    """What was sent as a page of HTML is mostly one, and a feed now and then."""
+    return sorted(captures, key=_is_html)
+
+
+_HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
+
+
+def _is_html(capture: Capture) -> bool:
+    return capture.media_type.partition(";")[0].strip().lower() in _HTML_TYPES
+
+
+def _distinct(captures: Iterable[Capture]) -> list[Capture]:
+    """Collapsing is of neighbours alone: a body that comes back is listed again."""
+    kept: dict[str, Capture] = {}
+    for capture in captures:
+        kept.setdefault(capture.digest or capture.timestamp, capture)
+    return list(kept.values())
+
+
+def is_same_resource(url: str, other: str) -> bool:
+    """Whether two URLs are one to an archive: http or https, with `www.` or without (SURT)."""
+    return _loose(url) == _loose(other)
+
+
+def _loose(url: str) -> tuple[str, str, tuple[str, ...]]:
+    try:
+        parts = urlsplit(canonical_url(url))
+    except UrlError:
+        return ("", url, ())
+    host = (parts.hostname or "").removeprefix("www.")
+    port = "" if parts.port in (None, 80, 443) else f":{parts.port}"
+    return (host + port, parts.path.rstrip("/").lower(), tuple(sorted(parts.query.split("&"))))
+
+
+def is_confirmed(
+    site_id: str, links: Mapping[str, str], *, feed_site_id: str, feed_urls: Collection[str]
+) -> bool:
+    """Whether an archived document says that it belongs to a feed (R24).
+
+    An archive is another site, and a domain may have changed hands: the URL alone says nothing. A feed that
+    moved to https is the same one, by whichever of the two its documents name it.
+
+    Args:
+        site_id: What the document names its feed.
+        links: The document's.
+        feed_site_id: What the subscription document does.
+        feed_urls: By which the subscription document is known.
+    """
+    if site_id and feed_site_id:
+        are_urls = is_http(site_id) and is_http(feed_site_id)
+        if site_id == feed_site_id or (are_urls and is_same_resource(site_id, feed_site_id)):
+            return True
+    current = links.get(Relation.CURRENT)
+    return current is not None and any(is_same_resource(current, url) for url in feed_urls)

@@ -1,19 +1,14 @@
-"""A subscription list: where the URLs of its feeds stand, and the same list with others in their places.
+"""Subscription lists in OPML: read, given other URLs, and made anew.
 
     document = read_opml(body)
     document.subscriptions[0].url           # "https://example.org/feed?a=1&b=2"
     document.with_urls([new, None])         # the first is changed; all else stays, byte for byte
 
+    compose_opml("Feeds", [Listed(title, url, site)])
+
 OPML is what readers make of it, so nobody's folders, attributes, order, comments, declaration or encoding are
 touched: only the values of `xmlUrl` are, whatever its letters' case, on `outline` elements; and those of the
 `htmlUrl` beside it where that is asked for.
-
-A subscription list made anew (OPML 2.0).
-
-What many exports of subscription lists get wrong, put right.
-
-That is: bare ampersands, entities of HTML, character references to nothing, control characters, and blanks
-before the XML declaration. Tags are left alone: which feeds and folders there are is not for guessing.
 """
 
 from __future__ import annotations
@@ -22,39 +17,53 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from wholefeed.core.parse import repair
 from wholefeed.core.parse.documents import is_html
 from wholefeed.core.parse.encodings import UTF8, Decoded, from_utf8, is_utf8, mended, to_utf8
 from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.limits import ParseError
-from wholefeed.core.parse.repair import Mark, TooManyError, tokens, without_controls
+from wholefeed.core.parse.repair import (
+    CONTROL_CHARACTERS,
+    DECLARATION,
+    Mark,
+    TooManyError,
+    mended_references,
+    tokens,
+    without_controls,
+)
 from wholefeed.core.text.markup import attribute_places, escape, quoteattr
 
 MAX_BYTES: Final = 8 << 20
 """Of one list: thirty thousand feeds with all that readers write about them."""
 MAX_DEPTH: Final = 64
 """Folders in folders."""
-MAX_TOKENS: Final = 200_000
-"""Of markup and texts that are looked at where something has to be put right."""
 MAX_ELEMENTS: Final = 50_000
 """Each costs a fifth of a millisecond by the time that its URL is another."""
 
-_QUOTED: Final = {
-    b'"': {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"},
-    b"'": {"'": "&apos;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"},
-}
-_SHOWN_CHARACTERS: Final = 60
 
+def read_opml(body: bytes) -> OpmlDocument:
+    """Read a subscription list.
 
-class Subscription(NamedTuple):
-    """One feed of a list."""
+    What many exports get wrong is put right: bare ampersands, entities of HTML, character references to
+    nothing, control characters, bytes that are no UTF-8, and blanks before the XML declaration. Everything
+    else that is not well-formed is refused with line and column: tags are left alone, for which feeds and
+    folders there are is not for guessing, and a list that lost feeds without a word is worse than none.
 
-    url: str
-    line: int
-    """Where its start tag ends, from 1."""
-    start: int
-    """Where its URL stands in the text of the document, quotes included."""
-    end: int
+    Raises:
+        ParseError: `not-opml`; or it is not readable: `malformed-xml`, `dtd-forbidden`, `xml-limit`,
+            `unsupported-encoding`, `unsupported-format`.
+    """
+    if len(body) > MAX_BYTES:
+        raise ParseError(f"expected OPML of at most {MAX_BYTES} bytes, got {len(body)}", slug="xml-limit")
+    decoded = to_utf8(body, "")
+    _refuse_others(decoded.text)
+    try:
+        found = _found(decoded.text)
+    except ParseError as exc:
+        if exc.slug != "malformed-xml":
+            raise
+        return _read_repaired(body, decoded)
+    mark = body[: decoded.encoding.mark_bytes]
+    return OpmlDocument(decoded.text, mark, _codec(body, decoded), *found)
 
 
 class OpmlDocument(NamedTuple):
@@ -92,28 +101,21 @@ class OpmlDocument(NamedTuple):
         return self.mark + from_utf8(b"".join([*pieces, self.text[position:]]), self.codec)
 
 
-def read_opml(body: bytes) -> OpmlDocument:
-    """Read a subscription list.
+class Subscription(NamedTuple):
+    """One feed of a list."""
 
-    What many exports get wrong is put right (`wholefeed.core.opml`). Everything else that is not
-    well-formed is refused with line and column: a list that lost feeds without a word is worse than none.
+    url: str
+    line: int
+    """Where its start tag ends, from 1."""
+    start: int
+    """Where its URL stands in the text of the document, quotes included."""
+    end: int
 
-    Raises:
-        ParseError: `not-opml`; or it is not readable: `malformed-xml`, `dtd-forbidden`, `xml-limit`,
-            `unsupported-encoding`, `unsupported-format`.
-    """
-    if len(body) > MAX_BYTES:
-        raise ParseError(f"expected OPML of at most {MAX_BYTES} bytes, got {len(body)}", slug="xml-limit")
-    decoded = to_utf8(body, "")
-    _refuse_others(decoded.text)
-    try:
-        found = _found(decoded.text)
-    except ParseError as exc:
-        if exc.slug != "malformed-xml":
-            raise
-        return _read_repaired(body, decoded)
-    mark = body[: decoded.encoding.mark_bytes]
-    return OpmlDocument(decoded.text, mark, _codec(body, decoded), *found)
+
+_QUOTED: Final = {
+    b'"': {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"},
+    b"'": {"'": "&apos;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"},
+}
 
 
 def _refuse_others(text: bytes) -> None:
@@ -147,22 +149,6 @@ def _codec(body: bytes, decoded: Decoded) -> str:
     )
 
 
-def _read_repaired(body: bytes, decoded: Decoded) -> OpmlDocument:
-    """Read a list that is not well-formed, after what many exports get wrong was put right.
-
-    Raises:
-        ParseError: That does not help.
-    """
-    repairs: set[str] = set()
-    codec = _codec(body, decoded)
-    if codec == UTF8 and not is_utf8(decoded.text):
-        decoded = mended(body, decoded.encoding)
-        repairs.add(ENCODING)
-    text = repaired(decoded.text, repairs, MAX_TOKENS)
-    mark = body[: decoded.encoding.mark_bytes]
-    return OpmlDocument(text, mark, codec, *_found(text), tuple(sorted(repairs)))
-
-
 def _found(text: bytes) -> tuple[tuple[Subscription, ...], tuple[Subscription, ...]]:
     """Return the subscriptions, and their sites."""
     guard = Guard(max_depth=MAX_DEPTH)
@@ -176,6 +162,9 @@ def _found(text: bytes) -> tuple[tuple[Subscription, ...], tuple[Subscription, .
     finally:
         guard.close()
     return tuple(finder.found["xmlurl"]), tuple(finder.found["htmlurl"])
+
+
+_SHOWN_CHARACTERS: Final = 60
 
 
 class _Finder:
@@ -220,6 +209,67 @@ class _Finder:
         self._depth -= 1
 
 
+# What many exports of subscription lists get wrong, put right.
+
+_ENCODING: Final = "encoding"
+"""A text that is not in UTF-8 as it should be; where the text is read that is seen to."""
+
+
+def _read_repaired(body: bytes, decoded: Decoded) -> OpmlDocument:
+    """Read a list that is not well-formed, after what many exports get wrong was put right.
+
+    Raises:
+        ParseError: That does not help.
+    """
+    repairs: set[str] = set()
+    codec = _codec(body, decoded)
+    if codec == UTF8 and not is_utf8(decoded.text):
+        decoded = mended(body, decoded.encoding)
+        repairs.add(_ENCODING)
+    text = _repaired(decoded.text, repairs)
+    mark = body[: decoded.encoding.mark_bytes]
+    return OpmlDocument(text, mark, codec, *_found(text), tuple(sorted(repairs)))
+
+
+_MAX_TOKENS: Final = 200_000
+"""Of markup and texts that are looked at where something has to be put right."""
+_WITHOUT_REFERENCES: Final = (Mark.CDATA, Mark.COMMENT, Mark.INSTRUCTION, Mark.DOCTYPE, Mark.SUBSET)
+
+
+def _repaired(text: bytes, repairs: set[str]) -> bytes:
+    """Return the text with what can be put right in it.
+
+    Args:
+        text: In UTF-8.
+        repairs: Gains the names of what was done.
+
+    Raises:
+        ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have.
+    """
+    cleaned = without_controls(text)
+    if len(cleaned) != len(text):
+        repairs.add(CONTROL_CHARACTERS)
+    begun = cleaned.lstrip()
+    if len(begun) != len(cleaned) and begun.startswith(b"<?xml"):
+        repairs.add(DECLARATION)
+        cleaned = begun
+    pieces = []
+    try:
+        for number, token in enumerate(tokens(cleaned)):
+            if number > _MAX_TOKENS:
+                raise TooManyError
+            piece = cleaned[token.start : token.end]
+            pieces.append(piece if token.mark in _WITHOUT_REFERENCES else mended_references(piece, repairs))
+    except TooManyError as exc:
+        raise ParseError(
+            "expected a list that can be repaired, got too much markup", slug="xml-limit"
+        ) from exc
+    return b"".join(pieces)
+
+
+# A list made anew (OPML 2.0).
+
+
 class Listed(NamedTuple):
     """One feed of the list."""
 
@@ -249,44 +299,3 @@ def _outline(feed: Listed) -> str:
     name = quoteattr(feed.title)
     site = f" htmlUrl={quoteattr(feed.site)}" if feed.site else ""
     return f'<outline type="rss" text={name} title={name} xmlUrl={quoteattr(feed.url)}{site}/>\n'
-
-
-ENCODING: Final = "encoding"
-"""A text that is not in UTF-8 as it should be; where the text is read that is seen to."""
-DECLARATION: Final = "declaration"
-
-_WITHOUT_REFERENCES: Final = (Mark.CDATA, Mark.COMMENT, Mark.INSTRUCTION, Mark.DOCTYPE, Mark.SUBSET)
-
-
-def repaired(text: bytes, repairs: set[str], most: int) -> bytes:
-    """Return the text with those faults put right.
-
-    Args:
-        text: In UTF-8.
-        repairs: Gains the names of what was done.
-        most: Pieces of markup and texts that are looked at.
-
-    Raises:
-        ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have.
-    """
-    cleaned = repair.without_controls(text)
-    if len(cleaned) != len(text):
-        repairs.add(repair.CONTROL_CHARACTERS)
-    begun = cleaned.lstrip()
-    if len(begun) != len(cleaned) and begun.startswith(b"<?xml"):
-        repairs.add(DECLARATION)
-        cleaned = begun
-    pieces = []
-    try:
-        for number, token in enumerate(tokens(cleaned)):
-            if number > most:
-                raise TooManyError
-            piece = cleaned[token.start : token.end]
-            pieces.append(
-                piece if token.mark in _WITHOUT_REFERENCES else repair.mended_references(piece, repairs)
-            )
-    except TooManyError as exc:
-        raise ParseError(
-            "expected a list that can be repaired, got too much markup", slug="xml-limit"
-        ) from exc
-    return b"".join(pieces)

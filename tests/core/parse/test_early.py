@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss
 from wholefeed.core.model import FeedDocument
-from wholefeed.core.parse.documents import MAX_HEAD_BYTES, MAX_HEAD_TAGS, EarlyHead
+from wholefeed.core.parse.documents import MAX_EARLY_BYTES, MAX_EARLY_TAGS, EarlyHead
 
 LINK = "<link rel='prev-archive' href='/1'/>"
 PADDING = "<x>" + "y" * 1024 + "</x>"
@@ -80,19 +80,19 @@ def test_on_any_trouble_it_never_answers(body: bytes, step: int) -> None:
 @pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
 def test_it_gives_up_on_a_head_that_is_too_long(step: int, codec: str) -> None:
     """R0: an endless head is not kept in memory in the hope of an early link."""
-    head = "<x/>" * (MAX_HEAD_BYTES // 4 + 1024)
+    head = "<x/>" * (MAX_EARLY_BYTES // 4 + 1024)
     body = atom(head, LINK, "<entry/>").decode().encode(codec)
 
     assert feed(body, step) == []
 
 
-@pytest.mark.parametrize(("tags", "answers"), [(MAX_HEAD_TAGS // 2, 1), (3 * MAX_HEAD_TAGS, 0)])
+@pytest.mark.parametrize(("tags", "answers"), [(MAX_EARLY_TAGS // 2, 1), (3 * MAX_EARLY_TAGS, 0)])
 @pytest.mark.parametrize("step", [1000, 1 << 20])
 @pytest.mark.fault("87")
 def test_it_gives_up_on_a_head_of_many_tags(step: int, tags: int, answers: int) -> None:
     """R0; row 87: they are read while others wait, and are little on the wire."""
     body = atom(PADDING, LINK, "<link href='a'/>" * tags, "<entry/>")
-    assert len(body) < MAX_HEAD_BYTES
+    assert len(body) < MAX_EARLY_BYTES
 
     assert len(feed(body, step)) == answers
 

@@ -8,7 +8,8 @@ import pytest
 from tests.core.parse.makers import URL, atom, rss
 from wholefeed.core.model import EntryId, EntryKeys, entry_id
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.identities import MAX_SITE_ID_CHARACTERS, MAX_TITLE_CHARACTERS
+from wholefeed.core.parse.identities import MAX_SITE_ID_CHARACTERS
+from wholefeed.core.parse.limits import MAX_TITLE_CHARACTERS
 
 Make = Callable[..., bytes]
 

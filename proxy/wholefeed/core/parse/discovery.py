@@ -1,7 +1,9 @@
 """Which feed an HTML page announces: `<link rel="alternate">` (WHATWG HTML, 4.6.7.1).
 
-found = discover(body, "https://example.org/", "text/html; charset=utf-8")
-best = preferred(found)
+    found = discover(body, "https://example.org/", "text/html; charset=utf-8")
+    best = preferred(found)
+
+Pages are searched for tags alone; no tree is made of them.
 """
 
 from __future__ import annotations
@@ -16,26 +18,6 @@ from typing import Final, NamedTuple
 from wholefeed.core.parse.encodings import UTF8, codec_of
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.urls import is_http, resolve
-
-FEED_TYPES: Final = {
-    "application/atom+xml": 0,
-    "application/rss+xml": 1,
-    "application/rdf+xml": 2,
-    "application/feed+json": 3,
-}
-"""Media types of feeds and their order of preference."""
-
-_SEARCHED_BYTES: Final = 512 * 1024
-_MAX_TAGS: Final = 1000
-_MAX_TAG_CHARACTERS: Final = 8192
-_MAX_TITLE_CHARACTERS: Final = 200
-_HIDING: Final = ("script", "style", "textarea", "title")
-_BEGINS: Final = re.compile(rf"<(!--|(?:link|base|{'|'.join(_HIDING)})(?=[\s/>]))", re.IGNORECASE)
-_ENDS: Final = {
-    "!--": re.compile("-->"),
-    **{name: re.compile(f"</{name}", re.IGNORECASE) for name in _HIDING},
-}
-_TAG: Final = re.compile(r"<(?:[^\"'>]|\"[^\"]*\"|'[^']*')*+>")
 
 
 class Alternate(NamedTuple):
@@ -63,6 +45,38 @@ def discover(body: bytes, url: str, media_type: str) -> list[Alternate]:
     return finder.found
 
 
+def preferred(found: Sequence[Alternate]) -> Alternate | None:
+    """Return the one to take: by `_FEED_TYPES`, the first listed of its type; None when there is none."""
+    return min(found, key=lambda alternate: _FEED_TYPES[alternate.media_type], default=None)
+
+
+_FEED_TYPES: Final = {
+    "application/atom+xml": 0,
+    "application/rss+xml": 1,
+    "application/rdf+xml": 2,
+    "application/feed+json": 3,
+}
+"""Media types of feeds and their order of preference."""
+
+
+def is_html(body: bytes, media_type: str) -> bool:
+    """Whether an answer that is no feed is a page to look for feeds in."""
+    essence = media_type.partition(";")[0].strip().lower()
+    return essence in ("text/html", "application/xhtml+xml") or b"<html" in body[:4096].lower()
+
+
+_SEARCHED_BYTES: Final = 512 * 1024
+_MAX_TAGS: Final = 1000
+_MAX_TAG_CHARACTERS: Final = 8192
+_HIDING: Final = ("script", "style", "textarea", "title")
+_BEGINS: Final = re.compile(rf"<(!--|(?:link|base|{'|'.join(_HIDING)})(?=[\s/>]))", re.IGNORECASE)
+_ENDS: Final = {
+    "!--": re.compile("-->"),
+    **{name: re.compile(f"</{name}", re.IGNORECASE) for name in _HIDING},
+}
+_TAG: Final = re.compile(r"<(?:[^\"'>]|\"[^\"]*\"|'[^']*')*+>")
+
+
 def _tags(page: str) -> Iterator[str]:
     """Yield the tags that may say something, but for those in comments and scripts.
 
@@ -84,23 +98,15 @@ def _tags(page: str) -> Iterator[str]:
         position = end.end()
 
 
-def preferred(found: Sequence[Alternate]) -> Alternate | None:
-    """Return the one to take: by `FEED_TYPES`, the first listed of its type; None when there is none."""
-    return min(found, key=lambda alternate: FEED_TYPES[alternate.media_type], default=None)
-
-
-def is_html(body: bytes, media_type: str) -> bool:
-    """Whether an answer that is no feed is a page to look for feeds in."""
-    essence = media_type.partition(";")[0].strip().lower()
-    return essence in ("text/html", "application/xhtml+xml") or b"<html" in body[:4096].lower()
-
-
 def _charset(media_type: str) -> str:
     match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", media_type, re.IGNORECASE)
     try:
         return codec_of(match[1]) if match else UTF8
     except ParseError:
         return UTF8
+
+
+_MAX_TITLE_CHARACTERS: Final = 200
 
 
 class _LinkFinder(HTMLParser):
@@ -119,7 +125,7 @@ class _LinkFinder(HTMLParser):
             return
         media_type = given.get("type", "").partition(";")[0].strip().lower()
         target = self._resolved(given.get("href", ""))
-        if media_type in FEED_TYPES and target:
+        if media_type in _FEED_TYPES and target:
             title = " ".join(given.get("title", "").split())[:_MAX_TITLE_CHARACTERS]
             self.found.append(Alternate(media_type, target, title))
 

@@ -5,15 +5,10 @@
 
 A document whose entries have all that entries should have is read once. Where one lacks its id (or in Atom
 its update instant), or two bear the same id, it is read once more from the start, with all that can stand in
-for them or tell them apart. One that is
-not well-formed goes through the repair pass (docs/repair.md) and is read again, as strictly as before.
+for them or tell them apart. One that is not well-formed goes through the repair pass (docs/repair.md) and is
+read again, as strictly as before.
 
-The head of a document whose entries still arrive: what the older link is predicted from (R0).
-
-early = EarlyHead(url, "application/atom+xml")
-for chunk in chunks:
-if (document := early.feed(chunk)) is not None:
-...     # once, when the first entry begins
+`EarlyHead` reads the head of a document whose entries still arrive.
 """
 
 from __future__ import annotations
@@ -26,27 +21,19 @@ from typing import Final
 from wholefeed.core.model import ATOM_NS, Family, FeedDocument
 from wholefeed.core.notes import DocumentRepaired, DocumentTruncated, EncodingRetried, Note
 from wholefeed.core.parse.encodings import SNIFF_BYTES, Decoded, encoding_of, is_utf8, mended, to_utf8
-from wholefeed.core.parse.expat import CarefulNeededError, Guard, Options
-from wholefeed.core.parse.families import NamespaceNeededError, Opening, read_plainly
+from wholefeed.core.parse.expat import Guard
+from wholefeed.core.parse.families import (
+    CarefulNeededError,
+    NamespaceNeededError,
+    Opening,
+    Options,
+    read_plainly,
+)
 from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
 from wholefeed.core.parse.jsonfeed import json_text, read_json_feed
 from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED, ParseError
-from wholefeed.core.parse.repair import ROOT, late_declaration, mend, wrapped_root
+from wholefeed.core.parse.repair import NAMESPACE, ROOT, late_declaration, mend, wrapped_root
 from wholefeed.core.verbatim.fragments import fragments_of, most_gained
-
-MAX_GAIN_FACTOR: Final = 4
-MAX_GAIN_BYTES: Final = 1 << 20
-"""All that entries and head gain may come to so many times their document's size, and so much more."""
-
-NAMESPACE: Final = "namespace"
-NAMESPACE_OF_ATOM: Final = b' xmlns="%s"' % ATOM_NS.encode()
-_SNIFF_BYTES: Final = 4096
-_UNSEEN: Final = re.compile(rb"(?:\s|\xef\xbb\xbf|\xe2\x80\x8b)*+")
-"""White space, byte order marks, spaces without width (docs/faults.md row 46)."""
-_HTML: Final = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:[^-]|-(?!->))*-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def parse(body: bytes, url: str, media_type: str = "", *, max_depth: int = MAX_DEPTH) -> FeedDocument:
@@ -80,7 +67,7 @@ def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocume
         return _checked(read_json_feed(json, url, max_depth), max_depth)
     decoded = to_utf8(body, media_type)
     try:
-        refuse_other_formats(decoded.text)
+        _refuse_other_formats(decoded.text)
     except ParseError as exc:
         start = wrapped_root(decoded.text) if is_html(decoded.text) else 0
         if not start:
@@ -138,6 +125,9 @@ def _read_repaired(
         raise
 
 
+_NAMESPACE_OF_ATOM: Final = b' xmlns="%s"' % ATOM_NS.encode()
+
+
 def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = ()) -> FeedDocument:
     notes: tuple[Note, ...] = tuple(repairs)
     if decoded.used:
@@ -147,7 +137,7 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
     try:
         document = _run_usual(text, url, max_depth, notes)
     except NamespaceNeededError as needed:
-        text = text[: needed.at] + NAMESPACE_OF_ATOM + text[needed.at :]
+        text = text[: needed.at] + _NAMESPACE_OF_ATOM + text[needed.at :]
         done = {name for note in notes if isinstance(note, DocumentRepaired) for name in note.repairs}
         repaired = DocumentRepaired(url, tuple(sorted({*done, NAMESPACE})))
         rest = [note for note in notes if not isinstance(note, DocumentRepaired)]
@@ -157,13 +147,18 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
     return _checked(document, max_depth)
 
 
+_MAX_GAIN_FACTOR: Final = 4
+MAX_GAIN_BYTES: Final = 1 << 20
+"""All that entries and head gain may come to so many times their document's size, and so much more."""
+
+
 def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
     """See to it that what every entry would repeat does not make much out of little.
 
     Raises:
         ParseError: `xml-limit`.
     """
-    limit_bytes = MAX_GAIN_FACTOR * len(document.text) + MAX_GAIN_BYTES
+    limit_bytes = _MAX_GAIN_FACTOR * len(document.text) + MAX_GAIN_BYTES
     if max_depth >= UNLIMITED or (
         document.family is not Family.JSON and most_gained(document) <= limit_bytes
     ):
@@ -210,17 +205,23 @@ def _run(
         opening.close()
 
 
+_SNIFF_BYTES: Final = 4096
+_HTML: Final = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:[^-]|-(?!->))*-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
 def is_html(text: bytes) -> bool:
     """Whether a document begins as a page of HTML."""
     return _HTML.match(text[:_SNIFF_BYTES]) is not None
 
 
-def _end(pattern: re.Pattern[bytes], text: bytes) -> int:
-    match = pattern.match(text)
-    return match.end() if match else 0
+_UNSEEN: Final = re.compile(rb"(?:\s|\xef\xbb\xbf|\xe2\x80\x8b)*+")
+"""White space, byte order marks, spaces without width (docs/faults.md row 46)."""
 
 
-def refuse_other_formats(text: bytes) -> None:
+def _refuse_other_formats(text: bytes) -> None:
     """Recognise what is no feed in XML from its first bytes.
 
     Raises:
@@ -239,15 +240,29 @@ def refuse_other_formats(text: bytes) -> None:
         raise ParseError("expected a feed, got neither XML nor JSON Feed", slug="not-a-feed")
 
 
-MAX_HEAD_BYTES: Final = 256 * 1024
-MAX_HEAD_TAGS: Final = 1024
+def _end(pattern: re.Pattern[bytes], text: bytes) -> int:
+    match = pattern.match(text)
+    return match.end() if match else 0
+
+
+# The head of a document whose entries still arrive.
+
+MAX_EARLY_BYTES: Final = 256 * 1024
+MAX_EARLY_TAGS: Final = 1024
 """Ten times as many as heads have. It is read while others wait, and few bytes on the wire may be many tags:
 of 256 KB of links, which takes 100 ms, nothing is gained (docs/faults.md row 87)."""
 _PIECE_BYTES: Final = 4096
 
 
 class EarlyHead:
-    """Reads a document as far as its first entry. Never raises: on any trouble it never answers.
+    """Reads a document as far as its first entry, to predict the older link from it (R0).
+
+        early = EarlyHead(url, "application/atom+xml")
+        for chunk in chunks:
+            if (document := early.feed(chunk)) is not None:
+                ...     # once, when the first entry begins
+
+    Never raises: on any trouble it never answers.
 
     Args:
         url: Of the document, after redirects.
@@ -281,7 +296,7 @@ class EarlyHead:
         except (ValueError, LookupError, RecursionError, MemoryError, NamespaceNeededError):
             document = None
             self.close()
-        if document is not None or self._taken_bytes > MAX_HEAD_BYTES or self._tags > MAX_HEAD_TAGS:
+        if document is not None or self._taken_bytes > MAX_EARLY_BYTES or self._tags > MAX_EARLY_TAGS:
             self.close()
         return document
 
@@ -300,7 +315,7 @@ class EarlyHead:
                 return
             chunk, self._opening = self._begin(), self._opened()
         opening = self._opening
-        chunk = chunk[: MAX_HEAD_BYTES + 1]
+        chunk = chunk[: MAX_EARLY_BYTES + 1]
         self._taken_bytes += len(chunk)
         text = self._decoder.decode(chunk).encode() if self._decoder is not None else chunk
         self._text += text
@@ -309,7 +324,7 @@ class EarlyHead:
             self._tags += piece.count(b"<")
             opening.guard.feed(piece)
             is_over = opening.family is not None and opening.family.has_entered
-            if is_over or self._tags > MAX_HEAD_TAGS:
+            if is_over or self._tags > MAX_EARLY_TAGS:
                 return
 
     def _begin(self) -> bytes:
@@ -321,7 +336,7 @@ class EarlyHead:
         if encoding.codec != "utf-8":
             self._decoder = codecs.getincrementaldecoder(encoding.codec)()
         else:
-            refuse_other_formats(body)
+            _refuse_other_formats(body)
         return body
 
     def _opened(self) -> Opening:

@@ -2,11 +2,6 @@
 
 The order is: byte order mark, charset of the Content-Type, XML declaration, UTF-8. Where the bytes contradict
 that, one decision is made for the whole document (docs/faults.md row 46a).
-
-Labels of encodings, and the codecs that read what bears them (WHATWG Encoding, 4.2).
-
-The labels are the standard's. Some that it does not know are read as well where Python has a codec for them;
-what is no encoding of documents (UTF-7, UTF-32, rot13) is refused.
 """
 
 from __future__ import annotations
@@ -21,15 +16,234 @@ import webencodings
 from wholefeed.core.parse.limits import ParseError
 
 UTF8: Final = "utf-8"
-WINDOWS_1252: Final = "cp1252"
-WIDE: Final = frozenset({"utf-16", "utf-16-le", "utf-16-be"})
+SNIFF_BYTES: Final = 1024
+"""The encoding of a document is known from so much of its beginning."""
+FALLBACK_NAME: Final = "windows-1252"
+MIXED_NAME: Final = "utf-8 with windows-1252 in it"
 
-_LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,39}")
-_WITHOUT_ONE: Final = "replacement"
-"""What the standard calls encodings that browsers do not read, for what scripts could be hidden in them. Here
-text comes out as UTF-8, so those are read that Python can read."""
+
+def to_utf8(body: bytes, media_type: str) -> Decoded:
+    """Return the text of a document in UTF-8. A UTF-8 one comes back as it is, not validated.
+
+    Args:
+        body: The document.
+        media_type: The whole Content-Type value; may be empty.
+
+    Raises:
+        ParseError: `unsupported-encoding`.
+    """
+    encoding = encoding_of(body[:SNIFF_BYTES], media_type)
+    raw = body[encoding.mark_bytes :] if encoding.mark_bytes else body
+    if encoding.codec == UTF8:
+        if _is_unheard_of(encoding.declared):
+            if not is_utf8(raw):
+                raise _unsupported(encoding.declared)
+            return Decoded(raw, encoding, UTF8)
+        contradicted = codec_of(encoding.declared) in _WIDE if encoding.declared else False
+        return Decoded(raw, encoding, UTF8 if contradicted else "")
+    if has_ascii(encoding.codec) and raw.isascii():
+        return Decoded(raw, encoding)
+    if is_single_byte(encoding.codec):
+        if is_utf8(raw):  # that a text of another encoding is so by chance, from end to end, does not happen
+            return Decoded(raw, encoding, UTF8)
+        return Decoded(_single_bytes(raw, encoding.codec), encoding)
+    return _many_bytes(raw, encoding)
+
+
+class Decoded(NamedTuple):
+    """A document in UTF-8, without a byte order mark."""
+
+    text: bytes
+    encoding: Encoding
+    used: str = ""
+    """What it was read as in the end, where that is not what it declares."""
+
+
+class Encoding(NamedTuple):
+    """What a document's bytes are to be read as."""
+
+    codec: str
+    declared: str
+    """As the publisher wrote it; empty when it did not."""
+    mark_bytes: int = 0
+    """Length of the byte order mark."""
+
+
+def is_utf8(text: bytes) -> bool:
+    """Whether every byte is UTF-8, found out without a copy of the text."""
+    if text.isascii():
+        return True
+    decoder = codecs.getincrementaldecoder(UTF8)()
+    view = memoryview(text)
+    step = 1 << 18
+    try:
+        for position in range(0, len(view), step):
+            decoder.decode(view[position : position + step])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def from_utf8(text: bytes, codec: str) -> bytes:
+    """Return a text in another encoding; what that cannot write, as references to characters (XML 1.0, 4.1).
+
+    Args:
+        text: Of a document, in UTF-8.
+        codec: As `Encoding` has it.
+    """
+    if codec == UTF8:
+        return text
+    decoded = text.decode(UTF8)
+    if codec == _WINDOWS_1252:
+        return codecs.charmap_encode(decoded, "xmlcharrefreplace", _WINDOWS_1252_BYTES)[0]
+    return decoded.encode(codec, "xmlcharrefreplace")
+
+
+_UTF8_MARK: Final = b"\xef\xbb\xbf"
+_MARKS: Final = re.compile(rb"\A(?:%s)+" % _UTF8_MARK)
+
+
+def encoding_of(beginning: bytes, media_type: str) -> Encoding:
+    """Return what a document is encoded in, from its first `SNIFF_BYTES`.
+
+    Raises:
+        ParseError: `unsupported-encoding`: UTF-7, UTF-32, a label that is unknown or names no text encoding.
+    """
+    if beginning.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff", b"<\0\0\0", b"\0\0\0<")):
+        raise _unsupported("UTF-32")
+    if beginning.startswith(_UTF8_MARK):
+        marks = len(beginning) - len(_MARKS.sub(b"", beginning, count=1))
+        return Encoding(UTF8, UTF8, marks)
+    for mark, codec in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+        if beginning.startswith(mark):
+            return Encoding(codec, codec, len(mark))
+    by_form = _wide_form(beginning)
+    label = _http_charset(media_type)
+    if not label or _is_unheard_of(label):
+        label = ("" if by_form else _declared(beginning)) or label
+    codec = codec_of(label) if label and not _is_unheard_of(label) else by_form or UTF8
+    if codec in _WIDE:
+        # What is written in ASCII is no UTF-16. Which end comes first shows where the text begins with ASCII.
+        codec = by_form or (UTF8 if beginning.lstrip()[:1] == b"<" else _wide(beginning, codec))
+    return Encoding(codec, label)
+
+
+def _wide_form(beginning: bytes) -> str:
+    """UTF-16 shows without a byte order mark: a document begins with "<" and an ASCII character."""
+    if beginning[:2] == b"<\0" and beginning[3:4] == b"\0":
+        return "utf-16-le"
+    if beginning[:2] == b"\0<" and beginning[2:3] == b"\0":
+        return "utf-16-be"
+    return ""
+
+
+def _wide(beginning: bytes, codec: str) -> str:
+    return "utf-16-be" if beginning[:1] == b"\0" else "utf-16-le" if beginning[1:2] == b"\0" else codec
+
+
+_CHARSET: Final = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^;\s]*))", re.IGNORECASE)
+
+
+def _http_charset(media_type: str) -> str:
+    match = _CHARSET.search(media_type)
+    return next((group.strip() for group in match.groups() if group), "") if match else ""
+
+
+_DECLARATION: Final = re.compile(
+    rb"\s*<\?xml\s[^>]*?encoding\s*=\s*(?:\"([^\">]{1,80})\"|'([^'>]{1,80})')", re.ASCII
+)
+
+
+def _declared(beginning: bytes) -> str:
+    match = _DECLARATION.match(beginning)
+    return (match[1] or match[2]).decode("latin-1").strip() if match else ""
+
+
+# Bytes that are not what they should be.
+
+_HIGH: Final = bytes(range(0x80, 0x100))
+
+
+def mended(body: bytes, encoding: Encoding) -> Decoded:
+    """Read a document that should be UTF-8 and is not (docs/faults.md row 46a).
+
+    Where more of its bytes are invalid than there are valid sequences, it is windows-1252 throughout. Else it
+    is UTF-8; the few bytes that are not (texts that were cut off, or came from elsewhere) are windows-1252.
+    """
+    raw = body[encoding.mark_bytes :]
+    valid = raw.decode(UTF8, "ignore")
+    kept = valid.encode()
+    sequences = len(valid) - len(kept.translate(None, _HIGH))
+    if len(raw) - len(kept) > sequences:
+        return Decoded(_single_bytes(raw, _WINDOWS_1252), encoding, FALLBACK_NAME)
+    return Decoded(raw.decode(UTF8, _MEND).encode(), encoding, MIXED_NAME)
+
+
+def _many_bytes(raw: bytes, encoding: Encoding) -> Decoded:
+    """Read what should be in one of the encodings of East Asia, or in UTF-16."""
+    codec = encoding.codec
+    try:
+        return Decoded(raw.decode(codec, _ROWS if codec == "euc_jp" else "strict").encode(), encoding)
+    except UnicodeDecodeError:
+        pass
+    if codec in _WIDE:
+        return Decoded(raw.decode(codec, "replace").encode(), encoding, codec)
+    if is_utf8(raw):
+        return Decoded(raw, encoding, UTF8)
+    text = raw.decode(codec, "replace")
+    replaced = text.count("\ufffd")
+    if replaced > len(text) - len(text.encode().translate(None, _HIGH)) - replaced:
+        return Decoded(_single_bytes(raw, _WINDOWS_1252), encoding, FALLBACK_NAME)
+    return Decoded(text.encode(), encoding, codec)
+
+
+def _single_bytes(raw: bytes, codec: str) -> bytes:
+    if codec == _WINDOWS_1252:
+        return codecs.charmap_decode(raw, "strict", _WINDOWS_1252_TABLE)[0].encode()
+    return raw.decode(codec, "replace").encode()
+
+
+_WINDOWS_1252: Final = "cp1252"
+_WINDOWS_1252_TABLE: Final = "".join(
+    bytes([byte]).decode(_WINDOWS_1252, "ignore") or chr(byte) for byte in range(0x100)
+)
+"""As the Encoding Standard has it: five bytes that Python's codec does not know are control characters."""
+_WINDOWS_1252_BYTES: Final = codecs.charmap_build(_WINDOWS_1252_TABLE)
+_MEND: Final = "wholefeed.windows-1252"
+
+
+def _mend(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "".join(_WINDOWS_1252_TABLE[byte] for byte in error.object[error.start : error.end]), error.end
+
+
+_ROWS: Final = "wholefeed.euc-jp"
+
+
+def _row(error: UnicodeError) -> tuple[str, int]:
+    """Read the rows of EUC-JP that Python's codec lacks (circled digits, say) as Shift_JIS has them."""
+    assert isinstance(error, UnicodeDecodeError)
+    row, cell = (*error.object[error.start : error.start + 2], 0, 0)[:2]
+    if min(row, cell) < 0xA1:  # noqa: PLR2004 - the least byte of a character of two
+        raise error
+    lead = ((row - 0xA1) >> 1) + 0x81
+    trail = cell - 0x61 + (cell >= 0xE0) if row % 2 else cell - 2  # noqa: PLR2004 - 0x7F is left out
+    pair = bytes([lead if lead <= 0x9F else lead + 0x40, trail])  # noqa: PLR2004 - so Shift_JIS is laid out
+    return pair.decode("cp932"), error.start + 2
+
+
+codecs.register_error(_MEND, _mend)
+codecs.register_error(_ROWS, _row)
+
+
+# Labels of encodings, and the codecs that read what bears them (WHATWG Encoding, 4.2). The labels are the
+# standard's. Some that it does not know are read as well where Python has a codec for them; what is no
+# encoding of documents (UTF-7, UTF-32, rot13) is refused.
+
+_WIDE: Final = frozenset({"utf-16", "utf-16-le", "utf-16-be"})
 _WIDER: Final = {
-    "iso8859-1": WINDOWS_1252,
+    "iso8859-1": _WINDOWS_1252,
     "iso8859-9": "cp1254",
     "iso8859-11": "cp874",
     "tis-620": "cp874",
@@ -57,11 +271,9 @@ _SINGLE_BYTES: Final = frozenset(
         "x-user-defined",
     }
 )
-_READ: Final = _MANY_BYTES | _SINGLE_BYTES | WIDE | {UTF8}
+_READ: Final = _MANY_BYTES | _SINGLE_BYTES | _WIDE | {UTF8}
 _LABELS: Final = 256
 """That are looked up once; publishers write few different ones."""
-_SHIFTED: Final = ("iso2022", "hz")
-"""Encodings that write other characters than ASCII in its bytes."""
 
 
 @lru_cache(maxsize=_LABELS)
@@ -74,12 +286,35 @@ def codec_of(label: str) -> str:
     name = _standard(label) or _python(label)
     name = _WIDER.get(name, name)
     if name not in _READ:
-        raise unsupported(label[:40])
+        raise _unsupported(label[:40])
     return name
 
 
+def _unsupported(label: str) -> ParseError:
+    return ParseError(f"expected a known text encoding, got {label!r}", slug="unsupported-encoding")
+
+
+_LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,39}")
+_WITHOUT_ONE: Final = "replacement"
+"""What the standard calls encodings that browsers do not read, for what scripts could be hidden in them. Here
+text comes out as UTF-8, so those are read that Python can read."""
+
+
+def _standard(label: str) -> str:
+    found = webencodings.lookup(label) if _LABEL.fullmatch(label) else None
+    return "" if found is None or found.name == _WITHOUT_ONE else found.codec_info.name
+
+
+def _python(label: str) -> str:
+    try:
+        name = codecs.lookup(label).name if _LABEL.fullmatch(label) else ""
+    except (LookupError, ValueError):
+        return ""
+    return UTF8 if name == "ascii" else name
+
+
 @lru_cache(maxsize=_LABELS)
-def is_unheard_of(label: str) -> bool:
+def _is_unheard_of(label: str) -> bool:
     """Whether a label could be one but is nobody's: then the bytes say what they are, if they can.
 
     One that names what is no text encoding for documents (UTF-7, rot13) is another matter: it is refused.
@@ -98,27 +333,13 @@ def is_single_byte(codec: str) -> bool:
     return codec in _SINGLE_BYTES
 
 
+_SHIFTED: Final = ("iso2022", "hz")
+"""Encodings that write other characters than ASCII in its bytes."""
+
+
 def has_ascii(codec: str) -> bool:
     """Whether a document all of whose bytes are ASCII means that."""
-    return codec not in WIDE and not codec.startswith(_SHIFTED)
-
-
-def unsupported(label: str) -> ParseError:
-    """Return the error that a document is in an encoding that is not read."""
-    return ParseError(f"expected a known text encoding, got {label!r}", slug="unsupported-encoding")
-
-
-def _standard(label: str) -> str:
-    found = webencodings.lookup(label) if _LABEL.fullmatch(label) else None
-    return "" if found is None or found.name == _WITHOUT_ONE else found.codec_info.name
-
-
-def _python(label: str) -> str:
-    try:
-        name = codecs.lookup(label).name if _LABEL.fullmatch(label) else ""
-    except (LookupError, ValueError):
-        return ""
-    return UTF8 if name == "ascii" else name
+    return codec not in _WIDE and not codec.startswith(_SHIFTED)
 
 
 def _user_defined(name: str) -> codecs.CodecInfo | None:
@@ -128,213 +349,3 @@ def _user_defined(name: str) -> codecs.CodecInfo | None:
 
 
 codecs.register(_user_defined)
-
-
-SNIFF_BYTES: Final = 1024
-"""The encoding of a document is known from so much of its beginning."""
-
-FALLBACK_NAME: Final = "windows-1252"
-MIXED_NAME: Final = "utf-8 with windows-1252 in it"
-
-_UTF8_MARK: Final = b"\xef\xbb\xbf"
-_CHARSET: Final = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^;\s]*))", re.IGNORECASE)
-_DECLARATION: Final = re.compile(
-    rb"\s*<\?xml\s[^>]*?encoding\s*=\s*(?:\"([^\">]{1,80})\"|'([^'>]{1,80})')", re.ASCII
-)
-_MARKS: Final = re.compile(rb"\A(?:%s)+" % _UTF8_MARK)
-_HIGH: Final = bytes(range(0x80, 0x100))
-_WINDOWS_1252: Final = "".join(
-    bytes([byte]).decode(WINDOWS_1252, "ignore") or chr(byte) for byte in range(0x100)
-)
-"""As the Encoding Standard has it: five bytes that Python's codec does not know are control characters."""
-_WINDOWS_1252_BYTES: Final = codecs.charmap_build(_WINDOWS_1252)
-
-
-class Encoding(NamedTuple):
-    """What a document's bytes are to be read as."""
-
-    codec: str
-    declared: str
-    """As the publisher wrote it; empty when it did not."""
-    mark_bytes: int = 0
-    """Length of the byte order mark."""
-
-
-class Decoded(NamedTuple):
-    """A document in UTF-8, without a byte order mark."""
-
-    text: bytes
-    encoding: Encoding
-    used: str = ""
-    """What it was read as in the end, where that is not what it declares."""
-
-
-def to_utf8(body: bytes, media_type: str) -> Decoded:
-    """Return the text of a document in UTF-8. A UTF-8 one comes back as it is, not validated.
-
-    Args:
-        body: The document.
-        media_type: The whole Content-Type value; may be empty.
-
-    Raises:
-        ParseError: `unsupported-encoding`.
-    """
-    encoding = encoding_of(body[:SNIFF_BYTES], media_type)
-    raw = body[encoding.mark_bytes :] if encoding.mark_bytes else body
-    if encoding.codec == UTF8:
-        if is_unheard_of(encoding.declared):
-            if not is_utf8(raw):
-                raise unsupported(encoding.declared)
-            return Decoded(raw, encoding, UTF8)
-        contradicted = codec_of(encoding.declared) in WIDE if encoding.declared else False
-        return Decoded(raw, encoding, UTF8 if contradicted else "")
-    if has_ascii(encoding.codec) and raw.isascii():
-        return Decoded(raw, encoding)
-    if is_single_byte(encoding.codec):
-        if is_utf8(raw):  # that a text of another encoding is so by chance, from end to end, does not happen
-            return Decoded(raw, encoding, UTF8)
-        return Decoded(_single_bytes(raw, encoding.codec), encoding)
-    return _many_bytes(raw, encoding)
-
-
-def from_utf8(text: bytes, codec: str) -> bytes:
-    """Return a text in another encoding; what that cannot write, as references to characters (XML 1.0, 4.1).
-
-    Args:
-        text: Of a document, in UTF-8.
-        codec: As `Encoding` has it.
-    """
-    if codec == UTF8:
-        return text
-    decoded = text.decode(UTF8)
-    if codec == WINDOWS_1252:
-        return codecs.charmap_encode(decoded, "xmlcharrefreplace", _WINDOWS_1252_BYTES)[0]
-    return decoded.encode(codec, "xmlcharrefreplace")
-
-
-def encoding_of(beginning: bytes, media_type: str) -> Encoding:
-    """Return what a document is encoded in, from its first `SNIFF_BYTES`.
-
-    Raises:
-        ParseError: `unsupported-encoding`: UTF-7, UTF-32, a label that is unknown or names no text encoding.
-    """
-    if beginning.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff", b"<\0\0\0", b"\0\0\0<")):
-        raise unsupported("UTF-32")
-    if beginning.startswith(_UTF8_MARK):
-        marks = len(beginning) - len(_MARKS.sub(b"", beginning, count=1))
-        return Encoding(UTF8, UTF8, marks)
-    for mark, codec in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
-        if beginning.startswith(mark):
-            return Encoding(codec, codec, len(mark))
-    by_form = _wide_form(beginning)
-    label = _http_charset(media_type)
-    if not label or is_unheard_of(label):
-        label = ("" if by_form else _declared(beginning)) or label
-    codec = codec_of(label) if label and not is_unheard_of(label) else by_form or UTF8
-    if codec in WIDE:
-        # What is written in ASCII is no UTF-16. Which end comes first shows where the text begins with ASCII.
-        codec = by_form or (UTF8 if beginning.lstrip()[:1] == b"<" else _wide(beginning, codec))
-    return Encoding(codec, label)
-
-
-def is_utf8(text: bytes) -> bool:
-    """Whether every byte is UTF-8, found out without a copy of the text."""
-    if text.isascii():
-        return True
-    decoder = codecs.getincrementaldecoder(UTF8)()
-    view = memoryview(text)
-    step = 1 << 18
-    try:
-        for position in range(0, len(view), step):
-            decoder.decode(view[position : position + step])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def mended(body: bytes, encoding: Encoding) -> Decoded:
-    """Read a document that should be UTF-8 and is not (docs/faults.md row 46a).
-
-    Where more of its bytes are invalid than there are valid sequences, it is windows-1252 throughout. Else it
-    is UTF-8; the few bytes that are not (texts that were cut off, or came from elsewhere) are windows-1252.
-    """
-    raw = body[encoding.mark_bytes :]
-    valid = raw.decode(UTF8, "ignore")
-    kept = valid.encode()
-    sequences = len(valid) - len(kept.translate(None, _HIGH))
-    if len(raw) - len(kept) > sequences:
-        return Decoded(_single_bytes(raw, WINDOWS_1252), encoding, FALLBACK_NAME)
-    return Decoded(raw.decode(UTF8, _MEND).encode(), encoding, MIXED_NAME)
-
-
-def _single_bytes(raw: bytes, codec: str) -> bytes:
-    if codec == WINDOWS_1252:
-        return codecs.charmap_decode(raw, "strict", _WINDOWS_1252)[0].encode()
-    return raw.decode(codec, "replace").encode()
-
-
-def _many_bytes(raw: bytes, encoding: Encoding) -> Decoded:
-    """Read what should be in one of the encodings of East Asia, or in UTF-16."""
-    codec = encoding.codec
-    try:
-        return Decoded(raw.decode(codec, _ROWS if codec == "euc_jp" else "strict").encode(), encoding)
-    except UnicodeDecodeError:
-        pass
-    if codec in WIDE:
-        return Decoded(raw.decode(codec, "replace").encode(), encoding, codec)
-    if is_utf8(raw):
-        return Decoded(raw, encoding, UTF8)
-    text = raw.decode(codec, "replace")
-    replaced = text.count("\ufffd")
-    if replaced > len(text) - len(text.encode().translate(None, _HIGH)) - replaced:
-        return Decoded(_single_bytes(raw, WINDOWS_1252), encoding, FALLBACK_NAME)
-    return Decoded(text.encode(), encoding, codec)
-
-
-_MEND: Final = "wholefeed.windows-1252"
-_ROWS: Final = "wholefeed.euc-jp"
-
-
-def _mend(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return "".join(_WINDOWS_1252[byte] for byte in error.object[error.start : error.end]), error.end
-
-
-def _row(error: UnicodeError) -> tuple[str, int]:
-    """Read the rows of EUC-JP that Python's codec lacks (circled digits, say) as Shift_JIS has them."""
-    assert isinstance(error, UnicodeDecodeError)
-    row, cell = (*error.object[error.start : error.start + 2], 0, 0)[:2]
-    if min(row, cell) < 0xA1:  # noqa: PLR2004 - the least byte of a character of two
-        raise error
-    lead = ((row - 0xA1) >> 1) + 0x81
-    trail = cell - 0x61 + (cell >= 0xE0) if row % 2 else cell - 2  # noqa: PLR2004 - 0x7F is left out
-    pair = bytes([lead if lead <= 0x9F else lead + 0x40, trail])  # noqa: PLR2004 - so Shift_JIS is laid out
-    return pair.decode("cp932"), error.start + 2
-
-
-codecs.register_error(_MEND, _mend)
-codecs.register_error(_ROWS, _row)
-
-
-def _wide_form(beginning: bytes) -> str:
-    """UTF-16 shows without a byte order mark: a document begins with "<" and an ASCII character."""
-    if beginning[:2] == b"<\0" and beginning[3:4] == b"\0":
-        return "utf-16-le"
-    if beginning[:2] == b"\0<" and beginning[2:3] == b"\0":
-        return "utf-16-be"
-    return ""
-
-
-def _wide(beginning: bytes, codec: str) -> str:
-    return "utf-16-be" if beginning[:1] == b"\0" else "utf-16-le" if beginning[1:2] == b"\0" else codec
-
-
-def _http_charset(media_type: str) -> str:
-    match = _CHARSET.search(media_type)
-    return next((group.strip() for group in match.groups() if group), "") if match else ""
-
-
-def _declared(beginning: bytes) -> str:
-    match = _DECLARATION.match(beginning)
-    return (match[1] or match[2]).decode("latin-1").strip() if match else ""

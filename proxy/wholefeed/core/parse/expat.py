@@ -1,4 +1,4 @@
-"""expat under limits (docs/faults.md part D): the only place that a document's bytes meet the XML parser.
+"""expat under limits (docs/faults.md part D): the only place where a document's bytes meet the XML parser.
 
 A `Guard` takes one document in pieces and hands its elements on to whoever set the handlers of its
 `parser`. It watches over what the handlers do not see by themselves: document types, namespace
@@ -8,13 +8,8 @@ declarations, the version of XML, tokens without end.
     guard.parser.StartElementHandler = ...
     guard.read(text)
 
-What is in force for the entries that do not stand beside the head's children.
-
-What runs for every element of a document: a comparison or two, and the limits on all of them together.
-
-What the parser of a family waits for at a time, and what is wanted of it.
-
-What the attributes of head elements mean: bases, languages, links.
+What the parsers of all families of feeds share stands here too: `Waiting`, which runs for every element and
+keeps the limits on all of them together, and what the attributes of elements mean: bases, languages, links.
 """
 
 from __future__ import annotations
@@ -60,12 +55,11 @@ from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 _HANDLERS: Final = tuple(name for name in dir(ParserCreate()) if name.endswith(("Handler", "HandlerExpand")))
 _CHUNK_BYTES: Final = 1 << 18
 _MAX_INTERNED: Final = 1 << 12
-
 _NAME_ENDS: Final = (b" ", b"\t", b"\r", b"\n", b"/", b">")
 _TAG_BEGINS: Final = re.compile(rb"<[^!?]")
 _START_TAG: Final = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
 # An entity that is not predefined, outside of what XML does not read references in.
-_UNDECLARED: Final = re.compile(
+_UNDECLARED_ENTITY: Final = re.compile(
     rb"<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^>]*>|&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);)([^;\s]*)",
     re.DOTALL,
 )
@@ -276,7 +270,7 @@ class Guard:
 
     def _check_entities(self) -> None:
         """Under an external DOCTYPE expat passes over undeclared entities in silence; the output has none."""
-        for match in _UNDECLARED.finditer(self.text):
+        for match in _UNDECLARED_ENTITY.finditer(self.text):
             if match[1] is not None:
                 line = self.text.count(b"\n", 0, match.start()) + 1
                 entity = match[1][:20].decode("utf-8", "replace")
@@ -300,36 +294,7 @@ def has_long_run(text: bytes) -> bool:
     return False
 
 
-class FurtherScopes:
-    """The surroundings of a document's entries, but for the head's: `Entry.scope` counts into them from 1.
-
-    Args:
-        guard: The document's parser.
-    """
-
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-        self.further: list[Scope] = []
-
-    def inner(self, outer: Scope, attributes: Sequence[str]) -> Scope:
-        """Return what holds inside of the element that begins now."""
-        scope = inner_scope(outer, self._guard.declarations(), attributes)
-        if expected := too_much(scope.prefixes):
-            self._guard.limit(expected, "more")
-        return scope
-
-    def numbered(self, scope: Scope) -> int:
-        """Return the `Entry.scope` of entries that stand in these surroundings."""
-        if scope not in self.further:
-            if len(self.further) == MAX_SCOPES:
-                self._guard.limit(f"entries in at most {MAX_SCOPES} different surroundings", "more")
-            self.further.append(scope)
-        return self.further.index(scope) + 1
-
-    def at(self, place: int, head: Scope) -> Scope:
-        """Return the surroundings that an `Entry.scope` counts to."""
-        return self.further[place - 1] if place else head
-
+# What runs for every element: a comparison or two, and the limits on all of them together.
 
 _SHORT_NAMES: Final = "short names, their namespaces included"
 
@@ -399,25 +364,12 @@ class Waiting:
 
 
 class Frame(NamedTuple):
-    """What the parser waits for; depths count the root as 1."""
+    """What the parser of a family waits for at a time; depths count the root as 1."""
 
     watch: int
     on_child: Callable[[str, list[str]], None]
     until: int
     on_end: Callable[[], None]
-
-
-class Options(NamedTuple):
-    """What is wanted of one reading."""
-
-    is_full: bool = False
-    """Also collect what stands in for an entry's id or update instant."""
-    is_early: bool = False
-    """Stop where the first entry begins."""
-
-
-class CarefulNeededError(Exception):
-    """A document must be read with a look at every element. Never leaves the parser."""
 
 
 def nothing() -> None:
@@ -428,33 +380,71 @@ def ignore(_name: str, _attributes: list[str]) -> None:
     """A beginning that means nothing."""
 
 
-MAX_REF_CHARACTERS: Final = 4096
+# What is in force around entries, and what the attributes of head elements mean.
+
+
+class FurtherScopes:
+    """The surroundings of a document's entries, but for the head's: `Entry.scope` counts into them from 1.
+
+    Args:
+        guard: The document's parser.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self.further: list[Scope] = []
+
+    def inner(self, outer: Scope, attributes: Sequence[str]) -> Scope:
+        """Return what holds inside of the element that begins now.
+
+        Raises:
+            ParseError: The entries cannot be made to repeat what is declared.
+        """
+        lang = attribute_of(attributes, _XML_LANG)
+        if lang is None or len(lang) > MAX_LANG_CHARACTERS:
+            lang = outer.lang
+        prefixes = {**outer.prefixes, **self._guard.declarations()}
+        if len(prefixes) > MAX_SCOPE_PREFIXES or sum(map(len, (*prefixes, *prefixes.values()))) > MAX_SCOPE:
+            expected = f"at most {MAX_SCOPE_PREFIXES} namespaces of {MAX_SCOPE} characters around the entries"
+            self._guard.limit(expected, "more")
+        return Scope(prefixes, lang.strip(SPACES), base_in(outer.base, attributes))
+
+    def numbered(self, scope: Scope) -> int:
+        """Return the `Entry.scope` of entries that stand in these surroundings."""
+        if scope not in self.further:
+            if len(self.further) == MAX_SCOPES:
+                self._guard.limit(f"entries in at most {MAX_SCOPES} different surroundings", "more")
+            self.further.append(scope)
+        return self.further.index(scope) + 1
+
+    def at(self, place: int, head: Scope) -> Scope:
+        """Return the surroundings that an `Entry.scope` counts to."""
+        return self.further[place - 1] if place else head
+
+
+_XML_LANG: Final = f"{XML_NS}}}lang"
 MAX_SCOPE_PREFIXES: Final = 128
 MAX_SCOPE: Final = 8192
 """Characters of the namespace declarations around the entries: each entry may have to repeat them."""
 
+_XML_BASE: Final = f"{XML_NS}}}base"
+
+
+def base_in(outer: str, attributes: Sequence[str]) -> str:
+    """Return the base inside of an element (XML Base, 4); an xml:base that is unusable changes nothing."""
+    reference = attribute_of(attributes, _XML_BASE)
+    if reference is None:
+        return outer
+    try:
+        made = resolve(outer, reference)
+    except ValueError:
+        return outer
+    return made if len(made) <= MAX_URL_CHARACTERS else outer
+
+
 LINKS: Final = frozenset(f"{namespace}}}link" for namespace in ATOM_NAMESPACES)
 DELETED: Final = f"{TOMBSTONE_NS}}}deleted-entry"
 """Names as expat reports them."""
-
-_XML_BASE: Final = f"{XML_NS}}}base"
-_XML_LANG: Final = f"{XML_NS}}}lang"
-
-
-def inner_scope(outer: Scope, declarations: Mapping[str, str], attributes: Sequence[str]) -> Scope:
-    """Return what holds inside of an element."""
-    lang = attribute_of(attributes, _XML_LANG)
-    if lang is None or len(lang) > MAX_LANG_CHARACTERS:
-        lang = outer.lang
-    prefixes = {**outer.prefixes, **declarations}
-    return Scope(prefixes, lang.strip(SPACES), base_in(outer.base, attributes))
-
-
-def too_much(prefixes: Mapping[str, str]) -> str:
-    """Return what would be acceptable, where entries cannot be made to repeat these declarations; else ''."""
-    if len(prefixes) > MAX_SCOPE_PREFIXES or sum(map(len, (*prefixes, *prefixes.values()))) > MAX_SCOPE:
-        return f"at most {MAX_SCOPE_PREFIXES} namespaces of {MAX_SCOPE} characters around the entries"
-    return ""
 
 
 def head_link(attributes: Sequence[str], scope: Scope) -> Link:
@@ -469,22 +459,13 @@ def head_link(attributes: Sequence[str], scope: Scope) -> Link:
     return Link(relation.removeprefix(IANA_RELATION_PREFIX), target, media_type, href)
 
 
+_MAX_REF_CHARACTERS: Final = 4096
+
+
 def tombstone(attributes: Sequence[str]) -> Tombstone | None:
     """Return what an at:deleted-entry says (RFC 6721, 3); None when its ref or its instant is missing."""
     ref = (attribute_of(attributes, "ref") or "").strip(SPACES)
     when_at = parse_rfc3339(attribute_of(attributes, "when") or "")
     if not ref or when_at is None:
         return None
-    return Tombstone(entry_id(ref), when_at, ref if len(ref) <= MAX_REF_CHARACTERS else "")
-
-
-def base_in(outer: str, attributes: Sequence[str]) -> str:
-    """Return the base inside of an element (XML Base, 4); an xml:base that is unusable changes nothing."""
-    reference = attribute_of(attributes, _XML_BASE)
-    if reference is None:
-        return outer
-    try:
-        made = resolve(outer, reference)
-    except ValueError:
-        return outer
-    return made if len(made) <= MAX_URL_CHARACTERS else outer
+    return Tombstone(entry_id(ref), when_at, ref if len(ref) <= _MAX_REF_CHARACTERS else "")

@@ -1,43 +1,20 @@
-"""What Atom and RSS have in common: an element that holds the head's children and the entries.
+"""The families of feeds in XML: Atom, RSS, and RSS in RDF; what tells them apart, and how each is read.
 
-A `FamilyParser` takes the elements of one document from expat. At any time it waits for two things only:
-elements that begin at one depth (`Frame.watch`), and the end of the element at another (`Frame.until`);
-everything else costs a comparison. Nothing is built from what lies deeper; entries are byte ranges.
+    opening = Opening(guard, url, Options())
+    read_plainly(guard, lambda: opening.family)         # or guard.read(text)
+    opening.family.document(text)
+
+What they have in common is an element that holds the head's children and the entries. A `FamilyParser` takes
+the elements of one document from expat. At any time it waits for two things only: elements that begin at one
+depth (`Frame.watch`), and the end of the element at another (`Frame.until`); everything else costs a
+comparison. Nothing is built from what lies deeper; entries are byte ranges.
 
     container --entry begins--> entry --a wanted field begins--> field --ends--> entry --ends--> container
     container --another child begins--> head child --ends--> container
 
-Atom 1.0 (RFC 4287) and 0.3 (the snapshot of December 2003).
-
-Entries of either may stand in a document of the other, each in its own namespace: that is how documents of
-both come to be one feed (rule R23).
-
-RSS 2.0 and its forebears 0.9x, but for those in RDF.
-
-All have an `rss` root. Some documents put it in a default namespace of their own making; then its elements
-are those of that namespace. In RSS 0.90's manner items may also stand beside the channel; some stand in a
-further one.
-
-RSS 1.0 and 0.90: an rdf:RDF element with a channel, and the items beside it.
-
-What the channel declares holds for its own children alone. Some documents have the items in the channel all
-the same; then it holds for them too.
-
-Entries that are written plainly, each read by one match instead of a call for each of its elements.
-
-Most entries are: an identity and a date in text that needs no decoding, and other children that mean nothing
-to the parser. What expat would tell of such an entry one match of its family's pattern finds, at a fifth of
-the cost. expat still reads every byte, with no handlers for elements, so nothing is taken for well-formed
-that is not. An entry that does not match goes through the handlers, and the next is tried again.
-
-    read_plainly(guard, lambda: opening.family)         # instead of guard.read(text)
-
-A pattern holds for a piece of a well-formed document that begins where an entry may. In it each "<" outside
-of a CDATA section begins a tag; the first end tag of a child's name behind its start tag is its own unless
-another one of that name begins before. No match needs more than a few looks at each byte. In what is
-well-formed none looks further than the entry's end; in what is not expat stops behind the first that does.
-
-The root of a document, which tells what it is.
+Most entries are written plainly: an identity and a date in text that needs no decoding, and other children
+that mean nothing to the parser. What expat would tell of such an entry one match of its family's pattern
+finds, at a fifth of the cost (`read_plainly`).
 """
 
 from __future__ import annotations
@@ -46,7 +23,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import ClassVar, Final, NamedTuple, NoReturn, Protocol
+from typing import ClassVar, Final, NamedTuple, NoReturn
 
 from wholefeed.core.model import (
     ATOM_03,
@@ -83,11 +60,9 @@ from wholefeed.core.notes import Note
 from wholefeed.core.parse.expat import (
     DELETED,
     LINKS,
-    CarefulNeededError,
     Frame,
     FurtherScopes,
     Guard,
-    Options,
     Waiting,
     base_in,
     head_link,
@@ -96,10 +71,10 @@ from wholefeed.core.parse.expat import (
     tombstone,
 )
 from wholefeed.core.parse.identities import (
-    MAX_TITLE_CHARACTERS,
     SPACES,
     FieldsNeededError,
     absolute,
+    collapsed,
     entry_keys,
     has_id,
     site_id,
@@ -113,12 +88,91 @@ from wholefeed.core.parse.limits import (
     MAX_HEAD_BYTES,
     MAX_HEAD_CHILDREN,
     MAX_LIKE_ENTRIES,
+    MAX_TITLE_CHARACTERS,
     NAME_CHARACTERS_PER_BYTE,
-    collapsed,
 )
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of
 from wholefeed.core.verbatim.addresses import ABSOLUTE
+
+
+class Opening:
+    """Waits for the root of a document and hands over to the parser of its family.
+
+    Args:
+        guard: The document's parser.
+        url: Of the document, after redirects.
+        options: What is wanted of the reading.
+    """
+
+    def __init__(self, guard: Guard, url: str, options: Options) -> None:
+        self.family: FamilyParser | None = None
+        self.guard = guard
+        self._url = url
+        self._options = options
+        guard.parser.StartElementHandler = self._root_began
+
+    def close(self) -> None:
+        """Let go of expat and of the family's parser; nothing is asked of either any more."""
+        self.guard.close()
+        if self.family is not None:
+            self.family.close()
+            self.family = None
+
+    def _root_began(self, name: str, attributes: list[str]) -> None:
+        namespace, _, local = name.rpartition("}")
+        options = self._options
+        family: FamilyParser
+        if local == "rss" and (namespace in RSS_NAMESPACES or self.guard.is_written("rss")):
+            family = _RssParser(self.guard, self._url, options, namespace)
+        elif local == "feed" and namespace in ATOM_NAMESPACES:
+            version = ATOM_03 if namespace == ATOM_03_NS else "1.0"
+            family = _AtomParser(self.guard, self._url, options, version)
+        elif name == _RDF_ROOT:
+            family = _RdfParser(self.guard, self._url, options)
+        else:
+            self._refuse(namespace, local)
+        self.family = family
+        family.take_over(attributes)
+
+    def _refuse(self, namespace: str, local: str) -> NoReturn:
+        if local == "feed" and not namespace and "" not in self.guard.declarations():
+            raise NamespaceNeededError(self.guard.parser.CurrentByteIndex + len("<feed"))
+        if local == "feed":
+            found = f"a feed element in namespace {namespace!r}"
+            self.guard.stop("unsupported-format", "Atom, RSS or RDF", found)
+        if local == "rss":
+            found = f"an rss element with a prefix, in namespace {namespace!r}"
+            self.guard.stop("unsupported-format", "Atom, RSS or RDF", found)
+        if local == "entry" and namespace == ATOM_NS:
+            self.guard.stop("not-a-feed", "a feed", "a single Atom entry")
+        found = "HTML" if local.lower() == "html" else f"a document of <{local[:_SHOWN_CHARACTERS]}>"
+        self.guard.stop("not-a-feed", "a feed", found)
+
+
+_RDF_ROOT: Final = f"{RDF_NS}}}RDF"
+_SHOWN_CHARACTERS: Final = 60
+
+
+class Options(NamedTuple):
+    """What is wanted of one reading."""
+
+    is_full: bool = False
+    """Also collect what stands in for an entry's id or update instant."""
+    is_early: bool = False
+    """Stop where the first entry begins."""
+
+
+class NamespaceNeededError(Exception):
+    """A feed of Atom declares no namespace. `parse` does not raise it.
+
+    Args:
+        at: Where the declaration goes.
+    """
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
 
 
 class FamilyParser(Waiting, ABC):
@@ -172,7 +226,7 @@ class FamilyParser(Waiting, ABC):
         self._container = self._entry_frame = Frame(0, ignore, 0, nothing)
         self._container_at = 0
 
-    # -- what a family adds -------------------------------------------------------------------------------
+    # What a family adds.
 
     @abstractmethod
     def begin(self, attributes: list[str]) -> None:
@@ -190,7 +244,7 @@ class FamilyParser(Waiting, ABC):
     def head(self) -> Head:
         """Make the head from what was read so far."""
 
-    # -- expat's handlers ---------------------------------------------------------------------------------
+    # Expat's handlers.
 
     def take_over(self, attributes: list[str]) -> None:
         """Begin with the root, whose start tag expat reports now."""
@@ -198,7 +252,7 @@ class FamilyParser(Waiting, ABC):
         self.begin(attributes)
         self.look()
 
-    # -- plain entries ------------------------------------------------------------------------------------
+    # Plain entries.
 
     def plain(self) -> Plain | None:
         """Return how the plain entries of the element are read that holds the entries; None: not at all."""
@@ -213,7 +267,7 @@ class FamilyParser(Waiting, ABC):
         behind = max(self._container_at, 0, *(each[-1].end for each in (self.children, self.entries) if each))
         return None if self.guard.text.find(b"<![CDATA[", behind, at) >= 0 else self.plain()
 
-    # -- the container ------------------------------------------------------------------------------------
+    # The container.
 
     def enter(self, container: Frame, attributes: Sequence[str]) -> None:
         """Go into the element that holds head and entries: what it declares holds for them."""
@@ -228,7 +282,7 @@ class FamilyParser(Waiting, ABC):
         self._entry_frame = Frame(depth + 1, self._field_began, depth, self._entry_ended)
         self.wait(container)
 
-    # -- the head -----------------------------------------------------------------------------------------
+    # The head.
 
     def head_child(self, name: str, attributes: list[str]) -> None:
         """A child of the container that is no entry began."""
@@ -263,7 +317,7 @@ class FamilyParser(Waiting, ABC):
                 self.head_values.setdefault(self._slot, text)
         self.wait(self._container)
 
-    # -- entries ------------------------------------------------------------------------------------------
+    # Entries.
 
     def entry_began(self, attributes: Sequence[str], scope: Scope) -> None:
         """A child of the container that is an entry began, in these surroundings."""
@@ -344,8 +398,20 @@ class FamilyParser(Waiting, ABC):
             raise FieldsNeededError
         return entry_id(self.values.get("id", ""))
 
+    def made_head(self, site: str, updated_at: float | None) -> Head:
+        """Return the head; its family knows what names the site, and when it was updated."""
+        return Head(
+            site_id=site_id(site),
+            title=self.head_values.get("title", "")[:MAX_TITLE_CHARACTERS],
+            updated_at=updated_at,
+            links=tuple(self.links),
+            history=tuple(self.history),
+            children=tuple(self.children),
+            scope=self.scope,
+            tombstones=tuple(self.tombstones),
+        )
+
     def document(self, text: bytes, notes: tuple[Note, ...] = ()) -> FeedDocument:
-        """Return what was read."""
         own_links = [absolute(self.scope.base, self.head_values.get("link", ""))]
         own_links += [
             absolute(self.scope.base, each.href) for each in self.links if each.relation == "alternate"
@@ -362,94 +428,7 @@ class FamilyParser(Waiting, ABC):
         )
 
 
-_MAX_TAGS: Final = 400
-"""In one child of a plain entry: they cannot nest deeper than half of that."""
-_LEAST_DEPTH: Final = _MAX_TAGS // 2 + 16
-"""Where fewer levels of elements are allowed, every one is looked at."""
-_FREE_MISSES: Final = 8
-_SMALLEST_TAG_BYTES: Final = 4
-"""`<a/>`; no attribute is smaller."""
-
-_SPACE: Final = rb"[ \t\r\n]"
-_NAME: Final = rb"[^\s<>/=\"'!?]++"
-_ATTRIBUTES: Final = rb"(?:%(s)s++%%(but)s%(name)s%(s)s*+=%(s)s*+%(value)s){0,%(most)d}+%(s)s*+" % {
-    b"s": _SPACE,
-    b"name": _NAME,
-    b"value": ATTRIBUTE_VALUE,
-    b"most": MAX_ATTRIBUTES,
-}
-_ANY: Final = _ATTRIBUTES % {b"but": b""}
-DECLARES_NOTHING: Final = _ATTRIBUTES % {b"but": b"(?!xmlns)"}
-"""What may stand in a start tag behind the name, where the name has to mean what it means around it."""
-TEXT: Final = rb"[^<&\r]++"
-"""Text that means what is written."""
-DATE: Final = rb"[ \t\n!-%'-;=-~]++"
-"""The same in ASCII."""
-_CDATA: Final = rb"<!\[CDATA\[(?:[^\]]++|\](?!\]>))*+\]\]>"
-
-
-def skipped(name: bytes, group: bytes, attributes: bytes = _ANY) -> bytes:
-    """Return the pattern of a child that is passed over, behind the "<" of its start tag.
-
-    Args:
-        name: The pattern of its name.
-        group: A name for what is remembered of it.
-        attributes: The pattern of its attributes.
-    """
-    inside = rb"(?:%s|(?!</?(?P=%s)[\s/>])</?%s%s/?>)" % (_CDATA, group, _NAME, _ANY)
-    body = rb"[^<]*+(?:%s[^<]*+){0,%d}+" % (inside, _MAX_TAGS)
-    return rb"(?P<%s>%s)(?=[\s/>])%s(?:/>|>%s</(?P=%s)\s*+>)" % (group, name, attributes, body, group)
-
-
-def leaf(name: str, attributes: bytes = _ANY) -> bytes:
-    """Return the pattern of a child without elements in it, behind the "<" of its start tag.
-
-    Args:
-        name: Its name.
-        attributes: The pattern of its attributes.
-    """
-    text = rb"[^<]*+(?:%s[^<]*+)*+" % _CDATA
-    return rb"%s%s(?:/>|>%s</%s\s*+>)" % (name.encode(), attributes, text, name.encode())
-
-
-def leaf_or(leaves: Iterable[bytes], other: bytes) -> bytes:
-    """Return the pattern of a child that is one of these leaves, as most are, else the other one.
-
-    It takes half as long as the other one alone. No child matches in two ways: of an entry that does not
-    match in the end each way would be tried with each of all others.
-    """
-    either = b"|".join(leaves)
-    return rb"%s|(?!%s)%s" % (either, either, other)
-
-
-def once(number: int, name: str, text: bytes) -> bytes:
-    """Return the pattern of a child whose text counts, behind the "<" of its start tag.
-
-    A second one in the same entry does not match: the first one counts (rule R9).
-
-    Args:
-        number: Of the group that its text becomes, by its place in the whole pattern.
-        name: Its name.
-        text: The pattern of its text.
-    """
-    only = rb"(?(%d)(?!)|(%s))" % (number, text)
-    return rb"%s%s>%s</%s\s*+>" % (name.encode(), DECLARES_NOTHING, only, name.encode())
-
-
-def other_than(*names: str) -> bytes:
-    """Return the pattern of a name, with a prefix or without, that ends in none of these."""
-    return rb"(?!(?:[^\s<>/=\"'!?:]++:)?+(?:%s)[\s/>])%s" % ("|".join(names).encode(), _NAME)
-
-
-def entry_pattern(tag: str, *children: bytes) -> re.Pattern[bytes]:
-    """Return the pattern of an entry that holds nothing but such children, and of the blanks before it.
-
-    A group that one child sets keeps what it has where another child matches in the end: no two patterns may
-    begin to match the same child. Group 1 is where the entry begins.
-    """
-    name = tag.encode()
-    inside = rb"\s*+(?:<(?:%s)\s*+)*" % b"|".join(children)
-    return re.compile(rb"[ \t\r\n]*+(<)%s%s>%s</%s\s*+>" % (name, DECLARES_NOTHING, inside, name))
+# Entries that are written plainly, each read by one match instead of a call for each of its elements.
 
 
 class Plain(NamedTuple):
@@ -463,44 +442,31 @@ class Plain(NamedTuple):
     """Makes the entry that was found; None: it has to be looked at closely."""
 
 
-class PlainParser(Protocol):
-    """The parser of a document, as far as its plain entries are concerned."""
-
-    @property
-    @abstractmethod
-    def entries(self) -> list[Entry]:
-        """What was read so far."""
-
-    @abstractmethod
-    def plain_at(self, at: int) -> Plain | None:
-        """Return how plain entries are read that begin there, where expat is; None: there can be none."""
-
-    @abstractmethod
-    def look_away(self) -> None:
-        """Be told nothing by expat until `look_again`."""
-
-    @abstractmethod
-    def look_again(self) -> None:
-        """Go on where `look_away` was called, behind whole entries."""
-
-
-_BEGINS: Final = re.compile(rb"<(?:entry|item)(?=[\s>])")
+_MAX_TAGS: Final = 400
+"""In one child of a plain entry: they cannot nest deeper than half of that."""
+_LEAST_DEPTH: Final = _MAX_TAGS // 2 + 16
+"""Where fewer levels of elements are allowed, every one is looked at."""
+_FREE_MISSES: Final = 8
+_ENTRY_BEGINS: Final = re.compile(rb"<(?:entry|item)(?=[\s>])")
 _NOTHING_MORE: Final = re.compile(rb"(?:\s++|</[^<>]*+>|<!--(?:[^-]++|-(?!->))*+-->)*+\Z")
 
 
-def read_plainly(guard: Guard, parser: Callable[[], PlainParser | None]) -> None:
-    """Read the rest of the guard's document.
+def read_plainly(guard: Guard, parser: Callable[[], FamilyParser | None]) -> None:
+    """Read the rest of the guard's document, its plain entries by their pattern.
+
+    expat still reads every byte, with no handlers for elements, so nothing is taken for well-formed that is
+    not. An entry that does not match goes through the handlers, and the next is tried again.
 
     Args:
         guard: The document; its root has not begun.
-        parser: Returns who reads it, once the root has begun.
+        parser: Returns the parser of its family, once the root has begun.
 
     Raises:
         ParseError: As `Guard.read` does.
         CarefulNeededError: Whether a limit is broken shows only when every element is looked at.
     """
     text = guard.text
-    found = None if guard.must_measure or guard.max_depth < _LEAST_DEPTH else _BEGINS.search(text)
+    found = None if guard.must_measure or guard.max_depth < _LEAST_DEPTH else _ENTRY_BEGINS.search(text)
     hits = misses = 0
     while found is not None and misses <= hits + _FREE_MISSES:
         at = found.start()
@@ -515,7 +481,7 @@ def read_plainly(guard: Guard, parser: Callable[[], PlainParser | None]) -> None
         if stop == at:
             misses += 1
             stop = text.find(plain.end_tag, at)
-            found = None if stop < 0 else _BEGINS.search(text, stop)
+            found = None if stop < 0 else _ENTRY_BEGINS.search(text, stop)
             continue
         is_rest = _NOTHING_MORE.match(text, stop) is not None
         reader.look_away()
@@ -523,10 +489,14 @@ def read_plainly(guard: Guard, parser: Callable[[], PlainParser | None]) -> None
         if is_rest:
             break
         reader.look_again()
-        found = _BEGINS.search(text, stop)
+        found = _ENTRY_BEGINS.search(text, stop)
     guard.finish()
     if hits and guard.is_limited and not _is_within_limits(guard):
         raise CarefulNeededError
+
+
+class CarefulNeededError(Exception):
+    """A document must be read with a look at every element. `parse` does not raise it."""
 
 
 def _taken(entries: list[Entry], plain: Plain, text: bytes | bytearray, at: int) -> int:
@@ -544,6 +514,10 @@ def _taken(entries: list[Entry], plain: Plain, text: bytes | bytearray, at: int)
     return at
 
 
+_SMALLEST_TAG_BYTES: Final = 4
+"""`<a/>`; no attribute is smaller."""
+
+
 def _is_within_limits(guard: Guard) -> bool:
     """Whether no limit on all elements together can be broken, in whatever of them nobody looked at."""
     size = len(guard.text)
@@ -557,64 +531,147 @@ def _is_within_limits(guard: Guard) -> bool:
     return False
 
 
+# The pattern of an entry, made of those of its children.
+
+_SPACE: Final = rb"[ \t\r\n]"
+_NAME: Final = rb"[^\s<>/=\"'!?]++"
+_ATTRIBUTES: Final = rb"(?:%(s)s++%%(but)s%(name)s%(s)s*+=%(s)s*+%(value)s){0,%(most)d}+%(s)s*+" % {
+    b"s": _SPACE,
+    b"name": _NAME,
+    b"value": ATTRIBUTE_VALUE,
+    b"most": MAX_ATTRIBUTES,
+}
+_ANY: Final = _ATTRIBUTES % {b"but": b""}
+_DECLARES_NOTHING: Final = _ATTRIBUTES % {b"but": b"(?!xmlns)"}
+"""What may stand in a start tag behind the name, where the name has to mean what it means around it."""
+_TEXT: Final = rb"[^<&\r]++"
+"""Text that means what is written."""
+_DATE: Final = rb"[ \t\n!-%'-;=-~]++"
+"""The same in ASCII."""
+_CDATA: Final = rb"<!\[CDATA\[(?:[^\]]++|\](?!\]>))*+\]\]>"
+
+
+def _entry_pattern(tag: str, *children: bytes) -> re.Pattern[bytes]:
+    """Return the pattern of an entry that holds nothing but such children, and of the blanks before it.
+
+    It holds for a piece of a well-formed document that begins where an entry may. In it each "<" outside of a
+    CDATA section begins a tag; the first end tag of a child's name behind its start tag is its own unless
+    another one of that name begins before. No match needs more than a few looks at each byte. In what is
+    well-formed none looks further than the entry's end; in what is not expat stops behind the first that
+    does.
+
+    A group that one child sets keeps what it has where another child matches in the end: no two patterns may
+    begin to match the same child. Group 1 is where the entry begins.
+    """
+    name = tag.encode()
+    inside = rb"\s*+(?:<(?:%s)\s*+)*" % b"|".join(children)
+    return re.compile(rb"[ \t\r\n]*+(<)%s%s>%s</%s\s*+>" % (name, _DECLARES_NOTHING, inside, name))
+
+
+def _once(number: int, name: str, text: bytes) -> bytes:
+    """Return the pattern of a child whose text counts, behind the "<" of its start tag.
+
+    A second one in the same entry does not match: the first one counts (rule R9).
+
+    Args:
+        number: Of the group that its text becomes, by its place in the whole pattern.
+        name: Its name.
+        text: The pattern of its text.
+    """
+    only = rb"(?(%d)(?!)|(%s))" % (number, text)
+    return rb"%s%s>%s</%s\s*+>" % (name.encode(), _DECLARES_NOTHING, only, name.encode())
+
+
+def _leaf_or(leaves: Iterable[bytes], other: bytes) -> bytes:
+    """Return the pattern of a child that is one of these leaves, as most are, else the other one.
+
+    It takes half as long as the other one alone. No child matches in two ways: of an entry that does not
+    match in the end each way would be tried with each of all others.
+    """
+    either = b"|".join(leaves)
+    return rb"%s|(?!%s)%s" % (either, either, other)
+
+
+def _leaf(name: str, attributes: bytes = _ANY) -> bytes:
+    """Return the pattern of a child without elements in it, behind the "<" of its start tag.
+
+    Args:
+        name: Its name.
+        attributes: The pattern of its attributes.
+    """
+    text = rb"[^<]*+(?:%s[^<]*+)*+" % _CDATA
+    return rb"%s%s(?:/>|>%s</%s\s*+>)" % (name.encode(), attributes, text, name.encode())
+
+
+def _skipped(name: bytes, group: bytes, attributes: bytes = _ANY) -> bytes:
+    """Return the pattern of a child that is passed over, behind the "<" of its start tag.
+
+    Args:
+        name: The pattern of its name.
+        group: A name for what is remembered of it.
+        attributes: The pattern of its attributes.
+    """
+    inside = rb"(?:%s|(?!</?(?P=%s)[\s/>])</?%s%s/?>)" % (_CDATA, group, _NAME, _ANY)
+    body = rb"[^<]*+(?:%s[^<]*+){0,%d}+" % (inside, _MAX_TAGS)
+    return rb"(?P<%s>%s)(?=[\s/>])%s(?:/>|>%s</(?P=%s)\s*+>)" % (group, name, attributes, body, group)
+
+
+def _other_than(*names: str) -> bytes:
+    """Return the pattern of a name, with a prefix or without, that ends in none of these."""
+    return rb"(?!(?:[^\s<>/=\"'!?:]++:)?+(?:%s)[\s/>])%s" % ("|".join(names).encode(), _NAME)
+
+
+# Atom.
+
 # Atom 0.3's names for what RFC 4287 calls otherwise.
-_OLD_NAMES: Final = {
+_ATOM_03_NAMES: Final = {
     "updated": ("modified",),
     "published": ("issued", "created"),
     "rights": ("copyright",),
 }
 
 
-def _named(*names: str) -> dict[str, str]:
+def _atom_names(*names: str) -> dict[str, str]:
     """Return Atom's elements of these names as expat reports them, of both versions."""
     new = {f"{ATOM_NS}}}{name}": name for name in names}
-    old = {f"{ATOM_03_NS}}}{own}": name for name in names for own in _OLD_NAMES.get(name, (name,))}
+    old = {f"{ATOM_03_NS}}}{own}": name for name in names for own in _ATOM_03_NAMES.get(name, (name,))}
     return new | old
 
 
-_ENTRIES: Final = frozenset(_named("entry"))
-_PERSON_AND_RIGHTS: Final = _named("author", "rights")
-_ATOM_HEAD: Final = _named("id", "title", "updated")
-_FIELDS: Final = _named("author", "rights", "id", "updated", "source")
-_LEAVES: Final = (
-    *(leaf(name, DECLARES_NOTHING) for name in ("title", "summary", "category", "published")),
-    *(leaf(name, ABSOLUTE) for name in ("link", "content")),
-)
-"""In Atom's own namespace, as they are not renamed: of others any attribute may be a URL."""
-_ATOM_PLAIN: Final = entry_pattern(
-    "entry",
-    once(2, "id", TEXT),
-    once(3, "updated", DATE),
-    leaf_or(_LEAVES, skipped(other_than(*{name.rpartition("}")[2] for name in _FIELDS}), b"other")),
-    skipped(rb"(?P<author>author(?=[\s/>]))|(?P<rights>rights(?=[\s/>]))", b"own", DECLARES_NOTHING),
-)
-_GROUPS: Final = (2, 3, *(_ATOM_PLAIN.groupindex[name] for name in ("author", "rights", "other")))
-_FULL_FIELDS: Final = _FIELDS | _named("published", "link", "title", "content", "summary")
+_ATOM_ENTRIES: Final = frozenset(_atom_names("entry"))
+_PERSON_AND_RIGHTS: Final = _atom_names("author", "rights")
+_ATOM_HEAD: Final = _atom_names("id", "title", "updated")
+_ATOM_FIELDS: Final = _atom_names("author", "rights", "id", "updated", "source")
+_ATOM_FULL_FIELDS: Final = _ATOM_FIELDS | _atom_names("published", "link", "title", "content", "summary")
 
 
-class AtomParser(FamilyParser):
-    """Reads atom:feed, in either namespace."""
+class _AtomParser(FamilyParser):
+    """Reads atom:feed of Atom 1.0 (RFC 4287) and 0.3 (the snapshot of December 2003).
+
+    Entries of either may stand in a document of the other, each in its own namespace: that is how documents
+    of both come to be one feed (rule R23).
+    """
 
     family: ClassVar[Family] = Family.ATOM
 
     def __init__(self, guard: Guard, url: str, options: Options, version: str) -> None:
         super().__init__(guard, url, options)
         self.version = version
-        self.fields = _FULL_FIELDS if self.is_full else _FIELDS
+        self.fields = _ATOM_FULL_FIELDS if self.is_full else _ATOM_FIELDS
         self.marks = frozenset({"author", "rights", "source", "link"})
 
     def begin(self, attributes: list[str]) -> None:
         self.enter(Frame(2, self._child_began, 1, nothing), attributes)
 
     def _child_began(self, name: str, attributes: list[str]) -> None:
-        if name in _ENTRIES:
+        if name in _ATOM_ENTRIES:
             self.entry_began(attributes, self.scope)
         else:
             self.head_child(name, attributes)
 
     def plain(self) -> Plain | None:
         is_usual = self.scope.prefixes.get("") == ATOM_NS
-        return Plain(b"</entry>", _ATOM_PLAIN, _plain_entry) if is_usual else None
+        return Plain(b"</entry>", _ATOM_ENTRY, _plain_atom_entry) if is_usual else None
 
     def head_slot(self, name: str) -> str:
         return _ATOM_HEAD.get(name, "")
@@ -653,20 +710,28 @@ class AtomParser(FamilyParser):
 
     def head(self) -> Head:
         values = self.head_values
-        return Head(
-            site_id=site_id(values.get("id", "")),
-            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
-            updated_at=parse_rfc3339(values.get("updated", "")),
-            links=tuple(self.links),
-            history=tuple(self.history),
-            children=tuple(self.children),
-            scope=self.scope,
-            tombstones=tuple(self.tombstones),
-        )
+        return self.made_head(values.get("id", ""), parse_rfc3339(values.get("updated", "")))
 
 
-def _plain_entry(found: re.Match[bytes]) -> Entry | None:
-    written, at, author, rights, other = found.group(*_GROUPS)
+_ATOM_LEAVES: Final = (
+    *(_leaf(name, _DECLARES_NOTHING) for name in ("title", "summary", "category", "published")),
+    *(_leaf(name, ABSOLUTE) for name in ("link", "content")),
+)
+"""In Atom's own namespace, as they are not renamed: of others any attribute may be a URL."""
+_ATOM_ENTRY: Final = _entry_pattern(
+    "entry",
+    _once(2, "id", _TEXT),
+    _once(3, "updated", _DATE),
+    _leaf_or(
+        _ATOM_LEAVES, _skipped(_other_than(*{name.rpartition("}")[2] for name in _ATOM_FIELDS}), b"other")
+    ),
+    _skipped(rb"(?P<author>author(?=[\s/>]))|(?P<rights>rights(?=[\s/>]))", b"own", _DECLARES_NOTHING),
+)
+_ATOM_GROUPS: Final = (2, 3, *(_ATOM_ENTRY.groupindex[name] for name in ("author", "rights", "other")))
+
+
+def _plain_atom_entry(found: re.Match[bytes]) -> Entry | None:
+    written, at, author, rights, other = found.group(*_ATOM_GROUPS)
     if not written or written.isspace() or not at:
         return None
     instant = parse_rfc3339(at.decode())
@@ -679,52 +744,37 @@ def _plain_entry(found: re.Match[bytes]) -> Entry | None:
     return Entry(identity, instant, instant, start, end, has_author, has_rights, 0, None, is_absolute)
 
 
-_CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
+# RSS.
 
+_CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
 _RSS_HEAD: Final = {"link": "link", "title": "title", "lastBuildDate": "built", "pubDate": "published"}
-_RSS_PLAIN: Final = {"guid": "id", "pubDate": "pubDate"}
-_PLAIN_FULL: Final = {**_RSS_PLAIN, "link": "link", "title": "title", "description": "summary"} | {
+_RSS_FIELDS: Final = {"guid": "id", "pubDate": "pubDate"}
+_RSS_FULL_FIELDS: Final = {**_RSS_FIELDS, "link": "link", "title": "title", "description": "summary"} | {
     "enclosure": "enclosure"
 }
-_FOREIGN: Final = {
+_FOREIGN_FIELDS: Final = {
     f"{ATOM_NS}}}updated": "updated",
     f"{DCTERMS_NS}}}modified": "modified",
     f"{ATOM_NS}}}published": "published",
     f"{DC_NS}}}date": "date",
 }
 _MEDIA: Final = "media"
-_FOREIGN_FULL: Final = {
-    **_FOREIGN,
+_FOREIGN_FULL_FIELDS: Final = {
+    **_FOREIGN_FIELDS,
     f"{_CONTENT_NS}}}encoded": "content",
     f"{WELL_KNOWN_PREFIXES['media']}}}content": _MEDIA,
 }
 _MAX_VERSION_CHARACTERS: Final = 16
-# An item with a date of another kind than these may be of another instant than its pubDate says; dc:date
-# counts only where there is none.
-_OTHER_DATES: Final = ("updated", "modified", "published")
-_TEXTS: Final = ("title", "link", "description", "category", "comments", "author")
-_FOREIGN_TEXTS: Final = ("dc:creator", "content:encoded")
-_PLAIN_ITEM: Final = entry_pattern(
-    "item",
-    once(2, "guid", TEXT + rb"|<!\[CDATA\[[^\]\r]++\]\]>"),
-    once(3, "pubDate", DATE),
-    leaf_or(map(leaf, _TEXTS + _FOREIGN_TEXTS), skipped(other_than(*_RSS_PLAIN, *_OTHER_DATES), b"other")),
-)
 _CDATA_BEGINS: Final = b"<![CDATA["
 _CDATA_ENDS: Final = b"]]>"
 
 
-def plain_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str]:
-    """Return RSS's own element names as expat reports them in any of these namespaces."""
-    return {
-        f"{namespace}}}{name}" if namespace else name: slot
-        for namespace in namespaces
-        for name, slot in names.items()
-    }
+class _RssParser(FamilyParser):
+    """Reads rss: RSS 2.0 and its forebears 0.9x, but for those in RDF.
 
-
-class RssParser(FamilyParser):
-    """Reads rss, in whatever namespace it is."""
+    Some documents put the root in a default namespace of their own making; then its elements are those of
+    that namespace. In RSS 0.90's manner items may also stand beside the channel; some stand in a further one.
+    """
 
     family: ClassVar[Family] = Family.RSS
 
@@ -744,10 +794,12 @@ class RssParser(FamilyParser):
     def _accept(self, namespaces: set[str]) -> None:
         """Take RSS's own elements from these namespaces too."""
         self._namespaces |= namespaces
-        plain, foreign = (_PLAIN_FULL, _FOREIGN_FULL) if self.is_full else (_RSS_PLAIN, _FOREIGN)
-        self.fields = {**plain_names(plain, self._namespaces), **foreign}
+        plain, foreign = (
+            (_RSS_FULL_FIELDS, _FOREIGN_FULL_FIELDS) if self.is_full else (_RSS_FIELDS, _FOREIGN_FIELDS)
+        )
+        self.fields = {**_rss_names(plain, self._namespaces), **foreign}
         self._head_slots = {
-            **plain_names(_RSS_HEAD, self._namespaces - {ATOM_NS}),
+            **_rss_names(_RSS_HEAD, self._namespaces - {ATOM_NS}),
             f"{ATOM_NS}}}updated": "updated",
         }
 
@@ -798,7 +850,7 @@ class RssParser(FamilyParser):
 
     def plain(self) -> Plain | None:
         is_usual = self._container.on_child == self._channel_child and not self.scope.prefixes.get("")
-        return Plain(b"</item>", _PLAIN_ITEM, self._plain_item) if is_usual else None
+        return Plain(b"</item>", _RSS_ITEM, self._plain_item) if is_usual else None
 
     def _plain_item(self, found: re.Match[bytes]) -> Entry | None:
         written, at = found.group(2, 3)
@@ -812,7 +864,6 @@ class RssParser(FamilyParser):
         return Entry(written_id(written), None, order_at, found.start(1), found.end(), scope=self._place)
 
     def item_began(self, attributes: list[str]) -> None:
-        """An item began."""
         self.entry_began(attributes, self.scopes.at(self._place, self.scope))
 
     def mark(self, slot: str, attributes: list[str]) -> None:
@@ -854,34 +905,55 @@ class RssParser(FamilyParser):
     def head(self) -> Head:
         values = self.head_values
         dates = (parse_rfc822(values.get(slot, "")) for slot in ("updated", "built", "published"))
-        return Head(
-            site_id=site_id(values.get("link", "")),
-            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
-            updated_at=next((date for date in dates if date is not None), None),
-            links=tuple(self.links),
-            history=tuple(self.history),
-            children=tuple(self.children),
-            scope=self.scope,
-            tombstones=tuple(self.tombstones),
-        )
+        updated_at = next((date for date in dates if date is not None), None)
+        return self.made_head(values.get("link", ""), updated_at)
 
 
-RDF_ROOT: Final = f"{RDF_NS}}}RDF"
+def _rss_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str]:
+    """Return RSS's own element names as expat reports them in any of these namespaces."""
+    return {
+        f"{namespace}}}{name}" if namespace else name: slot
+        for namespace in namespaces
+        for name, slot in names.items()
+    }
+
+
+# An item with a date of another kind than these may be of another instant than its pubDate says; dc:date
+# counts only where there is none.
+_OTHER_DATES: Final = ("updated", "modified", "published")
+_RSS_TEXTS: Final = ("title", "link", "description", "category", "comments", "author")
+_FOREIGN_TEXTS: Final = ("dc:creator", "content:encoded")
+_RSS_ITEM: Final = _entry_pattern(
+    "item",
+    _once(2, "guid", _TEXT + rb"|<!\[CDATA\[[^\]\r]++\]\]>"),
+    _once(3, "pubDate", _DATE),
+    _leaf_or(
+        map(_leaf, _RSS_TEXTS + _FOREIGN_TEXTS), _skipped(_other_than(*_RSS_FIELDS, *_OTHER_DATES), b"other")
+    ),
+)
+
+
+# RSS in RDF.
 
 _ABOUT: Final = f"{RDF_NS}}}about"
-_OLD_NAMESPACES: Final = frozenset({RSS_090_NS, "http://channel.netscape.com/rdf/simple/0.9/"})
-_NAMESPACES: Final = _OLD_NAMESPACES | {RSS_10_NS}
+_RSS_090_NAMESPACES: Final = frozenset({RSS_090_NS, "http://channel.netscape.com/rdf/simple/0.9/"})
+_RDF_NAMESPACES: Final = _RSS_090_NAMESPACES | {RSS_10_NS}
 _RDF_HEAD: Final = {f"{DC_NS}}}date": "published", f"{DCTERMS_NS}}}modified": "updated"}
 
 
-class RdfParser(RssParser):
-    """Reads rdf:RDF. The channel's dc:date counts as its pubDate, for RSS 1.0 has no other (R10)."""
+class _RdfParser(_RssParser):
+    """Reads rdf:RDF: RSS 1.0 and 0.90, with a channel and the items beside it.
+
+    What the channel declares holds for its own children alone. Some documents have the items in the channel
+    all the same; then it holds for them too. The channel's dc:date counts as its pubDate, for RSS 1.0 has no
+    other (R10).
+    """
 
     family: ClassVar[Family] = Family.RDF
 
     def __init__(self, guard: Guard, url: str, options: Options) -> None:
         super().__init__(guard, url, options, RSS_10_NS)
-        self._accept(set(_OLD_NAMESPACES))
+        self._accept(set(_RSS_090_NAMESPACES))
         self.version = "1.0"
         self._site_id = ""
         self._about = ""
@@ -907,7 +979,7 @@ class RdfParser(RssParser):
     def _channel_began(self, namespace: str, attributes: list[str]) -> None:
         self._has_channel = True
         self._accept({namespace})
-        self.version = RSS_090 if namespace in _OLD_NAMESPACES else "1.0"
+        self.version = RSS_090 if namespace in _RSS_090_NAMESPACES else "1.0"
         self._site_id = attribute_of(attributes, _ABOUT) or ""
         self._tag_start = self.parser.CurrentByteIndex
         self.enter(Frame(3, self._channel_child, 2, self._channel_ended), attributes)
@@ -931,7 +1003,7 @@ class RdfParser(RssParser):
 
     def _is_plain(self, namespace: str) -> bool:
         """With a prefix too where every reader knows the namespace, which a channel may have made up."""
-        return namespace in _NAMESPACES or super()._is_plain(namespace)
+        return namespace in _RDF_NAMESPACES or super()._is_plain(namespace)
 
     def head_slot(self, name: str) -> str:
         if self._has_channel and self._channel is not None:
@@ -949,72 +1021,3 @@ class RdfParser(RssParser):
     def head(self) -> Head:
         head = super().head()
         return replace(head, site_id=site_id(self._site_id) or head.site_id, channel=self._channel)
-
-
-_SHOWN_CHARACTERS: Final = 60
-
-
-class NamespaceNeededError(Exception):
-    """A feed of Atom declares no namespace. Never leaves this package.
-
-    Args:
-        at: Where the declaration goes.
-    """
-
-    def __init__(self, at: int) -> None:
-        super().__init__(at)
-        self.at = at
-
-
-class Opening:
-    """Waits for the root of a document and hands over to the parser of its family.
-
-    Args:
-        guard: The document's parser.
-        url: Of the document, after redirects.
-        options: What is wanted of the reading.
-    """
-
-    def __init__(self, guard: Guard, url: str, options: Options) -> None:
-        self.family: FamilyParser | None = None
-        self.guard = guard
-        self._url = url
-        self._options = options
-        guard.parser.StartElementHandler = self._root_began
-
-    def close(self) -> None:
-        """Let go of expat and of the family's parser; nothing is asked of either any more."""
-        self.guard.close()
-        if self.family is not None:
-            self.family.close()
-            self.family = None
-
-    def _root_began(self, name: str, attributes: list[str]) -> None:
-        namespace, _, local = name.rpartition("}")
-        options = self._options
-        family: FamilyParser
-        if local == "rss" and (namespace in RSS_NAMESPACES or self.guard.is_written("rss")):
-            family = RssParser(self.guard, self._url, options, namespace)
-        elif local == "feed" and namespace in ATOM_NAMESPACES:
-            version = ATOM_03 if namespace == ATOM_03_NS else "1.0"
-            family = AtomParser(self.guard, self._url, options, version)
-        elif name == RDF_ROOT:
-            family = RdfParser(self.guard, self._url, options)
-        else:
-            self._refuse(namespace, local)
-        self.family = family
-        family.take_over(attributes)
-
-    def _refuse(self, namespace: str, local: str) -> NoReturn:
-        if local == "feed" and not namespace and "" not in self.guard.declarations():
-            raise NamespaceNeededError(self.guard.parser.CurrentByteIndex + len("<feed"))
-        if local == "feed":
-            found = f"a feed element in namespace {namespace!r}"
-            self.guard.stop("unsupported-format", "Atom, RSS or RDF", found)
-        if local == "rss":
-            found = f"an rss element with a prefix, in namespace {namespace!r}"
-            self.guard.stop("unsupported-format", "Atom, RSS or RDF", found)
-        if local == "entry" and namespace == ATOM_NS:
-            self.guard.stop("not-a-feed", "a feed", "a single Atom entry")
-        found = "HTML" if local.lower() == "html" else f"a document of <{local[:_SHOWN_CHARACTERS]}>"
-        self.guard.stop("not-a-feed", "a feed", found)

@@ -1,8 +1,8 @@
-"""What identifies entries that have no id of their own (rule R9; RFC 5005, appendix B).
+"""What identifies entries and feeds (rules R9 and R24; RFC 5005, appendix B).
 
-Each has several keys: its link, its enclosure, a hash of what it says. The first one counts that is not
-ambiguous. What is ambiguous in a document shows only when all of it is known; what is ambiguous in the feed
-is known to the store (`wholefeed.store.tables.identities`).
+An entry without an id of its own has several keys: its link, its enclosure, a hash of what it says. The first
+one counts that is not ambiguous. What is ambiguous in a document shows only when all of it is known; what is
+ambiguous in the feed is known to the store (`wholefeed.store.tables.identities`).
 """
 
 from __future__ import annotations
@@ -15,43 +15,20 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.model import MEMORY_URL, Entry, EntryId, EntryKeys, entry_id
 from wholefeed.core.notes import IdentityRepeated, Note
+from wholefeed.core.parse.limits import MAX_LIKE_ENTRIES
 from wholefeed.core.text.urls import resolve
 
 SPACES: Final = " \t\r\n"
 """White space of XML 1.0, section 2.3."""
 
-MAX_SITE_ID_CHARACTERS: Final = 2048
-MAX_TITLE_CHARACTERS: Final = 1000
-_MAX_OWN_LINKS: Final = 16
-_HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_DATES: Final = ("published", "pubDate", "date", "updated")
-
-
-def site_id(text: str) -> str:
-    """Return what names a feed, to compare others with (R24): of a text without measure the digest."""
-    if len(text) <= MAX_SITE_ID_CHARACTERS:
-        return text
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
 
 class FieldsNeededError(Exception):
-    """An entry lacks what most have: its document must be read with all fields. Never leaves this package."""
+    """An entry lacks what most have: its document must be read with all fields. `parse` does not raise it."""
 
 
 def has_id(values: Mapping[str, str]) -> bool:
-    """Return whether an entry has an id of its own; an empty one is none."""
+    """Whether an entry has an id of its own; an empty one is none."""
     return bool(values.get("id", "").strip(SPACES))
-
-
-def absolute(base: str, reference: str) -> str:
-    """Return the URL that is meant, character by character as written where it is absolute already."""
-    written = reference.strip(SPACES)
-    if not written or _HAS_SCHEME.match(written):
-        return written
-    try:
-        return resolve(base, written)
-    except ValueError:
-        return written
 
 
 def entry_keys(values: Mapping[str, str], enclosures: Sequence[str], base: str) -> EntryKeys:
@@ -64,7 +41,7 @@ def entry_keys(values: Mapping[str, str], enclosures: Sequence[str], base: str) 
     """
     link = absolute(base, values.get("link", ""))
     files = [url for url in (absolute(base, each) for each in enclosures) if url]
-    date = next((values[name] for name in _DATES if values.get(name)), "")
+    date = next((values[name] for name in _DATE_FIELDS if values.get(name)), "")
     said = (link, values.get("title", ""), values.get("content", values.get("summary", "")), *files, date)
     if media := values.get("media"):
         said += (media,)
@@ -76,25 +53,13 @@ def entry_keys(values: Mapping[str, str], enclosures: Sequence[str], base: str) 
     )
 
 
+_DATE_FIELDS: Final = ("published", "pubDate", "date", "updated")
+
+
 def _hidden(kind: str, parts: Iterable[str]) -> EntryId:
     """Digest texts so that no id and no link is ever the same: no document can hold U+0000."""
     digest = hashlib.sha256("\0".join(part.strip(SPACES) for part in parts).encode()).hexdigest()
     return entry_id(f"\0{kind} {digest}")
-
-
-def ambiguous_keys(
-    own_links: Sequence[str], entries: Sequence[EntryKeys], taken: Iterable[EntryId] = ()
-) -> frozenset[EntryId]:
-    """Return the keys that identify nothing, by what stands in one document.
-
-    Args:
-        own_links: What the feed links to as itself, absolute.
-        entries: Of all entries, those with an id too; none where that was not collected.
-        taken: Links of entries without an id which are the id of another.
-    """
-    bearers = Counter(key for keys in entries for key in (keys.link, keys.enclosure) if key is not None)
-    repeated = (key for key, times in bearers.items() if times > 1)
-    return frozenset([*repeated, *taken, *(entry_id(link) for link in own_links[:_MAX_OWN_LINKS] if link)])
 
 
 def check_distinct(url: str, entries: Sequence[Entry]) -> None:
@@ -105,15 +70,6 @@ def check_distinct(url: str, entries: Sequence[Entry]) -> None:
     """
     if not url.startswith(MEMORY_URL) and len({entry.identity for entry in entries}) < len(entries):
         raise FieldsNeededError
-
-
-class Identified(NamedTuple):
-    """The entries of a document, with what identifies them as far as the document tells."""
-
-    entries: tuple[Entry, ...]
-    ambiguous: frozenset[EntryId]
-    """As `FeedDocument.ambiguous`."""
-    notes: tuple[Note, ...]
 
 
 def told_apart(
@@ -133,17 +89,44 @@ def told_apart(
     if url.startswith(MEMORY_URL):
         return Identified(tuple(entry.identified(()) for entry in entries), frozenset(), ())
     if not keys:  # each entry has an id, and no two have the same one
-        return Identified(tuple(entries), ambiguous_keys(own_links, ()), ())
+        return Identified(tuple(entries), _ambiguous_keys(own_links, ()), ())
     ids = {entry.identity for entry in entries if entry.keys is None}
     taken = ids.intersection(entry.keys.link for entry in entries if entry.keys is not None)
-    ambiguous = ambiguous_keys(own_links, keys, taken)
+    ambiguous = _ambiguous_keys(own_links, keys, taken)
     identified = tuple(entry.identified(ambiguous) for entry in entries)
-    unlike = unlike_entries(identified, keys, text)
+    unlike = _unlike_entries(identified, keys, text)
     notes = (IdentityRepeated(url, unlike),) if unlike else ()
     return Identified(identified, ambiguous, notes)
 
 
-def unlike_entries(entries: Sequence[Entry], keys: Sequence[EntryKeys], text: bytes) -> int:
+class Identified(NamedTuple):
+    """The entries of a document, with what identifies them as far as the document tells."""
+
+    entries: tuple[Entry, ...]
+    ambiguous: frozenset[EntryId]
+    """As `FeedDocument.ambiguous`."""
+    notes: tuple[Note, ...]
+
+
+_MAX_OWN_LINKS: Final = 16
+
+
+def _ambiguous_keys(
+    own_links: Sequence[str], entries: Sequence[EntryKeys], taken: Iterable[EntryId] = ()
+) -> frozenset[EntryId]:
+    """Return the keys that identify nothing, by what stands in one document.
+
+    Args:
+        own_links: What the feed links to as itself, absolute.
+        entries: Of all entries, those with an id too; none where that was not collected.
+        taken: Links of entries without an id which are the id of another.
+    """
+    bearers = Counter(key for keys in entries for key in (keys.link, keys.enclosure) if key is not None)
+    repeated = (key for key, times in bearers.items() if times > 1)
+    return frozenset([*repeated, *taken, *(entry_id(link) for link in own_links[:_MAX_OWN_LINKS] if link)])
+
+
+def _unlike_entries(entries: Sequence[Entry], keys: Sequence[EntryKeys], text: bytes) -> int:
     """Return how many entries share the identity of an earlier one and say something else.
 
     Copies of different update instants are versions of one entry (RFC 4287, 4.1.1). Entries without an id are
@@ -171,3 +154,50 @@ def unlike_entries(entries: Sequence[Entry], keys: Sequence[EntryKeys], text: by
 def _written(entry: Entry, text: bytes) -> bytes:
     """Digest an entry as it is written, however it is broken into lines."""
     return hashlib.sha256(b" ".join(text[entry.start : entry.end].split())).digest()
+
+
+def collapsed(url: str, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Return the entries without those, behind the first many, that repeat another's identity and date.
+
+    Entries come by the hundred thousand that are all the same (docs/faults.md row 89). Of the copies of an
+    entry in one document the latest counts, of equal dates the first (R10): the others would cost as much as
+    any entry.
+
+    Args:
+        url: Of the document. Remembered copies are as many as were remembered.
+        entries: From the top, identified as far as their document tells.
+    """
+    if len(entries) <= MAX_LIKE_ENTRIES or url.startswith(MEMORY_URL):
+        return entries
+    kept = list(entries[:MAX_LIKE_ENTRIES])
+    seen = {(entry.identity, entry.updated_at, entry.keys) for entry in kept}
+    for entry in entries[MAX_LIKE_ENTRIES:]:
+        key = entry.identity, entry.updated_at, entry.keys
+        if key not in seen:
+            seen.add(key)
+            kept.append(entry)
+    return tuple(kept)
+
+
+MAX_SITE_ID_CHARACTERS: Final = 2048
+
+
+def site_id(text: str) -> str:
+    """Return what names a feed, to compare others with (R24): of a text without measure the digest."""
+    if len(text) <= MAX_SITE_ID_CHARACTERS:
+        return text
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+_HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def absolute(base: str, reference: str) -> str:
+    """Return the URL that is meant, character by character as written where it is absolute already."""
+    written = reference.strip(SPACES)
+    if not written or _HAS_SCHEME.match(written):
+        return written
+    try:
+        return resolve(base, written)
+    except ValueError:
+        return written

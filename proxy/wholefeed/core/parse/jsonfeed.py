@@ -1,13 +1,10 @@
-"""JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/).
+"""JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/), and the JSON it is written in (RFC 8259).
+
+    text = json_text(body)                        # None: no JSON object
+    document = read_json_feed(text, url, max_depth=256)
 
 Items are slices of the text, as in the other formats. JSON Feed has no base that relative references count
 from but the document's URL.
-
-JSON text: its encoding, its limits, and where the members of its top-level object stand (RFC 8259).
-
-text = json_text(body)                        # None: no JSON object
-members = scan(text, items="items", read=len, max_depth=256)
-text.encode()[members["title"].start : members["title"].end]      # '"title": "A feed"'
 """
 
 from __future__ import annotations
@@ -33,9 +30,9 @@ from wholefeed.core.model import (
     entry_id,
 )
 from wholefeed.core.parse.identities import (
-    MAX_TITLE_CHARACTERS,
     SPACES,
     absolute,
+    collapsed,
     entry_keys,
     has_id,
     site_id,
@@ -47,19 +44,12 @@ from wholefeed.core.parse.limits import (
     MAX_HEAD_CHILDREN,
     MAX_LANG_CHARACTERS,
     MAX_LIKE_ENTRIES,
+    MAX_TITLE_CHARACTERS,
     UNLIMITED,
     ParseError,
-    collapsed,
 )
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import resolve
-
-ITEMS: Final = "items"
-
-RELATIONS: Final = {"feed_url": "self", "next_url": "next", "hubs": "hub"}
-"""Members of the head that are links, and the relations they stand for (R6, R21)."""
-
-_VERSION: Final = re.compile(r"\s*https?://(?:www\.)?jsonfeed\.org/version/([0-9][0-9.]{0,14})/?\s*")
 
 
 def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
@@ -71,7 +61,7 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
     max_items = MAX_ENTRIES if max_depth < UNLIMITED else None
     members = scan(
         text,
-        items=ITEMS,
+        items=_ITEMS,
         read=partial(_item, url=url),
         max_depth=max_depth,
         max_items=max_items,
@@ -80,7 +70,7 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
     version = _VERSION.fullmatch(_string(members, "version"))
     if version is None:
         raise ParseError("expected a feed, got JSON that is no JSON Feed", slug="not-a-feed")
-    held = members[ITEMS].elements or () if ITEMS in members else ()
+    held = members[_ITEMS].elements or () if _ITEMS in members else ()
     items = [element for element in held if element.value is not None]
     if max_depth < UNLIMITED:
         _check_sizes(members)
@@ -104,9 +94,13 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
     )
 
 
+_ITEMS: Final = "items"
+_VERSION: Final = re.compile(r"\s*https?://(?:www\.)?jsonfeed\.org/version/([0-9][0-9.]{0,14})/?\s*")
+
+
 def _check_sizes(members: Mapping[str, Member]) -> None:
     """Hold JSON to the same limits as XML."""
-    head = [member for name, member in members.items() if name != ITEMS]
+    head = [member for name, member in members.items() if name != _ITEMS]
     expected = ""
     if len(head) > MAX_HEAD_CHILDREN:
         expected = f"{MAX_HEAD_CHILDREN} members beside the entries"
@@ -118,12 +112,12 @@ def _check_sizes(members: Mapping[str, Member]) -> None:
 
 def _head(text: str, members: Mapping[str, Member], url: str) -> Head:
     named = sorted(
-        ((name, member) for name, member in members.items() if name != ITEMS),
+        ((name, member) for name, member in members.items() if name != _ITEMS),
         key=lambda each: each[1].start,
     )
     starts = byte_offsets(text, iter([place for _, m in named for place in (m.start, m.end)]))
     children = [
-        HeadChild("", name, start, end, RELATIONS.get(name, ""))
+        HeadChild("", name, start, end, _RELATIONS.get(name, ""))
         for (name, _), start, end in zip(named, starts, starts, strict=False)
     ]
     links = [_link(members, name, url) for name in ("feed_url", "next_url") if _string(members, name)]
@@ -139,19 +133,17 @@ def _head(text: str, members: Mapping[str, Member], url: str) -> Head:
     )
 
 
+_RELATIONS: Final = {"feed_url": "self", "next_url": "next", "hubs": "hub"}
+"""Members of the head that are links, and the relations they stand for (R6, R21)."""
+
+
 def _link(members: Mapping[str, Member], name: str, url: str) -> Link:
     href = _string(members, name)
     try:
         target = resolve(url, href)
     except ValueError:
         target = ""
-    return Link(RELATIONS[name], target, "", href)
-
-
-class _Item(NamedTuple):
-    entry: Entry
-    """Without its place."""
-    keys: EntryKeys
+    return Link(_RELATIONS[name], target, "", href)
 
 
 def _item(value: object, url: str) -> _Item | None:
@@ -177,6 +169,12 @@ def _item(value: object, url: str) -> _Item | None:
     return _Item(Entry(entry_id(values["id"]), updated_at, order_at, 0, 0, has_author, keys=own), keys)
 
 
+class _Item(NamedTuple):
+    entry: Entry
+    """Without its place."""
+    keys: EntryKeys
+
+
 def _enclosures(item: Mapping[str, Any]) -> list[str]:
     attachments = item.get("attachments")
     held = attachments if isinstance(attachments, list) else []
@@ -199,42 +197,9 @@ def _text(value: object) -> str:
     return value
 
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
-_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_AFTER: Final = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")
-_SHORT: Final = 64
-"""Of elements, in characters, that are remembered: there can be many of them."""
-_NO_BRACKET: Final = re.compile(r"[^\[\]{}]+")
+# JSON text: its encoding, its limits, and where the members of its top-level object stand.
+
 _SNIFFED_BYTES: Final = 1024
-
-MAX_VALUES: Final = 2_000_000
-"""Of a document, at every level: each is an object in memory while it is read. As many as elements of XML."""
-_MAX_QUOTES: Final = 2 * MAX_VALUES
-
-
-class Number(str):
-    """A number as it is written: large ones keep every digit (RFC 8259, section 6)."""
-
-    __slots__ = ()
-
-
-class Element(NamedTuple):
-    """An element of the array of items; offsets in characters."""
-
-    value: Any
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A member of the top-level object; offsets in characters, from its name on."""
-
-    value: Any
-    start: int
-    end: int
-    elements: tuple[Element, ...] | None = None
-    """Of the array of items; `value` is empty then."""
 
 
 def json_text(body: bytes) -> str | None:
@@ -273,6 +238,9 @@ def scan(
 ) -> Mapping[str, Member]:
     """Return the members of the top-level object; of those with the same name the last one counts.
 
+        members = scan(text, items="items", read=len, max_depth=256, max_items=None)
+        text[members["title"].start : members["title"].end]      # '"title": "A feed"'
+
     Args:
         text: A JSON object.
         items: The member whose array is taken apart.
@@ -295,6 +263,31 @@ def scan(
         raise ParseError(f"expected JSON, got an error: {str(exc)[:200]}", slug="malformed-json") from exc
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of the top-level object; offsets in characters, from its name on."""
+
+    value: Any
+    start: int
+    end: int
+    elements: tuple[Element, ...] | None = None
+    """Of the array of items; `value` is empty then."""
+
+
+class Element(NamedTuple):
+    """An element of the array of items; offsets in characters."""
+
+    value: Any
+    start: int
+    end: int
+
+
+class Number(str):
+    """A number as it is written: large ones keep every digit (RFC 8259, section 6)."""
+
+    __slots__ = ()
+
+
 def byte_offsets(text: str, offsets: Iterator[int]) -> Iterator[int]:
     """Turn ascending offsets in characters into those of the text in UTF-8."""
     if text.isascii():
@@ -305,6 +298,12 @@ def byte_offsets(text: str, offsets: Iterator[int]) -> Iterator[int]:
         length += len(text[place:offset].encode())
         place = offset
         yield length
+
+
+MAX_VALUES: Final = 2_000_000
+"""Of a document, at every level: each is an object in memory while it is read. As many as elements of XML."""
+_MAX_QUOTES: Final = 2 * MAX_VALUES
+_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def _check_values(text: str) -> None:
@@ -320,6 +319,9 @@ def _values(text: str) -> int:
     return sum(map(text.count, ",[{"))
 
 
+_NO_BRACKET: Final = re.compile(r"[^\[\]{}]+")
+
+
 def _check_depth(text: str, max_depth: int) -> None:
     """Count before anything recurses. Strings are cut out as JSON itself reads them, from the front."""
     if text.count("[") + text.count("{") <= max_depth:
@@ -329,6 +331,12 @@ def _check_depth(text: str, max_depth: int) -> None:
         depth += 1 if bracket in "[{" else -1
         if depth > max_depth:
             raise ParseError(f"expected at most {max_depth} levels of JSON, got more", slug="xml-limit")
+
+
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_AFTER: Final = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")
+_SHORT: Final = 64
+"""Of elements, in characters, that are remembered: there can be many of them."""
 
 
 def _refuse_constant(name: str) -> NoReturn:

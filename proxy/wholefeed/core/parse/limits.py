@@ -1,20 +1,12 @@
-"""What stops a document from being read as a feed.
+"""What stops a document from being read as a feed (docs/faults.md rows 41 to 44, 84, 89 and 92).
 
-How large, deep and many the parts of one document may be (docs/faults.md rows 41 to 44, 84, 89 and 92).
-
-The parser's version: what is derived from a document is stamped with it.
-
-Entries by the hundred thousand that are all the same (docs/faults.md row 89).
-
-Of the copies of an entry in one document the latest counts, of equal dates the first (R10). Behind
-the first many the others are left out at once: they would cost as much as any entry.
+How large, deep and many the parts of one document may be, the error that says so, and the version of the
+parser.
 """
 
 from __future__ import annotations
 
 from typing import Final
-
-from wholefeed.core.model import MEMORY_URL, Entry
 
 
 class ParseError(ValueError):
@@ -38,6 +30,7 @@ MAX_LIKE_ENTRIES: Final = 1000
 MAX_HEAD_CHILDREN: Final = 20_000
 MAX_HEAD_BYTES: Final = 2 << 20
 """Of the elements beside the entries together: they go out with every answer."""
+MAX_TITLE_CHARACTERS: Final = 1000
 MAX_LANG_CHARACTERS: Final = 64
 MAX_SCOPES: Final = 16
 """Different surroundings that the entries of one document can have."""
@@ -64,25 +57,7 @@ It is for documents that are stored, or made of entries of stored ones: these we
 they were fetched, and what has been added to them since must not take them away.
 """
 
-
 PARSER_VERSION: Final[int] = 6
-"""Raised whenever the same bytes come out differently: identities, instants, slices, links, what is added."""
+"""Raised whenever the same bytes come out differently: identities, instants, slices, links, what is added.
 
-
-def collapsed(url: str, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """Return the entries without those, behind the first many, that repeat another's identity and date.
-
-    Args:
-        url: Of the document. Remembered copies are as many as were remembered.
-        entries: From the top, identified as far as their document tells.
-    """
-    if len(entries) <= MAX_LIKE_ENTRIES or url.startswith(MEMORY_URL):
-        return entries
-    kept = list(entries[:MAX_LIKE_ENTRIES])
-    seen = {(entry.identity, entry.updated_at, entry.keys) for entry in kept}
-    for entry in entries[MAX_LIKE_ENTRIES:]:
-        key = entry.identity, entry.updated_at, entry.keys
-        if key not in seen:
-            seen.add(key)
-            kept.append(entry)
-    return tuple(kept)
+What is derived from a document is stamped with it."""

@@ -1,46 +1,19 @@
-"""What stands behind the root of a document (docs/faults.md rows 49 and 49a).
-
-Servers put scripts and comments there, and generators an end tag too many: nothing of the feed is missing
-then. Something is where further entries stand there, or a further feed begins.
-
-What is to be changed of a document. All that no edit names stays, byte for byte.
-
-The elements that are open while a document is repaired: whatever begins here also ends here.
-
-Make a document well-formed (docs/design.md#repair; docs/faults.md rows 45, 49 and 59).
+"""Make a document well-formed (docs/repair.md, docs/design.md#repair; docs/faults.md rows 45, 49, 49a, 59).
 
     mended = mend(text)         # None: no feed, or nothing that this can help
     mended.text, mended.repairs, mended.breaks_off
 
-What XML reads as it stands is left as it is, byte for byte. The states of a `Mender`:
+What XML reads as it stands is left as it is, byte for byte. The document is cut into tokens, once and from
+the front, and what has to change is noted as edits of its spans. The cost is linear whatever comes. Whatever
+element begins in the result also ends in it.
+
+The states of a `_Mender`:
 
     prolog --start tag of a feed--> inside --end tag of the root--> behind
     inside --a text element begins--> text element --its end tag--> inside
     text element --what does not nest--> raw --its end tag--> inside: all of its content is escaped
     inside, text element, raw --the document breaks off--> behind: its last whole entry ends it
     behind --anything but comments--> the document ends before it; the rest is searched for entries alone
-
-Which namespace prefixes are declared where, and what those mean that are not (docs/faults.md row 45).
-
-XML declarations, and what looks like one (docs/faults.md row 45; XML 1.0, productions 16, 22 and 23).
-
-References and characters that XML does not know, in text and in attribute values (docs/faults.md row 45).
-
-Whatever XML reads as it stands comes back as the same bytes.
-
-Roots of feeds that do not stand where they should (docs/repair.md).
-
-Some servers put a feed into a page of HTML that shows nothing else, some templates write `< rss`.
-
-Elements that hold text, and the HTML in them that should have been escaped (docs/design.md#repair).
-
-One of them is open at a time. While all in it nests, it is XML and stays as it is; when something does not,
-the whole of its content is taken for the HTML that was meant, and escaped when the element ends.
-
-A document that may be anything, cut into markup and text. Every byte belongs to exactly one token.
-
-The cost is linear whatever comes: no pattern looks past the next "<", and where a search for an end fails,
-the document ends.
 """
 
 from __future__ import annotations
@@ -59,141 +32,310 @@ from wholefeed.core.model import WELL_KNOWN_PREFIXES
 from wholefeed.core.parse.limits import MAX_ELEMENTS, ParseError
 from wholefeed.core.text.markup import quoteattr
 
-_BLANK: Final = b" \t\r\n"
-_OF_FEEDS: Final = frozenset({b"rss", b"RDF", b"feed", b"item", b"entry"})
-_RAW: Final = frozenset({b"script", b"style"})
-"""Elements of HTML whose content is no markup (WHATWG HTML, 13.1.2)."""
-_BEGINNING: Final = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?+(?:rss|RDF|feed|item|entry)(?![\w.:-])")
+# What was done, as `DocumentRepaired` names it.
+
+AFTER_END: Final = "after-end"
+AMPERSANDS: Final = "ampersands"
+ATTRIBUTES: Final = "attributes"
+CHARACTER_REFERENCES: Final = "character-references"
+COMMENTS: Final = "comments"
+CONTROL_CHARACTERS: Final = "control-characters"
+DECLARATION: Final = "declaration"
+DOCTYPE: Final = "doctype"
+END_TAGS: Final = "end-tags"
+ENTITIES: Final = "entities"
+LESS_THAN: Final = "less-than"
+NAMESPACE: Final = "namespace"
+PREFIXES: Final = "prefixes"
+ROOT: Final = "root"
+UNESCAPED_HTML: Final = "unescaped-html"
 
 
-def is_junk(text: bytes, token: Token) -> bool:
-    """Whether it may not stand behind the root (XML 1.0, production 27)."""
-    written = text[token.start : token.end]
-    match token.mark:
-        case Mark.TEXT:
-            return bool(written.strip(_BLANK))
-        case Mark.COMMENT:
-            return not is_comment(written)
-        case Mark.INSTRUCTION:
-            return not is_instruction(written)
-    return True
+def mend(text: bytes) -> Mended | None:
+    """Return the document with what is not well-formed in it repaired, or None where it is no feed.
+
+    Args:
+        text: In UTF-8.
+
+    Raises:
+        ParseError: `dtd-forbidden`: it has a document type of its own.
+    """
+    repairs: set[str] = set()
+    cleaned = without_controls(text)
+    if len(cleaned) != len(text):
+        repairs.add(CONTROL_CHARACTERS)
+    spaced, cleaned = cleaned, _without_spaces(cleaned)
+    if len(spaced) != len(cleaned):
+        repairs.add(ROOT)
+    try:
+        return _Mender(cleaned, repairs).run()
+    except TooManyError:
+        return None
 
 
-def holds_entries(text: bytes, tokens: Iterable[Token]) -> bool:
-    """Whether an entry or a further feed begins in what is left of a document."""
-    raw = b""
-    for token in tokens:
-        if token.mark is Mark.END and token.name.lower() == raw:
-            raw = b""
-        elif raw:
-            continue
-        elif token.mark is Mark.CUT:
-            return _BEGINNING.match(text, token.start) is not None
-        elif token.mark in (Mark.START, Mark.EMPTY):
-            if token.name.rpartition(b":")[2] in _OF_FEEDS:
-                return True
-            if token.mark is Mark.START and token.name.lower() in _RAW:
-                raw = token.name.lower()
-    return False
+class Mended(NamedTuple):
+    """A document that was made well-formed, as far as this pass knows."""
 
-
-MAX_EDITS: Final = 200_000
-"""A document with more defects is none that was meant to be XML."""
-FREE_EDITS: Final = 10_000
-BYTES_PER_EDIT: Final = 32
-"""Nor is one that has more than the first of them so densely."""
-
-
-def most_edits(size_bytes: int) -> int:
-    """Return how many edits a document of that size may need."""
-    return min(MAX_EDITS, FREE_EDITS + size_bytes // BYTES_PER_EDIT)
+    text: bytes
+    repairs: tuple[str, ...]
+    """What was done, by name, sorted."""
+    breaks_off: bool
+    """Whether it ended before its root did; what was not whole then is left out."""
+    goes_on: bool
+    """Whether entries or a further root stood behind its end; like all that may not stand there they are
+    left out."""
 
 
 class TooManyError(Exception):
-    """There is no end of defects. Never leaves this package."""
+    """There is no end of defects. `mend` does not raise it."""
 
 
-class Edits:
-    """Replacements of spans of one text, noted in any order; no two of them overlap.
+_BLANK: Final = b" \t\r\n"
+_ENTRY_OF_ROOT: Final = {b"rss": b"item", b"RDF": b"item", b"feed": b"entry"}
+"""What a feed's root is called, without prefix, and what its entries are."""
+
+
+class _Mender:
+    """One document on its way. `run` is called once.
 
     Args:
-        most: How many may be noted, those that are taken back included.
+        text: Without control characters.
+        repairs: What was done already.
     """
 
-    def __init__(self, most: int = MAX_EDITS) -> None:
-        self._edits: list[tuple[int, int, bytes]] = []
-        self._left = most
+    def __init__(self, text: bytes, repairs: set[str]) -> None:
+        self._text = text
+        self._repairs = repairs
+        self._edits = _Edits(_most_edits(len(text)))
+        self._elements = _Elements(self._edits)
+        self._starts_at = self._skip_to_declaration()
+        self._root: _Open | None = None
+        self._entry = b""
+        self._box = _TextElements(text, self._elements, self._edits, repairs)
 
-    def __len__(self) -> int:
-        return len(self._edits)
+    def run(self) -> Mended | None:
+        """Return the mended document; None where no feed begins in it."""
+        found = iter(tokens(self._text, self._starts_at))
+        if not self._read_prolog(found):
+            return None
+        goes_on = False
+        ends_at = len(self._text)
+        elements = self._elements
+        handlers: Mapping[Mark, Callable[[Token], None]] = {
+            Mark.TEXT: self._on_text,
+            Mark.START: self._on_start,
+            Mark.EMPTY: self._on_empty,
+            Mark.END: self._on_end,
+            Mark.CDATA: lambda _token: None,
+            Mark.COMMENT: self._on_comment,
+            Mark.INSTRUCTION: self._on_instruction,
+            Mark.STRAY: self._on_stray,
+            Mark.DOCTYPE: self._on_stray,
+            Mark.SUBSET: self._on_stray,
+        }
+        most = _most_tokens(len(self._text))
+        for number, token in enumerate(found):
+            if number > most:
+                return None
+            if elements.open and token.mark is not Mark.CUT:
+                handlers[token.mark](token)
+            elif elements.open:
+                ends_at = token.start
+                break
+            elif _is_junk(self._text, token):
+                self._repairs.add(AFTER_END)
+                ends_at = token.start
+                goes_on = _holds_entries(self._text, chain([token], islice(found, most)))
+                break
+        breaks_off = bool(elements.open)
+        self._end(ends_at)
+        self._declare()
+        return Mended(self._edits.applied(self._text), tuple(sorted(self._repairs)), breaks_off, goes_on)
 
-    def replace(self, start: int, end: int, made: bytes) -> int:
-        """Let a span become something else; return the number of the edit.
+    # Around the root.
 
-        Raises:
-            TooManyError: There were too many already.
-        """
-        self._left -= 1
-        if self._left < 0:
-            raise TooManyError
-        self._edits.append((start, end, made))
-        return len(self._edits) - 1
+    def _skip_to_declaration(self) -> int:
+        """Return where the document should begin (docs/faults.md row 45)."""
+        start = late_declaration(self._text)
+        if start:
+            self._drop(0, start, DECLARATION)
+        return start
 
-    def made(self, number: int) -> bytes:
-        """Return what the span of an edit becomes."""
-        return self._edits[number][2]
+    def _read_prolog(self, found: Iterator[Token]) -> bool:
+        """Read up to the root; return whether it is a feed's."""
+        for token in found:
+            if token.mark in (Mark.START, Mark.EMPTY):
+                return self._begin(token)
+            if token.mark is Mark.CUT:
+                break
+            self._in_prolog(token)
+        return False
 
-    def change(self, number: int, made: bytes) -> None:
-        """Let the span of an edit become something else again."""
-        start, end, _ = self._edits[number]
-        self._edits[number] = (start, end, made)
+    def _in_prolog(self, token: Token) -> None:
+        written = self._text[token.start : token.end]
+        match token.mark:
+            case Mark.SUBSET:
+                message = "expected a DOCTYPE without an internal subset, got one with"
+                raise ParseError(message, slug="dtd-forbidden")
+            case Mark.DOCTYPE:
+                self._drop(token.start, token.end, DOCTYPE)
+            case Mark.COMMENT:
+                self._on_comment(token)
+            case Mark.INSTRUCTION if _is_instruction(written) or self._is_first(token, written):
+                pass
+            case Mark.TEXT if not written.strip(_BLANK):
+                pass
+            case _:
+                self._drop(token.start, token.end, DECLARATION)
 
-    def forget(self, since: int) -> None:
-        """Take back the edits from that number on."""
-        del self._edits[since:]
+    def _is_first(self, token: Token, written: bytes) -> bool:
+        return token.start == self._starts_at and _is_declaration(written)
 
-    def applied(self, text: bytes) -> bytes:
-        """Return the text with all edits made."""
-        pieces, position = [], 0
-        for start, end, made in sorted(self._edits, key=itemgetter(0)):
-            assert start >= position, "edits do not overlap"
-            pieces += [text[position:start], made]
-            position = end
-        pieces.append(text[position:])
-        return b"".join(pieces)
+    def _begin(self, token: Token) -> bool:
+        """Take the root; return whether it is a feed's."""
+        name = token.name.rpartition(b":")[2]
+        if name not in _ENTRY_OF_ROOT:
+            return False
+        self._entry = _ENTRY_OF_ROOT[name]
+        self._box.begin_feed(token.name, self._entry)
+        self._root = self._elements.begin(token, self._changed_tag(token))
+        if token.mark is Mark.EMPTY:
+            self._elements.end()
+        return True
 
+    def _end(self, at: int) -> None:
+        """The document ends here: what had begun and is not whole leaves (docs/faults.md row 49)."""
+        elements = self._elements
+        partial = next((n for n, e in enumerate(elements.open) if n and e.name != b"channel"), None)
+        if partial is not None:
+            at = elements.forget_from(partial)
+        ends = b"".join(b"</%s>" % each.name for each in reversed(elements.open))
+        if ends or at < len(self._text):
+            self._edits.replace(at, len(self._text), ends)
+
+    def _declare(self) -> None:
+        """Let the root declare the prefixes that nothing declares (Namespaces in XML 1.0, section 5)."""
+        added = self._elements.prefixes.declarations()
+        if not added:
+            return
+        assert self._root is not None, "prefixes are used from the root on"
+        self._repairs.add(PREFIXES)
+        length = 1 + len(self._root.name)
+        if self._root.edit is None:
+            at = self._root.tag.start + length
+            self._edits.replace(at, at, added)
+        else:
+            tag = self._edits.made(self._root.edit)
+            self._edits.change(self._root.edit, tag[:length] + added + tag[length:])
+
+    def _drop(self, start: int, end: int, repair: str) -> None:
+        self._repairs.add(repair)
+        self._edits.replace(start, end, b"")
+
+    # Inside of it.
+
+    def _on_text(self, token: Token) -> None:
+        if self._box.is_raw:
+            return
+        written = self._text[token.start : token.end]
+        made = mended_references(written, self._repairs)
+        if b"]]>" in made:
+            self._repairs.add(LESS_THAN)
+            made = made.replace(b"]]>", b"]]&gt;")
+        if made != written:
+            self._edits.replace(token.start, token.end, made)
+
+    def _on_comment(self, token: Token) -> None:
+        if not self._box.is_raw and not _is_comment(self._text[token.start : token.end]):
+            self._drop(token.start, token.end, COMMENTS)
+
+    def _on_instruction(self, token: Token) -> None:
+        if not self._box.is_raw and not _is_instruction(self._text[token.start : token.end]):
+            self._drop(token.start, token.end, DECLARATION)
+
+    def _on_stray(self, token: Token) -> None:
+        if self._box.is_open:
+            self._box.turn_raw()
+            return
+        self._repairs.add(LESS_THAN)
+        written = self._text[token.start : token.end]
+        self._edits.replace(token.start, token.end, _escaped_references(written))
+
+    def _on_start(self, token: Token) -> None:
+        elements = self._elements
+        if token.name == self._entry:
+            self._end_before_entry(token)
+        if not self._box.takes_tag(token):
+            self._box.note(elements.begin(token, self._changed_tag(token)))
+
+    def _end_before_entry(self, token: Token) -> None:
+        """No entry stands in a text, in an element that holds nothing else, or in an item: end tags lack."""
+        elements, at = self._elements, token.start
+        depth = len(elements.open)
+        is_in_text = self._box.end_unclosed(at)
+        while elements.open[-1].name in _LEAVES:
+            elements.close(at)
+        if elements.is_open(self._entry) and (is_in_text or self._entry == b"item"):
+            elements.close_inside(self._entry, at)
+            elements.close(at)
+        if is_in_text or len(elements.open) < depth:
+            self._repairs.add(END_TAGS)
+
+    def _on_empty(self, token: Token) -> None:
+        if not self._box.takes_tag(token):
+            self._elements.empty(token, self._changed_tag(token))
+
+    def _on_end(self, token: Token) -> None:
+        elements = self._elements
+        if self._box.takes_end(token):
+            return
+        name = elements.meant_by(token.name)
+        if name is not None:
+            if elements.close_inside(name, token.start):
+                self._repairs.add(END_TAGS)
+            elements.end()
+            if name != token.name:
+                self._repairs.add(END_TAGS)
+                self._edits.replace(token.start, token.end, b"</%s>" % name)
+            return
+        innermost = elements.open[-1]
+        if innermost is not self._root and innermost.tag.end < token.start and not innermost.has_children:
+            elements.close(token.start)  # its own end tag, misspelt
+        self._drop(token.start, token.end, END_TAGS)
+
+    def _changed_tag(self, token: Token) -> bytes | None:
+        """Return a start tag as XML has it; None where it is so already."""
+        if token.is_odd:
+            self._repairs.add(ATTRIBUTES)
+            made = b"".join(
+                b' %s="%s"' % (name, mended_references(value, self._repairs).replace(b'"', b"&quot;"))
+                for name, value in _odd_attributes(token.attributes).items()
+            )
+            return b"<%s%s%s>" % (token.name, made, b"/" if token.mark is Mark.EMPTY else b"")
+        if b"&" not in token.attributes:
+            return None
+        written = self._text[token.start : token.end]
+        changed = mended_references(written, self._repairs)
+        return None if changed == written else changed
+
+
+# The elements that are open, and the edits.
 
 _VOID: Final = frozenset({b"br", b"hr", b"img", b"input", b"wbr"})
 """Elements of HTML without content (WHATWG HTML, 13.1.2) that no feed format has."""
 
 
-@dataclass(slots=True)
-class Open:
-    """An element that has begun."""
+class _Elements:
+    """A stack of the elements that are open while a document is repaired."""
 
-    tag: Token
-    name: bytes
-    """As in its tag, with its prefix."""
-    declared: tuple[bytes, ...]
-    edits_before: int
-    """How many there were when it began."""
-    edit: int | None
-    """The edit of its start tag."""
-    has_children: bool = False
-
-
-class Elements:
-    """A stack of open elements."""
-
-    def __init__(self, edits: Edits) -> None:
-        self.prefixes = Prefixes()
-        self.open: list[Open] = []
+    def __init__(self, edits: _Edits) -> None:
+        self.prefixes = _Prefixes()
+        self.open: list[_Open] = []
         self._edits = edits
         self._count: dict[bytes, int] = {}
         """How many are open, by name in small letters."""
 
     def is_open(self, name: bytes) -> bool:
-        """Whether an element of that name, in small letters, is open."""
         return self._count.get(name, 0) > 0
 
     def meant_by(self, name: bytes) -> bytes | None:
@@ -208,7 +350,7 @@ class Elements:
             return None
         return next(each.name for each in reversed(self.open) if each.name.lower() == folded)
 
-    def begin(self, tag: Token, made: bytes | None) -> Open:
+    def begin(self, tag: Token, made: bytes | None) -> _Open:
         """Go into the element of a start tag.
 
         Args:
@@ -217,14 +359,13 @@ class Elements:
         """
         before = len(self._edits)
         edit = self.write(tag, made)
-        element = Open(tag, tag.name, self._declare(tag, made), before, edit)
+        element = _Open(tag, tag.name, self._declare(tag, made), before, edit)
         self.open.append(element)
         folded = tag.name.lower()
         self._count[folded] = self._count.get(folded, 0) + 1
         return element
 
     def empty(self, tag: Token, made: bytes | None) -> None:
-        """Take an empty-element tag."""
         self.write(tag, made)
         self.prefixes.end(self._declare(tag, made))
 
@@ -232,7 +373,7 @@ class Elements:
         """Note what a token becomes, if it does not stay."""
         return None if made is None else self._edits.replace(tag.start, tag.end, made)
 
-    def end(self) -> Open:
+    def end(self) -> _Open:
         """Take the end tag of the innermost element."""
         element = self.open.pop()
         self._count[element.name.lower()] -= 1
@@ -285,584 +426,120 @@ class Elements:
         return () if is_plain else self.prefixes.begin(tag.name, attributes)
 
 
-AFTER_END: Final = "after-end"
-ATTRIBUTES: Final = "attributes"
-COMMENTS: Final = "comments"
-DECLARATION: Final = "declaration"
-DOCTYPE: Final = "doctype"
-LESS_THAN: Final = "less-than"
-PREFIXES: Final = "prefixes"
-_ENTRY_OF_ROOT: Final = {b"rss": b"item", b"RDF": b"item", b"feed": b"entry"}
-"""What a feed's root is called, without prefix, and what its entries are."""
+@dataclass(slots=True)
+class _Open:
+    """An element that has begun."""
+
+    tag: Token
+    name: bytes
+    """As in its tag, with its prefix."""
+    declared: tuple[bytes, ...]
+    edits_before: int
+    """How many there were when it began."""
+    edit: int | None
+    """The edit of its start tag."""
+    has_children: bool = False
 
 
-class Mended(NamedTuple):
-    """A document that was made well-formed, as far as this pass knows."""
-
-    text: bytes
-    repairs: tuple[str, ...]
-    """What was done, by name, sorted."""
-    breaks_off: bool
-    """Whether it ended before its root did; what was not whole then is left out."""
-    goes_on: bool
-    """Whether entries or a further root stood behind its end; like all that may not stand there they are
-    left out."""
+MAX_EDITS: Final = 200_000
+"""A document with more defects is none that was meant to be XML."""
+_FREE_EDITS: Final = 10_000
+_BYTES_PER_EDIT: Final = 32
+"""Nor is one that has more than the first of them so densely."""
 
 
-def mend(text: bytes) -> Mended | None:
-    """Return the document with what is not well-formed in it repaired, or None where it is no feed.
-
-    Args:
-        text: In UTF-8.
-
-    Raises:
-        ParseError: `dtd-forbidden`: it has a document type of its own.
-    """
-    repairs: set[str] = set()
-    cleaned = without_controls(text)
-    if len(cleaned) != len(text):
-        repairs.add(CONTROL_CHARACTERS)
-    spaced, cleaned = cleaned, without_spaces(cleaned)
-    if len(spaced) != len(cleaned):
-        repairs.add(ROOT)
-    try:
-        return Mender(cleaned, repairs).run()
-    except TooManyError:
-        return None
+def _most_edits(size_bytes: int) -> int:
+    return min(MAX_EDITS, _FREE_EDITS + size_bytes // _BYTES_PER_EDIT)
 
 
-class Mender:
-    """One document on its way. `run` is called once.
+class _Edits:
+    """What is to be changed of a text: spans that become something else, noted in any order.
+
+    No two of them overlap. All that no edit names stays, byte for byte.
 
     Args:
-        text: Without control characters.
-        repairs: What was done already.
+        most: How many may be noted, those that are taken back included.
     """
 
-    def __init__(self, text: bytes, repairs: set[str]) -> None:
-        self._text = text
-        self._repairs = repairs
-        self._edits = Edits(most_edits(len(text)))
-        self._elements = Elements(self._edits)
-        self._starts_at = self._skip_to_declaration()
-        self._root: Open | None = None
-        self._entry = b""
-        self._box = TextElements(text, self._elements, self._edits, repairs)
+    def __init__(self, most: int) -> None:
+        self._edits: list[tuple[int, int, bytes]] = []
+        self._left = most
 
-    def run(self) -> Mended | None:
-        """Return the mended document; None where no feed begins in it."""
-        found = iter(tokens(self._text, self._starts_at))
-        if not self._read_prolog(found):
-            return None
-        goes_on = False
-        ends_at = len(self._text)
-        elements = self._elements
-        handlers: Mapping[Mark, Callable[[Token], None]] = {
-            Mark.TEXT: self._on_text,
-            Mark.START: self._on_start,
-            Mark.EMPTY: self._on_empty,
-            Mark.END: self._on_end,
-            Mark.CDATA: lambda _token: None,
-            Mark.COMMENT: self._on_comment,
-            Mark.INSTRUCTION: self._on_instruction,
-            Mark.STRAY: self._on_stray,
-            Mark.DOCTYPE: self._on_stray,
-            Mark.SUBSET: self._on_stray,
-        }
-        most = most_tokens(len(self._text))
-        for number, token in enumerate(found):
-            if number > most:
-                return None
-            if elements.open and token.mark is not Mark.CUT:
-                handlers[token.mark](token)
-            elif elements.open:
-                ends_at = token.start
-                break
-            elif is_junk(self._text, token):
-                self._repairs.add(AFTER_END)
-                ends_at = token.start
-                goes_on = holds_entries(self._text, chain([token], islice(found, most)))
-                break
-        breaks_off = bool(elements.open)
-        self._end(ends_at)
-        self._declare()
-        return Mended(self._edits.applied(self._text), tuple(sorted(self._repairs)), breaks_off, goes_on)
+    def __len__(self) -> int:
+        return len(self._edits)
 
-    # -- around the root ----------------------------------------------------------------------------------
+    def replace(self, start: int, end: int, made: bytes) -> int:
+        """Let a span become something else; return the number of the edit.
 
-    def _skip_to_declaration(self) -> int:
-        """Return where the document should begin (docs/faults.md row 45)."""
-        start = late_declaration(self._text)
-        if start:
-            self._drop(0, start, DECLARATION)
-        return start
+        Raises:
+            TooManyError: There were too many already.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyError
+        self._edits.append((start, end, made))
+        return len(self._edits) - 1
 
-    def _read_prolog(self, found: Iterator[Token]) -> bool:
-        """Read up to the root; return whether it is a feed's."""
-        for token in found:
-            if token.mark in (Mark.START, Mark.EMPTY):
-                return self._begin(token)
-            if token.mark is Mark.CUT:
-                break
-            self._in_prolog(token)
-        return False
+    def made(self, number: int) -> bytes:
+        """Return what the span of an edit becomes."""
+        return self._edits[number][2]
 
-    def _in_prolog(self, token: Token) -> None:
-        written = self._text[token.start : token.end]
-        match token.mark:
-            case Mark.SUBSET:
-                message = "expected a DOCTYPE without an internal subset, got one with"
-                raise ParseError(message, slug="dtd-forbidden")
-            case Mark.DOCTYPE:
-                self._drop(token.start, token.end, DOCTYPE)
-            case Mark.COMMENT:
-                self._on_comment(token)
-            case Mark.INSTRUCTION if is_instruction(written) or self._is_first(token, written):
-                pass
-            case Mark.TEXT if not written.strip(_BLANK):
-                pass
-            case _:
-                self._drop(token.start, token.end, DECLARATION)
-
-    def _is_first(self, token: Token, written: bytes) -> bool:
-        return token.start == self._starts_at and is_declaration(written)
-
-    def _begin(self, token: Token) -> bool:
-        """Take the root; return whether it is a feed's."""
-        name = token.name.rpartition(b":")[2]
-        if name not in _ENTRY_OF_ROOT:
-            return False
-        self._entry = _ENTRY_OF_ROOT[name]
-        self._box.begin_feed(token.name, self._entry)
-        self._root = self._elements.begin(token, self._changed_tag(token))
-        if token.mark is Mark.EMPTY:
-            self._elements.end()
-        return True
-
-    def _end(self, at: int) -> None:
-        """The document ends here: what had begun and is not whole leaves (docs/faults.md row 49)."""
-        elements = self._elements
-        partial = next((n for n, e in enumerate(elements.open) if n and e.name != b"channel"), None)
-        if partial is not None:
-            at = elements.forget_from(partial)
-        ends = b"".join(b"</%s>" % each.name for each in reversed(elements.open))
-        if ends or at < len(self._text):
-            self._edits.replace(at, len(self._text), ends)
-
-    def _declare(self) -> None:
-        """Let the root declare the prefixes that nothing declares (Namespaces in XML 1.0, section 5)."""
-        added = self._elements.prefixes.declarations()
-        if not added:
-            return
-        assert self._root is not None, "prefixes are used from the root on"
-        self._repairs.add(PREFIXES)
-        length = 1 + len(self._root.name)
-        if self._root.edit is None:
-            at = self._root.tag.start + length
-            self._edits.replace(at, at, added)
-        else:
-            tag = self._edits.made(self._root.edit)
-            self._edits.change(self._root.edit, tag[:length] + added + tag[length:])
-
-    def _drop(self, start: int, end: int, repair: str) -> None:
-        self._repairs.add(repair)
-        self._edits.replace(start, end, b"")
-
-    # -- inside -------------------------------------------------------------------------------------------
-
-    def _on_text(self, token: Token) -> None:
-        if self._box.is_raw:
-            return
-        written = self._text[token.start : token.end]
-        made = mended_references(written, self._repairs)
-        if b"]]>" in made:
-            self._repairs.add(LESS_THAN)
-            made = made.replace(b"]]>", b"]]&gt;")
-        if made != written:
-            self._edits.replace(token.start, token.end, made)
-
-    def _on_comment(self, token: Token) -> None:
-        if not self._box.is_raw and not is_comment(self._text[token.start : token.end]):
-            self._drop(token.start, token.end, COMMENTS)
-
-    def _on_instruction(self, token: Token) -> None:
-        if not self._box.is_raw and not is_instruction(self._text[token.start : token.end]):
-            self._drop(token.start, token.end, DECLARATION)
-
-    def _on_stray(self, token: Token) -> None:
-        if self._box.is_open:
-            self._box.turn_raw()
-            return
-        self._repairs.add(LESS_THAN)
-        written = self._text[token.start : token.end]
-        self._edits.replace(token.start, token.end, escaped_references(written))
-
-    def _on_start(self, token: Token) -> None:
-        elements = self._elements
-        if token.name == self._entry:
-            self._end_before_entry(token)
-        if not self._box.takes_tag(token):
-            self._box.note(elements.begin(token, self._changed_tag(token)))
-
-    def _end_before_entry(self, token: Token) -> None:
-        """No entry stands in a text, in an element that holds nothing else, or in an item: end tags lack."""
-        elements, at = self._elements, token.start
-        depth = len(elements.open)
-        is_in_text = self._box.end_unclosed(at)
-        while elements.open[-1].name in LEAVES:
-            elements.close(at)
-        if elements.is_open(self._entry) and (is_in_text or self._entry == b"item"):
-            elements.close_inside(self._entry, at)
-            elements.close(at)
-        if is_in_text or len(elements.open) < depth:
-            self._repairs.add(END_TAGS)
-
-    def _on_empty(self, token: Token) -> None:
-        if not self._box.takes_tag(token):
-            self._elements.empty(token, self._changed_tag(token))
-
-    def _on_end(self, token: Token) -> None:
-        elements = self._elements
-        if self._box.takes_end(token):
-            return
-        name = elements.meant_by(token.name)
-        if name is not None:
-            if elements.close_inside(name, token.start):
-                self._repairs.add(END_TAGS)
-            elements.end()
-            if name != token.name:
-                self._repairs.add(END_TAGS)
-                self._edits.replace(token.start, token.end, b"</%s>" % name)
-            return
-        innermost = elements.open[-1]
-        if innermost is not self._root and innermost.tag.end < token.start and not innermost.has_children:
-            elements.close(token.start)  # its own end tag, misspelt
-        self._drop(token.start, token.end, END_TAGS)
-
-    def _changed_tag(self, token: Token) -> bytes | None:
-        """Return a start tag as XML has it; None where it is so already."""
-        if token.is_odd:
-            self._repairs.add(ATTRIBUTES)
-            made = b"".join(
-                b' %s="%s"' % (name, mended_references(value, self._repairs).replace(b'"', b"&quot;"))
-                for name, value in odd_attributes(token.attributes).items()
-            )
-            return b"<%s%s%s>" % (token.name, made, b"/" if token.mark is Mark.EMPTY else b"")
-        if b"&" not in token.attributes:
-            return None
-        written = self._text[token.start : token.end]
-        changed = mended_references(written, self._repairs)
-        return None if changed == written else changed
-
-
-UNKNOWN_NAMESPACE: Final = "urn:wholefeed:undeclared-prefix:"
-"""Before a prefix that nobody declared and nobody knows: what its names are in, in every document."""
-
-_ATTRIBUTE: Final = re.compile(rb"\s([^\s=:\"']++)(?::([^\s=\"']++))?+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')")
-_KNOWN: Final = {
-    **WELL_KNOWN_PREFIXES,
-    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-    "rss": "http://purl.org/rss/1.0/",
-    "admin": "http://webns.net/mvcb/",
-    "annotate": "http://purl.org/rss/1.0/modules/annotate/",
-    "audio": "http://media.tangent.org/rss/1.0/",
-    "blogger": "http://schemas.google.com/blogger/2008",
-    "cf": "http://www.microsoft.com/schemas/rss/core/2005",
-    "ev": "http://purl.org/rss/1.0/modules/event/",
-    "foaf": "http://xmlns.com/foaf/0.1/",
-    "g": "http://base.google.com/ns/1.0",
-    "gd": "http://schemas.google.com/g/2005",
-    "icbm": "http://postneo.com/icbm",
-    "openSearch": "http://a9.com/-/spec/opensearch/1.1/",
-    "pingback": "http://madskills.com/public/xml/rss/module/pingback/",
-    "prism": "http://prismstandard.org/namespaces/basic/2.0/",
-    "rawvoice": "http://www.rawvoice.com/rawvoiceRssModule/",
-    "spotify": "http://www.spotify.com/ns/rss",
-    "svg": "http://www.w3.org/2000/svg",
-    "taxo": "http://purl.org/rss/1.0/modules/taxonomy/",
-    "trackback": "http://madskills.com/public/xml/rss/module/trackback/",
-    "xlink": "http://www.w3.org/1999/xlink",
-    "xsi": "http://www.w3.org/2001/XMLSchema-instance",
-    "yt": "http://www.youtube.com/xml/schemas/2015",
-}
-_XML: Final = (b"xml", b"xmlns")
-
-
-class Prefixes:
-    """The prefixes in scope, as elements begin and end, and those that were used out of scope."""
-
-    def __init__(self) -> None:
-        self.undeclared: dict[bytes, None] = {}
-        self._declared: Counter[bytes] = Counter()
-
-    def begin(self, name: bytes, attributes: bytes) -> tuple[bytes, ...]:
-        """Take a start tag; return the prefixes that it declares, for `end`."""
-        used, declared = [], []
-        if b":" in name:
-            used.append(name.partition(b":")[0])
-        if b":" in attributes:
-            for prefix, local in _ATTRIBUTE.findall(attributes):
-                if local and prefix == b"xmlns":
-                    declared.append(local)
-                elif local:
-                    used.append(prefix)
-        self._declared.update(declared)
-        for prefix in used:
-            if not self._declared[prefix] and prefix not in _XML:
-                self.undeclared[prefix] = None
-        return tuple(declared)
-
-    def end(self, declared: tuple[bytes, ...]) -> None:
-        """The element that declared these ends."""
-        self._declared.subtract(declared)
+    def change(self, number: int, made: bytes) -> None:
+        """Let the span of an edit become something else again."""
+        start, end, _ = self._edits[number]
+        self._edits[number] = (start, end, made)
 
     def forget(self, since: int) -> None:
-        """Take back all but so many of those that were found to be undeclared."""
-        while len(self.undeclared) > since:
-            self.undeclared.popitem()
+        """Take back the edits from that number on."""
+        del self._edits[since:]
 
-    def declarations(self) -> bytes:
-        """Return the declarations that the root gains."""
-        return b"".join(
-            f" xmlns:{prefix}={quoteattr(_namespace(prefix))}".encode()
-            for prefix in (each.decode() for each in self.undeclared)
-        )
-
-
-def _namespace(prefix: str) -> str:
-    return _KNOWN.get(prefix, UNKNOWN_NAMESPACE + prefix)
+    def applied(self, text: bytes) -> bytes:
+        pieces, position = [], 0
+        for start, end, made in sorted(self._edits, key=itemgetter(0)):
+            assert start >= position, "edits do not overlap"
+            pieces += [text[position:start], made]
+            position = end
+        pieces.append(text[position:])
+        return b"".join(pieces)
 
 
-_PROLOG_LOOKED_AT_BYTES: Final = 4096
-_DECLARATION: Final = re.compile(rb"<\?xml\s")
-_ROOT: Final = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF)[\s>]")
-_WHOLE: Final = re.compile(
-    rb"<\?xml\s+version\s*=\s*(?:\"1\.[0-9]+\"|'1\.[0-9]+')"
-    rb"(?:\s+encoding\s*=\s*(?:\"[A-Za-z][A-Za-z0-9._-]*\"|'[A-Za-z][A-Za-z0-9._-]*'))?"
-    rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
-)
-_INSTRUCTION: Final = re.compile(rb"<\?(?!xml[\s?])[A-Za-z_\x80-\xff][\w.\x80-\xff-]*+[\s?]", re.IGNORECASE)
+# Elements that hold text, and the HTML in them that should have been escaped. One of them is open at a
+# time. While all in it nests, it is XML and stays as it is; when something does not, the whole of its
+# content is taken for the HTML that was meant, and escaped when the element ends.
 
-
-def late_declaration(text: bytes) -> int:
-    """Return where the XML declaration begins that something stands before; 0 when there is none.
-
-    One that stands behind the start of a feed belongs to its content.
-    """
-    declaration = _DECLARATION.search(text, 0, _PROLOG_LOOKED_AT_BYTES)
-    if declaration is None or _ROOT.search(text, 0, declaration.start()):
-        return 0
-    return declaration.start()
-
-
-def is_declaration(written: bytes) -> bool:
-    """Whether a processing instruction is an XML declaration that is well-formed."""
-    return _WHOLE.fullmatch(written) is not None
-
-
-def is_instruction(written: bytes) -> bool:
-    """Whether a processing instruction is a well-formed one, and no XML declaration."""
-    return _INSTRUCTION.match(written) is not None
-
-
-def is_comment(written: bytes) -> bool:
-    """Whether what stands between comment marks is a well-formed comment (XML 1.0, production 15)."""
-    return b"--" not in written[4:-3] and not written.endswith(b"--->")
-
-
-AMPERSANDS: Final = "ampersands"
-CHARACTER_REFERENCES: Final = "character-references"
-CONTROL_CHARACTERS: Final = "control-characters"
-ENTITIES: Final = "entities"
-
-MAX_REFERENCES: Final = 1_000_000
-"""In one text or attribute value."""
-
-_CONTROLS: Final = bytes(set(range(0x20)) - {0x09, 0x0A, 0x0D})
-_NONCHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
-_REFERENCE: Final = re.compile(
-    rb"&(?:#(?:([0-9]{1,10}+)|[xX]([0-9a-fA-F]{1,8}+))|([A-Za-z][A-Za-z0-9]{0,31}+));|&"
-)
-_PREDEFINED: Final = frozenset({b"amp", b"lt", b"gt", b"quot", b"apos"})
-_ENTITIES: Final = {name.removesuffix(";").encode(): text for name, text in html5.items() if name[-1:] == ";"}
-_ALLOWED: Final = (
-    *(range(code, code + 1) for code in (0x09, 0x0A, 0x0D)),
-    *(range(0x20, 0xD800), range(0xE000, 0xFFFE), range(0x10000, 0x110000)),
-)
-"""XML 1.0, production 2."""
-_REPLACEMENT: Final = b"&#65533;"
-
-
-def without_controls(text: bytes) -> bytes:
-    """Return the text without the characters that XML 1.0, section 2.2, does not allow in any form."""
-    cleaned = text.translate(None, _CONTROLS)
-    return _NONCHARACTERS.sub(b"", cleaned) if b"\xef\xbf" in cleaned else cleaned
-
-
-def mended_references(text: bytes, repairs: set[str]) -> bytes:
-    """Return character data or an attribute's value whose references XML knows.
-
-    An entity of HTML becomes the characters that it stands for, as numbers; an ampersand that begins no
-    reference, or one that nobody knows, becomes an escaped one.
-
-    Args:
-        text: Between markup.
-        repairs: Gains the names of what was done.
-
-    Raises:
-        TooManyError: There is no end of ampersands.
-    """
-    if text.count(b"&") > MAX_REFERENCES:  # each costs a hundred bytes while they are looked at
-        raise TooManyError
-
-    def replaced(match: re.Match[bytes]) -> bytes:
-        number, hexadecimal, name = match.groups()
-        if name is not None:
-            if name in _PREDEFINED:
-                return match[0]
-            if name in _ENTITIES:
-                repairs.add(ENTITIES)
-                return "".join(f"&#{ord(each)};" for each in _ENTITIES[name]).encode()
-        elif number is not None or hexadecimal is not None:
-            made = _character(number, hexadecimal)
-            is_upper = match[0][2:3] == b"X"
-            if made is None and not is_upper:
-                return match[0]
-            repairs.add(CHARACTER_REFERENCES)
-            return made or match[0].replace(b"X", b"x", 1)
-        repairs.add(AMPERSANDS)
-        return b"&amp;" + match[0][1:]
-
-    return _REFERENCE.sub(replaced, text) if b"&" in text else text
-
-
-def escaped_references(source: bytes) -> bytes:
-    """Return what stands for these very bytes in character data."""
-    return source.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
-
-
-def _character(number: bytes | None, hexadecimal: bytes | None) -> bytes | None:
-    """Return what a reference to a character that XML does not allow becomes; None where it allows it."""
-    code = int(number) if number is not None else int(hexadecimal or b"0", 16)
-    return None if any(code in allowed for allowed in _ALLOWED) else _REPLACEMENT
-
-
-ROOT: Final = "root"
-
-_ROOT_LOOKED_AT_BYTES: Final = 1 << 16
-_LOOKED_AT_TOKENS: Final = 1000
-_PREFIXLESS_ROOTS: Final = frozenset({b"rss", b"feed"})
-_UNSEEN: Final = frozenset({b"title", b"script", b"style"})
-"""Elements whose text is not part of what a page shows."""
-_SPACED: Final = re.compile(rb"<(\s+)((?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF))(?=[\s>])")
-_WRITTEN: Final = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF)[\s>]")
-_PROLOG_BYTES: Final = 4096
-
-
-def wrapped_root(text: bytes) -> int:
-    """Return where the root of a feed begins in a page of HTML that shows nothing before it, or 0."""
-    unseen = b""
-    for token in islice(tokens(text[:_ROOT_LOOKED_AT_BYTES]), _LOOKED_AT_TOKENS):
-        name = token.name.lower()
-        if token.mark is Mark.START and name in _PREFIXLESS_ROOTS:
-            return token.start
-        if token.mark is Mark.TEXT and not unseen and text[token.start : token.end].strip():
-            return 0
-        if token.mark is Mark.START and name in _UNSEEN:
-            unseen = name
-        elif token.mark is Mark.END and name == unseen:
-            unseen = b""
-    return 0
-
-
-def without_spaces(text: bytes) -> bytes:
-    """Return a document whose root is written `< rss` as it should be written; any other as it is."""
-    root = _SPACED.search(text, 0, _PROLOG_BYTES)
-    if root is None or _WRITTEN.search(text, 0, root.start()):
-        return text
-    end = re.compile(rb"</\s++(%s\s*+>)" % re.escape(root[2])).search(
-        text, max(text.rfind(b"</"), root.end())
-    )
-    behind = (
-        text[root.end(1) :] if end is None else text[root.end(1) : end.start()] + b"</" + text[end.start(1) :]
-    )
-    return text[: root.start(1)] + behind
-
-
-END_TAGS: Final = "end-tags"
-UNESCAPED_HTML: Final = "unescaped-html"
-
-_RSS: Final = frozenset(
+_RSS_TEXTS: Final = frozenset(
     {b"title", b"description", b"content:encoded", b"itunes:summary", b"itunes:subtitle"}
     | {b"media:title", b"media:description", b"googleplay:description", b"excerpt:encoded"}
 )
-_ATOM: Final = frozenset({b"title", b"subtitle", b"summary", b"content", b"rights", b"tagline"})
-LEAVES: Final = (
-    _RSS
-    | _ATOM
-    | {
-        b"link",
-        b"guid",
-        b"pubDate",
-        b"category",
-        b"comments",
-        b"enclosure",
-        b"language",
-        b"generator",
-        b"docs",
-    }
-    | {b"ttl", b"copyright", b"lastBuildDate", b"managingEditor", b"webMaster", b"dc:creator", b"dc:date"}
-    | {
-        b"id",
-        b"updated",
-        b"published",
-        b"modified",
-        b"issued",
-        b"created",
-        b"icon",
-        b"logo",
-        b"uri",
-        b"email",
-    }
+_ATOM_TEXTS: Final = frozenset({b"title", b"subtitle", b"summary", b"content", b"rights", b"tagline"})
+_LEAVES: Final = (
+    _RSS_TEXTS
+    | _ATOM_TEXTS
+    | {b"link", b"guid", b"pubDate", b"category", b"comments", b"enclosure"}
+    | {b"language", b"generator", b"docs", b"ttl", b"copyright", b"lastBuildDate", b"managingEditor"}
+    | {b"webMaster", b"dc:creator", b"dc:date", b"id", b"updated", b"published", b"modified", b"issued"}
+    | {b"created", b"icon", b"logo", b"uri", b"email"}
 )
 """Elements that hold text or nothing."""
-_BESIDE: Final = LEAVES | {b"item", b"entry", b"author", b"contributor", b"image", b"textInput", b"atom:link"}
-"""Elements that a text element without an end tag ends before. Some are HTML's too: they count only there."""
-_ENDS: Final = re.compile(
-    rb"</(%s)\s*>|<(?:item|entry)(?=[\s/>])" % b"|".join(sorted(map(re.escape, _RSS | _ATOM))), re.IGNORECASE
+_BESIDE: Final = _LEAVES.union(
+    (b"item", b"entry", b"author", b"contributor", b"image", b"textInput", b"atom:link")
 )
+"""Elements that a text element without an end tag ends before. Some are HTML's too: they count only there."""
 _MARKUP_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:xhtml|[^\"']*[/+]xml)\s*+[\"']", re.IGNORECASE)
 _HTML_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:text/)?html\s*+[\"']", re.IGNORECASE)
-_ESCAPED_MARKUP: Final = re.compile(rb"&lt;(?:/?[A-Za-z]|!--)")
 
 
-@dataclass(slots=True)
-class _Box:
-    element: Open
-    is_html: bool
-    """Whether it is HTML, rather than plain text, that stands in it escaped."""
-    depth: int
-    """How many elements were open when it had begun."""
-    repairs: frozenset[str]
-    """What had been done until then."""
-    undeclared: int
-    """How many prefixes were known to be undeclared."""
-    is_closed: bool
-    """Whether an end tag of its own stands before the next entry."""
-
-
-class TextElements:
+class _TextElements:
     """The text element that is open, if one is.
 
     Args:
         text: The document.
         elements: What is open in it.
         edits: What is to be changed of it.
-        repairs: What was done, by name.
+        repairs: Gains the names of what was done.
     """
 
-    def __init__(self, text: bytes, elements: Elements, edits: Edits, repairs: set[str]) -> None:
+    def __init__(self, text: bytes, elements: _Elements, edits: _Edits, repairs: set[str]) -> None:
         self.is_raw = False
         """Whether one is open that holds HTML which is not escaped, and no XML."""
         self._text = text
@@ -876,21 +553,20 @@ class TextElements:
 
     @property
     def is_open(self) -> bool:
-        """Whether one is open."""
         return self._box is not None
 
     def begin_feed(self, root: bytes, entry: bytes) -> None:
         """Learn what the root and its entries are called."""
-        self._names = _ATOM if entry == b"entry" else _RSS
+        self._names = _ATOM_TEXTS if entry == b"entry" else _RSS_TEXTS
         self._around = (entry, b"channel", root.lower())
 
-    def note(self, element: Open) -> None:
+    def note(self, element: _Open) -> None:
         """An element has begun: it may be one that holds text (RSS 2.0; RFC 4287, section 3.1.1)."""
         attributes = element.tag.attributes
         if self._box is None and element.name in self._names and not _MARKUP_TYPE.search(attributes):
             self._box = _Box(
                 element,
-                self._names is _RSS or _HTML_TYPE.search(attributes) is not None,
+                self._names is _RSS_TEXTS or _HTML_TYPE.search(attributes) is not None,
                 len(self._elements.open),
                 frozenset(self._repairs),
                 len(self._elements.prefixes.undeclared),
@@ -960,6 +636,27 @@ class TextElements:
             self._edits.replace(start, at, _as_text(self._text[start:at], is_html=box.is_html))
 
 
+@dataclass(slots=True)
+class _Box:
+    element: _Open
+    is_html: bool
+    """Whether it is HTML, rather than plain text, that stands in it escaped."""
+    depth: int
+    """How many elements were open when it had begun."""
+    repairs: frozenset[str]
+    """What had been done until then."""
+    undeclared: int
+    """How many prefixes were known to be undeclared."""
+    is_closed: bool
+    """Whether an end tag of its own stands before the next entry."""
+
+
+_END_TAG_OR_ENTRY: Final = re.compile(
+    rb"</(%s)\s*>|<(?:item|entry)(?=[\s/>])" % b"|".join(sorted(map(re.escape, _RSS_TEXTS | _ATOM_TEXTS))),
+    re.IGNORECASE,
+)
+
+
 class _Ends:
     """Where the end tags of text elements stand in a document, found when the first of them is asked for."""
 
@@ -980,7 +677,7 @@ class _Ends:
     def _find(self, at: int) -> None:
         """Go on to the next entry behind a place."""
         self._closed.clear()
-        for match in _ENDS.finditer(self._text, max(at, self._before)):
+        for match in _END_TAG_OR_ENTRY.finditer(self._text, max(at, self._before)):
             if match[1] is None:
                 self._before, self._entry_at = match.end(), match.start()
                 return
@@ -988,46 +685,311 @@ class _Ends:
         self._before = self._entry_at = len(self._text)
 
 
+_ESCAPED_MARKUP: Final = re.compile(rb"&lt;(?:/?[A-Za-z]|!--)")
+
+
 def _as_text(source: bytes, *, is_html: bool) -> bytes:
     """Return markup as it should have stood there. What is escaped in part is not escaped twice."""
     source = source.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
     if is_html and not _ESCAPED_MARKUP.search(source):
-        return escaped_references(source)
+        return _escaped_references(source)
     return mended_references(source, set()).replace(b"<", b"&lt;").replace(b">", b"&gt;")
 
 
-_LESS_THAN: Final = ord("<")
-_SLASH: Final = ord("/")
-_NCNAME: Final = rb"[A-Za-z_\x80-\xff][A-Za-z0-9._\x80-\xff-]*+"
-_QNAME: Final = _NCNAME + rb"(?::" + _NCNAME + rb")?+"
-_TAG: Final = re.compile(
-    rb"<(?:/(?P<end>" + _QNAME + rb")\s*+>"
-    rb"|(?P<start>" + _QNAME + rb")(?P<attributes>(?:\s++" + _QNAME + rb"\s*+="
-    rb"\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+)\s*+(?P<empty>/?+)>)"
+# Namespace prefixes: which are declared where, and what those mean that are not (docs/faults.md row 45).
+
+UNKNOWN_NAMESPACE: Final = "urn:wholefeed:undeclared-prefix:"
+"""Before a prefix that nobody declared and nobody knows: what its names are in, in every document."""
+_PREFIX_AND_NAME: Final = re.compile(
+    rb"\s([^\s=:\"']++)(?::([^\s=\"']++))?+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+')"
 )
-_ODD_ATTRIBUTE: Final = (
-    rb"\s*+(?P<name>" + _QNAME + rb")(?:\s*+=\s*+(?P<value>\"[^\"<]*+\"|'[^'<]*+'|[^\s\"'<>]++))?+"
-)
-_ODD_TAG: Final = re.compile(
-    rb"<(?P<start>" + _QNAME + rb")(?P<attributes>\s"
-    rb"(?:" + re.sub(rb"\?P<\w+>", b"?:", _ODD_ATTRIBUTE) + rb")++)\s*+(?P<empty>/?+)>"
-)
-_ODD: Final = re.compile(_ODD_ATTRIBUTE)
-_DOCTYPE: Final = re.compile(rb"<!DOCTYPE(?P<subset>[^<>\[]*+\[)?+", re.IGNORECASE)
+_KNOWN_NAMESPACES: Final = {
+    **WELL_KNOWN_PREFIXES,
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "rss": "http://purl.org/rss/1.0/",
+    "admin": "http://webns.net/mvcb/",
+    "annotate": "http://purl.org/rss/1.0/modules/annotate/",
+    "audio": "http://media.tangent.org/rss/1.0/",
+    "blogger": "http://schemas.google.com/blogger/2008",
+    "cf": "http://www.microsoft.com/schemas/rss/core/2005",
+    "ev": "http://purl.org/rss/1.0/modules/event/",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+    "g": "http://base.google.com/ns/1.0",
+    "gd": "http://schemas.google.com/g/2005",
+    "icbm": "http://postneo.com/icbm",
+    "openSearch": "http://a9.com/-/spec/opensearch/1.1/",
+    "pingback": "http://madskills.com/public/xml/rss/module/pingback/",
+    "prism": "http://prismstandard.org/namespaces/basic/2.0/",
+    "rawvoice": "http://www.rawvoice.com/rawvoiceRssModule/",
+    "spotify": "http://www.spotify.com/ns/rss",
+    "svg": "http://www.w3.org/2000/svg",
+    "taxo": "http://purl.org/rss/1.0/modules/taxonomy/",
+    "trackback": "http://madskills.com/public/xml/rss/module/trackback/",
+    "xlink": "http://www.w3.org/1999/xlink",
+    "xsi": "http://www.w3.org/2001/XMLSchema-instance",
+    "yt": "http://www.youtube.com/xml/schemas/2015",
+}
+_XML_PREFIXES: Final = (b"xml", b"xmlns")
 
 
-MAX_TOKENS: Final = MAX_ELEMENTS // 2
-"""Pieces of markup and text that are looked at: a document of 32 MiB has about that many, and more would keep
-the proxy busy for minutes."""
-FREE_TOKENS: Final = 20_000
-BYTES_PER_TOKEN: Final = 10
-"""Beyond so many pieces they must be so long on average: 11 bytes is the least that was seen of a real feed.
-What is denser would cost more than a second for each megabyte."""
+class _Prefixes:
+    """The prefixes in scope, as elements begin and end, and those that were used out of scope."""
+
+    def __init__(self) -> None:
+        self.undeclared: dict[bytes, None] = {}
+        self._declared: Counter[bytes] = Counter()
+
+    def begin(self, name: bytes, attributes: bytes) -> tuple[bytes, ...]:
+        """Take a start tag; return the prefixes that it declares, for `end`."""
+        used, declared = [], []
+        if b":" in name:
+            used.append(name.partition(b":")[0])
+        if b":" in attributes:
+            for prefix, local in _PREFIX_AND_NAME.findall(attributes):
+                if local and prefix == b"xmlns":
+                    declared.append(local)
+                elif local:
+                    used.append(prefix)
+        self._declared.update(declared)
+        for prefix in used:
+            if not self._declared[prefix] and prefix not in _XML_PREFIXES:
+                self.undeclared[prefix] = None
+        return tuple(declared)
+
+    def end(self, declared: tuple[bytes, ...]) -> None:
+        """The element that declared these ends."""
+        self._declared.subtract(declared)
+
+    def forget(self, since: int) -> None:
+        """Take back all but so many of those that were found to be undeclared."""
+        while len(self.undeclared) > since:
+            self.undeclared.popitem()
+
+    def declarations(self) -> bytes:
+        """Return the declarations that the root gains."""
+        return b"".join(
+            f" xmlns:{prefix}={quoteattr(_namespace(prefix))}".encode()
+            for prefix in (each.decode() for each in self.undeclared)
+        )
+
+
+def _namespace(prefix: str) -> str:
+    return _KNOWN_NAMESPACES.get(prefix, UNKNOWN_NAMESPACE + prefix)
+
+
+# Characters and references that XML does not know, in text and in attribute values (docs/faults.md row 45).
+
+_CONTROLS: Final = bytes(set(range(0x20)) - {0x09, 0x0A, 0x0D})
+_NONCHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
+
+
+def without_controls(text: bytes) -> bytes:
+    """Return the text without the characters that XML 1.0, section 2.2, does not allow in any form."""
+    cleaned = text.translate(None, _CONTROLS)
+    return _NONCHARACTERS.sub(b"", cleaned) if b"\xef\xbf" in cleaned else cleaned
+
+
+MAX_REFERENCES: Final = 1_000_000
+"""In one text or attribute value."""
+_REFERENCE: Final = re.compile(
+    rb"&(?:#(?:([0-9]{1,10}+)|[xX]([0-9a-fA-F]{1,8}+))|([A-Za-z][A-Za-z0-9]{0,31}+));|&"
+)
+_PREDEFINED: Final = frozenset({b"amp", b"lt", b"gt", b"quot", b"apos"})
+_HTML_ENTITIES: Final = {
+    name.removesuffix(";").encode(): text for name, text in html5.items() if name[-1:] == ";"
+}
+
+
+def mended_references(text: bytes, repairs: set[str]) -> bytes:
+    """Return character data or an attribute's value whose references XML knows.
+
+    An entity of HTML becomes the characters that it stands for, as numbers; an ampersand that begins no
+    reference, or one that nobody knows, becomes an escaped one.
+
+    Args:
+        text: Between markup.
+        repairs: Gains the names of what was done.
+
+    Raises:
+        TooManyError: There is no end of ampersands.
+    """
+    if text.count(b"&") > MAX_REFERENCES:  # each costs a hundred bytes while they are looked at
+        raise TooManyError
+
+    def replaced(match: re.Match[bytes]) -> bytes:
+        number, hexadecimal, name = match.groups()
+        if name is not None:
+            if name in _PREDEFINED:
+                return match[0]
+            if name in _HTML_ENTITIES:
+                repairs.add(ENTITIES)
+                return "".join(f"&#{ord(each)};" for each in _HTML_ENTITIES[name]).encode()
+        elif number is not None or hexadecimal is not None:
+            made = _character(number, hexadecimal)
+            is_upper = match[0][2:3] == b"X"
+            if made is None and not is_upper:
+                return match[0]
+            repairs.add(CHARACTER_REFERENCES)
+            return made or match[0].replace(b"X", b"x", 1)
+        repairs.add(AMPERSANDS)
+        return b"&amp;" + match[0][1:]
+
+    return _REFERENCE.sub(replaced, text) if b"&" in text else text
+
+
+_ALLOWED_CHARACTERS: Final = (
+    *(range(code, code + 1) for code in (0x09, 0x0A, 0x0D)),
+    *(range(0x20, 0xD800), range(0xE000, 0xFFFE), range(0x10000, 0x110000)),
+)
+"""XML 1.0, production 2."""
+_REPLACEMENT: Final = b"&#65533;"
+
+
+def _character(number: bytes | None, hexadecimal: bytes | None) -> bytes | None:
+    """Return what a reference to a character that XML does not allow becomes; None where it allows it."""
+    code = int(number) if number is not None else int(hexadecimal or b"0", 16)
+    return None if any(code in allowed for allowed in _ALLOWED_CHARACTERS) else _REPLACEMENT
+
+
+def _escaped_references(source: bytes) -> bytes:
+    """Return what stands for these very bytes in character data."""
+    return source.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
+
+
+# XML declarations, what looks like one, and comments (docs/faults.md row 45; XML 1.0, productions 15, 16, 22
+# and 23).
+
+_PROLOG_BYTES: Final = 4096
+_ROOT_TAG: Final = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF)[\s>]")
+_DECLARATION: Final = re.compile(rb"<\?xml\s")
+
+
+def late_declaration(text: bytes) -> int:
+    """Return where the XML declaration begins that something stands before; 0 when there is none.
+
+    One that stands behind the start of a feed belongs to its content.
+    """
+    declaration = _DECLARATION.search(text, 0, _PROLOG_BYTES)
+    if declaration is None or _ROOT_TAG.search(text, 0, declaration.start()):
+        return 0
+    return declaration.start()
+
+
+_WELL_FORMED_DECLARATION: Final = re.compile(
+    rb"<\?xml\s+version\s*=\s*(?:\"1\.[0-9]+\"|'1\.[0-9]+')"
+    rb"(?:\s+encoding\s*=\s*(?:\"[A-Za-z][A-Za-z0-9._-]*\"|'[A-Za-z][A-Za-z0-9._-]*'))?"
+    rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
+)
+
+
+def _is_declaration(written: bytes) -> bool:
+    """Whether a processing instruction is an XML declaration that is well-formed."""
+    return _WELL_FORMED_DECLARATION.fullmatch(written) is not None
+
+
+_INSTRUCTION: Final = re.compile(rb"<\?(?!xml[\s?])[A-Za-z_\x80-\xff][\w.\x80-\xff-]*+[\s?]", re.IGNORECASE)
+
+
+def _is_instruction(written: bytes) -> bool:
+    """Whether a processing instruction is a well-formed one, and no XML declaration."""
+    return _INSTRUCTION.match(written) is not None
+
+
+def _is_comment(written: bytes) -> bool:
+    """Whether what stands in comment marks is a well-formed comment (XML 1.0, production 15)."""
+    return b"--" not in written[4:-3] and not written.endswith(b"--->")
+
+
+# Roots that do not stand where they should: in a page of HTML that shows nothing else, or written `< rss`.
+
+_SPACED_ROOT_TAG: Final = re.compile(rb"<(\s+)((?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF))(?=[\s>])")
+
+
+def _without_spaces(text: bytes) -> bytes:
+    """Return a document whose root is written `< rss` as it should be written; any other as it is."""
+    root = _SPACED_ROOT_TAG.search(text, 0, _PROLOG_BYTES)
+    if root is None or _ROOT_TAG.search(text, 0, root.start()):
+        return text
+    end = re.compile(rb"</\s++(%s\s*+>)" % re.escape(root[2])).search(
+        text, max(text.rfind(b"</"), root.end())
+    )
+    behind = (
+        text[root.end(1) :] if end is None else text[root.end(1) : end.start()] + b"</" + text[end.start(1) :]
+    )
+    return text[: root.start(1)] + behind
+
+
+_ROOT_LOOKED_AT_BYTES: Final = 1 << 16
+_LOOKED_AT_TOKENS: Final = 1000
+_PREFIXLESS_ROOTS: Final = frozenset({b"rss", b"feed"})
+_UNSEEN_ELEMENTS: Final = frozenset({b"title", b"script", b"style"})
+"""Elements whose text is not part of what a page shows."""
+
+
+def wrapped_root(text: bytes) -> int:
+    """Return where the root of a feed begins in a page of HTML that shows nothing before it, or 0."""
+    unseen = b""
+    for token in islice(tokens(text[:_ROOT_LOOKED_AT_BYTES]), _LOOKED_AT_TOKENS):
+        name = token.name.lower()
+        if token.mark is Mark.START and name in _PREFIXLESS_ROOTS:
+            return token.start
+        if token.mark is Mark.TEXT and not unseen and text[token.start : token.end].strip():
+            return 0
+        if token.mark is Mark.START and name in _UNSEEN_ELEMENTS:
+            unseen = name
+        elif token.mark is Mark.END and name == unseen:
+            unseen = b""
+    return 0
+
+
+# What stands behind the root (docs/faults.md rows 49 and 49a). Servers put scripts and comments there, and
+# generators an end tag too many: nothing of the feed is missing then. Something is where further entries
+# stand there, or a further feed begins.
+
+
+def _is_junk(text: bytes, token: Token) -> bool:
+    """Whether it may not stand behind the root (XML 1.0, production 27)."""
+    written = text[token.start : token.end]
+    match token.mark:
+        case Mark.TEXT:
+            return bool(written.strip(_BLANK))
+        case Mark.COMMENT:
+            return not _is_comment(written)
+        case Mark.INSTRUCTION:
+            return not _is_instruction(written)
+    return True
+
+
+_ENTRIES_AND_ROOTS: Final = frozenset({b"rss", b"RDF", b"feed", b"item", b"entry"})
+_RAW_ELEMENTS: Final = frozenset({b"script", b"style"})
+"""Elements of HTML whose content is no markup (WHATWG HTML, 13.1.2)."""
+_ENTRY_OR_ROOT_BEGINS: Final = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?+(?:rss|RDF|feed|item|entry)(?![\w.:-])")
+
+
+def _holds_entries(text: bytes, tokens: Iterable[Token]) -> bool:
+    """Whether an entry or a further feed begins in what is left of a document."""
+    raw = b""
+    for token in tokens:
+        if token.mark is Mark.END and token.name.lower() == raw:
+            raw = b""
+        elif raw:
+            continue
+        elif token.mark is Mark.CUT:
+            return _ENTRY_OR_ROOT_BEGINS.match(text, token.start) is not None
+        elif token.mark in (Mark.START, Mark.EMPTY):
+            if token.name.rpartition(b":")[2] in _ENTRIES_AND_ROOTS:
+                return True
+            if token.mark is Mark.START and token.name.lower() in _RAW_ELEMENTS:
+                raw = token.name.lower()
+    return False
+
+
+# Tokens of a document that may be anything: every byte belongs to exactly one. No pattern looks past the
+# next "<", and where a search for an end fails, the document ends.
 
 
 class Mark(Enum):
-    """What a token is."""
-
     TEXT = auto()
     START = auto()
     EMPTY = auto()
@@ -1060,6 +1022,17 @@ class Token(NamedTuple):
     """Whether the attributes are none of XML's: without quotes, without values, or repeated."""
 
 
+_LESS_THAN: Final = ord("<")
+_SLASH: Final = ord("/")
+_NCNAME: Final = rb"[A-Za-z_\x80-\xff][A-Za-z0-9._\x80-\xff-]*+"
+_QNAME: Final = _NCNAME + rb"(?::" + _NCNAME + rb")?+"
+_TAG: Final = re.compile(
+    rb"<(?:/(?P<end>" + _QNAME + rb")\s*+>"
+    rb"|(?P<start>" + _QNAME + rb")(?P<attributes>(?:\s++" + _QNAME + rb"\s*+="
+    rb"\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+)\s*+(?P<empty>/?+)>)"
+)
+
+
 def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
     """Yield the tokens of a document, in order, from an offset on."""
     position, size = start, len(text)
@@ -1079,21 +1052,30 @@ def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
                 mark = Mark.EMPTY if text[end - 2] == _SLASH and tag[4] else Mark.START
                 yield Token(mark, position, end, name, attributes, bool(attributes) and _repeats(attributes))
         else:
-            token = _other(text, position, last_end)
+            token = _other_token(text, position, last_end)
             end = token.end
             yield token
         position = end
 
 
-def most_tokens(size_bytes: int) -> int:
-    """Return how many tokens of a document of that size are looked at."""
-    return min(MAX_TOKENS, FREE_TOKENS + size_bytes // BYTES_PER_TOKEN)
+_ODD_ATTRIBUTE: Final = (
+    rb"\s*+(?P<name>" + _QNAME + rb")(?:\s*+=\s*+(?P<value>\"[^\"<]*+\"|'[^'<]*+'|[^\s\"'<>]++))?+"
+)
+_ANY_ATTRIBUTE: Final = re.compile(_ODD_ATTRIBUTE)
 
 
-def odd_attributes(attributes: bytes) -> dict[bytes, bytes]:
+def _repeats(attributes: bytes) -> bool:
+    """Whether one of well-written attributes stands there twice (XML 1.0, section 3.1)."""
+    if attributes.count(b"=") == 1:
+        return False
+    names = [match["name"] for match in _ANY_ATTRIBUTE.finditer(attributes)]
+    return len(set(names)) < len(names)
+
+
+def _odd_attributes(attributes: bytes) -> dict[bytes, bytes]:
     """Return name and value of attributes as HTML has them; of repeated ones the first."""
     found: dict[bytes, bytes] = {}
-    for match in _ODD.finditer(attributes):
+    for match in _ANY_ATTRIBUTE.finditer(attributes):
         value = match["value"]
         if value is None:
             value = match["name"]
@@ -1103,26 +1085,25 @@ def odd_attributes(attributes: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def _repeats(attributes: bytes) -> bool:
-    """Whether one of well-written attributes stands there twice (XML 1.0, section 3.1)."""
-    if attributes.count(b"=") == 1:
-        return False
-    names = [match["name"] for match in _ODD.finditer(attributes)]
-    return len(set(names)) < len(names)
-
-
-def _other(text: bytes, start: int, last_end: int) -> Token:
+def _other_token(text: bytes, start: int, last_end: int) -> Token:
     """Return the token at a "<" that begins no tag of XML's."""
     if start > last_end:
         return Token(Mark.CUT, start, len(text))
     if text.startswith(b"<!--", start):
-        return _delimited(text, Mark.COMMENT, start, text.find(b"-->", start + 4), 3)
+        return _delimited_token(text, Mark.COMMENT, start, text.find(b"-->", start + 4), 3)
     if text.startswith(b"<![CDATA[", start):
-        return _delimited(text, Mark.CDATA, start, text.find(b"]]>", start + 9), 3)
-    return _short(text, start) or Token(Mark.STRAY, start, start + 1)
+        return _delimited_token(text, Mark.CDATA, start, text.find(b"]]>", start + 9), 3)
+    return _short_token(text, start) or Token(Mark.STRAY, start, start + 1)
 
 
-def _short(text: bytes, start: int) -> Token | None:
+_DOCTYPE: Final = re.compile(rb"<!DOCTYPE(?P<subset>[^<>\[]*+\[)?+", re.IGNORECASE)
+_ODD_TAG: Final = re.compile(
+    rb"<(?P<start>" + _QNAME + rb")(?P<attributes>\s"
+    rb"(?:" + re.sub(rb"\?P<\w+>", b"?:", _ODD_ATTRIBUTE) + rb")++)\s*+(?P<empty>/?+)>"
+)
+
+
+def _short_token(text: bytes, start: int) -> Token | None:
     """Return the token at a "<" if it is one that ends before the next "<"; None when it begins nothing."""
     following = text.find(b"<", start + 1)
     limit = len(text) if following < 0 else following
@@ -1139,5 +1120,19 @@ def _short(text: bytes, start: int) -> Token | None:
     return None
 
 
-def _delimited(text: bytes, mark: Mark, start: int, end: int, length: int) -> Token:
+def _delimited_token(text: bytes, mark: Mark, start: int, end: int, length: int) -> Token:
     return Token(Mark.CUT, start, len(text)) if end < 0 else Token(mark, start, end + length)
+
+
+_MAX_TOKENS: Final = MAX_ELEMENTS // 2
+"""Pieces of markup and text that are looked at: a document of 32 MiB has about that many, and more would keep
+the proxy busy for minutes."""
+_FREE_TOKENS: Final = 20_000
+_BYTES_PER_TOKEN: Final = 10
+"""Beyond so many pieces they must be so long on average: 11 bytes is the least that was seen of a real feed.
+What is denser would cost more than a second for each megabyte."""
+
+
+def _most_tokens(size_bytes: int) -> int:
+    """Return how many tokens of a document of that size are looked at."""
+    return min(_MAX_TOKENS, _FREE_TOKENS + size_bytes // _BYTES_PER_TOKEN)

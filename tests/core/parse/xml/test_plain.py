@@ -15,8 +15,8 @@ from tests.core.parse.makers import URL, atom, rss
 from wholefeed.core.model import Family, FeedDocument
 from wholefeed.core.notes import DocumentRepaired
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.expat import Guard, Options
-from wholefeed.core.parse.families import Opening
+from wholefeed.core.parse.expat import Guard
+from wholefeed.core.parse.families import Opening, Options
 from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
 from wholefeed.core.parse.limits import (
     FREE_NAME_CHARACTERS,
