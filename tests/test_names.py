@@ -57,10 +57,11 @@ from wholefeed.core.compose.entries import NAMELESS, Entries
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.links import DEAD, FH_INCREMENTAL, FH_PREV
 from wholefeed.core.model import MEMORY_URL, WELL_KNOWN_PREFIXES, Family, Kind, Relation, Role, State
-from wholefeed.core.notes import SLUGS, End, Ending, Note
+from wholefeed.core.notes import End, Ending, Note
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.parse.repair import UNKNOWN_NAMESPACE
 from wholefeed.core.readers import READERS
+from wholefeed.core.slugs import SLUGS
 from wholefeed.counts import TASKS
 from wholefeed.errors import DocumentError, TooManyRequestsError, WholefeedError
 from wholefeed.logs import configure_logging
@@ -74,7 +75,7 @@ from wholefeed.store.postgres import CHANNEL, Notices
 from wholefeed.store.postgres_migrate import _LOCK as MIGRATING_LOCK
 from wholefeed.web.api import description
 from wholefeed.web.keys import COUNTS
-from wholefeed.web.opml import Left
+from wholefeed.web.moving import Left
 from wholefeed.web.request import OPTIONS, PAGE_OPTIONS
 from wholefeed.web.routes import routes
 

@@ -16,7 +16,7 @@ from tests.note_classes import NOTE_CLASSES
 from tests.repository import DOCS, PACKAGE, Line, differing, nodes, part, place, python_files, told
 from tests.running import Proxy
 from wholefeed import errors
-from wholefeed.core.notes import SLUGS
+from wholefeed.core.slugs import SLUGS
 from wholefeed.errors import (
     ConfigError,
     DocumentError,
@@ -89,7 +89,7 @@ def test_the_table_holds_every_slug_that_is_given_out_and_no_other() -> None:
     """A slug in the code is one that clients find described; none in the table is dead."""
     expected = sorted({line.text for line in given()} | PARTIAL)
     told(f"{line.place}: {line.text!r}, which SLUGS lacks" for line in given() if line.text not in SLUGS)
-    told(differing("core/notes.py", [Line("core/notes.py", slug) for slug in SLUGS], expected))
+    told(differing("core/slugs.py", [Line("core/slugs.py", slug) for slug in SLUGS], expected))
 
 
 def test_the_page_says_what_each_slug_answers() -> None:

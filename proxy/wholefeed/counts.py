@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from wholefeed.core.notes import SLUGS
+from wholefeed.core.slugs import SLUGS
 
 ANSWER_SECONDS: Final = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),

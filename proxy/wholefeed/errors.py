@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from wholefeed.core.notes import SLUGS
+from wholefeed.core.slugs import SLUGS
 
 
 class WholefeedError(Exception):

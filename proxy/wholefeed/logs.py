@@ -87,8 +87,6 @@ from math import isfinite
 from typing import Any, Final, NoReturn, TextIO
 
 import structlog
-from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.web import RequestPayloadError
 from structlog.contextvars import STRUCTLOG_KEY_PREFIX
 from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -319,7 +317,7 @@ class _Relay(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        if record.name == "aiohttp.server" and isinstance(error, HttpProcessingError | RequestPayloadError):
+        if record.name == "aiohttp.server" and _is_of_request(error):
             status = getattr(error, "code", 0) or None
             structlog.get_logger().info("request.rejected", error=type(error).__name__, status=status)
             return
@@ -330,6 +328,15 @@ class _Relay(logging.Handler):
         structlog.get_logger().log(
             record.levelno, "library.logged", logger=record.name, message=message, exc_info=record.exc_info
         )
+
+
+def _is_of_request(error: BaseException | None) -> bool:
+    """Whether a request was no HTTP, or its body was not what its head promised."""
+    # Whoever logs such an error has imported these; loggers are also for those who have no use for aiohttp.
+    from aiohttp.http_exceptions import HttpProcessingError  # noqa: PLC0415
+    from aiohttp.web import RequestPayloadError  # noqa: PLC0415
+
+    return isinstance(error, HttpProcessingError | RequestPayloadError)
 
 
 # An event as a line of JSON

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.words import (
+from wholefeed.core.chart import (
     HEIGHT,
     MOST_BARS,
     MOST_GAPS,

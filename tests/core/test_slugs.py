@@ -1,8 +1,8 @@
-"""wholefeed.core.notes: the words of the reasons (tests/test_slugs.py: the slugs themselves)."""
+"""wholefeed.core.slugs: the words of the reasons (tests/test_slugs.py: the slugs themselves)."""
 
 from __future__ import annotations
 
-from wholefeed.core.notes import SLUGS, slug_in_words
+from wholefeed.core.slugs import SLUGS, slug_in_words
 
 OF_NO_DOCUMENT = {
     "bad-request", "bad-signature", "config", "cross-origin", "expired-signature", "internal",

@@ -8,7 +8,8 @@ import pytest
 
 from wholefeed.core.adapters.table import ADAPTERS
 from wholefeed.core.model import State
-from wholefeed.core.notes import SLUGS, End, Ending
+from wholefeed.core.notes import End, Ending
+from wholefeed.core.slugs import SLUGS
 from wholefeed.core.words import (
     PUBLISHERS,
     STALE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy
-from wholefeed.core.words import month_number
+from wholefeed.core.chart import month_number
 from wholefeed.service.people import ChainDocument, Standing, Timeline, timeline_of
 from wholefeed.store.tables.segments import months
 

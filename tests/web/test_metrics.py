@@ -23,7 +23,7 @@ from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from wholefeed.config.tables import LogConfig
 from wholefeed.core.model import State
-from wholefeed.core.notes import SLUGS
+from wholefeed.core.slugs import SLUGS
 from wholefeed.counts import NONE, TASKS, Counts, Durations
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.logs import configure_logging

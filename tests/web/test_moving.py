@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from wholefeed.config.tables import FetchConfig, ServerConfig
 from wholefeed.core.opml import Listed, OpmlDocument, compose_opml, read_opml
 from wholefeed.fetch.guard import AddressPolicy
-from wholefeed.web.opml import IN_WORDS, Left, Moved, OwnAddresses, Way, moved_in, moved_out
+from wholefeed.web.moving import IN_WORDS, Left, Moved, OwnAddresses, Way, moved_in, moved_out
 
 SAMPLES = sorted((Path(__file__).parents[1] / "data" / "opml").glob("*.opml"))
 BASE = "http://127.0.0.1:8080"

@@ -13,7 +13,7 @@ from tests.feeds import ids, publish_chain
 from tests.origin import Origin
 from tests.running import a_config, running
 from wholefeed.config.tables import ServerConfig
-from wholefeed.web.opml import proxied_url
+from wholefeed.web.moving import proxied_url
 
 FEED = "https://example.org/feed?a=1&b=2"
 TOKEN = "a-token&more=100%+#"

@@ -21,7 +21,6 @@ from typing import Final
 from wholefeed.config.sources import SHORTEST_TOKEN
 from wholefeed.config.tables import Config, ServerConfig
 from wholefeed.errors import StoreError
-from wholefeed.store.sqlite_file import unusable
 
 _TOKEN_BYTES: Final = 24
 _MODE: Final = 0o600
@@ -104,7 +103,7 @@ def _create(path: Path) -> TokenResult:
     except FileExistsError:
         raise
     except OSError as exc:
-        raise StoreError(f"cannot keep an access token in {path}: {unusable(path, exc)}") from exc
+        raise StoreError(f"cannot keep an access token in {path}: {_why(path, exc)}") from exc
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(token + "\n")
@@ -126,12 +125,18 @@ def _read(path: Path) -> TokenResult:
                 os.fchmod(file.fileno(), _MODE)
             token = file.read().strip()
     except OSError as exc:
-        raise StoreError(f"cannot use the access token in {path}: {unusable(path, exc)}") from exc
+        raise StoreError(f"cannot use the access token in {path}: {_why(path, exc)}") from exc
     except UnicodeDecodeError as exc:
         raise _not_a_token(path) from exc
     if len(token) < SHORTEST_TOKEN or not all("!" <= character <= "~" for character in token):
         raise _not_a_token(path)
     return TokenResult(token=token, path=path, was_exposed=was_exposed)
+
+
+def _why(path: Path, error: OSError) -> str:
+    from wholefeed.store.sqlite_file import unusable  # what a command with a token has no use for
+
+    return unusable(path, error)
 
 
 def _not_a_token(path: Path) -> StoreError:

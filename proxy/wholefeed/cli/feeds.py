@@ -222,7 +222,7 @@ def _refresh(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import reach
     from wholefeed.cli.output import watched
-    from wholefeed.core.notes import slug_in_words
+    from wholefeed.core.slugs import slug_in_words
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)

@@ -33,7 +33,7 @@ from wholefeed.core.text.dates import DAY_SECONDS
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config
     from wholefeed.core.opml import OpmlDocument
-    from wholefeed.web.opml import Moved
+    from wholefeed.web.moving import Moved
 
 
 def _add_url(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +72,7 @@ def _option(name: str) -> Callable[[str], str]:
 
 def _url(options: argparse.Namespace) -> int:
     config = load(options)
-    from wholefeed.web.opml import OwnAddresses, proxied_url
+    from wholefeed.web.moving import OwnAddresses, proxied_url
     from wholefeed.web.request import VIEW_OPTIONS, completed, feed_url
 
     reader = options.reader
@@ -187,7 +187,7 @@ def _exported(config: Config) -> bytes:
     """Return the known feeds, at their publishers."""
     from wholefeed.cli.backend import reach
     from wholefeed.core.opml import read_opml
-    from wholefeed.web.opml import OwnAddresses, moved_out
+    from wholefeed.web.moving import OwnAddresses, moved_out
 
     own = OwnAddresses([config.server.public_url, url_here(config)])
     return moved_out(read_opml(reach(config).exported()), own).document
@@ -208,7 +208,7 @@ def _read(path: Path) -> bytes:
 
 def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) -> Moved:
     from wholefeed.fetch.guard import AddressPolicy
-    from wholefeed.web.opml import OwnAddresses, Way, moved_in, moved_out
+    from wholefeed.web.moving import OwnAddresses, Way, moved_in, moved_out
 
     own = OwnAddresses([*(options.base or ()), config.server.public_url, url_here(config)])
     if options.undo:
@@ -224,7 +224,7 @@ def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) 
 
 def _tell(moved: Moved, *, is_undone: bool) -> None:
     """Say what became of the subscriptions, on standard error."""
-    from wholefeed.web.opml import IN_WORDS, Left
+    from wholefeed.web.moving import IN_WORDS, Left
 
     number, all_of_them = moved.rewritten, moved.rewritten + len(moved.left)
     way = "lead to their publishers again" if is_undone else "go through the proxy now"

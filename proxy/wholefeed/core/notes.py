@@ -1,4 +1,4 @@
-"""Typed remarks on the data: what made a feed partial or odd, why a walk ended, and every public reason.
+"""Typed remarks on the data: what made a feed partial or odd, and why a walk ended.
 
 A note travels with the reconstruction and is logged, counted and shown. The class name is its public
 code, so renaming one is a breaking change; `slug` is the reason as `/status` and rule texts write it.
@@ -6,12 +6,6 @@ Each class is raised by at least one test (`tests/end_to_end/test_notes.py`).
 
     Ending(End.OLDEST).as_dict()     # {"code": "oldest", "text": "the oldest document links to no older one"}
     Ending(None, (LimitReached(…),)) # something may be missing, and the note says what
-
-A slug is the end of a problem document's type, the `reason` of what `/status` lists as missing, and stands in
-the log. It never changes its meaning. `wholefeed.errors` and the notes give them out.
-
-    SLUGS["timeout"].status          # 504
-    slug_in_words("timeout")         # "the publisher did not answer in time"
 """
 
 from __future__ import annotations
@@ -473,119 +467,3 @@ _TEXTS: Final = {
     End.NOT_OFFERED: "the publisher links to no other documents of this feed",
     End.NOT_FOLLOWED: "this is a paged feed, and history.paged is off",
 }
-
-
-# Every public reason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slug:
-    """What is fixed about one reason: what it answers with, its words, whether it passes by itself."""
-
-    answers: tuple[int, ...] = ()
-    """HTTP statuses of the answers that say it, the usual one first; none: start-up, or missing documents."""
-    words: str = ""
-    """Why a document is missing, for the people who read the feed (R16; PaceFeedState). What stands in a feed
-    must not churn, so they hold no status and no count. Several slugs may mean the same to a reader."""
-    lasts: bool = False
-    """Whether it does not pass by itself within minutes, unlike a network that fails."""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status of the answer, where the reason alone decides it."""
-        return self.answers[0] if self.answers else 500
-
-
-_FAILED: Final = "the publisher answered with an error instead of the document"
-_SILENT: Final = "the publisher did not answer in time"
-_OUT_OF_REACH: Final = "the publisher could not be reached"
-_DAMAGED: Final = "the publisher's answer broke off or was damaged"
-_AROUND: Final = "the publisher sends readers from one address to the next without end"
-_UNREADABLE: Final = "what stands there cannot be read"
-_REFUSED: Final = "this proxy does not go to that address"
-_NO_ADDRESS: Final = "the link to it is no web address"
-
-SLUGS: Final = {
-    "ambiguous-host": Slug(answers=(400,), words=_NO_ADDRESS),
-    "bad-link": Slug(answers=(502,), words=_NO_ADDRESS, lasts=True),
-    "bad-redirect": Slug(answers=(502,), words=_AROUND, lasts=True),
-    "bad-request": Slug(answers=(400,)),
-    "bad-signature": Slug(answers=(403,)),
-    "config": Slug(),
-    "connection-failed": Slug(answers=(502,), words=_OUT_OF_REACH),
-    "content-coding": Slug(answers=(502,), words=_DAMAGED, lasts=True),
-    "cross-origin": Slug(answers=(403,)),
-    "cross-origin-unconfirmed": Slug(
-        words="it stands at another site and does not say that it belongs to this feed", lasts=True
-    ),
-    "current-unavailable": Slug(words="it is an old document, and its newest entries could not be had"),
-    "destination-forbidden": Slug(answers=(403,), words=_REFUSED, lasts=True),
-    "dns-error": Slug(answers=(502,), words=_OUT_OF_REACH),
-    "dns-timeout": Slug(answers=(504,), words=_SILENT),
-    "downgrade": Slug(answers=(502,), words=_REFUSED, lasts=True),
-    "dtd-forbidden": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
-    "empty": Slug(answers=(502,), words=_DAMAGED, lasts=True),
-    "expired-signature": Slug(answers=(403,)),
-    "format": Slug(words="what stands there is in another format than the feed", lasts=True),
-    "header-limit": Slug(answers=(502,), words=_DAMAGED),
-    "history-unfinished": Slug(words="the publisher did not let its older pages be read to their end"),
-    "host-backoff": Slug(answers=(503,), words="the publisher asked to be left alone for a while"),
-    "incomplete": Slug(answers=(502,), words=_DAMAGED),
-    "internal": Slug(answers=(500,)),
-    "invalid-url": Slug(answers=(400,), words=_NO_ADDRESS),
-    "limit": Slug(words="this feed is larger than this proxy takes"),
-    "loop": Slug(words="the links between the documents lead in a circle"),
-    "loop-detected": Slug(answers=(508,), words=_REFUSED, lasts=True),
-    "malformed-json": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
-    "malformed-xml": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
-    "memento": Slug(words="only copies in a web archive are there of it", lasts=True),
-    "method-not-allowed": Slug(answers=(405,)),
-    "misdirected": Slug(answers=(421,)),
-    "no-progress": Slug(words="the documents go on without anything new in them"),
-    "no-subscription-document": Slug(
-        words="it is an old document, and does not say where the newest entries are"
-    ),
-    "not-a-feed": Slug(answers=(422,), words="what stands there is no feed", lasts=True),
-    "not-found": Slug(answers=(404,)),
-    "not-opml": Slug(answers=(422,)),
-    "origin-forbidden": Slug(answers=(502,), words=_FAILED, lasts=True),
-    "overloaded": Slug(answers=(503,), words="this proxy had too much to do"),
-    "protocol-error": Slug(answers=(502,), words=_DAMAGED),
-    "publisher-failed": Slug(answers=(502,), words=_FAILED),
-    "publisher-status": Slug(answers=(502, 404, 410), words=_FAILED, lasts=True),
-    "redirect-loop": Slug(answers=(502,), words=_AROUND, lasts=True),
-    "shutting-down": Slug(answers=(503,)),
-    "signature-required": Slug(answers=(403,)),
-    "storage-full": Slug(answers=(503,)),
-    "store": Slug(answers=(500,)),
-    "store-damaged": Slug(answers=(503,)),
-    "store-unusable": Slug(),
-    "timeout": Slug(answers=(504,), words=_SILENT),
-    "tls-certificate": Slug(answers=(502,), words=_OUT_OF_REACH, lasts=True),
-    "token-required": Slug(answers=(403,)),
-    "too-costly": Slug(
-        answers=(422,), words="the document takes more work than this proxy does for one", lasts=True
-    ),
-    "too-large": Slug(answers=(502, 413), words="the document is larger than this proxy takes", lasts=True),
-    "too-many-requests": Slug(answers=(429,)),
-    "truncated": Slug(words="the document is damaged towards its end, so only its whole entries are here"),
-    "unauthorized": Slug(answers=(401,)),
-    "unavailable": Slug(),
-    "unexpected-status": Slug(answers=(502,), words=_FAILED, lasts=True),
-    "unknown-feed": Slug(answers=(404,)),
-    "unsupported-encoding": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
-    "unsupported-format": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
-    "userinfo-not-allowed": Slug(answers=(400,), words=_NO_ADDRESS),
-    "work-failed": Slug(answers=(500,), words="this proxy failed while it read the document"),
-    "xml-limit": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
-}
-
-
-def slug_in_words(slug: str) -> str:
-    """Return the reason in words; the slug itself where there are none."""
-    found = SLUGS.get(slug)
-    return found.words if found is not None and found.words else slug
-
-
-def lasts(slug: str) -> bool:
-    return slug in SLUGS and SLUGS[slug].lasts

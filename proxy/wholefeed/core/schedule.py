@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from wholefeed.core.notes import lasts
+from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
 
 # How long an answer is fresh, for a shared cache (RFC 9111)

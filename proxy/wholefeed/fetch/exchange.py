@@ -40,7 +40,7 @@ from multidict import CIMultiDictProxy, istr
 from yarl import URL
 
 from wholefeed.config.tables import FetchConfig
-from wholefeed.core.notes import SLUGS
+from wholefeed.core.slugs import SLUGS
 from wholefeed.errors import (
     DocumentError,
     ForbiddenTargetError,

@@ -28,8 +28,8 @@ from wholefeed.core.memento import (
     may_be_sent,
 )
 from wholefeed.core.model import Kind
-from wholefeed.core.notes import lasts
 from wholefeed.core.refresh.port import RefreshRequest, subscription_of
+from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import DocumentError, OverloadedError, PublisherError, StoreError
 from wholefeed.fetch.memento import Archive

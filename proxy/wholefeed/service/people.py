@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from wholefeed.core.chart import Chart, Hole, Place, Span, chart_of, holes_of
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
 from wholefeed.core.compose.entries import Shown, shown, unmarked
 from wholefeed.core.compose.segments import Inflater, Slice, between
@@ -41,7 +42,6 @@ from wholefeed.core.parse.limits import UNLIMITED, ParseError
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.urls import document_key, is_http
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
-from wholefeed.core.words import Chart, Hole, Place, Span, chart_of, holes_of
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
 from wholefeed.service.refresh import RefreshContext, Running
 from wholefeed.service.results import Elsewhere, Status

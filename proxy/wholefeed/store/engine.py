@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from wholefeed.store.base import Condition, Database, Traffic
-from wholefeed.store.tables.feeds import Version
+
+if TYPE_CHECKING:  # a file can be copied, or looked at, without the rows and what they are made of
+    from wholefeed.store.tables.feeds import Version
 
 _T = TypeVar("_T")
 

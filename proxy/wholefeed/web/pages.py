@@ -30,9 +30,9 @@ from wholefeed import __version__
 from wholefeed.core.compose.compose import Heading, heading_of
 from wholefeed.core.compose.entries import Shown
 from wholefeed.core.model import State
-from wholefeed.core.notes import slug_in_words
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.readers import READERS, Reader
+from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.words import STALE, STATES, Words, again, ago, ahead, counted, time_left, times, words_of
 from wholefeed.errors import (
@@ -54,7 +54,7 @@ from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables.segments import months
 from wholefeed.web.api import json_answer, status_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url
-from wholefeed.web.opml import OwnAddresses, proxied_url
+from wholefeed.web.moving import OwnAddresses, proxied_url
 from wholefeed.web.pages_base import Instant, begin_session, end_session, is_browser, page, session_of
 from wholefeed.web.request import FEED_ROUTES, Asked, base_url, completed, instead_url
 from wholefeed.web.sanitising import plain

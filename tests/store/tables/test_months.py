@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, a_document, a_feed, an_entry
-from wholefeed.core.words import month_in_words
+from wholefeed.core.chart import month_in_words
 from wholefeed.store.tables.segments import months
 
 

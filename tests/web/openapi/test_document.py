@@ -24,7 +24,7 @@ from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from wholefeed import __version__
 from wholefeed.core.model import MEDIA_TYPE, Family, Kind, Role, State
-from wholefeed.core.notes import SLUGS
+from wholefeed.core.slugs import SLUGS
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS
 from wholefeed.service.people import Standing
 from wholefeed.web import request

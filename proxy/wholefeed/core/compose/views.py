@@ -41,8 +41,9 @@ from typing import Final, NamedTuple, Protocol, assert_never
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.compose.segments import Slice
 from wholefeed.core.model import ATOM_03, Family, default_namespace, segment_end
-from wholefeed.core.notes import DocumentTruncated, slug_in_words
+from wholefeed.core.notes import DocumentTruncated
 from wholefeed.core.parse.documents import parse
+from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.text.markup import escape, quoteattr
 

@@ -18,11 +18,11 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
+from wholefeed.core.chart import month_number
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.compose.views import Turn, Warned
 from wholefeed.core.model import State
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.core.words import month_number
 from wholefeed.errors import StoreError
 from wholefeed.store.base import (
     CLOCK,
