@@ -11,8 +11,8 @@ Pure: instants are arguments, and how long a comparison takes tells nothing of t
     mark = sign("http://example.org/feed", keys, expires_at=1_800_000_000)      # "q1f…Zs.1800000000"
     verify("http://example.org/feed", mark, keys, now)                          # Verdict.VALID
 
-    session = issue(token, expires_at=1_800_000_000)                            # "1800000000.q1f…Zs"
-    is_good(session, token, now)                                                # True
+    session = issue_session(token, expires_at=1_800_000_000)                            # "1800000000.q1f…Zs"
+    is_good_session(session, token, now)                                                # True
     proof = form_proof(session, token)                      # for the forms of pages that it is shown
 """
 
@@ -275,7 +275,7 @@ _FORM_PURPOSE: Final = "wholefeed form 1"
 _SESSION: Final = re.compile(r"(?P<expires_at>[1-9][0-9]{0,11})\.(?P<mac>[A-Za-z0-9_-]{43})", re.ASCII)
 
 
-def issue(token: str, *, expires_at: int) -> str:
+def issue_session(token: str, *, expires_at: int) -> str:
     """Return a session: what the browser of somebody who has logged in keeps instead of the access token.
 
     A session is an instant and the HMAC-SHA256 (RFC 2104) of a purpose and that instant, keyed with the
@@ -289,7 +289,7 @@ def issue(token: str, *, expires_at: int) -> str:
     return f"{expires_at}.{_mac(token, _SESSION_PURPOSE, str(expires_at))}"
 
 
-def is_good(session: str, token: str, now: float) -> bool:
+def is_good_session(session: str, token: str, now: float) -> bool:
     """Whether a session was issued for this token and has not expired by `now`, in epoch seconds.
 
     None is good for an empty token.

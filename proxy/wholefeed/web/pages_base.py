@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from wholefeed.server.clients import SESSION_SECONDS, form_proof, is_good, issue
+from wholefeed.server.clients import SESSION_SECONDS, form_proof, is_good_session, issue_session
 from wholefeed.web.keys import ASKED, CONFIG, PREFIX, SERVICE
 from wholefeed.web.request import base_url
 
@@ -164,7 +164,7 @@ def session_of(request: web.Request) -> str:
     if "Cookie" not in request.headers:
         return ""
     session, token = request.cookies.get(COOKIE, ""), request.app[CONFIG].server.access_token
-    return session if is_good(session, token, request.app[SERVICE].now()) else ""
+    return session if is_good_session(session, token, request.app[SERVICE].now()) else ""
 
 
 def begin_session(request: web.Request, response: web.Response) -> None:
@@ -176,7 +176,7 @@ def begin_session(request: web.Request, response: web.Response) -> None:
     expires_at = int(request.app[SERVICE].now()) + SESSION_SECONDS
     response.set_cookie(
         COOKIE,
-        issue(request.app[CONFIG].server.access_token, expires_at=expires_at),
+        issue_session(request.app[CONFIG].server.access_token, expires_at=expires_at),
         max_age=SESSION_SECONDS,
         path=_COOKIE_PATH,
         secure=_is_secure(request),

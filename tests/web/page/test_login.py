@@ -19,7 +19,7 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Clock, Proxy, Reply, a_config, running
 from tests.web.page.browsing import BROWSER, browse, read, submit, text
-from wholefeed.server.clients import SESSION_SECONDS, issue
+from wholefeed.server.clients import SESSION_SECONDS, issue_session
 from wholefeed.web.pages import own_path
 from wholefeed.web.pages_base import COOKIE
 
@@ -151,9 +151,9 @@ async def test_a_login_ends_with_the_session_with_the_token_and_by_hand(tmp_path
         out = await submit(proxy, action[1:])
         assert (out.status, out.headers["Location"]) == (303, "./")
         assert (await browse(proxy)).status == 401
-    other = issue("another token for all", expires_at=int(clock()) + 60)
+    other = issue_session("another token for all", expires_at=int(clock()) + 60)
     async with guarded(tmp_path, clock) as proxy:
-        for session, status in ((other, 401), (issue(TOKEN, expires_at=int(clock()) + 60), 200)):
+        for session, status in ((other, 401), (issue_session(TOKEN, expires_at=int(clock()) + 60), 200)):
             assert (await browse(proxy, headers={"Cookie": f"{COOKIE}={session}"})).status == status
 
 
