@@ -60,15 +60,11 @@ class Sight(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What adapters look for in a document; all of it bounded.
-
-    marks = marks_of(document, api_url="https://example.org/wp-json/")
-    marks.generator         # "https://wordpress.org/?v=6.6", or the Atom element's uri and text
-    Marks.read(marks.written())
-    """
+    """What adapters look for in a document; all of it bounded."""
 
     generator: str = ""
-    """Address and name that the generator element gives, with one blank between."""
+    """Address and name that the generator element gives, with one blank between: `https://wordpress.org/?v=6.6`
+    of RSS, uri and text of Atom's element."""
     api_url: str = ""
     """Target of the HTTP link of relation `https://api.w.org/` (WordPress REST API handbook, "Discovery")."""
     route: str = ""
@@ -80,6 +76,7 @@ class Marks:
 
     @staticmethod
     def read(text: str) -> Marks:
+        """Return what `written` gave."""
         return _read(text)
 
     def written(self) -> str:
@@ -144,6 +141,7 @@ def _identity(fragment: bytes) -> str:
 
 _LOOKED_AT_BYTES: Final = 16_384
 """Of an entry, at each end: where identities stand."""
+
 # Bounded, since an entry may be as long as a document, and hold anything.
 _ID: Final = re.compile(
     rb"<(?:\w{1,40}:)?(?:guid|id)\b[^>]{0,200}>\s{0,200}(?:<!\[CDATA\[)?\s{0,200}([^<\]]{1,1000})"
@@ -308,6 +306,7 @@ GONE: Final = frozenset({404, 410})
 """What a publisher says of a page that is not there (RFC 9110, 15.5.5 and 15.5.11)."""
 _OBJECTIONS: Final = frozenset({"redirected", "format", "cross-origin-unconfirmed"})
 """Slugs of what came, but is not what was asked for (R27)."""
+
 Answer = Page | There | Refused
 T = TypeVar("T")
 Asking = Generator[Sequence[Ask], Sequence[Answer], T]

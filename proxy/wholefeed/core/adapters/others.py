@@ -335,6 +335,7 @@ _SPAN: Final = 50
 """Numbers of one page, before May 2024."""
 _SPANS: Final = 3
 """So many without an entry in a row are taken for the end."""
+
 _DISCOURSE_KEYSET: Final = _Keyset(
     parameter=_DISCOURSE_PARAMETER, key_of=number_of, is_lasting=True, behind=_spans_behind
 )

@@ -115,6 +115,7 @@ _LONGEST: Final = 80
 _TIME: Final = r"([0-9]{1,2}):?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?(?:\s*([AaPp])\.?[Mm]\.?)?"
 _ZONE: Final = r"\s*([A-Za-z]{1,5})?\s*(?:([+-])\s*([0-9]{1,2})(?::?([0-9]{2}))?)?"
 _REMARK: Final = r"\s*(?:\([^()]*\))?"
+
 # RFC 3339, section 5.6, W3CDTF's short forms, and blanks where the T belongs.
 _ISO: Final = re.compile(
     r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?|([0-9]{2})([0-9]{2}))?"
@@ -131,6 +132,7 @@ def _read_iso(text: str) -> float | None:
 
 
 _WEEKDAY: Final = r"(?:[^\W\d]{2,}\.?\s*,?\s*)?"
+
 # RFC 822, section 5, also with the dashes of RFC 850.
 _DAY_FIRST: Final = re.compile(
     rf"{_WEEKDAY},?\s*([0-9]{{1,2}})[\s-]*([A-Za-z]{{3,9}})\.?[\s,-]*([0-9]{{4}}|[0-9]{{2,3}})"
@@ -139,6 +141,7 @@ _DAY_FIRST: Final = re.compile(
 _MONTH_FIRST: Final = re.compile(
     rf"(?:[A-Za-z]{{3,9}}\.?,?\s+)??([A-Za-z]{{3,9}})\.?\s+([0-9]{{1,2}}),?\s+([0-9]{{4}})(?:[\s,]+{_TIME})?{_ZONE}{_REMARK}"
 )
+
 # ANSI C's asctime(): the year stands last.
 _ASCTIME: Final = re.compile(
     rf"(?:[A-Za-z]{{3,9}}\.?,?\s+)??([A-Za-z]{{3,9}})\.?\s+([0-9]{{1,2}}),?\s+{_TIME}{_ZONE}\s+([0-9]{{4}})"

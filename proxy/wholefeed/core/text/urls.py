@@ -193,6 +193,7 @@ def _canonical_host(written: str) -> str:
 
 
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+
 # https://url.spec.whatwg.org/#ends-in-a-number-checker
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _HIGHEST_HOST_CHARACTERS: Final = 253

@@ -49,9 +49,7 @@ from wholefeed.core.verbatim.json import MAX_CONTEXT_BYTES, JsonFragments
 def fragments_of(document: FeedDocument, namespace: str | None = None) -> AnyFragments:
     """Return what is to be sent of a document, whatever its family: its self-contained slices.
 
-    Args:
-        document: As parsed.
-        namespace: The default namespace around them in the output; the family's usual one when None.
+    `namespace` is as in `Fragments`.
     """
     if document.family is Family.JSON:
         return JsonFragments(document)
@@ -62,7 +60,7 @@ class Fragments:
     """The self-contained slices of one document in XML.
 
     Args:
-        document: As parsed.
+        document: The document.
         namespace: The default namespace around them in the output; the family's usual one when None.
     """
 
@@ -105,10 +103,8 @@ class Fragments:
     def entry(self, index: int, context: HeadContext | None = None) -> bytes:
         """Return an entry that can stand in the output, or in a synthesized document.
 
-        Args:
-            index: Of the entry in the document.
-            context: The subscription document's; None where it is not known. Authors and rights that are
-                the same there are not repeated.
+        The context is the subscription document's, None where it is not known. Authors and rights that are
+        the same there are not repeated.
         """
         entry = self.document.entries[index]
         is_relative = not self._is_atom and has_relative_reference(self._text, entry.start, entry.end)
@@ -118,10 +114,6 @@ class Fragments:
         """Return an entry as it goes out: as `entry` does, with its URLs written absolute.
 
         Copies that are kept stay as they were written: identities may be made of what stands in them.
-
-        Args:
-            index: Of the entry in the document.
-            context: The subscription document's; None where it is not known.
         """
         entry = self.document.entries[index]
         text, start, end = self._text, entry.start, entry.end
@@ -318,6 +310,7 @@ class Fragments:
 
 _MAX_CHILDREN_THAT_GAIN: Final = 1000
 """Of a head: in one of more, what is short and relative stays relative under a long base."""
+
 # Children of the Atom head that hold no reference, and those whose content may hold one (RFC 4287, 4.2).
 _WITHOUT_REFERENCE: Final = frozenset({"updated", "published", "category", "modified"})
 _PERHAPS_REFERENCE: Final = frozenset(
@@ -327,6 +320,7 @@ _WITHOUT_LANGUAGE: Final = frozenset(
     {"id", "updated", "icon", "logo", "pubDate", "lastBuildDate", "docs", "ttl", "language", "cloud"}
     | {"skipHours", "skipDays", "modified"}
 )
+
 AnyFragments = Fragments | JsonFragments
 
 

@@ -42,10 +42,8 @@ class JsonFragments:
     def entry(self, index: int, context: HeadContext | None = None) -> bytes:
         """Return an item that can stand in the output, or in a synthesized document.
 
-        Args:
-            index: Of the item in the document.
-            context: The subscription document's; None where it is not known. What is the same there is not
-                repeated.
+        The context is the subscription document's, None where it is not known. What is the same there is not
+        repeated.
         """
         entry = self.document.entries[index]
         slice_ = with_absolute_members(self._text[entry.start : entry.end], ITEM_URLS, self._base)
