@@ -16,7 +16,8 @@ from wholefeed.core.model import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Famil
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED, ParseError
 from wholefeed.core.text.urls import resolve
-from wholefeed.core.verbatim.fragments import ALL_PREFIXES, MAX_CONTEXT_BYTES, Fragments, prefixes_in
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, prefixes_in
+from wholefeed.core.verbatim.json import MAX_CONTEXT_BYTES
 
 BASE = f' xml:base="{URL}"'
 AT = "http://example.org/blog/"

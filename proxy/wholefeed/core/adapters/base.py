@@ -7,19 +7,7 @@ once, and is sent as many answers in their order.
     asks = next(steps)                          # [Ask("https://example.org/feed/?paged=2")]
     asks = steps.send([Page(…)])                # StopIteration holds the Outcome
 
-What is kept of the collecting of a feed's history from one refresh to the next (rules R28 to R31).
-
 Instants are epoch seconds; those of the publisher's own clock are called dates.
-
-What a document says about the software that made it, and where its oldest entry stands.
-
-marks = marks_of(document, api_url="https://example.org/wp-json/")
-marks.generator         # "https://wordpress.org/?v=6.6", or the Atom element's uri and text
-Marks.read(marks.written())
-
-Parameters of URLs: added to what is asked for, and looked for in what redirects led to.
-
-How many pages there are: doubling, then bisection, with HEAD where the publisher answers it (R28).
 """
 
 from __future__ import annotations
@@ -34,10 +22,139 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from wholefeed.core.model import EntryId, Family, FeedDocument
 
+# What an adapter is
+
+
+class Adapter(Protocol):
+    """A kind of publisher."""
+
+    @property
+    def name(self) -> str:
+        """As `/status` names it."""
+
+    def fits(self, sight: Sight) -> bool:
+        """Return whether a subscription document gives evidence of this kind (R26)."""
+
+    def collect(self, job: Job) -> Asking[Outcome]:
+        """Ask for all pages (R28)."""
+
+    def look(self, job: Job) -> Asking[Outcome]:
+        """Ask for what is new since the last time (R30)."""
+
+
+class Sight(NamedTuple):
+    """What is seen of a subscription document before anything is asked."""
+
+    asked_url: str
+    """What the feed is asked for by."""
+    url: str
+    """Of the document, after redirects."""
+    family: Family
+    site_id: str
+    """As `Head.site_id`."""
+    marks: Marks
+
+
+# What a document says of the software that made it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What adapters look for in a document; all of it bounded."""
+
+    generator: str = ""
+    """Address and name that the generator element gives, with one blank between: `https://wordpress.org/?v=6.6`
+    of RSS, uri and text of Atom's element."""
+    api_url: str = ""
+    """Target of the HTTP link of relation `https://api.w.org/` (WordPress REST API handbook, "Discovery")."""
+    route: str = ""
+    """The field X-Discourse-Route of the answer."""
+    last_id: str = ""
+    """What identifies the last entry, as written: atom:id, guid or rdf:about."""
+    has_comments: bool = False
+    """Whether the first entry's identity is that of a comment on a post."""
+
+    @staticmethod
+    def read(text: str) -> Marks:
+        """Return what `written` gave."""
+        return _read(text)
+
+    def written(self) -> str:
+        """Return it as JSON, without what is empty."""
+        return json.dumps({name: value for name in _MARK_NAMES if (value := getattr(self, name))})
+
+
+_MARK_NAMES: Final = tuple(each.name for each in fields(Marks))
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> Marks:
+    return Marks(**json.loads(text))
+
+
+def marks_of(document: FeedDocument, *, api_url: str = "", route: str = "") -> Marks:
+    """Return the marks of a document that has been parsed; `api_url` and `route` are as in `Marks`."""
+    last_id, has_comments = "", False
+    if document.entries:
+        first, last = document.entries[0], document.entries[-1]
+        last_id = _identity(document.text[last.start : last.end])
+        has_comments = _COMMENT in _identity(document.text[first.start : first.end])
+    return Marks(
+        generator=_generator(document),
+        api_url=api_url[:_MAX_CHARACTERS],
+        route=route[:_MAX_CHARACTERS],
+        last_id=last_id,
+        has_comments=has_comments,
+    )
+
+
+_MAX_CHARACTERS: Final = 300
+_COMMENT: Final = "#comment-"
+
+
+def _generator(document: FeedDocument) -> str:
+    for child in document.head.children:
+        if child.name in ("generator", "generatorAgent") and child.end - child.start <= _MAX_FRAGMENT_BYTES:
+            fragment = document.text[child.start : child.end].decode("utf-8", "replace")
+            found = _ADDRESS.search(fragment)
+            address = (found.group(1) or found.group(2) or "") if found else ""
+            name = _TAG.sub(" ", fragment.replace("<![CDATA[", "").replace("]]>", ""))
+            return _BLANKS.sub(" ", f"{address} {name}").strip()[:_MAX_CHARACTERS]
+    return ""
+
+
+_MAX_FRAGMENT_BYTES: Final = 2000
+"""Of a generator element; more than a name and an address is none."""
+_TAG: Final = re.compile(r"<[^>]*>")
+_ADDRESS: Final = re.compile(r"""\b(?:uri|url|rdf:resource|resource)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_BLANKS: Final = re.compile(r"\s+")
+
+
+def _identity(fragment: bytes) -> str:
+    """Return the identity of an entry as written; empty where it has none of the usual form."""
+    ends = fragment[:_LOOKED_AT_BYTES], fragment[_LOOKED_AT_BYTES:][-_LOOKED_AT_BYTES:]
+    found = _ABOUT.search(fragment) or _ID.search(ends[0]) or _ID.search(ends[1])
+    if found is None:
+        return ""
+    return found.group(1).decode("utf-8", "replace").strip()[:_MAX_CHARACTERS]
+
+
+_LOOKED_AT_BYTES: Final = 16_384
+"""Of an entry, at each end: where identities stand."""
+
+# Bounded, since an entry may be as long as a document, and hold anything.
+_ID: Final = re.compile(
+    rb"<(?:\w{1,40}:)?(?:guid|id)\b[^>]{0,200}>\s{0,200}(?:<!\[CDATA\[)?\s{0,200}([^<\]]{1,1000})"
+)
+_ABOUT: Final = re.compile(rb"""\A<[^>]{0,2000}?\babout\s{0,20}=\s{0,20}["']([^"']{0,1000})["']""")
+
+
+# What is kept of the collecting of a feed's history from one refresh to the next (rules R28 to R31)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """Of one feed; as it is before anything was collected."""
+    """Of one feed; by default as it is before anything was collected."""
 
     adapter: str = ""
     """Whose pattern it is; empty where none fits."""
@@ -104,7 +221,7 @@ class Collection:
     def read(cls, text: str) -> Self:
         """Return what `written` gave; what another version knew more is left out."""
         values = json.loads(text)
-        return cls(**{name: values[name] for name in _COLLECTION_NAMES if name in values})
+        return cls(**{name: values[name] for name in _DEFAULTS if name in values})
 
     def written(self) -> str:
         """Return it as JSON, without what is as it was in the beginning."""
@@ -113,109 +230,10 @@ class Collection:
 
 NOTHING_COLLECTED: Final = "{}"
 """`Collection().written()`."""
-
-_COLLECTION_NAMES: Final = tuple(each.name for each in fields(Collection))
 _DEFAULTS: Final = asdict(Collection())
 
 
-_MAX_CHARACTERS: Final = 300
-_MAX_FRAGMENT_BYTES: Final = 2000
-"""Of a generator element; more than a name and an address is none."""
-_LOOKED_AT_BYTES: Final = 16_384
-"""Of an entry, at each end: where identities stand."""
-
-_TAG: Final = re.compile(r"<[^>]*>")
-_ADDRESS: Final = re.compile(r"""\b(?:uri|url|rdf:resource|resource)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-_BLANKS: Final = re.compile(r"\s+")
-# Bounded, since an entry may be as long as a document, and hold anything.
-_ID: Final = re.compile(
-    rb"<(?:\w{1,40}:)?(?:guid|id)\b[^>]{0,200}>\s{0,200}(?:<!\[CDATA\[)?\s{0,200}([^<\]]{1,1000})"
-)
-_ABOUT: Final = re.compile(rb"""\A<[^>]{0,2000}?\babout\s{0,20}=\s{0,20}["']([^"']{0,1000})["']""")
-_COMMENT: Final = "#comment-"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Marks:
-    """What adapters look for in a document; all of it bounded."""
-
-    generator: str = ""
-    """Address and name that the generator element gives, with one blank between."""
-    api_url: str = ""
-    """Target of the HTTP link of relation `https://api.w.org/` (WordPress REST API handbook, "Discovery")."""
-    route: str = ""
-    """The field X-Discourse-Route of the answer."""
-    last_id: str = ""
-    """What identifies the last entry, as written: atom:id, guid or rdf:about."""
-    has_comments: bool = False
-    """Whether the first entry's identity is that of a comment on a post."""
-
-    @staticmethod
-    def read(text: str) -> Marks:
-        """Return what `written` gave."""
-        return _read(text)
-
-    def written(self) -> str:
-        """Return it as JSON, without what is empty."""
-        return json.dumps({name: value for name in _MARK_NAMES if (value := getattr(self, name))})
-
-
-_MARK_NAMES: Final = tuple(each.name for each in fields(Marks))
-
-
-@lru_cache(maxsize=1024)
-def _read(text: str) -> Marks:
-    return Marks(**json.loads(text))
-
-
-def marks_of(document: FeedDocument, *, api_url: str = "", route: str = "") -> Marks:
-    """Return the marks of a document that has been parsed.
-
-    Args:
-        document: It.
-        api_url: As in `Marks`.
-        route: As in `Marks`.
-    """
-    last_id, has_comments = "", False
-    if document.entries:
-        first, last = document.entries[0], document.entries[-1]
-        last_id = _identity(document.text[last.start : last.end])
-        has_comments = _COMMENT in _identity(document.text[first.start : first.end])
-    return Marks(
-        generator=_generator(document),
-        api_url=api_url[:_MAX_CHARACTERS],
-        route=route[:_MAX_CHARACTERS],
-        last_id=last_id,
-        has_comments=has_comments,
-    )
-
-
-def _generator(document: FeedDocument) -> str:
-    for child in document.head.children:
-        if child.name in ("generator", "generatorAgent") and child.end - child.start <= _MAX_FRAGMENT_BYTES:
-            fragment = document.text[child.start : child.end].decode("utf-8", "replace")
-            found = _ADDRESS.search(fragment)
-            address = (found.group(1) or found.group(2) or "") if found else ""
-            name = _TAG.sub(" ", fragment.replace("<![CDATA[", "").replace("]]>", ""))
-            return _BLANKS.sub(" ", f"{address} {name}").strip()[:_MAX_CHARACTERS]
-    return ""
-
-
-def _identity(fragment: bytes) -> str:
-    """Return the identity of an entry as written; empty where it has none of the usual form."""
-    ends = fragment[:_LOOKED_AT_BYTES], fragment[_LOOKED_AT_BYTES:][-_LOOKED_AT_BYTES:]
-    found = _ABOUT.search(fragment) or _ID.search(ends[0]) or _ID.search(ends[1])
-    if found is None:
-        return ""
-    return found.group(1).decode("utf-8", "replace").strip()[:_MAX_CHARACTERS]
-
-
-GONE: Final = frozenset({404, 410})
-"""What a publisher says of a page that is not there (RFC 9110, 15.5.5 and 15.5.11)."""
-OBJECTIONS: Final = frozenset({"redirected", "format", "cross-origin-unconfirmed"})
-"""Slugs of what came, but is not what was asked for (R27)."""
-
-T = TypeVar("T")
+# Questions and answers
 
 
 class Ask(NamedTuple):
@@ -281,10 +299,16 @@ class Refused:
     @property
     def is_objection(self) -> bool:
         """Whether something came that was not asked for."""
-        return self.slug in OBJECTIONS
+        return self.slug in _OBJECTIONS
 
+
+GONE: Final = frozenset({404, 410})
+"""What a publisher says of a page that is not there (RFC 9110, 15.5.5 and 15.5.11)."""
+_OBJECTIONS: Final = frozenset({"redirected", "format", "cross-origin-unconfirmed"})
+"""Slugs of what came, but is not what was asked for (R27)."""
 
 Answer = Page | There | Refused
+T = TypeVar("T")
 Asking = Generator[Sequence[Ask], Sequence[Answer], T]
 
 
@@ -336,40 +360,12 @@ class Outcome:
     """Of a look for news: whether all pages have to be asked for again."""
 
 
-class Sight(NamedTuple):
-    """What is seen of a subscription document before anything is asked."""
-
-    asked_url: str
-    """What the feed is asked for by."""
-    url: str
-    """Of the document, after redirects."""
-    family: Family
-    site_id: str
-    """As `Head.site_id`."""
-    marks: Marks
-
-
-class Adapter(Protocol):
-    """A kind of publisher."""
-
-    @property
-    def name(self) -> str:
-        """As `/status` names it."""
-
-    def fits(self, sight: Sight) -> bool:
-        """Return whether a subscription document gives evidence of this kind (R26)."""
-
-    def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask for all pages (R28)."""
-
-    def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for what is new since the last time (R30)."""
-
-
 def one(ask: Ask) -> Asking[Answer]:
-    """Ask one question."""
     (answer,) = yield [ask]
     return answer
+
+
+# Parameters of URLs: added to what is asked for, and looked for in what redirects led to
 
 
 def page_url(url: str, **parameters: str | int) -> str:
@@ -391,23 +387,10 @@ def has_parameter(name: str, *urls: str) -> bool:
     return any(name in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)) for url in urls)
 
 
+# How many pages there are: doubling, then bisection, with HEAD where the publisher answers it (rule R28)
+
 MOST_PAGES: Final = 65_536
 """A publisher that answers a page of a higher number answers any."""
-
-_NO_HEAD: Final = frozenset({400, 403, 405, 406, 500, 501})
-"""Statuses of HEAD that say nothing of GET."""
-
-
-_PROVEN_BEHIND: Final = 8
-"""So many times as far as a page that came, GET has to bear HEAD out: some publishers answer it always."""
-
-
-class SearchError(Exception):
-    """It cannot be found out; `refused` says why."""
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.slug)
-        self.refused = refused
 
 
 def last_page(
@@ -444,6 +427,14 @@ def last_page(
     return low
 
 
+class SearchError(Exception):
+    """A page could not be asked for; `refused` says why."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.slug)
+        self.refused = refused
+
+
 class _Search:
     def __init__(self, ask: Callable[[int], Ask], low: int, *, uses_head: bool) -> None:
         self._ask = ask
@@ -472,3 +463,9 @@ class _Search:
         if isinstance(answer, Refused) and not answer.is_gone:
             raise SearchError(answer)
         return False
+
+
+_NO_HEAD: Final = frozenset({400, 403, 405, 406, 500, 501})
+"""Statuses of HEAD that say nothing of GET."""
+_PROVEN_BEHIND: Final = 8
+"""So many times as far as a page that came, GET has to bear HEAD out: some publishers answer it always."""

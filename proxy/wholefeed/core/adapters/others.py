@@ -1,52 +1,7 @@
-"""GitHub: the releases and the tags of a repository, ten a page.
+"""Publishers other than WordPress: GitHub, Discourse, Mastodon and Blogger (rules R26 to R32).
 
-    releases.atom?after=v1.2    the ten that stand behind the release or tag of that name
-
-Facts: `after` with the name of the last entry's tag gives the ten behind it (`belokoz/klats`, a program that
-looks for its updates so, has found that the feed never holds more than ten, and that a release which was
-deleted stays in it as a tag); the pages for people know the parameter too (`…/releases?after=v2.8.0`, in many
-guides). An entry's id is `tag:github.com,2008:Repository/NUMBER/TAG`, and a tag may hold slashes. What is
-given behind a tag that is gone is not known: an empty page, the first one and 404 are all taken for that.
-
-Discourse: the posts of a forum, fifty a page.
-
-    posts.rss?before=1234    the fifty posts with the highest numbers below that
-
-Facts, by its source (`app/controllers/posts_controller.rb`, `app/queries/latest_posts_query.rb`): posts
-are ordered by number, and `before` is a number; an item's guid is `HOST-post-NUMBER`, in older versions
-`post-NUMBER`; posts of users who are gone are left out of a page, so that a short one is not the last. Until
-pull request 27098 (May 2024) `before` meant a span of fifty numbers, which may all be of private messages: an
-empty page need not be the end. Each answer names its route in the field X-Discourse-Route.
-
-The feeds of a category (25 topics), a tag, a user (50 posts) and the top topics read no parameter for more
-(`list_controller.rb`, `tags_controller.rb`).
-
-Mastodon: the statuses of an account, two hundred at most.
-
-    @somebody.rss?limit=200    the newest two hundred; without it twenty
-
-Facts: pull request 13743 (2020) brought the parameter, issue 35001 (2025) says that it serves still. By its
-source (`app/controllers/accounts_controller.rb`) more than 200 counts as 200, and nothing goes further back.
-Whether the feeds of hashtags know it was not confirmed; they are asked too. A feed names its generator,
-`Mastodon v4.3.0`; forks have their version behind it (`+glitch`, `+hometown`).
-
-So there is one page, the largest. One of two hundred may have had more behind it, and nothing tells: the feed
-stays partial then, and what comes later is added to it. Where all was had once it grows beyond two hundred.
-
-Blogger: the posts of a blog, a hundred a page.
-
-    /feeds/posts/default?start-index=25&max-results=100    a hundred from the twenty-fifth on
-
-Facts, by Google's guide to the protocol ("Blogger Data API, Reference Guide", version 2: `start-index` counts
-from 1, beside `max-results`) and by bloggers who watched it ("The incredible shrinking feeds", 2019: 25 posts
-without the parameters; at most 500 at first, 150 from 2016 on, 100 since): the newest first, and all posts
-of the blog can be had so. Comments have a path of their own. Atom feeds link `next`, paged feeds then;
-this is for those without the link, such as `alt=rss`.
-
-A number of entries is no firm ground: what is deleted moves all that is older. So a page begins with the last
-entry of the one before it; where it does not have any of that one, it is asked for from further up.
-
-Publishers that give what stands behind an entry that is named (rules R27, R28 and R30).
+Each class says what is known of its publisher, and from where. GitHub and Discourse are asked for what stands
+behind an entry that is named:
 
     the subscription document   its last entry names the first page
     a page                      its last entry names the next one
@@ -85,10 +40,7 @@ from wholefeed.core.adapters.base import (
 )
 from wholefeed.core.model import EntryId, Family
 
-FRONT_PLACE: Final = -1_000_000_000
-"""Pages behind a later subscription document stand in front of those behind the first one."""
-_LOST_KEYS: Final = 5
-"""So many entries in a row may be gone that were asked behind."""
+# Publishers that give what stands behind an entry that is named (rules R27, R28 and R30)
 
 
 def _nothing(_key: str) -> Sequence[str]:
@@ -96,7 +48,7 @@ def _nothing(_key: str) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keyset:
+class _Keyset:
     """How a publisher is asked for what stands behind an entry."""
 
     parameter: str
@@ -108,7 +60,7 @@ class Keyset:
     """Further keys to be tried where the page behind a key has no entries, and that need not be the end."""
 
 
-def collect_by_key(job: Job, keyset: Keyset) -> Asking[Outcome]:
+def _collect_by_key(job: Job, keyset: _Keyset) -> Asking[Outcome]:
     """Ask for all pages, until nothing new comes."""
     pages = _KeysetPages(job, keyset)
     key = keyset.key_of(job.page.marks.last_id)
@@ -118,7 +70,7 @@ def collect_by_key(job: Job, keyset: Keyset) -> Asking[Outcome]:
     is_honoured = yield from pages.down(first_key)
     chain = frozenset(pages.on_pages)
     if key != first_key and pages.refused is None and chain.isdisjoint(job.page.identities):
-        pages.place = FRONT_PLACE
+        pages.place = _FRONT_PLACE
         is_honoured = (yield from pages.down(key, until=chain)) or is_honoured
     if not is_honoured:
         return job.unproven(pages.reason or "the publisher does not answer by entries")
@@ -135,14 +87,14 @@ def collect_by_key(job: Job, keyset: Keyset) -> Asking[Outcome]:
     return Outcome(is_honoured=True, is_whole=pages.refused is None, known=known, reason=pages.reason)
 
 
-def look_by_key(job: Job, keyset: Keyset) -> Asking[Outcome]:
+def _look_by_key(job: Job, keyset: _Keyset) -> Asking[Outcome]:
     """Ask for what came since the last look, where the subscription document does not reach back to it.
 
     Nothing new stands below what is known, so that there is nothing to ask for else; the page behind the
     subscription document is asked for once a day nevertheless.
     """
     pages = _KeysetPages(job, keyset, is_again=True)
-    pages.place = FRONT_PLACE
+    pages.place = _FRONT_PLACE
     key = keyset.key_of(job.page.marks.last_id)
     is_joined = job.is_linked
     if key is not None and (not is_joined or job.is_daily):
@@ -153,10 +105,14 @@ def look_by_key(job: Job, keyset: Keyset) -> Asking[Outcome]:
     return Outcome(is_honoured=True, is_whole=is_whole, known=known, reason=reason)
 
 
+_FRONT_PLACE: Final = -1_000_000_000
+"""Pages behind a later subscription document stand in front of those behind the first one."""
+
+
 class _KeysetPages:
     """What is known of the pages while they are asked for."""
 
-    def __init__(self, job: Job, keyset: Keyset, *, is_again: bool = False) -> None:
+    def __init__(self, job: Job, keyset: _Keyset, *, is_again: bool = False) -> None:
         self._job = job
         self._keyset = keyset
         self._is_again = is_again
@@ -256,24 +212,26 @@ class _KeysetPages:
         return found if found != key else None
 
 
-HOST: Final = "github.com"
-_SITE_ID: Final = "tag:github.com,2008:"
-_ENTRY_ID: Final = re.compile(r"tag:github\.com,2008:Repository/\d+/(.+)")
-_GITHUB_PATH: Final = re.compile(r"/[^/]+/[^/]+/(?:releases|tags)\.atom")
-_GITHUB_PARAMETER: Final = "after"
+_LOST_KEYS: Final = 5
+"""So many entries in a row may be gone that were asked behind."""
 
 
-def tag_of(entry_id: str) -> str | None:
-    """Return the tag that an entry's id names."""
-    found = _ENTRY_ID.fullmatch(html.unescape(entry_id))
-    return found.group(1) if found else None
+# GitHub
 
-
-_GITHUB_KEYSET: Final = Keyset(parameter=_GITHUB_PARAMETER, key_of=tag_of, is_lasting=False)
+_GITHUB_HOST: Final = "github.com"
 
 
 class GitHub:
-    """Releases and tags at github.com; installations elsewhere may be of any age.
+    """The releases and the tags of a repository at github.com; installations elsewhere may be of any age.
+
+    Ten a page: `releases.atom?after=v1.2` gives the ten that stand behind the release or tag of that name.
+
+    Facts: `after` with the name of the last entry's tag gives the ten behind it (`belokoz/klats`, a program
+    that looks for its updates so, has found that the feed never holds more than ten, and that a release which
+    was deleted stays in it as a tag); the pages for people know the parameter too (`…/releases?after=v2.8.0`,
+    in many guides). An entry's id is `tag:github.com,2008:Repository/NUMBER/TAG`, and a tag may hold slashes.
+    What is given behind a tag that is gone is not known: an empty page, the first one and 404 are all taken
+    for that.
 
     Args:
         host: Where it is.
@@ -281,12 +239,12 @@ class GitHub:
 
     name: Final = "github"
 
-    def __init__(self, host: str = HOST) -> None:
+    def __init__(self, host: str = _GITHUB_HOST) -> None:
         self._host = host
 
     def fits(self, sight: Sight) -> bool:
         """Return whether host, the feed's id and its last entry's say so."""
-        if sight.family is not Family.ATOM or not sight.site_id.startswith(_SITE_ID):
+        if sight.family is not Family.ATOM or not sight.site_id.startswith(_GITHUB_SITE_ID):
             return False
         parts = urlsplit(sight.url)
         is_there = parts.hostname == self._host and _GITHUB_PATH.fullmatch(parts.path) is not None
@@ -295,46 +253,51 @@ class GitHub:
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask from the last entry down."""
-        return collect_by_key(job, _GITHUB_KEYSET)
+        return _collect_by_key(job, _GITHUB_KEYSET)
 
     def look(self, job: Job) -> Asking[Outcome]:
         """Ask for what the subscription document does not reach."""
-        return look_by_key(job, _GITHUB_KEYSET)
+        return _look_by_key(job, _GITHUB_KEYSET)
 
 
-_ROUTE: Final = "posts/latest"
-_GUID: Final = re.compile(r"(?:.+-)?post-([1-9]\d{0,18})")
-_DISCOURSE_PARAMETER: Final = "before"
-_SPAN: Final = 50
-"""Numbers of one page, before May 2024."""
-_SPANS: Final = 3
-"""So many without an entry in a row are taken for the end."""
+_GITHUB_SITE_ID: Final = "tag:github.com,2008:"
+_GITHUB_PATH: Final = re.compile(r"/[^/]+/[^/]+/(?:releases|tags)\.atom")
+_GITHUB_PARAMETER: Final = "after"
 
 
-def number_of(guid: str) -> str | None:
-    """Return the number of the post that a guid names."""
-    found = _GUID.fullmatch(guid)
+def tag_of(entry_id: str) -> str | None:
+    """Return the tag that an entry's id names."""
+    found = _GITHUB_ENTRY_ID.fullmatch(html.unescape(entry_id))
     return found.group(1) if found else None
 
 
-def _behind(key: str) -> Sequence[str]:
-    numbers = (int(key) - _SPAN * span for span in range(1, _SPANS + 1))
-    return [str(number) for number in numbers if number > 1]
+_GITHUB_ENTRY_ID: Final = re.compile(r"tag:github\.com,2008:Repository/\d+/(.+)")
+_GITHUB_KEYSET: Final = _Keyset(parameter=_GITHUB_PARAMETER, key_of=tag_of, is_lasting=False)
 
 
-_DISCOURSE_KEYSET: Final = Keyset(
-    parameter=_DISCOURSE_PARAMETER, key_of=number_of, is_lasting=True, behind=_behind
-)
+# Discourse
 
 
 class Discourse:
-    """A forum's latest posts."""
+    """The posts of a forum, fifty a page.
+
+    `posts.rss?before=1234` gives the fifty posts with the highest numbers below that.
+
+    Facts, by its source (`app/controllers/posts_controller.rb`, `app/queries/latest_posts_query.rb`): posts
+    are ordered by number, and `before` is a number; an item's guid is `HOST-post-NUMBER`, in older versions
+    `post-NUMBER`; posts of users who are gone are left out of a page, so that a short one is not the last.
+    Until pull request 27098 (May 2024) `before` meant a span of fifty numbers, which may all be of private
+    messages: an empty page need not be the end. Each answer names its route in the field X-Discourse-Route.
+
+    The feeds of a category (25 topics), a tag, a user (50 posts) and the top topics read no parameter for
+    more (`list_controller.rb`, `tags_controller.rb`).
+    """
 
     name: Final = "discourse"
 
     def fits(self, sight: Sight) -> bool:
         """Return whether the answer names the route, and the last post's number."""
-        is_one = sight.marks.route == _ROUTE and number_of(sight.marks.last_id) is not None
+        is_one = sight.marks.route == _DISCOURSE_ROUTE and number_of(sight.marks.last_id) is not None
         return (
             is_one
             and sight.family is Family.RSS
@@ -343,21 +306,58 @@ class Discourse:
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask from the last post down."""
-        return collect_by_key(job, _DISCOURSE_KEYSET)
+        return _collect_by_key(job, _DISCOURSE_KEYSET)
 
     def look(self, job: Job) -> Asking[Outcome]:
         """Ask for the posts that the subscription document does not reach."""
-        return look_by_key(job, _DISCOURSE_KEYSET)
+        return _look_by_key(job, _DISCOURSE_KEYSET)
 
 
-MASTODON_MOST: Final = 200
-_MASTODON_PARAMETER: Final = "limit"
-_MASTODON_GENERATOR: Final = re.compile(r"Mastodon v\d")
-_CUT: Final = f"the publisher gives its newest {MASTODON_MOST} entries, and may have more"
+_DISCOURSE_ROUTE: Final = "posts/latest"
+_DISCOURSE_PARAMETER: Final = "before"
+
+
+def number_of(guid: str) -> str | None:
+    """Return the number of the post that a guid names."""
+    found = _DISCOURSE_GUID.fullmatch(guid)
+    return found.group(1) if found else None
+
+
+_DISCOURSE_GUID: Final = re.compile(r"(?:.+-)?post-([1-9]\d{0,18})")
+
+
+def _spans_behind(key: str) -> Sequence[str]:
+    numbers = (int(key) - _SPAN * span for span in range(1, _SPANS + 1))
+    return [str(number) for number in numbers if number > 1]
+
+
+_SPAN: Final = 50
+"""Numbers of one page, before May 2024."""
+_SPANS: Final = 3
+"""So many without an entry in a row are taken for the end."""
+
+_DISCOURSE_KEYSET: Final = _Keyset(
+    parameter=_DISCOURSE_PARAMETER, key_of=number_of, is_lasting=True, behind=_spans_behind
+)
+
+
+# Mastodon
 
 
 class Mastodon:
-    """What an account says, or many under a hashtag."""
+    """The statuses of an account, or of many under a hashtag: two hundred at most.
+
+    `@somebody.rss?limit=200` gives the newest two hundred; without it there are twenty.
+
+    Facts: pull request 13743 (2020) brought the parameter, issue 35001 (2025) says that it serves still. By
+    its source (`app/controllers/accounts_controller.rb`) more than 200 counts as 200, and nothing goes
+    further back. Whether the feeds of hashtags know it was not confirmed; they are asked too. A feed names
+    its generator, `Mastodon v4.3.0`; forks have their version behind it (`+glitch`, `+hometown`).
+
+    So there is one page, the largest. One of two hundred may have had more behind it, and nothing tells: the
+    feed stays partial then, and what comes later is added to it. Where all was had once it grows beyond two
+    hundred.
+    """
 
     name: Final = "mastodon"
 
@@ -368,29 +368,37 @@ class Mastodon:
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask for the largest page."""
-        answer = yield from one(_ask(job, MASTODON_MOST))
+        answer = yield from one(_ask_statuses(job, _MASTODON_MOST))
         if isinstance(answer, Refused):
             return job.unproven(answer.slug)
         assert isinstance(answer, Page)
-        if not (_goes_further(answer, job.page.identities) or (yield from _is_counted(job))):
+        if not (_goes_further(answer, job.page.identities) or (yield from _is_limit_counted(job))):
             return job.unproven("the publisher does not give as much as is asked for")
         known = replace(job.known, pages=1, retry_at=None, reason="")
-        return _outcome(job, answer, known)
+        return _with_statuses(job, answer, known)
 
     def look(self, job: Job) -> Asking[Outcome]:
         """Ask for it again where the subscription document does not reach back, and once a day."""
         if job.is_linked and not job.is_daily:
-            is_cut = job.known.page_entries >= MASTODON_MOST
+            is_cut = job.known.page_entries >= _MASTODON_MOST
             known = replace(job.known, top=job.top)
-            return Outcome(is_honoured=True, is_whole=not is_cut, known=known, reason=_CUT if is_cut else "")
-        answer = yield from one(_ask(job, MASTODON_MOST, is_again=True))
+            return Outcome(
+                is_honoured=True, is_whole=not is_cut, known=known, reason=_MASTODON_CUT if is_cut else ""
+            )
+        answer = yield from one(_ask_statuses(job, _MASTODON_MOST, is_again=True))
         if isinstance(answer, Refused):
             return Outcome(is_honoured=True, is_whole=False, known=job.known, reason=answer.slug)
         assert isinstance(answer, Page)
-        return _outcome(job, answer, job.known)
+        return _with_statuses(job, answer, job.known)
 
 
-def _ask(job: Job, limit: int, *, is_again: bool = False) -> Ask:
+_MASTODON_GENERATOR: Final = re.compile(r"Mastodon v\d")
+_MASTODON_PARAMETER: Final = "limit"
+_MASTODON_MOST: Final = 200
+_MASTODON_CUT: Final = f"the publisher gives its newest {_MASTODON_MOST} entries, and may have more"
+
+
+def _ask_statuses(job: Job, limit: int, *, is_again: bool = False) -> Ask:
     return Ask(page_url(job.url, **{_MASTODON_PARAMETER: limit}), place=limit, is_again=is_again)
 
 
@@ -400,48 +408,51 @@ def _goes_further(page: Page, first: tuple[EntryId, ...]) -> bool:
     return bool(places) and places[-1] < len(page.identities) - 1
 
 
-def _is_counted(job: Job) -> Asking[bool]:
+def _is_limit_counted(job: Job) -> Asking[bool]:
     """R27: of an account with few statuses, the parameter has to show by giving fewer."""
     if len(job.page.identities) < 2:  # noqa: PLR2004 - one cannot become fewer
         return False
-    answer = yield from one(_ask(job, 1))
+    answer = yield from one(_ask_statuses(job, 1))
     return isinstance(answer, Page) and len(answer.identities) == 1
 
 
-def _outcome(job: Job, page: Page, known: Collection) -> Outcome:
+def _with_statuses(job: Job, page: Page, known: Collection) -> Outcome:
     is_cut = _is_cut(job, page)
     entries = len(page.identities)
     known = replace(
         known,
         way=_MASTODON_PARAMETER,
-        page_entries=max(entries, MASTODON_MOST) if is_cut else min(entries, MASTODON_MOST - 1),
+        page_entries=max(entries, _MASTODON_MOST) if is_cut else min(entries, _MASTODON_MOST - 1),
         collected=max(known.collected, len({*page.identities, *job.page.identities})),
         top=job.top,
     )
-    return Outcome(is_honoured=True, is_whole=not is_cut, known=known, reason=_CUT if is_cut else "")
+    return Outcome(is_honoured=True, is_whole=not is_cut, known=known, reason=_MASTODON_CUT if is_cut else "")
 
 
 def _is_cut(job: Job, page: Page) -> bool:
     """Whether there may be what nobody has seen: not where a page reaches what once was all there was."""
-    was_all = job.known.is_ended and job.known.page_entries < MASTODON_MOST
+    was_all = job.known.is_ended and job.known.page_entries < _MASTODON_MOST
     is_joined = page.news < len(set(page.identities) - set(job.page.identities))
-    return len(page.identities) >= MASTODON_MOST and not (was_all and is_joined)
+    return len(page.identities) >= _MASTODON_MOST and not (was_all and is_joined)
 
 
-BLOGGER_MOST: Final = 100
-_BLOGGER_GENERATOR: Final = re.compile(r"(?:https?://www\.blogger\.com/? )?Blogger")
-_BLOGGER_PATH: Final = re.compile(r"/feeds/(?:\d+/)?posts/|/(?:atom|rss)\.xml$")
-_HIGHEST: Final = MOST_PAGES * BLOGGER_MOST
-_STEPS_BACK: Final = 5
-"""So often in a row a page is asked for from further up."""
-_STALLED: Final = 2
-"""So many pages in a row that end with one entry are the end: as many posts as a page has may have come."""
-_STEP: Final = 10
-"""So many entries the first time: each time twice as many as before."""
+# Blogger
 
 
 class Blogger:
-    """A blog, or what bears a label in it."""
+    """The posts of a blog, or of a label in it, a hundred a page.
+
+    `/feeds/posts/default?start-index=25&max-results=100` gives a hundred from the twenty-fifth on.
+
+    Facts, by Google's guide to the protocol ("Blogger Data API, Reference Guide", version 2: `start-index`
+    counts from 1, beside `max-results`) and by bloggers who watched it ("The incredible shrinking feeds",
+    2019: 25 posts without the parameters; at most 500 at first, 150 from 2016 on, 100 since): the newest
+    first, and all posts of the blog can be had so. Comments have a path of their own. Atom feeds link `next`,
+    paged feeds then; this is for those without the link, such as `alt=rss`.
+
+    A number of entries is no firm ground: what is deleted moves all that is older. So a page begins with the
+    last entry of the one before it; where it does not have any of that one, it is asked for from further up.
+    """
 
     name: Final = "blogger"
 
@@ -487,6 +498,10 @@ class Blogger:
         return Outcome(is_honoured=True, is_whole=is_whole, known=known, reason=reason)
 
 
+_BLOGGER_GENERATOR: Final = re.compile(r"(?:https?://www\.blogger\.com/? )?Blogger")
+_BLOGGER_PATH: Final = re.compile(r"/feeds/(?:\d+/)?posts/|/(?:atom|rss)\.xml$")
+
+
 class _BloggerPages:
     """What is known of the pages while they are asked for."""
 
@@ -503,7 +518,7 @@ class _BloggerPages:
         """Ask for page after page; return whether the first one shows that numbers count (R27)."""
         before, start = self._job.page.identities, len(self._job.page.identities)
         back = stalled = 0
-        while 1 < start <= _HIGHEST:
+        while 1 < start <= _HIGHEST_START:
             answer = yield from one(self._ask(start, is_again=self._is_look or back > 0))
             if isinstance(answer, Refused):
                 self.reason = "" if answer.is_gone and self.count == 1 else answer.slug
@@ -529,5 +544,15 @@ class _BloggerPages:
         return self.count > 1
 
     def _ask(self, start: int, *, is_again: bool) -> Ask:
-        url = page_url(self._job.url, **{"start-index": start, "max-results": BLOGGER_MOST})
+        url = page_url(self._job.url, **{"start-index": start, "max-results": _BLOGGER_MOST})
         return Ask(url, place=start, is_again=is_again)
+
+
+_BLOGGER_MOST: Final = 100
+_HIGHEST_START: Final = MOST_PAGES * _BLOGGER_MOST
+_STEPS_BACK: Final = 5
+"""So often in a row a page is asked for from further up."""
+_STEP: Final = 10
+"""So many entries the first time: each time twice as many as before."""
+_STALLED: Final = 2
+"""So many pages in a row that end with one entry are the end: as many posts as a page has may have come."""

@@ -1,4 +1,4 @@
-"""All adapters. A new one is a module of its own, its tests, and a line here (docs/adapters.md)."""
+"""All adapters. A new one is a class of its own, its tests, and a line here (docs/adapters.md)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,7 @@ ADAPTERS: Final[tuple[Adapter, ...]] = (
 def fitting(feed_url: str, url: str, family: Family, site_id: str, marks: str) -> Adapter | None:
     """Return the adapter for a feed; None: there is no evidence of any (R26).
 
-    Args:
-        feed_url: As in `Sight`.
-        url: The same.
-        family: The same.
-        site_id: The same.
-        marks: As `Marks.written` gives them.
+    What is seen is as in `Sight`, the marks as `Marks.written` gives them.
     """
     return _fitting(ADAPTERS, feed_url, url, family, site_id, marks)
 

@@ -6,27 +6,17 @@ post goes live that was written earlier. So pages are asked for by ID, from the 
 deletion moves comes later. What a post that goes live moves shows in the validators, which are one pair for
 the whole site.
 
-All posts of a WordPress feed, page by page (rule R28), and what is asked for when all pages were had.
+    COUNT   how many pages there are, by the REST API or by asking for pages
+    WALK    from the last to the first: by ID, or as the feed itself is ordered where IDs are not honoured
+    AGAIN   once, where the publisher claims more posts than were met (R31)
+    SINCE   where something was published or changed meanwhile: the front pages, and by date of change
 
-COUNT   how many pages there are, by the REST API or by asking for pages
-WALK    from the last to the first: by ID, or as the feed itself is ordered where IDs are not honoured
-AGAIN   once, where the publisher claims more posts than were met (R31)
-SINCE   where something was published or changed meanwhile: the front pages, and by date of change
+When all pages were had, what is new costs few questions:
 
-How many pages a WordPress feed has: as the REST API counts posts, or found by asking for pages (R28).
-
-What was changed on a WordPress site since a date: its pages in the order of change, the latest first.
-
-Such an order tells nothing of posts that were changed at one instant, as an import or a bulk edit does: some
-stand on two pages then and others on none. Two neighbouring pages of one date are a tie, and so is a post
-that stands on two pages though nothing was published meanwhile.
-
-What is new on a WordPress site since the last time, in few questions (rule R30).
-
-the subscription document brought news  -> 2, 3, … in the feed's order until a page brings none
-always                                  -> by date of change, until a page is older than the last such look
-ties among those                        -> all pages by ID again: a bulk edit, whose order means nothing
-once a day                              -> the last page by ID, and what stands behind it: back-dated posts
+    the subscription document has news -> 2, 3, … in the feed's order until a page brings none
+    always                             -> by date of change, until a page is older than the last such look
+    ties among those                   -> all pages by ID again: a bulk edit, whose order means nothing
+    once a day                         -> the last page by ID, and what stands behind it: back-dated posts
 """
 
 from __future__ import annotations
@@ -72,9 +62,6 @@ from wholefeed.core.adapters.wordpress_walk import (
 from wholefeed.core.model import EntryId, Family
 from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
-_GENERATOR: Final = re.compile(r"^https?://(?:www\.)?wordpress\.(?:org|com)\b", re.IGNORECASE)
-_FAMILIES: Final = frozenset({Family.ATOM, Family.RSS, Family.RDF})
-
 
 class WordPress:
     """A site of WordPress's own making, or of wordpress.com."""
@@ -92,25 +79,29 @@ class WordPress:
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask for pages, by ID if that is honoured; where pages are not, by date."""
         pages = Pages(job)
-        outcome = yield from collect_all(pages)
+        outcome = yield from _collect_all(pages)
         return outcome or (yield from collect_by_date(pages))
 
     def look(self, job: Job) -> Asking[Outcome]:
         """Ask for what is new: front pages, what was changed, what was added under a new ID."""
         if job.known.way == BY_DATE:
             return (yield from look_by_date(job))
-        return (yield from look_for_news(job, has_order=job.known.way == BY_ID))
+        return (yield from _look_for_news(job, has_order=job.known.way == BY_ID))
 
 
-_WITHOUT_NEWS = 2
+_GENERATOR: Final = re.compile(r"^https?://(?:www\.)?wordpress\.(?:org|com)\b", re.IGNORECASE)
+_FAMILIES: Final = frozenset({Family.ATOM, Family.RSS, Family.RDF})
 
 
-def collect_all(pages: Pages) -> Asking[Outcome | None]:
+# All posts, page by page (rule R28)
+
+
+def _collect_all(pages: Pages) -> Asking[Outcome | None]:
     """Ask for all pages; None where page numbers are not honoured."""
     if pages.job.page.validators == ("", ""):  # nothing will tell whether something was changed meanwhile
-        yield from changed_since(pages, None)
+        yield from _changed_since(pages, None)
     try:
-        last = yield from count_pages(pages)
+        last = yield from _count_pages(pages)
     except SearchError as exc:
         return pages.job.unproven(f"a page could not be asked for: {exc.refused.slug}")
     if last is None:
@@ -132,7 +123,7 @@ def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
     if not (pages.is_refused or pages.has_gaps) and _lacks(pages):
         last = yield from Walk(pages, ask, is_again=True).steps(last)
     if pages.has_moved and not pages.is_refused:
-        yield from since(pages, ask)
+        yield from _since(pages, ask)
     return pages.outcome(way, last)
 
 
@@ -145,20 +136,20 @@ def _lacks(pages: Pages) -> bool:
     return lacking > max(0, was_lacking)
 
 
-def since(pages: Pages, ask: AskFor) -> Asking[None]:
+def _since(pages: Pages, ask: AskFor) -> Asking[None]:
     """Ask for what was published and changed while the pages came.
 
     A post that was written long ago and goes live bears no date of change, but stands in front.
     """
-    yield from front_pages(pages, 1)
+    yield from _front_pages(pages, 1)
     if ask == pages.by_id and not pages.is_refused:
-        scan = yield from changed_since(pages, pages.began_date)
+        scan = yield from _changed_since(pages, pages.began_date)
         pages.is_tied = scan.is_tied
         if scan.date is None:
             pages.latest_date = pages.began_date
 
 
-def front_pages(pages: Pages, number: int) -> Asking[None]:
+def _front_pages(pages: Pages, number: int) -> Asking[None]:
     """Ask for front pages until one brings nothing new."""
     for each in range(number, MOST_PAGES):
         answer = yield from one(pages.front(each, is_again=True))
@@ -211,11 +202,13 @@ def _from_front(pages: Pages) -> Asking[Outcome | None]:
     return pages.outcome(FROM_FRONT, last)
 
 
-_PROBE: Final = 8
-"""The first page asked for: most blogs have more; it shows as well as page 2 whether numbers are honoured."""
+_WITHOUT_NEWS = 2
 
 
-def count_pages(pages: Pages) -> Asking[int | None]:
+# How many pages there are (rule R28)
+
+
+def _count_pages(pages: Pages) -> Asking[int | None]:
     """Return the number of the last page by ID; None where parameters are not honoured.
 
     The last page is left in `pages.probed`, where it was asked for.
@@ -244,6 +237,23 @@ def count_pages(pages: Pages) -> Asking[int | None]:
     return (yield from _search(pages, low, high))
 
 
+_PROBE: Final = 8
+"""The first page asked for: most blogs have more; it shows as well as page 2 whether numbers are honoured."""
+
+
+def _guess(pages: Pages) -> Asking[int | None]:
+    """Return how many pages the REST API's count of posts makes; None where it says nothing of this feed."""
+    api_url, url = pages.job.page.marks.api_url, pages.job.url
+    if not api_url or not is_at_same_host(url, api_url) or not is_main(url, api_url):
+        return None
+    answer = yield from one(Ask(count_url(api_url), is_head=True))
+    claimed = answer.headers.get("x-wp-total", "") if isinstance(answer, There) else ""
+    if not claimed.isascii() or not claimed.isdigit() or len(claimed) > len(str(MOST_PAGES)) + 3:
+        return None
+    pages.total = int(claimed)
+    return max(1, min(-(-pages.total // pages.full), MOST_PAGES))
+
+
 def _is_alone(pages: Pages) -> Asking[bool]:
     """Whether pages of one post each are honoured: the newest post is the last page and the feed itself."""
     if len(pages.first) > 1:
@@ -267,21 +277,45 @@ def _search(pages: Pages, low: int, high: int | None) -> Asking[int | None]:
     return last if last < MOST_PAGES else None
 
 
-def _guess(pages: Pages) -> Asking[int | None]:
-    """Return what the REST API makes of the number of pages; None where it says nothing of this feed."""
-    api_url, url = pages.job.page.marks.api_url, pages.job.url
-    if not api_url or not is_at_same_host(url, api_url) or not is_main(url, api_url):
-        return None
-    answer = yield from one(Ask(count_url(api_url), is_head=True))
-    claimed = answer.headers.get("x-wp-total", "") if isinstance(answer, There) else ""
-    if not claimed.isascii() or not claimed.isdigit() or len(claimed) > len(str(MOST_PAGES)) + 3:
-        return None
-    pages.total = int(claimed)
-    return max(1, min(-(-pages.total // pages.full), MOST_PAGES))
+# What was changed since a date
 
 
-class Scan(NamedTuple):
-    """What came of it."""
+def _changed_since(pages: Pages, date: float | None) -> Asking[_Scan]:
+    """Ask for pages in the order of change, the latest first, until one is older than a date.
+
+    Such an order tells nothing of posts that were changed at one instant, as an import or a bulk edit does:
+    some stand on two pages then and others on none. Two neighbouring pages of one date are a tie, and so is a
+    post that stands on two pages though nothing was published meanwhile.
+
+    Args:
+        pages: What is known.
+        date: None: the first page alone.
+    """
+    seen: set[EntryId] = set()
+    latest = previous = None
+    validators = ("", "")
+    for number in range(1, MOST_PAGES):
+        page = pages.take((yield from one(pages.modified(number))))
+        if page is None:
+            return _Scan(None if pages.is_refused or number == 1 else latest)
+        if number == 1:
+            latest, pages.length = page.updated_at, len(page.identities)
+        if page.updated_at is None:
+            return _Scan(None)
+        if date is None or page.updated_at < date:
+            break
+        # A post that is changed meanwhile moves to the front and the others behind it: no tie, and it is
+        # later than `latest`.
+        is_twice = not seen.isdisjoint(page.identities) and page.validators == validators
+        if is_twice or page.updated_at == previous:
+            return _Scan(latest, is_tied=page.updated_at > date)
+        seen.update(page.identities)
+        previous, validators = page.updated_at, page.validators
+    return _Scan(latest)
+
+
+class _Scan(NamedTuple):
+    """What came of pages in the order of change."""
 
     date: float | None
     """The latest date of its pages: the next one need not go back further. None: it has to."""
@@ -289,32 +323,10 @@ class Scan(NamedTuple):
     """Whether the order means nothing: all pages have to be asked for again."""
 
 
-def changed_since(pages: Pages, date: float | None) -> Asking[Scan]:
-    """Ask for pages until one is older than a date; None: the first page alone."""
-    seen: set[EntryId] = set()
-    latest = previous = None
-    validators = ("", "")
-    for number in range(1, MOST_PAGES):
-        page = pages.take((yield from one(pages.modified(number))))
-        if page is None:
-            return Scan(None if pages.is_refused or number == 1 else latest)
-        if number == 1:
-            latest, pages.length = page.updated_at, len(page.identities)
-        if page.updated_at is None:
-            return Scan(None)
-        if date is None or page.updated_at < date:
-            break
-        # A post that is changed meanwhile moves to the front and the others behind it: no tie, and it is
-        # later than `latest`.
-        is_twice = not seen.isdisjoint(page.identities) and page.validators == validators
-        if is_twice or page.updated_at == previous:
-            return Scan(latest, is_tied=page.updated_at > date)
-        seen.update(page.identities)
-        previous, validators = page.updated_at, page.validators
-    return Scan(latest)
+# What is new since the last time (rule R30)
 
 
-def look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
+def _look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
     """Ask for what is new.
 
     Args:
@@ -323,9 +335,9 @@ def look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
     """
     pages, known = Pages(job), job.known
     if job.has_news:
-        yield from front_pages(pages, 2)
+        yield from _front_pages(pages, 2)
     if has_order and not pages.is_refused:
-        scan = yield from changed_since(pages, known.scanned_date)
+        scan = yield from _changed_since(pages, known.scanned_date)
         known = replace(
             known,
             is_tied=known.is_tied or scan.is_tied,

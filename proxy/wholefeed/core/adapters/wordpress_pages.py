@@ -1,6 +1,4 @@
-"""What is known of the pages of a WordPress feed while they are asked for, and how each is asked for.
-
-URLs of a WordPress site: its feeds, their pages, its date archives, its REST API.
+"""The pages of a WordPress feed: what is known while they are asked for, and the URLs of each.
 
 Facts: WordPress reads `paged`, `orderby` and `order` on every feed of posts; a date archive's feed stands
 below its own path where links are pretty; `X-WP-Total` of the REST API counts the site's published posts.
@@ -20,12 +18,6 @@ from wholefeed.core.text.dates import parse_rfc822
 
 BY_ID: Final = "orderby=ID"
 FROM_FRONT: Final = "paged"
-
-FRONT_PLACE: Final = -2_000_000_000
-"""Pages as the feed orders them stand in front of those by ID, which count down from 0."""
-MODIFIED_PLACE: Final = -1_000_000_000
-"""So do those in the order of change."""
-
 AskFor = Callable[..., Ask]
 """Makes the question for a page by its number; see `Pages.by_id` and `Pages.front`."""
 
@@ -71,14 +63,14 @@ class Pages:
     @property
     def began_date(self) -> float | None:
         """When the publisher had changed something last, before the first page was asked for."""
-        return self.job.known.began_date if self.job.known.is_begun else date_of(self.job.page)
+        return self.job.known.began_date if self.job.known.is_begun else _date_of(self.job.page)
 
     @property
     def has_moved(self) -> bool:
         """Whether something was published or changed since then; also where nothing tells."""
         page, latest = self.job.page, self.latest_validators
         return latest is not None and (
-            latest != page.validators or latest == ("", "") or self.began_date != date_of(page)
+            latest != page.validators or latest == ("", "") or self.began_date != _date_of(page)
         )
 
     def by_id(
@@ -94,13 +86,13 @@ class Pages:
         """Ask for a page in the feed's own order; the first is the subscription document by another URL."""
         url = self.job.url
         url = page_url(url, paged=number) if number > 1 else page_url(url, orderby="date", order="DESC")
-        place = FRONT_PLACE + number
+        place = _FRONT_PLACE + number
         return Ask(url, place=place, is_again=is_again, is_needed=is_needed, is_probe=is_probe)
 
     def modified(self, number: int) -> Ask:
         """Ask for a page in the order of change, the latest first."""
         url = _numbered(page_url(self.job.url, orderby="modified"), number)
-        return Ask(url, place=MODIFIED_PLACE + number, is_again=True)
+        return Ask(url, place=_MODIFIED_PLACE + number, is_again=True)
 
     def meet(self, page: Page) -> int:
         """Take in what a page has; return how many of its entries were not met before."""
@@ -108,7 +100,7 @@ class Pages:
         self.met.update(page.identities)
         self.dates.add(page.updated_at)
         self.latest_validators = page.validators
-        self.latest_date = later(self.latest_date, page.updated_at)
+        self.latest_date = _later(self.latest_date, page.updated_at)
         return len(self.met) - before
 
     def take(self, answer: Answer) -> Page | None:
@@ -150,17 +142,18 @@ class Pages:
         return Outcome(is_honoured=True, is_whole=not self.is_refused, known=known, reason=reason)
 
 
+_FRONT_PLACE: Final = -2_000_000_000
+"""Pages as the feed orders them stand in front of those by ID, which count down from 0."""
+_MODIFIED_PLACE: Final = -1_000_000_000
+"""So do those in the order of change."""
+
+
 def _numbered(url: str, number: int) -> str:
     """WordPress leads a page of number 1 to the URL without a number."""
     return page_url(url, paged=number) if number > 1 else url
 
 
-def has_entries(answer: object) -> bool:
-    """Whether a page came, and something stands on it."""
-    return isinstance(answer, Page) and bool(answer.identities)
-
-
-def date_of(page: Page) -> float | None:
+def _date_of(page: Page) -> float | None:
     """Return when the publisher changed anything last, as far as a document tells.
 
     Last-Modified is of the whole site; what stands in the document is of its own posts.
@@ -168,16 +161,28 @@ def date_of(page: Page) -> float | None:
     return parse_rfc822(page.validators[1]) or page.updated_at
 
 
-def later(one_date: float | None, other: float | None) -> float | None:
-    """Return the later of two dates that may be missing."""
+def _later(one_date: float | None, other: float | None) -> float | None:
     dates = [date for date in (one_date, other) if date is not None]
     return max(dates, default=None)
 
 
-_FEED_PATH: Final = re.compile(r"^(?P<root>.*/)(?P<feed>feed(?:/(?:rss2|rss|atom|rdf))?/?)$")
-_FEED_FILE: Final = re.compile(r"^(?P<root>.*/)(?:index\.php)?$")
+def has_entries(answer: object) -> bool:
+    """Whether a page came, and something stands on it."""
+    return isinstance(answer, Page) and bool(answer.identities)
+
+
+# URLs of a site
+
+
+def is_left_alone(url: str) -> bool:
+    """Return whether a feed is one of comments, or bears parameters of pages already (R26)."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    is_of_comments = _COMMENTS.search(parts.path) or _COMMENTS.search(query.get("feed", ""))
+    return bool(is_of_comments or _PAGED_PATH.search(parts.path) or query.keys() & _PAGING)
+
+
 _COMMENTS: Final = re.compile(r"/comments/feed(?:/|$)|^comments-")
-_DATED: Final = re.compile(r"/\d{4}(?:/\d{2}){0,2}/$")
 _PAGED_PATH: Final = re.compile(r"/page/\d+/")
 _PAGING: Final = frozenset(
     [
@@ -206,14 +211,6 @@ _PAGING: Final = frozenset(
 )
 
 
-def is_left_alone(url: str) -> bool:
-    """Return whether a feed is one of comments, or bears parameters of pages already (R26)."""
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
-    is_of_comments = _COMMENTS.search(parts.path) or _COMMENTS.search(query.get("feed", ""))
-    return bool(is_of_comments or _PAGED_PATH.search(parts.path) or query.keys() & _PAGING)
-
-
 def is_main(url: str, api_url: str) -> bool:
     """Return whether a feed has all posts of the site whose REST API stands at a URL (R28)."""
     parts, api = urlsplit(url), urlsplit(api_url)
@@ -226,6 +223,10 @@ def is_main(url: str, api_url: str) -> bool:
     return file is not None and file["root"] == root and [name for name, _ in query] == ["feed"]
 
 
+_FEED_PATH: Final = re.compile(r"^(?P<root>.*/)(?P<feed>feed(?:/(?:rss2|rss|atom|rdf))?/?)$")
+_FEED_FILE: Final = re.compile(r"^(?P<root>.*/)(?:index\.php)?$")
+
+
 def _site_root(api_path: str) -> str:
     """The REST API stands at `wp-json/` below the site, or at its root with `?rest_route=/`."""
     return (
@@ -234,7 +235,6 @@ def _site_root(api_path: str) -> str:
 
 
 def is_at_same_host(url: str, api_url: str) -> bool:
-    """Return whether two URLs have one host and port."""
     parts, api = urlsplit(url), urlsplit(api_url)
     return (parts.hostname, parts.port) == (api.hostname, api.port) and api.scheme in ("http", "https")
 
@@ -260,3 +260,6 @@ def dated_url(url: str, *numbers: int) -> str | None:
         return None
     folders = "".join(f"{number:02d}/" for number in numbers)
     return urlunsplit((parts.scheme, parts.netloc, f"{path['root']}{folders}{path['feed']}", "", ""))
+
+
+_DATED: Final = re.compile(r"/\d{4}(?:/\d{2}){0,2}/$")

@@ -1,21 +1,4 @@
-"""All pages of a WordPress feed, from the last to the first (rule R28).
-
-What a deletion moves comes to a page that has not been had yet. A post that goes live moves others the other
-way, to pages that were had; that shows in the validators.
-
-    DOWN   N, N-1, … 1
-           the validators moved between k+1 and k -> SEAM, unless each page bears its own
-    SEAM   k+1, k+2, … until one has something that was had; from there down to k again
-    END    N again, and what stands behind it now; where N is no more, what is the last now
-           validators tell nothing, and N begins with what stood on N-1 -> DOWN once more
-    HOLES  pages that were not there, though later ones are: once more
-
-The posts of a WordPress site whose queries a cache strips: by the paths of its date archives (rule R28).
-
-A year first: one that is not full is all there is of it. A full one is read by its months, a full month by
-its days. A full day may have had more, and nothing tells: the feed stays partial then. Where the publisher's
-count is known it ends when as many were met, else when twenty years in a row are empty.
-"""
+"""All pages of a WordPress feed: by number, or by date where a cache strips the queries (rule R28)."""
 
 from __future__ import annotations
 
@@ -42,29 +25,21 @@ from wholefeed.core.adapters.wordpress_pages import AskFor, Pages, dated_url, is
 from wholefeed.core.model import EntryId
 from wholefeed.core.text.dates import DAY_SECONDS
 
-AT_ONCE: Final = 8
-"""Pages of one question; so many may have to be asked for again when something moves."""
-_ALONE: Final = 2
-"""Pages asked for one by one at first, in case that numbers are not honoured."""
-_SEAMS: Final = 8
-"""So often, and once for four pages, the validators are believed: some publishers make them up each time."""
-_OLDER_SECONDS: Final = 60.0
-"""A page that was had so much before the one behind it comes from a walk that was cut off."""
-_FEW: Final = 3
-_MADE_UP: Final = 2
-"""Looks at a seam where nothing had moved and the validators were others again: none is believed then."""
-
-
-class NotHonouredError(Exception):
-    """The answers show that page numbers are not honoured, or the order."""
-
-    def __init__(self, *, is_numbered: bool) -> None:
-        super().__init__("the order is not honoured" if is_numbered else "page numbers are not honoured")
-        self.is_numbered = is_numbered
+# By number
 
 
 class Walk:
-    """One walk through all pages.
+    """One walk through all pages, from the last to the first.
+
+    What a deletion moves comes to a page that has not been had yet. A post that goes live moves others the
+    other way, to pages that were had; that shows in the validators.
+
+        DOWN   N, N-1, … 1
+               the validators moved between k+1 and k -> SEAM, unless each page bears its own
+        SEAM   k+1, k+2, … until one has something that was had; from there down to k again
+        END    N again, and what stands behind it now; where N is no more, what is the last now
+               validators tell nothing, and N begins with what stood on N-1 -> DOWN once more
+        HOLES  pages that were not there, though later ones are: once more
 
     Args:
         pages: What is known.
@@ -102,9 +77,8 @@ class Walk:
         if self._has_shifted and not (self._is_again or self._pages.is_refused):
             return (yield from Walk(self._pages, self._ask, is_again=True).steps(last))
         holes = sorted(number for number in self._holes if number < last)
-        if (
-            holes and not self._pages.is_refused
-        ):  # later pages answer: these are missing, if they still are (R6)
+        # Later pages answer: these are missing, if they still are (R6).
+        if holes and not self._pages.is_refused:
             for answer in (yield [self._ask(each, is_again=True, is_needed=True) for each in holes]):
                 self._pages.has_gaps |= self._taken(answer) is None
         return last
@@ -115,7 +89,7 @@ class Walk:
         behind: Page | None = None
         number = last
         while number >= 1:
-            size = AT_ONCE if self._is_trusted and number <= last - _ALONE else 1
+            size = _AT_ONCE if self._is_trusted and number <= last - _ALONE else 1
             batch = range(number, max(0, number - size), -1)
             answers = yield from self._answers(batch)
             for each, answer in zip(batch, answers, strict=True):
@@ -233,6 +207,19 @@ class Walk:
             return gone
 
 
+_AT_ONCE: Final = 8
+"""Pages of one question; so many may have to be asked for again when something moves."""
+_ALONE: Final = 2
+"""Pages asked for one by one at first, in case that numbers are not honoured."""
+_SEAMS: Final = 8
+"""So often, and once for four pages, the validators are believed: some publishers make them up each time."""
+_OLDER_SECONDS: Final = 60.0
+"""A page that was had so much before the one behind it comes from a walk that was cut off."""
+_FEW: Final = 3
+_MADE_UP: Final = 2
+"""Looks at a seam where nothing had moved and the validators were others again: none is believed then."""
+
+
 def _are_of_one(page: Page | None, other: Page | None) -> bool:
     return page is not None and other is not None and page.validators == other.validators
 
@@ -241,18 +228,67 @@ def _is_same(page: Page, other: Page) -> bool:
     return page.validators == other.validators and page.identities == other.identities
 
 
+class NotHonouredError(Exception):
+    """The answers show that page numbers are not honoured, or the order."""
+
+    def __init__(self, *, is_numbered: bool) -> None:
+        super().__init__("the order is not honoured" if is_numbered else "page numbers are not honoured")
+        self.is_numbered = is_numbered
+
+
+# By date
+
 BY_DATE: Final = "date archives"
-EMPTY_YEARS: Final = 20
+
+
+def collect_by_date(pages: Pages) -> Asking[Outcome]:
+    """Ask for the posts of a site by the paths of its date archives, from this year back.
+
+    A year first: one that is not full is all there is of it. A full one is read by its months, a full month
+    by its days. A full day may have had more, and nothing tells: the feed stays partial then. Where the
+    publisher's count is known it ends when as many were met, else when twenty years in a row are empty.
+    """
+    if dated_url(pages.job.url, _FIRST_YEAR) is None or not _is_of_site(pages.job):
+        return pages.job.unproven("the publisher does not answer by pages")
+    archives, empty = _Archives(pages, is_again=False), 0
+    today = _day(pages.job.now)
+    for year in range(today.year, _FIRST_YEAR - 1, -1):
+        shown = yield from archives.year(year)
+        empty = 0 if shown else empty + 1
+        if archives.is_through or empty >= _EMPTY_YEARS:
+            break
+    if pages.has_moved and archives.has_met and not pages.is_refused:  # what was published meanwhile
+        archives.is_again = True
+        yield from archives.month(today.year, today.month)
+    if not archives.is_honoured:
+        reason = "the publisher does not answer by pages, nor by date"
+        return pages.job.unproven(pages.refused.slug if pages.refused else reason)
+    return _outcome(archives, pages.outcome(BY_DATE, archives.asked))
+
+
 _FIRST_YEAR: Final = 1970
-_ZONES_SECONDS: Final = 2 * DAY_SECONDS
-"""A site's day may begin earlier than that of UTC."""
-_DAYS_OF_MONTH: Final = 31
-_MONTHS: Final = 12
+_EMPTY_YEARS: Final = 20
+
+
+def _is_of_site(job: Job) -> bool:
+    """Archives by date stand below a site, not below one of its categories or authors."""
+    api_url = job.page.marks.api_url
+    return is_main(job.url, api_url) if api_url else True
+
+
+def look_by_date(job: Job) -> Asking[Outcome]:
+    """Ask for the months since the last look and the one before it, by their days where they are full."""
+    pages = Pages(job)
+    archives = _Archives(pages, is_again=True)
+    span, looked_at = _day(job.now), job.known.looked_at
+    first = _month_before(span if looked_at is None else min(span, _day(looked_at)))
+    while span >= first and not pages.is_refused:
+        yield from archives.month(span.year, span.month)
+        span = _month_before(span)
+    return _outcome(archives, Outcome(is_honoured=True, known=job.known))
 
 
 class _Archives:
-    """Asks for years, months and days."""
-
     def __init__(self, pages: Pages, *, is_again: bool) -> None:
         self.pages = pages
         self.is_again = is_again
@@ -339,42 +375,9 @@ class _Archives:
                 return
 
 
-def collect_by_date(pages: Pages) -> Asking[Outcome]:
-    """Ask for the date archives, from this year back."""
-    if dated_url(pages.job.url, _FIRST_YEAR) is None or not _is_of_site(pages.job):
-        return pages.job.unproven("the publisher does not answer by pages")
-    archives, empty = _Archives(pages, is_again=False), 0
-    today = _day(pages.job.now)
-    for year in range(today.year, _FIRST_YEAR - 1, -1):
-        shown = yield from archives.year(year)
-        empty = 0 if shown else empty + 1
-        if archives.is_through or empty >= EMPTY_YEARS:
-            break
-    if pages.has_moved and archives.has_met and not pages.is_refused:  # what was published meanwhile
-        archives.is_again = True
-        yield from archives.month(today.year, today.month)
-    if not archives.is_honoured:
-        reason = "the publisher does not answer by pages, nor by date"
-        return pages.job.unproven(pages.refused.slug if pages.refused else reason)
-    return _outcome(archives, pages.outcome(BY_DATE, archives.asked))
-
-
-def _is_of_site(job: Job) -> bool:
-    """Archives by date stand below a site, not below one of its categories or authors."""
-    api_url = job.page.marks.api_url
-    return is_main(job.url, api_url) if api_url else True
-
-
-def look_by_date(job: Job) -> Asking[Outcome]:
-    """Ask for the months since the last look and the one before it, by their days where they are full."""
-    pages = Pages(job)
-    archives = _Archives(pages, is_again=True)
-    span, looked_at = _day(job.now), job.known.looked_at
-    first = _month_before(span if looked_at is None else min(span, _day(looked_at)))
-    while span >= first and not pages.is_refused:
-        yield from archives.month(span.year, span.month)
-        span = _month_before(span)
-    return _outcome(archives, Outcome(is_honoured=True, known=job.known))
+_MONTHS: Final = 12
+_ZONES_SECONDS: Final = 2 * DAY_SECONDS
+"""A site's day may begin earlier than that of UTC."""
 
 
 def _outcome(archives: _Archives, outcome: Outcome) -> Outcome:
@@ -399,6 +402,9 @@ def _begin(year: int, month: int = 1, day: int = 1) -> float:
 
 def _month_before(day: date) -> date:
     return (day.replace(day=1) - timedelta(days=1)).replace(day=1)
+
+
+_DAYS_OF_MONTH: Final = 31
 
 
 def _place(year: int, month: int = _MONTHS, day: int = _DAYS_OF_MONTH) -> int:

@@ -1,4 +1,4 @@
-"""Head and entries -> the synthesized document (rules R16, R19 to R22).
+"""The document that is sent but for its entries, and documents of entries alone (R7, R16, R19 to R22).
 
 An answer is prologue + segments + epilogue. The head is composed once, when the feed is published;
 the prologue is wrapped around it for each answer, since it names the URL that was asked:
@@ -9,27 +9,18 @@ the prologue is wrapped around it for each answer, since it names the URL that w
 
 Between segments stands what `wholefeed.core.model.segment_separator` says.
 
-Self-contained entries -> a minimal feed document of their family, which parses back to the same ones.
-
-Remembered copies are kept so.
+Self-contained entries alone make a minimal feed document of their family, which parses back to the same
+ones. Entries that left the subscription document are kept in such documents:
 
     fragments = fragments_of(document)
     text = synthesize(document.family, document.version, [fragments.entry(0)])
-
-What a feed calls itself, read from its head as it goes out.
-
-Remembered copies: entries that left the subscription document (rules R7, R8).
-
-They are kept in synthetic feed documents of the feed's own format, so that one parser and one way of
-sending serve all. The newest is open and grows at its top until it is sealed, at 32 entries or about
-1 MiB: what is made of it stays as small as any other segment.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
@@ -60,33 +51,10 @@ from wholefeed.core.model import (
 )
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import UNLIMITED, ParseError
-from wholefeed.core.text.markup import Attribute, attribute, quoteattr
+from wholefeed.core.text.markup import attribute, quoteattr
 from wholefeed.core.text.urls import is_http, resolve
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, fragments_of, prefixes_in
 from wholefeed.core.verbatim.json import JsonFragments
-
-DROPPED_RELATIONS: Final = frozenset(Relation) | {"hub"}
-"""Links of the head that would mislead in the synthesized document (R21)."""
-
-WHOLE_RELATION: Final = "urn:wholefeed:whole"
-"""Leads from a document that was cut to the whole feed (RFC 4287, 4.2.7.2: not registered, so an IRI)."""
-
-EPILOGUE: Final = {
-    Family.ATOM: b"</feed>\n",
-    Family.RSS: b"</channel>\n</rss>\n",
-    Family.RDF: b"</rdf:RDF>\n",
-    Family.JSON: b"\n]}\n",
-}
-
-_BIT: Final = {prefix: 1 << place for place, prefix in enumerate(WELL_KNOWN_PREFIXES)}
-_DECLARATION: Final = b'<?xml version="1.0" encoding="utf-8"?>\n'
-
-_OWN_PLACE: Final = b"\0"
-"""Where in a head the proxy's own elements go, if not at its end; no document can hold it."""
-
-_SEQUENCE: Final = b"<items><rdf:Seq/></items>\n"
-"""RSS 1.0 wants the channel to list its items. The publisher's list names some of them only, and one of all
-would have to be sent before the first of them: readers take the items from the document, as all do."""
 
 
 class ComposedHead(NamedTuple):
@@ -95,17 +63,6 @@ class ComposedHead(NamedTuple):
     text: bytes
     prefixes: int
     """Mask of the well-known prefixes that it uses."""
-
-
-class Address(NamedTuple):
-    """Who the synthesized document is, and where it comes from."""
-
-    self_url: str
-    """The proxy's URL of it, without token or wait."""
-    via_url: str
-    """The publisher's subscription document (RFC 4287, 4.2.7.2)."""
-    whole_url: str = ""
-    """The proxy's URL of the whole feed, in a document that holds a part of it."""
 
 
 def compose_head(fragments: Fragments | JsonFragments, tombstones: Sequence[Tombstone] = ()) -> ComposedHead:
@@ -128,10 +85,26 @@ def compose_head(fragments: Fragments | JsonFragments, tombstones: Sequence[Tomb
     return ComposedHead(text, prefixes_in(text))
 
 
+DROPPED_RELATIONS: Final = frozenset(Relation) | {"hub"}
+"""Links of the head that would mislead in the synthesized document (R21)."""
+
+
+def _is_dropped(child: HeadChild) -> bool:
+    if not child.namespace:  # JSON
+        return child.relation in DROPPED_RELATIONS or child.name == EXTENSION
+    if child.namespace in (FH_NS, DSIG_NS):
+        return True
+    return child.namespace in ATOM_NAMESPACES and child.name == "link" and child.relation in DROPPED_RELATIONS
+
+
+_OWN_PLACE: Final = b"\0"
+"""Marks where in a head the proxy's own elements go, if not at its end; no document can hold it."""
+
+
 def _rdf_head(
     fragments: Fragments, children: Sequence[HeadChild], channel: Channel | None, passed_on: bytes
 ) -> bytes:
-    """Return the channel, whose children stay as they are, and what stands beside it but for items."""
+    """Return the channel, its children as they are, and what stands beside it except items."""
     document = fragments.document
     inside, beside, tag = [], [], b"<channel>"
     for child in children:
@@ -148,18 +121,26 @@ def _rdf_head(
     return b"".join([tag, b"\n", *inside, passed_on, sequence, _OWN_PLACE, end, *beside])
 
 
+_SEQUENCE: Final = b"<items><rdf:Seq/></items>\n"
+"""RSS 1.0 wants the channel to list its items. The publisher's list names some of them only, and one of all
+would have to be sent before the first of them: readers take the items from the document, as all do."""
+
+
 def _in_default(sequence: bytes, tag: bytes) -> bytes:
     """A channel that is written with a prefix may have changed the default namespace."""
     declared = f"<items xmlns={quoteattr(RSS_10_NS)}>".encode()
     return sequence.replace(b"<items>", declared) if b"xmlns=" in tag else sequence
 
 
-def _is_dropped(child: HeadChild) -> bool:
-    if not child.namespace:  # JSON
-        return child.relation in DROPPED_RELATIONS or child.name == EXTENSION
-    if child.namespace in (FH_NS, DSIG_NS):
-        return True
-    return child.namespace in ATOM_NAMESPACES and child.name == "link" and child.relation in DROPPED_RELATIONS
+class Address(NamedTuple):
+    """Who the synthesized document is, and where it comes from."""
+
+    self_url: str
+    """The proxy's URL of it, without token or wait."""
+    via_url: str
+    """The publisher's subscription document (RFC 4287, 4.2.7.2)."""
+    whole_url: str = ""
+    """The proxy's URL of the whole feed, in a document that holds a part of it."""
 
 
 def compose_prologue(
@@ -194,7 +175,7 @@ def compose_prologue(
         f'<{link} rel="via" href={quoteattr(address.via_url)}/>\n',
     ]
     if address.whole_url:
-        own.append(f'<{link} rel="{WHOLE_RELATION}" href={quoteattr(address.whole_url)}/>\n')
+        own.append(f'<{link} rel="{_WHOLE_RELATION}" href={quoteattr(address.whole_url)}/>\n')
     if is_complete:
         own.append(f"<fh:complete{fh}/>\n")
         prefixes |= _BIT["fh"]
@@ -205,6 +186,12 @@ def compose_prologue(
     before, _, behind = head.partition(_OWN_PLACE)
     root = _root(family, version, prefixes)
     return b"".join([_DECLARATION, root, before, "".join(own).encode(), behind, warning])
+
+
+_WHOLE_RELATION: Final = "urn:wholefeed:whole"
+"""Leads from a document that was cut to the whole feed (RFC 4287, 4.2.7.2: not registered, so an IRI)."""
+_DECLARATION: Final = b'<?xml version="1.0" encoding="utf-8"?>\n'
+_BIT: Final = {prefix: 1 << place for place, prefix in enumerate(WELL_KNOWN_PREFIXES)}
 
 
 def _bound(prefix: str) -> str:
@@ -229,6 +216,14 @@ def _root(family: Family, version: str, prefixes: int) -> bytes:
     return f"<{name}{marked} xmlns={quoteattr(default)}{declared}>\n".encode()
 
 
+EPILOGUE: Final = {
+    Family.ATOM: b"</feed>\n",
+    Family.RSS: b"</channel>\n</rss>\n",
+    Family.RDF: b"</rdf:RDF>\n",
+    Family.JSON: b"\n]}\n",
+}
+
+
 def newest_first(order_at: Sequence[float | None]) -> list[int]:
     """Return the indices of a document's entries in output order (R20).
 
@@ -242,6 +237,9 @@ def newest_first(order_at: Sequence[float | None]) -> list[int]:
     return [n if at is None else next(rest) for n, at in enumerate(order_at)]
 
 
+# Documents of entries alone
+
+
 def synthesize(
     family: Family,
     version: str,
@@ -249,7 +247,7 @@ def synthesize(
     *,
     namespace: str | None = None,
 ) -> bytes:
-    """Return a minimal feed document of self-contained entries, which parses back to the same ones.
+    """Return a minimal feed document of self-contained entries.
 
     Args:
         family: Of the entries.
@@ -281,19 +279,18 @@ def _namespaces(fragments: Sequence[bytes]) -> bytes:
     used = 0
     for fragment in fragments:
         used |= prefixes_in(fragment, ALL_PREFIXES & ~used)
-    return _written(
-        attribute(f"xmlns:{prefix}", uri)
+    return b"".join(
+        attribute(f"xmlns:{prefix}", uri).written
         for bit, (prefix, uri) in enumerate(WELL_KNOWN_PREFIXES.items())
         if used & 1 << bit
     )
 
 
-def _written(attributes: Iterable[Attribute]) -> bytes:
-    return b"".join(each.written for each in attributes)
+# What a feed calls itself
 
 
 class Heading(NamedTuple):
-    """Title and site; empty where the head does not tell them."""
+    """Read from the head as it goes out; empty where it does not tell."""
 
     title: str
     """On one line."""
@@ -324,46 +321,12 @@ def heading_of(family: Family, version: str, head: bytes, via_url: str) -> Headi
         return Heading("", "")
     sites = [link.target for link in found.links if link.relation == "alternate" and link.target]
     if family in (Family.RSS, Family.JSON) and found.site_id:
-        with suppress(ValueError):  # the channel's link is none: the title is one all the same
+        with suppress(ValueError):  # the channel's link is no URL: its title counts all the same
             sites.insert(0, resolve(found.scope.base, found.site_id))
     return Heading(" ".join(found.title.split()), next(filter(is_http, sites), ""))
 
 
-SEALED_ENTRIES: Final = 32
-SEALED_BYTES: Final = 1 << 20
-"""Of the entries' text. A larger entry has a document to itself."""
-
-
-class CopyDates(NamedTuple):
-    """What R10 needs to know of a remembered copy, when its document is long gone."""
-
-    updated_at: float | None
-    """The update instant that counted when the copy was remembered."""
-    document_updated_at: float | None
-    """Of the subscription document that it last stood in."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryDocument:
-    """A synthetic document of remembered copies, newest first."""
-
-    number: int
-    """Counted up from 1; the URL and the rank come from it."""
-    text: bytes
-    dates: tuple[CopyDates, ...]
-    """Per entry."""
-    is_sealed: bool
-    """Whether no more copies will be added."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenMemory:
-    """The newest memory document as it is stored."""
-
-    number: int
-    document: FeedDocument
-    dates: Sequence[CopyDates]
-    """Per entry."""
+# Remembered copies: entries that left the subscription document (rules R7, R8)
 
 
 def remember(
@@ -376,6 +339,10 @@ def remember(
     latest: float | None = None,
 ) -> list[MemoryDocument]:
     """Return the memory documents to write so that no entry of `old` is lost.
+
+    They are synthetic documents of the feed's own format, so that one parser and one way of sending serve
+    all. The newest is open and grows at its top until it is sealed, at 32 entries or about 1 MiB: what is
+    made of it stays as small as any other segment.
 
     Args:
         old: The subscription document that is being replaced.
@@ -412,6 +379,38 @@ def remember(
     return _documents(old, copies, numbers)
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryDocument:
+    """A synthetic document of remembered copies, newest first."""
+
+    number: int
+    """Counted up from 1; the URL and the rank come from it."""
+    text: bytes
+    dates: tuple[CopyDates, ...]
+    """Per entry."""
+    is_sealed: bool
+    """Whether no more copies will be added."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMemory:
+    """The newest memory document as it is stored."""
+
+    number: int
+    document: FeedDocument
+    dates: Sequence[CopyDates]
+    """Per entry."""
+
+
+class CopyDates(NamedTuple):
+    """What R10 needs to know of a remembered copy, when its document is long gone."""
+
+    updated_at: float | None
+    """The update instant that counted when the copy was remembered."""
+    document_updated_at: float | None
+    """Of the subscription document that it last stood in."""
+
+
 class _Copy(NamedTuple):
     fragment: bytes
     identity: EntryId
@@ -441,6 +440,11 @@ def _documents(like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[in
         documents.append(MemoryDocument(next(numbers), text, dates, is_sealed))
         end = start
     return documents
+
+
+SEALED_ENTRIES: Final = 32
+SEALED_BYTES: Final = 1 << 20
+"""Of the entries' text. A larger entry has a document to itself."""
 
 
 def _filled(copies: Sequence[_Copy], end: int) -> tuple[int, bool]:

@@ -1,33 +1,17 @@
-"""The entries of a reconstruction as objects, read from their documents where they are looked at.
+"""Entries read out of their documents and segments: as objects for programs, as texts for people.
 
-entries = Entries([held(document, live) for document, live in ...])      # newest documents first
-entries[0].title
+What `wholefeed.reconstruct` gives is a `Feed` with its `Entries`. What is held are the documents' bodies,
+deflated; the entries of one document at a time are objects:
 
-What is held is the documents' bodies, deflated; the entries of one document at a time are objects.
+    entries = Entries([held(document, live) for document, live in ...])      # newest documents first
+    entries[0].title
 
-A reconstructed feed as an object: what `wholefeed.reconstruct` gives.
-
-What programs ask of an entry beside its bytes: its id in words, title, link and date.
-
-fields = read_fields(document, [0, 2])
-fields[0].title
-
-Each entry is read from its self-contained slice, so that prefixes, language and base are those it was written
-under. Nothing here decides anything: identities are the parser's (rule R9).
-
-What an entry says at length, as HTML, whatever its format calls it. Nothing is sanitised here.
-
-    content = atom_content(entry)
-    content.html, content.base
-
-Text is escaped, XHTML is written as HTML. Of several the fullest place counts: atom:content before summary,
-content:encoded before description.
-
-An entry as people read it: from its text in a segment to its title, author, content and enclosures.
+Pages show an entry from its text in a segment, be it the beginning of one alone:
 
     shown(family, text, is_cut=False).title
 
-The text may be the beginning of an entry alone. Nothing is sanitised: `content` is HTML of a stranger.
+Nothing here decides anything: identities are the parser's (rule R9). Nothing is sanitised either: what an
+entry says at length is HTML of a stranger, as published or made of its text.
 """
 
 from __future__ import annotations
@@ -71,11 +55,70 @@ from wholefeed.core.text.urls import is_http, resolve
 from wholefeed.core.verbatim.addresses import is_permalink
 from wholefeed.core.verbatim.fragments import fragments_of
 
-_ANY_DEPTH: Final = 1 << 62
-"""The documents were within the limits when they were fetched, whatever those are now."""
-_OPENED: Final = 8
-"""Documents that are kept open where entries are sorted across them."""
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_XML_BASE: Final = "{http://www.w3.org/XML/1998/namespace}base"
+_ATOM: Final = f"{{{ATOM_NS}}}"
+_ITUNES: Final = f"{{{WELL_KNOWN_PREFIXES['itunes']}}}"
+_MEDIA: Final = f"{{{WELL_KNOWN_PREFIXES['media']}}}"
+
+
+# The feed and its entries as objects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """A feed as it was reconstructed. It needs the store no more.
+
+    Held in memory are the feed's documents and the document to be served, both compressed. Looking at entries
+    reads one document at a time; `document` makes all of it in one piece.
+    """
+
+    url: str
+    """The feed's canonical URL: that of its subscription document, whatever led there."""
+    state: State
+    """`complete`, `paged` or `remembered`; `partial` when something is missing, and `loading` when
+    `wait_seconds` were over before the walk was. A str."""
+    is_stale: bool
+    """Whether the publisher could not be reached, so that this is what a kept store had."""
+    title: str
+    links: tuple[Link, ...]
+    missing: tuple[Missing, ...]
+    entries: Entries = field(repr=False)
+    """In the order of the document. While the feed is `loading` they can be a few more than it has."""
+    _coded: bytes = field(repr=False)
+
+    def document(self) -> bytes:
+        """Return the feed as one document in its own format: what the proxy would serve. Computes."""
+        return zlib.decompress(self._coded, wbits=_GZIP)
+
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link of the feed's head."""
+
+    relation: str
+    """In lower case: `alternate` is the site, `self` the feed."""
+    url: str
+    """Absolute."""
+    media_type: str
+    """As the link says, in lower case and without parameters; empty when it does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A document of the feed that could not be had."""
+
+    url: str
+    reason: str
+    """A slug; docs/faults.md lists them."""
+    status: int | None
+    """The HTTP status that the publisher answered with, where there was one."""
+    attempts: int
+    """How often it was asked for."""
+    next_attempt: datetime
+    """Before then a kept store does not ask for it again; aware, in UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,35 +141,6 @@ class Entry:
     """The element or JSON object as its publisher wrote it, in UTF-8. Prefixes, language and base that it
     takes from its document are not repeated in it (`Feed.document` has it self-contained). Of a document
     that had to be repaired it is as repaired; of a remembered copy as it was kept: self-contained."""
-
-
-class Held(NamedTuple):
-    """One document of a feed, kept for its entries."""
-
-    body: Sealed
-    url: str
-    media_type: str
-    live: tuple[int, ...]
-    """The entries that are the feed's, from the top."""
-
-
-def held(body: bytes, url: str, media_type: str, live: Sequence[int], *, is_current: bool) -> Held:
-    """Return a document as it is kept.
-
-    Args:
-        body: As fetched.
-        url: After redirects.
-        media_type: The whole Content-Type value.
-        live: Which of its entries are the feed's.
-        is_current: Whether this program's parser has counted them; else it is asked once more.
-
-    Raises:
-        ParseError: Another parser could read it, this one cannot.
-    """
-    if not is_current:
-        known = len(parse(body, url, media_type, max_depth=_ANY_DEPTH).entries)
-        live = [ordinal for ordinal in live if ordinal < known]
-    return Held(seal(body), url, media_type, tuple(live))
 
 
 class Entries(Sequence[Entry]):
@@ -201,6 +215,43 @@ class Entries(Sequence[Entry]):
         return entries
 
 
+_OPENED: Final = 8
+"""Documents that are kept open where entries are sorted across them."""
+
+
+class Held(NamedTuple):
+    """One document of a feed, kept for its entries."""
+
+    body: Sealed
+    url: str
+    media_type: str
+    live: tuple[int, ...]
+    """The entries that are the feed's, from the top."""
+
+
+def held(body: bytes, url: str, media_type: str, live: Sequence[int], *, is_current: bool) -> Held:
+    """Return a document as it is kept.
+
+    Args:
+        body: As fetched.
+        url: After redirects.
+        media_type: The whole Content-Type value.
+        live: Which of its entries are the feed's.
+        is_current: Whether this program's parser has counted them; else it is asked once more.
+
+    Raises:
+        ParseError: Another parser could read it, this one cannot.
+    """
+    if not is_current:
+        known = len(parse(body, url, media_type, max_depth=_ANY_DEPTH).entries)
+        live = [ordinal for ordinal in live if ordinal < known]
+    return Held(seal(body), url, media_type, tuple(live))
+
+
+_ANY_DEPTH: Final = 1 << 62
+"""The documents were within the limits when they were fetched, whatever those are now."""
+
+
 def _read(kept: Held, ambiguous: Collection[EntryId]) -> list[Entry]:
     body = inflate(kept.body.block, kept.body.length, kept.body.crc32)
     document = parse(body, kept.url, kept.media_type, max_depth=_ANY_DEPTH)
@@ -228,72 +279,21 @@ def instant(at: float) -> datetime:
     return _EPOCH + timedelta(seconds=at)
 
 
-_GZIP: Final = 16 + zlib.MAX_WBITS
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """A link of the feed's head."""
-
-    relation: str
-    """In lower case: `alternate` is the site, `self` the feed."""
-    url: str
-    """Absolute."""
-    media_type: str
-    """As the link says, in lower case and without parameters; empty when it does not."""
+# What an entry says of itself in a few words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """A document of the feed that could not be had."""
+def read_fields(document: FeedDocument, ordinals: Sequence[int]) -> list[Fields]:
+    """Return the fields of some entries of a document, in the order of `ordinals`.
 
-    url: str
-    reason: str
-    """A slug; docs/faults.md lists them."""
-    status: int | None
-    """The HTTP status that the publisher answered with, where there was one."""
-    attempts: int
-    """How often it was asked for."""
-    next_attempt: datetime
-    """Before then a kept store does not ask for it again; aware, in UTC."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feed:
-    """A feed as it was reconstructed. It needs the store no more.
-
-    Held in memory are the feed's documents and the document to be served, both compressed. Looking at entries
-    reads one document at a time; `document` makes all of it in one piece.
+    Each entry is read from its self-contained slice, so that prefixes, language and base are those it was
+    written under.
     """
-
-    url: str
-    """The feed's canonical URL: that of its subscription document, whatever led there."""
-    state: State
-    """`complete`, `paged` or `remembered`; `partial` when something is missing, and `loading` when
-    `wait_seconds` were over before the walk was. A str."""
-    is_stale: bool
-    """Whether the publisher could not be reached, so that this is what a kept store had."""
-    title: str
-    links: tuple[Link, ...]
-    missing: tuple[Missing, ...]
-    entries: Entries = field(repr=False)
-    """In the order of the document. While the feed is `loading` they can be a few more than it has."""
-    _coded: bytes = field(repr=False)
-
-    def document(self) -> bytes:
-        """Return the feed as one document in its own format: what the proxy would serve. Computes."""
-        return zlib.decompress(self._coded, wbits=_GZIP)
-
-
-NAMELESS: Final = "urn:wholefeed:entry:"
-"""How the identity of an entry begins that has neither id nor link of its own; its digest is the rest."""
-
-_AT_ONCE: Final = 64
-"""Entries that are a tree in memory at a time."""
-_XML_BASE: Final = "{http://www.w3.org/XML/1998/namespace}base"
-_ABOUT: Final = f"{{{RDF_NS}}}about"
-_ALTERNATE: Final = frozenset({"", "alternate", "http://www.iana.org/assignments/relation/alternate"})
-_ATOM_PUBLISHED: Final = ("published", "issued", "created")
+    is_json = document.family is Family.JSON
+    said = _items_said(document, ordinals) if is_json else _elements_said(document, ordinals)
+    return [_fields(document, ordinal, each) for ordinal, each in zip(ordinals, said, strict=True)]
 
 
 class Fields(NamedTuple):
@@ -309,26 +309,11 @@ class Fields(NamedTuple):
     published_at: float | None
 
 
-class Said(NamedTuple):
-    """The same, before it is told which of it identifies the entry."""
-
-    id: str
-    title: str
-    href: str
-    """The link as written."""
-    base: str
-    """What a relative link counts from; empty when nothing was said of it."""
-    published_at: float | None
+NAMELESS: Final = "urn:wholefeed:entry:"
+"""How the identity of an entry begins that has neither id nor link of its own; its digest is the rest."""
 
 
-def read_fields(document: FeedDocument, ordinals: Sequence[int]) -> list[Fields]:
-    """Return the fields of some entries of a document, in the order of `ordinals`."""
-    is_json = document.family is Family.JSON
-    said = _items_said(document, ordinals) if is_json else _elements_said(document, ordinals)
-    return [_fields(document, ordinal, each) for ordinal, each in zip(ordinals, said, strict=True)]
-
-
-def _fields(document: FeedDocument, ordinal: int, said: Said) -> Fields:
+def _fields(document: FeedDocument, ordinal: int, said: _Said) -> Fields:
     entry = document.entries[ordinal]
     base = said.base or document.scopes[entry.scope].base
     identity = _identity(entry.identity, (said.id, absolute(base, said.href)))
@@ -350,12 +335,16 @@ def _absolute(base: str, href: str) -> str:
         return ""
 
 
-def _elements_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
+def _elements_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[_Said]:
     fragments = fragments_of(document)
-    said = atom_said if document.family is Family.ATOM else rss_said
+    said = _atom_said if document.family is Family.ATOM else _rss_said
     for start in range(0, len(ordinals), _AT_ONCE):
         texts = [fragments.entry(ordinal) for ordinal in ordinals[start : start + _AT_ONCE]]
         yield from map(said, _elements(document, fromstring(synthesize(document.family, "", texts))))
+
+
+_AT_ONCE: Final = 64
+"""Entries that are a tree in memory at a time."""
 
 
 def _elements(document: FeedDocument, root: Element) -> list[Element]:
@@ -366,221 +355,95 @@ def _elements(document: FeedDocument, root: Element) -> list[Element]:
     return list(root[0])
 
 
-def atom_said(entry: Element) -> Said:
-    """Return what an entry of Atom says."""
+class _Said(NamedTuple):
+    """The same as written, before it is known which of it identifies the entry."""
+
+    id: str
+    title: str
+    href: str
+    """The link as written."""
+    base: str
+    """What a relative link counts from; empty when nothing was said of it."""
+    published_at: float | None
+
+
+def _atom_said(entry: Element) -> _Said:
     own = entry.tag.rpartition("}")[0] + "}"
     link = next((each for each in entry.iterfind(f"{own}link") if each.get("rel", "") in _ALTERNATE), None)
     base = entry.get(_XML_BASE, "")
     if link is not None and (inner := link.get(_XML_BASE)):
         base = _absolute(base, inner) or base
-    dates = (parse_rfc3339(text_of(entry, f"{own}{name}")) for name in _ATOM_PUBLISHED)
-    return Said(
-        id=text_of(entry, f"{own}id"),
-        title=text_of(entry, f"{own}title"),
+    dates = (parse_rfc3339(_text_of(entry, f"{own}{name}")) for name in _ATOM_PUBLISHED)
+    return _Said(
+        id=_text_of(entry, f"{own}id"),
+        title=_text_of(entry, f"{own}title"),
         href=link.get("href", "") if link is not None else "",
         base=base,
         published_at=next((at for at in dates if at is not None), None),
     )
 
 
-def rss_said(item: Element) -> Said:
-    """Return what an item of RSS says, be it one of RSS 1.0."""
+_ALTERNATE: Final = frozenset({"", "alternate", "http://www.iana.org/assignments/relation/alternate"})
+_ATOM_PUBLISHED: Final = ("published", "issued", "created")
+
+
+def _rss_said(item: Element) -> _Said:
+    """Read an item of RSS, be it one of RSS 1.0."""
     space, brace, _ = item.tag.rpartition("}")
     own = space + brace
     guid = item.find(f"{own}guid")
-    href = text_of(item, f"{own}link")
-    if not href and (link := item.find(f"{{{ATOM_NS}}}link")) is not None:
+    href = _text_of(item, f"{own}link")
+    if not href and (link := item.find(f"{_ATOM}link")) is not None:
         href = link.get("href", "") if link.get("rel", "") in _ALTERNATE else ""
     if not href and guid is not None:
-        text = text_of(item, f"{own}guid")
+        text = _text_of(item, f"{own}guid")
         is_url = text.startswith(("http:", "https:")) or ":" not in text.partition("/")[0]
         href = text if is_url and is_permalink(text, guid.get("isPermaLink")) else ""
     dates = (
-        parse_rfc3339(text_of(item, f"{{{ATOM_NS}}}published")),
-        parse_rfc822(text_of(item, f"{own}pubDate")),
-        parse_rfc822(text_of(item, f"{{{DC_NS}}}date")),
+        parse_rfc3339(_text_of(item, f"{_ATOM}published")),
+        parse_rfc822(_text_of(item, f"{own}pubDate")),
+        parse_rfc822(_text_of(item, f"{{{DC_NS}}}date")),
     )
-    return Said(
-        id=item.get(_ABOUT, "") or text_of(item, f"{own}guid"),
-        title=text_of(item, f"{own}title"),
+    return _Said(
+        id=item.get(_ABOUT, "") or _text_of(item, f"{own}guid"),
+        title=_text_of(item, f"{own}title"),
         href=href,
         base=item.get(_XML_BASE, ""),
         published_at=next((at for at in dates if at is not None), None),
     )
 
 
-def text_of(element: Element, name: str) -> str:
+_ABOUT: Final = f"{{{RDF_NS}}}about"
+
+
+def _text_of(element: Element, name: str) -> str:
     """Return the text of the first child of that name, with that of its markup where it has any."""
     child = element.find(name)
     return "" if child is None else "".join(child.itertext()).strip(SPACES)
 
 
-def _items_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
+def _items_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[_Said]:
     for entry in (document.entries[ordinal] for ordinal in ordinals):
-        yield item_said(json.loads(document.text[entry.start : entry.end], parse_int=str, parse_float=str))
+        yield _item_said(json.loads(document.text[entry.start : entry.end], parse_int=str, parse_float=str))
 
 
-def item_said(item: Mapping[str, Any]) -> Said:
-    """Return what an item of a JSON Feed says; numbers are texts."""
-    return Said(
-        id=string_of(item.get("id")),
-        title=string_of(item.get("title")),
-        href=string_of(item.get("url")) or string_of(item.get("external_url")),
+def _item_said(item: Mapping[str, Any]) -> _Said:
+    """Read an item of a JSON Feed; its numbers are texts."""
+    return _Said(
+        id=_string_of(item.get("id")),
+        title=_string_of(item.get("title")),
+        href=_string_of(item.get("url")) or _string_of(item.get("external_url")),
         base="",
-        published_at=parse_rfc3339(string_of(item.get("date_published"))),
+        published_at=parse_rfc3339(_string_of(item.get("date_published"))),
     )
 
 
-def string_of(value: Any) -> str:
+def _string_of(value: Any) -> str:
     """Return a member's text; half a character, which JSON can hold, is shown as a question mark."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
-XML_BASE: Final = "{http://www.w3.org/XML/1998/namespace}base"
-ATOM: Final = f"{{{ATOM_NS}}}"
-ITUNES: Final = f"{{{WELL_KNOWN_PREFIXES['itunes']}}}"
-MEDIA: Final = f"{{{WELL_KNOWN_PREFIXES['media']}}}"
-_ENCODED: Final = f"{{{WELL_KNOWN_PREFIXES['content']}}}encoded"
-_XHTML: Final = f"{{{WELL_KNOWN_PREFIXES['xhtml']}}}"
-_DRAWN: Final = ("{http://www.w3.org/2000/svg", "{http://www.w3.org/1998/Math/MathML")
-_OLD_ATOM: Final = f"{{{ATOM_03_NS}}}"
-_HTML_TYPES: Final = frozenset({"html", "text/html"})
-_XHTML_TYPES: Final = frozenset({"xhtml", "application/xhtml+xml"})
-_TAG: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
-_BREAKS: Final = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
-
-
-class Content(NamedTuple):
-    """What stands in an entry for people to read."""
-
-    html: str = ""
-    """As published: from a stranger. Empty when there is none."""
-    base: str = ""
-    """What relative URLs in it count from; empty when its document does not say so."""
-
-
-def atom_content(entry: Element) -> Content:
-    """Return what an entry of Atom says, 0.3 included."""
-    own = entry.tag.rpartition("}")[0] + "}"
-    for name in ("content", "summary"):
-        element = entry.find(own + name)
-        if element is not None and (found := _atom_text(element)).strip():
-            return Content(found, base_of(element, base_of(entry, "")))
-    described = text_of(entry, f"{MEDIA}group/{MEDIA}description") or text_of(entry, f"{MEDIA}description")
-    return Content(paragraphs(described), base_of(entry, ""))
-
-
-def rss_content(item: Element) -> Content:
-    """Return what an item of RSS says, be it one of RSS 1.0: mostly HTML, whatever its publisher meant."""
-    own = item.tag.removesuffix("item")
-    names = (_ENCODED, f"{own}description", f"{_XHTML}body", f"{ATOM}content", f"{ATOM}summary")
-    for name in (*names, f"{ITUNES}summary", f"{MEDIA}description"):
-        element = item.find(name)
-        if element is None:
-            continue
-        found = _atom_text(element) if name.startswith(ATOM) else _html_within(element)
-        if found.strip():
-            return Content(found, base_of(element, base_of(item, "")))
-    return Content()
-
-
-def item_content(item: Mapping[str, Any]) -> Content:
-    """Return what an item of a JSON Feed says."""
-    for name in ("content_html", "content_text", "summary"):
-        if (found := string_of(item.get(name))).strip():
-            return Content(found if name == "content_html" else paragraphs(found))
-    return Content()
-
-
-def paragraphs(text: str) -> str:
-    """Return plain text as HTML, its lines kept."""
-    if not text.strip():
-        return ""
-    lines = escape(text.replace("\r\n", "\n").strip())
-    return "<p>" + _BREAKS.sub("</p><p>", lines).replace("\n", "<br>") + "</p>"
-
-
-def title_of(element: Element | None) -> str:
-    """Return a title as text in one line: markup is left out, which RSS has as often as Atom says it has."""
-    if element is None:
-        return ""
-    text = "".join(element.itertext())
-    kind = element.get("type", "text").strip().lower()
-    is_text = element.tag.startswith((ATOM, _OLD_ATOM)) and kind not in _HTML_TYPES
-    if not is_text and kind not in _XHTML_TYPES and element.get("mode", "escaped") == "escaped":
-        return unmarked(text)
-    return " ".join(text.split())
-
-
-def unmarked(text: str) -> str:
-    """Return a title that may bear markup as text in one line."""
-    return " ".join(html.unescape(_TAG.sub("", text)).split())
-
-
-def base_of(element: Element, outer: str) -> str:
-    """Return the base URL within an element."""
-    own = element.get(XML_BASE, "")
-    if not own:
-        return outer
-    try:
-        return resolve(outer, own) if outer else own
-    except ValueError:
-        return outer
-
-
-def _atom_text(element: Element) -> str:
-    """Return a text construct as HTML (RFC 4287, 3.1 and 4.1.3; of Atom 0.3 its modes)."""
-    kind = element.get("type", "text").partition(";")[0].strip().lower()
-    mode = element.get("mode", "xml" if element.tag.startswith(_OLD_ATOM) else "")
-    if kind in _XHTML_TYPES or (mode == "xml" and len(element)):
-        return _html_within(element)
-    if kind in _HTML_TYPES or mode == "escaped":
-        return "".join(element.itertext())
-    if mode == "base64" or (kind != "text" and not kind.startswith("text/")):
-        return ""  # what is encoded, and what is no text: pictures, other XML
-    return paragraphs("".join(element.itertext()))
-
-
-def _html_within(element: Element) -> str:
-    """Return what stands in an element as HTML: escaped there, or as elements of XHTML."""
-    if not len(element):
-        return element.text or ""
-    for each in list(element.iter()):
-        space, _, name = each.tag.rpartition("}")
-        if space in _DRAWN:
-            tail = each.tail
-            each.clear()
-            each.tail = tail
-        each.tag = name
-        each.attrib.pop(XML_BASE, None)
-    element.tail = None
-    try:
-        written = tostring(element, encoding="unicode", method="html")
-    except RecursionError:  # nested deeper than anybody writes
-        return escape("".join(element.itertext()))
-    return written[written.index(">") + 1 : written.rindex("<")]
-
-
-_OF_URLS: Final = "%/:=&?~#+!$,;'@()*[]"
-"""What stays of a URL as it is written; other characters are percent-encoded (RFC 3987, 3.1)."""
-_MOST_ENCLOSURES: Final = 20
-_ITUNES_AUTHOR: Final = f"{ITUNES}author"
-_UPDATED: Final = (f"{ATOM}updated", f"{{{DCTERMS_NS}}}modified")
-_NAME_IN_REMARK: Final = re.compile(r"\s*\S+@\S+\s*\((?P<name>[^()]+)\)\s*")
-"""RSS 2.0: the author's mail address, and mostly the name behind it."""
-_LENGTH: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
-_JSON_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{},]|[^][{},"]+', re.DOTALL)
-_JSON_STRING_BEGUN: Final = re.compile(rb'"[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+')
-
-
-class Enclosure(NamedTuple):
-    """A file that goes with an entry."""
-
-    url: str
-    """By http or https."""
-    media_type: str = ""
-    length: int | None = None
-    """In bytes, as its publisher says; None: nothing is said."""
+# An entry as people read it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -607,6 +470,16 @@ class Shown:
     """Whether its text was too long to be read to its end."""
 
 
+class Enclosure(NamedTuple):
+    """A file that goes with an entry."""
+
+    url: str
+    """By http or https."""
+    media_type: str = ""
+    length: int | None = None
+    """In bytes, as its publisher says; None: nothing is said."""
+
+
 def shown(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = False) -> Shown:
     """Return an entry from its text in a segment.
 
@@ -621,6 +494,19 @@ def shown(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = Fa
     entry = _element(family, text, namespace, is_cut=is_cut)
     of_family = _of_atom if family is Family.ATOM else _of_rss
     return of_family(entry, is_cut=is_cut)
+
+
+def _element(family: Family, text: bytes, namespace: str, *, is_cut: bool) -> Element:
+    around = synthesize(family, "", [text], namespace=namespace)
+    if is_cut:
+        around = around[: around.index(text) + len(text)]
+    tree = _Tree()
+    with suppress(ParseError):  # what could be read is shown
+        DefusedXMLParser(target=tree).feed(around)
+    root = tree.root()
+    entries = root if family is not Family.RSS else root[0]
+    name = "entry" if family is Family.ATOM else "item"
+    return next((each for each in entries if each.tag.rpartition("}")[2] == name), Element(name))
 
 
 class _Tree(TreeBuilder):
@@ -643,19 +529,6 @@ class _Tree(TreeBuilder):
         for tag in reversed(self._open[:]):
             self.end(tag)
         return self.close()
-
-
-def _element(family: Family, text: bytes, namespace: str, *, is_cut: bool) -> Element:
-    around = synthesize(family, "", [text], namespace=namespace)
-    if is_cut:
-        around = around[: around.index(text) + len(text)]
-    tree = _Tree()
-    with suppress(ParseError):  # what could be read is shown
-        DefusedXMLParser(target=tree).feed(around)
-    root = tree.root()
-    entries = root if family is not Family.RSS else root[0]
-    name = "entry" if family is Family.ATOM else "item"
-    return next((each for each in entries if each.tag.rpartition("}")[2] == name), Element(name))
 
 
 def _item(text: bytes, *, is_cut: bool) -> Mapping[str, Any]:
@@ -689,23 +562,27 @@ def _closed(text: bytes) -> Iterator[bytes]:
     yield text[:comma_at] + b"}"
 
 
+_JSON_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{},]|[^][{},"]+', re.DOTALL)
+_JSON_STRING_BEGUN: Final = re.compile(rb'"[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+')
+
+
 def _of_atom(entry: Element, *, is_cut: bool) -> Shown:
     own = entry.tag.rpartition("}")[0] + "}"
     names = (
-        text_of(author, f"{own}name") or text_of(author, f"{own}email")
+        _text_of(author, f"{own}name") or _text_of(author, f"{own}email")
         for author in entry.iterfind(f"{own}author")
     )
-    base = base_of(entry, "")
+    base = _base_of(entry, "")
     links = (
-        (base_of(each, base), each.get("href", ""), each.get("type", ""), each.get("length", ""))
+        (_base_of(each, base), each.get("href", ""), each.get("type", ""), each.get("length", ""))
         for each in entry.iterfind(f"{own}link")
         if each.get("rel", "").lower() == "enclosure"
     )
-    updated = text_of(entry, f"{own}updated") or text_of(entry, f"{own}modified")
+    updated = _text_of(entry, f"{own}updated") or _text_of(entry, f"{own}modified")
     return _shown(
-        atom_said(entry),
-        atom_content(entry),
-        title=title_of(entry.find(f"{own}title")),
+        _atom_said(entry),
+        _atom_content(entry),
+        title=_title_of(entry.find(f"{own}title")),
         updated=parse_rfc3339(updated),
         authors=names,
         enclosures=links,
@@ -715,19 +592,19 @@ def _of_atom(entry: Element, *, is_cut: bool) -> Shown:
 
 def _of_rss(item: Element, *, is_cut: bool) -> Shown:
     own = item.tag.removesuffix("item")
-    mailed = text_of(item, f"{own}author")
+    mailed = _text_of(item, f"{own}author")
     named = _NAME_IN_REMARK.fullmatch(mailed)
     names = [creator.text or "" for creator in item.iterfind(f"{{{DC_NS}}}creator")]
     names = [name for name in names if name.strip()] or [named["name"] if named else mailed]
     if not any(names):
-        names = [text_of(item, _ITUNES_AUTHOR) or text_of(item, f"{ATOM}author/{ATOM}name")]
-    base = base_of(item, "")
-    enclosures = [*item.iterfind(f"{own}enclosure"), *filter(_is_played, item.iter(f"{MEDIA}content"))]
-    dates = (parse_rfc3339(text_of(item, name)) for name in _UPDATED)
+        names = [_text_of(item, _ITUNES_AUTHOR) or _text_of(item, f"{_ATOM}author/{_ATOM}name")]
+    base = _base_of(item, "")
+    enclosures = [*item.iterfind(f"{own}enclosure"), *filter(_is_played, item.iter(f"{_MEDIA}content"))]
+    dates = (parse_rfc3339(_text_of(item, name)) for name in _UPDATED)
     return _shown(
-        rss_said(item),
-        rss_content(item),
-        title=title_of(item.find(f"{own}title")),
+        _rss_said(item),
+        _rss_content(item),
+        title=_title_of(item.find(f"{own}title")),
         updated=next((at for at in dates if at is not None), None),
         authors=names,
         enclosures=[
@@ -736,6 +613,12 @@ def _of_rss(item: Element, *, is_cut: bool) -> Shown:
         ],
         is_cut=is_cut,
     )
+
+
+_ITUNES_AUTHOR: Final = f"{_ITUNES}author"
+_UPDATED: Final = (f"{_ATOM}updated", f"{{{DCTERMS_NS}}}modified")
+_NAME_IN_REMARK: Final = re.compile(r"\s*\S+@\S+\s*\((?P<name>[^()]+)\)\s*")
+"""RSS 2.0: the author's mail address, and mostly the name behind it."""
 
 
 def _is_played(content: Element) -> bool:
@@ -751,15 +634,15 @@ def _of_item(item: Mapping[str, Any], *, is_cut: bool) -> Shown:
     files = [
         each for each in (attachments if isinstance(attachments, list) else ()) if isinstance(each, dict)
     ]
-    said = item_said(item)
+    said = _item_said(item)
     return _shown(
         said,
-        item_content(item),
+        _item_content(item),
         title=" ".join(said.title.split()),
-        updated=parse_rfc3339(string_of(item.get("date_modified"))),
-        authors=(string_of(each.get("name")) for each in people if isinstance(each, dict)),
+        updated=parse_rfc3339(_string_of(item.get("date_modified"))),
+        authors=(_string_of(each.get("name")) for each in people if isinstance(each, dict)),
         enclosures=[
-            ("", *(string_of(each.get(name)) for name in ("url", "mime_type", "size_in_bytes")))
+            ("", *(_string_of(each.get(name)) for name in ("url", "mime_type", "size_in_bytes")))
             for each in files
         ],
         is_cut=is_cut,
@@ -767,8 +650,8 @@ def _of_item(item: Mapping[str, Any], *, is_cut: bool) -> Shown:
 
 
 def _shown(
-    said: Said,
-    content: Content,
+    said: _Said,
+    content: _Content,
     *,
     title: str,
     updated: float | None,
@@ -795,9 +678,149 @@ def _shown(
     )
 
 
+_MOST_ENCLOSURES: Final = 20
+_LENGTH: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
+
+
 def _http_url(base: str, reference: str) -> str:
     try:
         url = resolve(base, reference.strip()) if base else reference.strip()
     except ValueError:
         return ""
     return quote(url, safe=_OF_URLS) if url and is_http(url) else ""
+
+
+_OF_URLS: Final = "%/:=&?~#+!$,;'@()*[]"
+"""What stays of a URL as it is written; other characters are percent-encoded (RFC 3987, 3.1)."""
+
+
+# What an entry says at length
+
+
+class _Content(NamedTuple):
+    """Of several places the fullest counts: content before summary, content:encoded before description."""
+
+    html: str = ""
+    """As published: from a stranger. Empty when there is none."""
+    base: str = ""
+    """What relative URLs in it count from; empty when its document does not say so."""
+
+
+def _atom_content(entry: Element) -> _Content:
+    """Read an entry of Atom, 0.3 included."""
+    own = entry.tag.rpartition("}")[0] + "}"
+    for name in ("content", "summary"):
+        element = entry.find(own + name)
+        if element is not None and (found := _atom_text(element)).strip():
+            return _Content(found, _base_of(element, _base_of(entry, "")))
+    described = _text_of(entry, f"{_MEDIA}group/{_MEDIA}description") or _text_of(
+        entry, f"{_MEDIA}description"
+    )
+    return _Content(paragraphs(described), _base_of(entry, ""))
+
+
+def _rss_content(item: Element) -> _Content:
+    """Read an item of RSS, be it one of RSS 1.0: mostly HTML, whatever its publisher meant."""
+    own = item.tag.removesuffix("item")
+    names = (_ENCODED, f"{own}description", f"{_XHTML}body", f"{_ATOM}content", f"{_ATOM}summary")
+    for name in (*names, f"{_ITUNES}summary", f"{_MEDIA}description"):
+        element = item.find(name)
+        if element is None:
+            continue
+        found = _atom_text(element) if name.startswith(_ATOM) else _html_within(element)
+        if found.strip():
+            return _Content(found, _base_of(element, _base_of(item, "")))
+    return _Content()
+
+
+_ENCODED: Final = f"{{{WELL_KNOWN_PREFIXES['content']}}}encoded"
+_XHTML: Final = f"{{{WELL_KNOWN_PREFIXES['xhtml']}}}"
+
+
+def _item_content(item: Mapping[str, Any]) -> _Content:
+    for name in ("content_html", "content_text", "summary"):
+        if (found := _string_of(item.get(name))).strip():
+            return _Content(found if name == "content_html" else paragraphs(found))
+    return _Content()
+
+
+def _atom_text(element: Element) -> str:
+    """Return a text construct as HTML (RFC 4287, 3.1 and 4.1.3; of Atom 0.3 its modes)."""
+    kind = element.get("type", "text").partition(";")[0].strip().lower()
+    mode = element.get("mode", "xml" if element.tag.startswith(_OLD_ATOM) else "")
+    if kind in _XHTML_TYPES or (mode == "xml" and len(element)):
+        return _html_within(element)
+    if kind in _HTML_TYPES or mode == "escaped":
+        return "".join(element.itertext())
+    if mode == "base64" or (kind != "text" and not kind.startswith("text/")):
+        return ""  # what is encoded, and what is no text: pictures, other XML
+    return paragraphs("".join(element.itertext()))
+
+
+_OLD_ATOM: Final = f"{{{ATOM_03_NS}}}"
+_HTML_TYPES: Final = frozenset({"html", "text/html"})
+_XHTML_TYPES: Final = frozenset({"xhtml", "application/xhtml+xml"})
+
+
+def _html_within(element: Element) -> str:
+    """Return what stands in an element as HTML: escaped there, or as elements of XHTML."""
+    if not len(element):
+        return element.text or ""
+    for each in list(element.iter()):
+        space, _, name = each.tag.rpartition("}")
+        if space in _DRAWN:
+            tail = each.tail
+            each.clear()
+            each.tail = tail
+        each.tag = name
+        each.attrib.pop(_XML_BASE, None)
+    element.tail = None
+    try:
+        written = tostring(element, encoding="unicode", method="html")
+    except RecursionError:  # nested deeper than anybody writes
+        return escape("".join(element.itertext()))
+    return written[written.index(">") + 1 : written.rindex("<")]
+
+
+_DRAWN: Final = ("{http://www.w3.org/2000/svg", "{http://www.w3.org/1998/Math/MathML")
+
+
+def paragraphs(text: str) -> str:
+    """Return plain text as HTML, its lines kept."""
+    if not text.strip():
+        return ""
+    lines = escape(text.replace("\r\n", "\n").strip())
+    return "<p>" + _BREAKS.sub("</p><p>", lines).replace("\n", "<br>") + "</p>"
+
+
+_BREAKS: Final = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
+
+
+def _title_of(element: Element | None) -> str:
+    """Return a title as text in one line: markup is left out, which RSS has as often as Atom says it has."""
+    if element is None:
+        return ""
+    text = "".join(element.itertext())
+    kind = element.get("type", "text").strip().lower()
+    is_text = element.tag.startswith((_ATOM, _OLD_ATOM)) and kind not in _HTML_TYPES
+    if not is_text and kind not in _XHTML_TYPES and element.get("mode", "escaped") == "escaped":
+        return unmarked(text)
+    return " ".join(text.split())
+
+
+def unmarked(text: str) -> str:
+    """Return a title that may bear markup as text in one line."""
+    return " ".join(html.unescape(_TAG.sub("", text)).split())
+
+
+_TAG: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
+
+
+def _base_of(element: Element, outer: str) -> str:
+    own = element.get(_XML_BASE, "")
+    if not own:
+        return outer
+    try:
+        return resolve(outer, own) if outer else own
+    except ValueError:
+        return outer

@@ -1,24 +1,16 @@
-"""Which documents share a segment, and which segments can stay as they are (docs/design.md#segments).
+"""Segments of a feed: which documents share one, its sealed text, its outline (docs/design.md#segments).
 
 A segment holds the live entries of one document or of several small settled neighbours, because small
-blocks compress badly. The plan keeps what it can:
+blocks compress badly. The plan keeps the segments that it can:
 
     for step in plan(documents):
         match step:
             case Keep(segment): ...
             case Build(documents): ...
 
-**Cost.** Without a change nothing is built. A kept segment of less than half the target is drawn into a
-new one only by a neighbour that is new and at least half its size. So each time a byte is sealed again
-its segment has grown by half: log1.5(target / size) times in all, amortised, however the documents
-arrive; and small segments side by side are each more than twice the next, so they stay few. Groups fill
-up from the old end, so a document that is put in front moves nothing behind it. Where entries are sorted
-across documents, the subscription document is sealed together with the newest pages each time it changes.
-
-Sealed text: deflated once, joined into any number of answers (docs/design.md#segments).
-
-A sealed block is raw deflate data (RFC 1951) that ends on a byte boundary and refers to nothing before
-it, so blocks that stand in a row are one deflate stream. A gzip answer (RFC 1952) is
+Its text is deflated once and joined into any number of answers: nothing is compressed again, whatever the
+answer's size. A sealed block is raw deflate data (RFC 1951) that ends on a byte boundary and refers to
+nothing before it, so blocks that stand in a row are one deflate stream. A gzip answer (RFC 1952) is
 
     GZIP_HEADER + head.block + segment.block + ... + FINAL_BLOCK + gzip_trailer(crc, length)
 
@@ -26,22 +18,10 @@ where the CRC of the whole comes from the CRCs of the parts:
 
     crc = combine(crc, segment.crc32, segment.length)
 
-Nothing is compressed again, whatever the answer's size. `benchmarks/deflate.py` measures why it is
-isal at level 2: 408 MB/s for 34.9 % of the text, where zlib ran at 94 MB/s for 37.4 % (level 1) and at
-34 MB/s for 32.5 % (level 6), and isal's level 3 at 293 MB/s for 34.4 %.
+The outline says where the entries stand in the text, for views that take some of them:
 
-The CRC-32 of texts that follow one another, from those of the texts.
-
-    crc = combine(crc_a, crc_b, len(b))
-
-A CRC is a polynomial over GF(2), bits reflected as in CRC-32 (RFC 1952, section 8).
-
-Where the entries of a segment stand in its text, and of when they are: for views that take some of them.
-
-    outline = pack([(120, updated_at), (80, None)], 1, 202)
-    unpack(outline)         # [Slice(0, 121, updated_at), Slice(121, 202, None)]
-
-Sixteen bytes an entry: where its slice ends, and its date. The next one begins there.
+    outline = pack_outline([(120, updated_at), (80, None)], 1, 202)
+    unpack_outline(outline)     # [Slice(0, 121, updated_at), Slice(121, 202, None)]
 """
 
 from __future__ import annotations
@@ -57,11 +37,35 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
-TARGET_BYTES: Final = 1 << 20
+# Which documents share a segment
+
+_TARGET_BYTES: Final = 1 << 20
 
 
-_FRONT_TARGETS: Final = 4
-"""What is sorted with the newest pages may come to as much, with them."""
+def plan(documents: Sequence[Placed], *, target_bytes: int = _TARGET_BYTES) -> list[Keep | Build]:
+    """Return the segments of a feed, newest first.
+
+    Without a change nothing is built. A kept segment of less than half the target is drawn into a new one
+    only by a neighbour that is new and at least half its size. So each time a byte is sealed again its
+    segment has grown by half: log1.5(target / size) times in all, amortised, however the documents arrive;
+    and small segments side by side are each more than twice the next, so they stay few. Groups fill up from
+    the old end, so a document that is put in front moves nothing behind it. Where entries are sorted across
+    documents, the subscription document is sealed together with the newest pages each time it changes.
+
+    Args:
+        documents: The attached documents in output order. Those without live bytes belong to no segment.
+        target_bytes: What several documents may come to together. A larger document stands alone.
+    """
+    groups: list[_Group] = []
+    for group in _kept_or_single(documents):
+        joined = group
+        while groups and _may_join(groups[-1], joined, target_bytes):
+            joined = _join(groups.pop(), joined)
+        groups.append(joined)
+    return [
+        Keep(group.segment) if group.segment is not None else Build(group.documents[::-1], group.is_mixed)
+        for group in reversed(groups)
+    ]
 
 
 class Placed(NamedTuple):
@@ -110,27 +114,8 @@ class _Group:
     is_front: bool
 
 
-def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> list[Keep | Build]:
-    """Return the segments of a feed, newest first.
-
-    Args:
-        documents: The attached documents in output order. Those without live bytes belong to no segment.
-        target_bytes: What several documents may come to together. A larger document stands alone.
-    """
-    groups: list[_Group] = []
-    for group in _kept_or_single(documents):
-        joined = group
-        while groups and _may_join(groups[-1], joined, target_bytes):
-            joined = _join(groups.pop(), joined)
-        groups.append(joined)
-    return [
-        Keep(group.segment) if group.segment is not None else Build(group.documents[::-1], group.is_mixed)
-        for group in reversed(groups)
-    ]
-
-
 def _kept_or_single(documents: Sequence[Placed]) -> Iterable[_Group]:
-    """Yield a group for each intact segment and each document that is in none, from old to new."""
+    """Yield a group for each intact segment and for each other document, from old to new."""
     tainted = {placed.segment for placed in documents if not placed.is_clean}
     runs: list[list[Placed]] = []
     for placed in reversed(documents):
@@ -175,13 +160,17 @@ def _may_join(older: _Group, newer: _Group, target_bytes: int) -> bool:
     return _draws_in(older, newer, target_bytes) or _draws_in(newer, older, target_bytes)
 
 
+_FRONT_TARGETS: Final = 4
+"""What is sorted with the newest pages may come to as much, with them."""
+
+
 def _draws_in(new: _Group, kept: _Group, target_bytes: int) -> bool:
     if new.segment is not None or kept.segment is None:
         return False
     return kept.live_bytes <= 2 * new.live_bytes and may_be_drawn_in(kept.live_bytes, target_bytes)
 
 
-def may_be_drawn_in(live_bytes: int, target_bytes: int = TARGET_BYTES) -> bool:
+def may_be_drawn_in(live_bytes: int, target_bytes: int = _TARGET_BYTES) -> bool:
     """Whether a segment of so many bytes may become part of a larger one, while nothing in it changes."""
     return 2 * live_bytes < target_bytes
 
@@ -197,21 +186,7 @@ def _join(older: _Group, newer: _Group) -> _Group:
     )
 
 
-GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-"""RFC 1952, section 2.3: deflate, no flags, no time, unknown system."""
-
-FINAL_BLOCK: Final = b"\x03\x00"
-"""An empty deflate block with BFINAL set (RFC 1951, section 3.2.3): it ends the stream."""
-
-DIGEST_BYTES: Final = 16
-
-_RENEWED_BYTES: Final = 1 << 30
-"""isal counts what it has been given in 32 bits."""
-_ADLER_BASE: Final = 65521
-_LEVEL: Final = 2
-_DAMAGED: Final = cast("type[Exception]", IsalError)
-_RAW: Final = -15
-_MASK32: Final = 0xFFFFFFFF
+# Sealed text
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +200,16 @@ class Sealed:
     crc32: int
     """Of the text."""
     crc_shift: int
-    """As `wholefeed.core.compose.segments.crc_shift` gives it."""
+    """As the function of that name gives it."""
     digest: bytes
     """Adler-32 of the text, for `TextDigest`; of what earlier versions sealed, BLAKE2b."""
+
+
+def seal(text: bytes) -> Sealed:
+    """Deflate `text` into a block that can be joined with others. Empty text makes an empty block."""
+    block = _deflaters.block(text) if text else b""
+    adler32 = isal_zlib.adler32(text).to_bytes(4)
+    return Sealed(block, len(text), isal_zlib.crc32(text), crc_shift(len(text)), adler32)
 
 
 class Deflaters:
@@ -254,33 +236,21 @@ class Deflaters:
         return block
 
 
+_RENEWED_BYTES: Final = 1 << 30
+"""isal counts what it has been given in 32 bits."""
+_LEVEL: Final = 2
+"""isal at level 2 makes 408 MB/s and 34.9 % of the text (`benchmarks/deflate.py`), where zlib ran at 94 MB/s
+for 37.4 % (level 1) and at 34 MB/s for 32.5 % (level 6), and isal's level 3 at 293 MB/s for 34.4 %."""
+_RAW: Final = -15
+"""Window bits: deflate data without a header (zlib's deflateInit2)."""
+
 _deflaters: Final = Deflaters()
-
-
-def seal(text: bytes) -> Sealed:
-    """Deflate `text` into a block that can be joined with others. Empty text makes an empty block."""
-    block = _deflaters.block(text) if text else b""
-    adler32 = isal_zlib.adler32(text).to_bytes(4)
-    return Sealed(block, len(text), isal_zlib.crc32(text), crc_shift(len(text)), adler32)
-
-
-def join_sealed(parts: Sequence[Sealed]) -> Sealed:
-    """Return sealed texts that follow one another as one, without deflating anything again.
-
-    It takes a little more than `seal` would make of them, which looks back 32 KiB: 2 to 5 % for texts of
-    64 KiB, a tenth for half of that.
-    """
-    whole = TextDigest()
-    for part in parts:
-        whole.add(part)
-    return whole.sealed(b"".join([part.block for part in parts]))
 
 
 class Deflater:
     """Deflates text that comes in parts into a sealed block.
 
-    deflater = Deflater()
-    block = b"".join(map(deflater.add, texts)) + deflater.end().block
+    The block is `b"".join(map(deflater.add, texts)) + deflater.end().block`.
     """
 
     def __init__(self) -> None:
@@ -300,6 +270,18 @@ class Deflater:
         """Return the end of the block, with what is known of all of its text."""
         end = self._deflater.flush(isal_zlib.Z_FULL_FLUSH) if self._length else b""
         return Sealed(end, self._length, self._crc32, crc_shift(self._length), self._adler32.to_bytes(4))
+
+
+def inflate(block: bytes, length: int, crc32: int) -> bytes:
+    """Return the text of a sealed block.
+
+    Raises:
+        ValueError: The block is damaged: it does not inflate to `length` bytes of that CRC.
+    """
+    inflater = Inflater(length, crc32)
+    text = b"".join(inflater.add(block, length + 1))
+    inflater.end()
+    return text
 
 
 class Inflater:
@@ -346,7 +328,7 @@ class Inflater:
                 return
 
     def end(self) -> None:
-        """See to it that the block was whole.
+        """Check that the block was whole.
 
         Raises:
             ValueError: It is damaged.
@@ -359,27 +341,26 @@ class Inflater:
             raise ValueError(f"damaged block: expected {expected}, got {self._seen_bytes}")
 
 
-class Part(Protocol):
-    """What has been sealed, and is known of it."""
+_DAMAGED: Final = cast("type[Exception]", IsalError)
 
-    @property
-    def length(self) -> int:
-        """Of the text, in bytes."""
 
-    @property
-    def crc32(self) -> int:
-        """Of the text."""
+def join_sealed(parts: Sequence[Sealed]) -> Sealed:
+    """Return sealed texts that follow one another as one, without deflating anything again.
 
-    @property
-    def digest(self) -> bytes:
-        """As in `Sealed`."""
+    It takes a little more than `seal` would make of them, which looks back 32 KiB: 2 to 5 % for texts of
+    64 KiB, a tenth for half of that.
+    """
+    whole = TextDigest()
+    for part in parts:
+        whole.add(part)
+    return whole.sealed(b"".join([part.block for part in parts]))
 
 
 class TextDigest:
     """Digests a text that is put together from parts: the same one however it was cut.
 
-    It is made of CRC-32, Adler-32 and length, which can be joined. Who writes a text can find another one of
-    the same digest: publishers, of their own feeds.
+    It is made of CRC-32, Adler-32 and length, which can be joined. Whoever writes a text can find another one
+    of the same digest: publishers, of their own feeds.
     """
 
     def __init__(self) -> None:
@@ -387,7 +368,7 @@ class TextDigest:
         self._sums = (1, 0)
         self._length = 0
 
-    def add(self, part: Part) -> None:
+    def add(self, part: _Part) -> None:
         """Add a part that was sealed."""
         self._crc32 = combine(self._crc32, part.crc32, part.length)
         self._join(int.from_bytes(part.digest[-4:]), part.length)
@@ -413,21 +394,31 @@ class TextDigest:
         return Sealed(block, self._length, self._crc32, crc_shift(self._length), adler32)
 
     def bytes(self) -> bytes:
-        """Return the digest of what was added."""
         whole = struct.pack("<IIIQ", self._crc32, *self._sums, self._length)
         return hashlib.blake2b(whole, digest_size=DIGEST_BYTES).digest()
 
 
-def inflate(block: bytes, length: int, crc32: int) -> bytes:
-    """Return the text of a sealed block.
+class _Part(Protocol):
+    """What is known of a sealed text, here or as it is stored; each as in `Sealed`."""
 
-    Raises:
-        ValueError: The block is damaged: it does not inflate to `length` bytes of that CRC.
-    """
-    inflater = Inflater(length, crc32)
-    text = b"".join(inflater.add(block, length + 1))
-    inflater.end()
-    return text
+    @property
+    def length(self) -> int: ...
+    @property
+    def crc32(self) -> int: ...
+    @property
+    def digest(self) -> bytes: ...
+
+
+DIGEST_BYTES: Final = 16
+_ADLER_BASE: Final = 65521
+
+
+# Blocks in a row as one gzip member (RFC 1952)
+
+GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+"""RFC 1952, section 2.3: deflate, no flags, no time, unknown system."""
+FINAL_BLOCK: Final = b"\x03\x00"
+"""An empty deflate block with BFINAL set (RFC 1951, section 3.2.3): it ends the stream."""
 
 
 def gzip_trailer(crc: int, length: int) -> bytes:
@@ -435,11 +426,13 @@ def gzip_trailer(crc: int, length: int) -> bytes:
     return struct.pack("<II", crc, length & _MASK32)
 
 
-_ONE: Final = 1 << 31
+_MASK32: Final = 0xFFFFFFFF
 
 
 def combine(crc_a: int, crc_b: int, length_b: int) -> int:
     """Return the CRC-32 of a text A followed by a text B (zlib's crc32_combine).
+
+    A CRC is a polynomial over GF(2), bits reflected as in CRC-32 (RFC 1952, section 8).
 
     Args:
         crc_a: CRC of A; 0 when A is empty.
@@ -457,7 +450,11 @@ def crc_shift(length: int) -> int:
     return isal_zlib.crc32_combine(_ONE, 0, length)
 
 
-_ENTRY: Final = struct.Struct("=Qd")
+_ONE: Final = 1 << 31
+"""The polynomial 1."""
+
+
+# Outlines: where the entries of a segment stand in its text, and of when they are
 
 
 class Slice(NamedTuple):
@@ -466,6 +463,10 @@ class Slice(NamedTuple):
     start: int
     end: int
     order_at: float | None
+
+
+_ENTRY: Final = struct.Struct("=Qd")
+"""Sixteen bytes an entry: where its slice ends and the next one begins, and its date (NaN: none)."""
 
 
 def pack_outline(entries: Sequence[tuple[int, float | None]], joint: int, length: int) -> bytes:
@@ -494,12 +495,11 @@ def join_outlines(outlines: Iterable[bytes]) -> bytes:
 
 
 def unpack_outline(outline: bytes) -> list[Slice]:
-    """Return the slices of a segment."""
     return list(each_of(outline))
 
 
 def each_of(outline: bytes) -> Iterator[Slice]:
-    """Yield the slices of a segment, for who may not need all of them."""
+    """Yield the slices of a segment one by one, where not all of them may be needed."""
     start = 0
     for end, order_at in _ENTRY.iter_unpack(outline):
         yield Slice(start, end, None if isnan(order_at) else order_at)
@@ -517,5 +517,4 @@ def between(outline: bytes, first: int, last: int) -> list[Slice]:
 
 
 def number_of(outline: bytes) -> int:
-    """Return how many slices a segment has."""
     return len(outline) // _ENTRY.size

@@ -1,7 +1,8 @@
-"""Views for readers with a cap: which entries a reader wants, newest first (docs/design.md#segments).
+"""What one reader is given: the entries that a view takes, and word of a feed that is partial (R16).
 
-A view is cut from segments in output order. What it leaves out whole is never looked at; a segment that it
-takes in part is given to `kept` as the slices that its entries are:
+A view (limit, since, at most so many bytes) is cut from segments in output order, newest first
+(docs/design.md#segments). What it leaves out whole is never looked at; a segment that it takes in part is
+given to `kept` as the slices that its entries are:
 
     cut = Cut(view, room=1_000_000)
     for segment in segments:
@@ -13,21 +14,11 @@ takes in part is given to `kept` as the slices that its entries are:
 
 An entry without a date goes with the one before it in its segment; in a segment without dates all are kept.
 
-The pseudo-entry of a partial feed (R16; RFC 5005, 4.2; PaceFeedState), in the feed's own format.
-
-It says in plain words what is missing and why: URLs and reasons only, with a stable id, so that it does not
-churn. It promises nothing. When the feed has healed, an entry of the same id says so for a while.
-
-What readers were told of a feed that is partial, and are told when it has healed (R16).
-
-Readers keep the warning once they have seen it. When every document that was missing has been had, an entry
-of the same id and a later date takes its word back, for `HEALED_SECONDS`. The turns of one feed:
-
-    NONE -- partial --> UNSENT -- a reader gets it --> SENT -- all was had --> HEALED -- partial --> UNSENT
-                                                       SENT -- unlinked, never had --> LOST
-    UNSENT and LOST -- no longer partial --> NONE
-
-Each turn is dated later than the one before.
+Of a partial feed a pseudo-entry says in plain words what is missing and why, in the feed's own format (R16;
+RFC 5005, 4.2; PaceFeedState): URLs and reasons only, with a stable id, so that it does not churn. It promises
+nothing. Readers keep it once they have seen it. So when every document that was missing has been had, an
+entry of the same id and a later date takes its word back, for `HEALED_SECONDS`; `Turn` knows where a feed
+stands.
 """
 
 from __future__ import annotations
@@ -47,7 +38,7 @@ from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.text.markup import escape, quoteattr
 
-UNLIMITED: Final = 1 << 62
+# Views
 
 
 class View(NamedTuple):
@@ -72,27 +63,7 @@ class View(NamedTuple):
 
 
 WHOLE: Final = View()
-
-
-class Span(Protocol):
-    """What is known of a segment without its text."""
-
-    @property
-    def entries(self) -> int: ...
-    @property
-    def length(self) -> int: ...
-    @property
-    def newest_at(self) -> float | None: ...
-    @property
-    def oldest_at(self) -> float | None: ...
-
-
-class Take(Enum):
-    """How much of a segment a view takes."""
-
-    WHOLE = auto()
-    PART = auto()
-    NONE = auto()
+_UNLIMITED: Final = 1 << 62
 
 
 class Cut:
@@ -106,8 +77,8 @@ class Cut:
 
     def __init__(self, view: View, *, room: int | None = None, joint: int = 0) -> None:
         self._since = view.since
-        self._entries = UNLIMITED if view.limit is None else view.limit
-        self._room = UNLIMITED if room is None else max(0, room)
+        self._entries = _UNLIMITED if view.limit is None else view.limit
+        self._room = _UNLIMITED if room is None else max(0, room)
         self._most = self._room - joint
         """Bytes that no entry may be longer than."""
         self._joint = joint
@@ -116,7 +87,7 @@ class Cut:
         self.is_cut = False
         """Whether anything was left out so far."""
 
-    def take(self, segment: Span) -> Take:
+    def take(self, segment: _Span) -> Take:
         """Return how much of the next segment the view takes."""
         if not segment.entries:
             return Take.WHOLE
@@ -169,6 +140,27 @@ class Cut:
                 yield each
 
 
+class Take(Enum):
+    """How much of a segment a view takes."""
+
+    WHOLE = auto()
+    PART = auto()
+    NONE = auto()
+
+
+class _Span(Protocol):
+    """What a segment's row tells without its text."""
+
+    @property
+    def entries(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+    @property
+    def newest_at(self) -> float | None: ...
+    @property
+    def oldest_at(self) -> float | None: ...
+
+
 def entries_of(family: Family, text: bytes, version: str = "") -> list[Slice]:
     """Return the entries of a segment's text, in order.
 
@@ -178,7 +170,7 @@ def entries_of(family: Family, text: bytes, version: str = "") -> list[Slice]:
         version: Of the subscription document, which the segment was made for; empty for the usual one.
     """
     made = synthesize(family, "2.0", [text], namespace=default_namespace(family, version))
-    document = parse(made, "http://segment.invalid/", max_depth=UNLIMITED)
+    document = parse(made, "http://segment.invalid/", max_depth=_UNLIMITED)
     if not document.entries:
         return []
     begins = document.entries[0].start
@@ -190,9 +182,32 @@ def entries_of(family: Family, text: bytes, version: str = "") -> list[Slice]:
     ]
 
 
-_AUTHOR: Final = "wholefeed"
-_PAGE_TYPE: Final = "text/html"
-"""Of what it links to."""
+# What is said of a partial feed
+
+
+class _Told(NamedTuple):
+    title: str
+    text: str
+
+
+def told_missing(missing: Sequence[Missing]) -> _Told:
+    """Return what a reader of a partial feed is told.
+
+    Args:
+        missing: At least one.
+    """
+    said = "; ".join(f"{document.url}: {slug_in_words(document.reason)}" for document in missing)
+    if all(document.reason == DocumentTruncated.slug for document in missing):  # row 49
+        return _Told(
+            "This feed broke off",
+            "Nothing says that older entries are missing, but a document of this feed broke off before its"
+            f" end, or went on behind it. The entries that were whole in it are shown. {said}.",
+        )
+    return _Told(
+        "Older entries of this feed are missing",
+        "This feed's history is kept in several documents, and not all of them could be read. Entries that"
+        f" stand in them, or behind them, are not shown. {said}.",
+    )
 
 
 class Missing(NamedTuple):
@@ -202,41 +217,14 @@ class Missing(NamedTuple):
     reason: str
 
 
-class Told(NamedTuple):
-    """What a pseudo-entry says."""
-
-    title: str
-    text: str
-
-
-HEALED: Final = Told(
+HEALED: Final = _Told(
     "No entries of this feed are missing any more",
     "Documents of this feed that could not be read before have been read. The entries in them are shown now.",
 )
 
 
-def told_missing(missing: Sequence[Missing]) -> Told:
-    """Return what a reader of a partial feed is told.
-
-    Args:
-        missing: At least one.
-    """
-    said = "; ".join(f"{document.url}: {slug_in_words(document.reason)}" for document in missing)
-    if all(document.reason == DocumentTruncated.slug for document in missing):  # row 49
-        return Told(
-            "This feed broke off",
-            "Nothing says that older entries are missing, but a document of this feed broke off before its"
-            f" end, or went on behind it. The entries that were whole in it are shown. {said}.",
-        )
-    return Told(
-        "Older entries of this feed are missing",
-        "This feed's history is kept in several documents, and not all of them could be read. Entries that"
-        f" stand in them, or behind them, are not shown. {said}.",
-    )
-
-
 def compose_warning(
-    family: Family, told: Told, *, identifier: str, url: str, dated_at: float, version: str = ""
+    family: Family, told: _Told, *, identifier: str, url: str, dated_at: float, version: str = ""
 ) -> bytes:
     """Return the pseudo-entry.
 
@@ -263,7 +251,7 @@ def compose_warning(
     return entry.encode() + segment_end(family)
 
 
-def _atom(told: Told, identifier: str, url: str, instant: str, *, is_old: bool) -> str:
+def _atom(told: _Told, identifier: str, url: str, instant: str, *, is_old: bool) -> str:
     """Atom 0.3 asks for issued and modified, and for the type of the link."""
     dates = f"<updated>{escape(instant)}</updated>"
     media_type = ""
@@ -277,7 +265,12 @@ def _atom(told: Told, identifier: str, url: str, instant: str, *, is_old: bool) 
     )
 
 
-def _rss(told: Told, identifier: str, url: str, instant: str) -> str:
+_AUTHOR: Final = "wholefeed"
+_PAGE_TYPE: Final = "text/html"
+"""Of what it links to."""
+
+
+def _rss(told: _Told, identifier: str, url: str, instant: str) -> str:
     return (
         f"<item><title>{escape(told.title)}</title><link>{escape(url)}</link>"
         f'<guid isPermaLink="false">{escape(identifier)}</guid><pubDate>{escape(instant)}</pubDate>'
@@ -285,7 +278,7 @@ def _rss(told: Told, identifier: str, url: str, instant: str) -> str:
     )
 
 
-def _rdf(told: Told, identifier: str, url: str, instant: str) -> str:
+def _rdf(told: _Told, identifier: str, url: str, instant: str) -> str:
     return (
         f"<item rdf:about={quoteattr(identifier)}><title>{escape(told.title)}</title>"
         f"<link>{escape(url)}</link><dc:date>{escape(instant)}</dc:date><dc:creator>{_AUTHOR}</dc:creator>"
@@ -293,7 +286,7 @@ def _rdf(told: Told, identifier: str, url: str, instant: str) -> str:
     )
 
 
-def _json(told: Told, identifier: str, url: str, instant: str) -> str:
+def _json(told: _Told, identifier: str, url: str, instant: str) -> str:
     item = {
         "id": identifier,
         "url": url,
@@ -306,8 +299,7 @@ def _json(told: Told, identifier: str, url: str, instant: str) -> str:
     return json.dumps(item, ensure_ascii=False)
 
 
-HEALED_SECONDS: Final = 14 * DAY_SECONDS
-"""How long it is said that a feed has healed."""
+# How far readers know
 
 
 class Warned(StrEnum):
@@ -322,7 +314,15 @@ class Warned(StrEnum):
 
 
 class Turn(NamedTuple):
-    """Where a feed stands."""
+    """Where a feed stands.
+
+    The turns of one feed, each dated later than the one before:
+
+        NONE -- partial --> UNSENT -- a reader gets it --> SENT -- all was had --> HEALED
+        SENT -- unlinked, never had --> LOST
+        HEALED -- partial --> UNSENT
+        UNSENT and LOST -- no longer partial --> NONE
+    """
 
     warned: Warned
     dated_at: float | None
@@ -364,3 +364,7 @@ class Turn(NamedTuple):
     def _later(self, instant: float) -> float:
         """Instants are written in whole seconds."""
         return instant if self.dated_at is None else max(instant, self.dated_at + 1)
+
+
+HEALED_SECONDS: Final = 14 * DAY_SECONDS
+"""How long it is said that a feed has healed."""

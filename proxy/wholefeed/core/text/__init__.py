@@ -1,1 +1,1 @@
-"""URLs, dates, and URLs as they may be shown."""
+"""URLs, dates and markup as feeds write them."""

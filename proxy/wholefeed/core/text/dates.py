@@ -13,81 +13,8 @@ import re
 from datetime import UTC, date, datetime
 from typing import Final
 
-_LONGEST: Final = 80
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-_MICROSECONDS: Final = 1_000_000
 DAY_SECONDS: Final = 86_400
 WEEK_SECONDS: Final = 7 * DAY_SECONDS
-_FIRST: Final = (date.min.toordinal() - _EPOCH_DAY) * DAY_SECONDS
-_LAST: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY_SECONDS - 1
-_END: Final = _LAST + 1
-
-_TIME: Final = r"([0-9]{1,2}):?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?(?:\s*([AaPp])\.?[Mm]\.?)?"
-_ZONE: Final = r"\s*([A-Za-z]{1,5})?\s*(?:([+-])\s*([0-9]{1,2})(?::?([0-9]{2}))?)?"
-_REMARK: Final = r"\s*(?:\([^()]*\))?"
-
-# RFC 3339, section 5.6, W3CDTF's short forms, and blanks where the T belongs.
-_ISO: Final = re.compile(
-    r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?|([0-9]{2})([0-9]{2}))?"
-    rf"(?:(?:\s*[Tt]\s*|\s+){_TIME})?{_ZONE}{_REMARK}"
-)
-_WEEKDAY: Final = r"(?:[^\W\d]{2,}\.?\s*,?\s*)?"
-# RFC 822, section 5, also with the dashes of RFC 850.
-_DAY_FIRST: Final = re.compile(
-    rf"{_WEEKDAY},?\s*([0-9]{{1,2}})[\s-]*([A-Za-z]{{3,9}})\.?[\s,-]*([0-9]{{4}}|[0-9]{{2,3}})"
-    rf"(?:[\s,Tt]+{_TIME})?{_ZONE}{_REMARK}"
-)
-_MONTH_FIRST: Final = re.compile(
-    rf"(?:[A-Za-z]{{3,9}}\.?,?\s+)??([A-Za-z]{{3,9}})\.?\s+([0-9]{{1,2}}),?\s+([0-9]{{4}})(?:[\s,]+{_TIME})?{_ZONE}{_REMARK}"
-)
-# ANSI C's asctime(): the year stands last.
-_ASCTIME: Final = re.compile(
-    rf"(?:[A-Za-z]{{3,9}}\.?,?\s+)??([A-Za-z]{{3,9}})\.?\s+([0-9]{{1,2}}),?\s+{_TIME}{_ZONE}\s+([0-9]{{4}})"
-)
-
-_MONTH_NAMES: Final = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-_MONTHS: Final = {name[:3].capitalize(): number for number, name in enumerate(_MONTH_NAMES, start=1)}
-_USUAL: Final = re.compile(
-    r"[A-Z][a-z]{2}, ([0-9]{1,2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2})"
-    r" (?:GMT|UTC|([+-])([01][0-9]|2[0-3])([0-5][0-9]))"
-)
-_ZONE_HOURS: Final = {
-    "EST": -5,
-    "EDT": -4,
-    "CST": -6,
-    "CDT": -5,
-    "MST": -7,
-    "MDT": -6,
-    "PST": -8,
-    "PDT": -7,
-    "AKST": -9,
-    "AKDT": -8,
-    "HST": -10,
-    "WEST": 1,
-    "BST": 1,
-    "CET": 1,
-    "MET": 1,
-    "CEST": 2,
-    "MEST": 2,
-    "EET": 2,
-    "EEST": 3,
-    "MSK": 3,
-    "JST": 9,
-    "KST": 9,
-    "AEST": 10,
-    "AEDT": 11,
-    "NZST": 12,
-    "NZDT": 13,
-}
-# RFC 2822, section 4.3: years of two and three digits.
-_TWO_DIGITS: Final = 100
-_THREE_DIGITS: Final = 1000
-_CENTURY_TURN: Final = 50
-
-_Groups = tuple[str | None, ...]
 
 
 def parse_rfc3339(text: str) -> float | None:
@@ -118,13 +45,12 @@ def parse_rfc822(text: str) -> float | None:
     return _read_iso(cleaned) if instant is None else instant
 
 
-_from_iso: Final = datetime.fromisoformat
-_UTC_CHARACTERS: Final = len("2003-12-13T18:30:02Z")
-
-
 def format_rfc3339(instant: float) -> str:
     """Return epoch seconds as RFC 3339 writes them: whole seconds, UTC, e.g. `2003-12-13T18:30:02Z`."""
     return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# The usual forms
 
 
 def _strict(text: str) -> float | None:
@@ -138,6 +64,10 @@ def _strict(text: str) -> float | None:
     except (ValueError, OverflowError):
         return None
     return instant if _FIRST <= instant < _END else None
+
+
+_from_iso: Final = datetime.fromisoformat
+_UTC_CHARACTERS: Final = len("2003-12-13T18:30:02Z")
 
 
 def _usual_rfc822(text: str) -> float | None:
@@ -158,9 +88,39 @@ def _usual_rfc822(text: str) -> float | None:
     return at if _FIRST <= at <= _LAST else None
 
 
+_USUAL: Final = re.compile(
+    r"[A-Z][a-z]{2}, ([0-9]{1,2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2})"
+    r" (?:GMT|UTC|([+-])([01][0-9]|2[0-3])([0-5][0-9]))"
+)
+_MONTH_NAMES: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_MONTHS: Final = {name[:3].capitalize(): number for number, name in enumerate(_MONTH_NAMES, start=1)}
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_FIRST: Final = (date.min.toordinal() - _EPOCH_DAY) * DAY_SECONDS
+_LAST: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY_SECONDS - 1
+_END: Final = _LAST + 1
+
+
+# What people make of them
+
+
 def _cleaned(text: str) -> str:
     cleaned = " ".join(text.split())
     return cleaned if len(cleaned) <= _LONGEST else ""
+
+
+_LONGEST: Final = 80
+_TIME: Final = r"([0-9]{1,2}):?([0-9]{2})(?::?([0-9]{1,2})(?:[.,]([0-9]+))?)?(?:\s*([AaPp])\.?[Mm]\.?)?"
+_ZONE: Final = r"\s*([A-Za-z]{1,5})?\s*(?:([+-])\s*([0-9]{1,2})(?::?([0-9]{2}))?)?"
+_REMARK: Final = r"\s*(?:\([^()]*\))?"
+
+# RFC 3339, section 5.6, W3CDTF's short forms, and blanks where the T belongs.
+_ISO: Final = re.compile(
+    r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2}))?|([0-9]{2})([0-9]{2}))?"
+    rf"(?:(?:\s*[Tt]\s*|\s+){_TIME})?{_ZONE}{_REMARK}"
+)
 
 
 def _read_iso(text: str) -> float | None:
@@ -169,6 +129,23 @@ def _read_iso(text: str) -> float | None:
         return None
     year, month, day, short_month, short_day, *rest = match.groups()
     return _instant(int(year), int(month or short_month or 1), int(day or short_day or 1), tuple(rest))
+
+
+_WEEKDAY: Final = r"(?:[^\W\d]{2,}\.?\s*,?\s*)?"
+
+# RFC 822, section 5, also with the dashes of RFC 850.
+_DAY_FIRST: Final = re.compile(
+    rf"{_WEEKDAY},?\s*([0-9]{{1,2}})[\s-]*([A-Za-z]{{3,9}})\.?[\s,-]*([0-9]{{4}}|[0-9]{{2,3}})"
+    rf"(?:[\s,Tt]+{_TIME})?{_ZONE}{_REMARK}"
+)
+_MONTH_FIRST: Final = re.compile(
+    rf"(?:[A-Za-z]{{3,9}}\.?,?\s+)??([A-Za-z]{{3,9}})\.?\s+([0-9]{{1,2}}),?\s+([0-9]{{4}})(?:[\s,]+{_TIME})?{_ZONE}{_REMARK}"
+)
+
+# ANSI C's asctime(): the year stands last.
+_ASCTIME: Final = re.compile(
+    rf"(?:[A-Za-z]{{3,9}}\.?,?\s+)??([A-Za-z]{{3,9}})\.?\s+([0-9]{{1,2}}),?\s+{_TIME}{_ZONE}\s+([0-9]{{4}})"
+)
 
 
 def _read_rfc822(text: str) -> float | None:
@@ -201,6 +178,12 @@ def _full_year(digits: str) -> int:
     return year + 1900 if year < _THREE_DIGITS else year
 
 
+# RFC 2822, section 4.3: years of two and three digits.
+_THREE_DIGITS: Final = 1000
+_CENTURY_TURN: Final = 50
+_Groups = tuple[str | None, ...]
+
+
 def _instant(year: int, month: int, day: int, rest: _Groups) -> float | None:
     """Put an instant together from the groups of _TIME and _ZONE, in whole microseconds."""
     hour, minute, second, fraction, half, zone, sign, zone_hours, zone_minutes = rest
@@ -220,6 +203,9 @@ def _instant(year: int, month: int, day: int, rest: _Groups) -> float | None:
     return (whole * _MICROSECONDS + int((fraction or "0")[:6].ljust(6, "0"))) / _MICROSECONDS
 
 
+_MICROSECONDS: Final = 1_000_000
+
+
 def _hours(hour: int, half: str | None) -> int | None:
     if half:
         return hour % 12 + (12 if half in "Pp" else 0) if 0 < hour <= 12 else None  # noqa: PLR2004
@@ -233,3 +219,33 @@ def _offset_seconds(zone: str | None, sign: str | None, hours: str | None, minut
     if seconds >= DAY_SECONDS or int(minutes or 0) > 59:  # noqa: PLR2004
         return None
     return -seconds if sign == "-" else seconds
+
+
+_ZONE_HOURS: Final = {
+    "EST": -5,
+    "EDT": -4,
+    "CST": -6,
+    "CDT": -5,
+    "MST": -7,
+    "MDT": -6,
+    "PST": -8,
+    "PDT": -7,
+    "AKST": -9,
+    "AKDT": -8,
+    "HST": -10,
+    "WEST": 1,
+    "BST": 1,
+    "CET": 1,
+    "MET": 1,
+    "CEST": 2,
+    "MEST": 2,
+    "EET": 2,
+    "EEST": 3,
+    "MSK": 3,
+    "JST": 9,
+    "KST": 9,
+    "AEST": 10,
+    "AEDT": 11,
+    "NZST": 12,
+    "NZDT": 13,
+}

@@ -1,10 +1,7 @@
-"""Text and attributes of XML, written and found.
+"""Text and attributes of XML, written and found; the start tag of a slice edited, all else of it as it is.
 
-To write them is what `xml.sax.saxutils` does; that loads an HTTP client and TLS for it.
-
-Editing the start tag of a slice of XML, byte by byte: all else of it stays as it is.
-
-Slices come from a document that was parsed, so their tags are well-formed.
+To write them is what `xml.sax.saxutils` does; that loads an HTTP client and TLS for it. Slices come from a
+document that was parsed, so their tags are well-formed.
 """
 
 from __future__ import annotations
@@ -16,9 +13,6 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-_BLANKS: Final = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
-ATTRIBUTE_VALUE: Final = rb"(?:\"[^<\"]*+\"|'[^<']*+')"
-"""The pattern of one in its quotes, in what is well-formed."""
 
 
 def escape(text: str, further: Mapping[str, str] = _NOTHING) -> str:
@@ -39,6 +33,9 @@ def quoteattr(text: str) -> str:
     return '"' + escaped.replace('"', "&quot;") + '"'
 
 
+_BLANKS: Final = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+
+
 def attribute_of(attributes: Sequence[str], name: str) -> str | None:
     """Return an attribute's value from expat's flat list of names and values."""
     for place in range(0, len(attributes), 2):
@@ -47,15 +44,11 @@ def attribute_of(attributes: Sequence[str], name: str) -> str | None:
     return None
 
 
-_NAME: Final = re.compile(rb"<([^\s/>]+)")
-_ATTRIBUTE: Final = re.compile(rb"\s+([^\s=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_SIMPLE: Final = re.compile(
-    rb"<[^\s/>]+(?:\s+xmlns(?::[^\s=]+)?\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*"
-    rb"(?:/>|>(?:[^<]++|<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>)*+</[^<>]*>)",
-    re.DOTALL,
-)
-_ABSOLUTE: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.\-]*:")
-_QUOTED: Final = {'"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
+ATTRIBUTE_VALUE: Final = rb"(?:\"[^<\"]*+\"|'[^<']*+')"
+"""The pattern of one in its quotes, in what is well-formed."""
+
+
+# Start tags
 
 
 class Attribute(NamedTuple):
@@ -66,35 +59,12 @@ class Attribute(NamedTuple):
     """With a blank in front."""
 
 
-class Places(NamedTuple):
-    """Where things stand in a start tag."""
-
-    quoted: list[tuple[bytes, int, int]]
-    """Each attribute's name, and where its value begins and ends, quotes included."""
-    end: int
-    """Behind the tag."""
-
-
-def attribute_places(text: bytes, start: int) -> Places:
-    """Return where the attributes of the start tag stand that begins there."""
-    name = _NAME.match(text, start)
-    assert name is not None, "a start tag begins there"
-    quoted, position = [], name.end()
-    while match := _ATTRIBUTE.match(text, position):
-        position = match.end()
-        value = 2 if match[2] is not None else 3
-        quoted.append((match[1], match.start(value) - 1, match.end(value) + 1))
-    return Places(quoted, text.index(b">", position) + 1)
-
-
 def attribute(name: str, value: str) -> Attribute:
     """Return the attribute, its value escaped."""
     return Attribute(name.encode(), f' {name}="{escape(value, _QUOTED)}"'.encode())
 
 
-def is_simple(slice_: bytes) -> bool:
-    """Whether an element has neither attributes, but for namespaces, nor children (RFC 4287, 6.4.1)."""
-    return _SIMPLE.fullmatch(slice_) is not None
+_QUOTED: Final = {'"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 
 
 def extended(slice_: bytes, wanted: Iterable[Attribute], rebase: Callable[[str], str]) -> bytes:
@@ -120,6 +90,11 @@ def extended(slice_: bytes, wanted: Iterable[Attribute], rebase: Callable[[str],
     return b"".join((name[0], *(each.written for each in wanted if each.name not in names), rest))
 
 
+_NAME: Final = re.compile(rb"<([^\s/>]+)")
+_ATTRIBUTE: Final = re.compile(rb"\s+([^\s=]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_ABSOLUTE: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.\-]*:")
+
+
 def with_children(slice_: bytes, children: bytes) -> bytes:
     """Put children before the end tag, which an empty-element tag has to be given first."""
     if not slice_.endswith(b"/>"):
@@ -128,3 +103,36 @@ def with_children(slice_: bytes, children: bytes) -> bytes:
     name = _NAME.match(slice_)
     assert name is not None, "a slice begins with a start tag"
     return b"%s>%s</%s>" % (slice_[:-2].rstrip(), children, name[1])
+
+
+def is_simple(slice_: bytes) -> bool:
+    """Whether an element has neither attributes, but for namespaces, nor children (RFC 4287, 6.4.1)."""
+    return _SIMPLE.fullmatch(slice_) is not None
+
+
+_SIMPLE: Final = re.compile(
+    rb"<[^\s/>]+(?:\s+xmlns(?::[^\s=]+)?\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*"
+    rb"(?:/>|>(?:[^<]++|<!\[CDATA\[.*?\]\]>|<!--.*?-->|<\?.*?\?>)*+</[^<>]*>)",
+    re.DOTALL,
+)
+
+
+class _Places(NamedTuple):
+    """Where things stand in a start tag."""
+
+    quoted: list[tuple[bytes, int, int]]
+    """Each attribute's name, and where its value begins and ends, quotes included."""
+    end: int
+    """Behind the tag."""
+
+
+def attribute_places(text: bytes, start: int) -> _Places:
+    """Return where the attributes of the start tag stand that begins there."""
+    name = _NAME.match(text, start)
+    assert name is not None, "a start tag begins there"
+    quoted, position = [], name.end()
+    while match := _ATTRIBUTE.match(text, position):
+        position = match.end()
+        value = 2 if match[2] is not None else 3
+        quoted.append((match[1], match.start(value) - 1, match.end(value) + 1))
+    return _Places(quoted, text.index(b">", position) + 1)

@@ -1,4 +1,4 @@
-"""URLs: resolving references, and the one spelling that a feed is known by.
+"""URLs: resolving references, the one spelling that a feed is known by, and what of a URL may be shown.
 
 Only the syntax of URLs lives here. Which addresses may be connected to is decided at the socket, which
 site a host belongs to in `wholefeed.fetch.base`.
@@ -6,14 +6,7 @@ site a host belongs to in `wholefeed.fetch.base`.
     target = resolve("http://example.org/feed/", "../2003/11.atom")
     key = canonical_url("HTTP://Example.org:80/feed#top")      # http://example.org/feed
     same_document(key, "http://example.org/./feed")            # True
-
-The generic syntax of RFC 3986: components, references, percent-encoding.
-
-Nothing here knows of http, of hosts or of feeds; `wholefeed.core.text.urls` does.
-
-URLs as they may be shown: never user name, password or query string in a log (docs/design.md#fetching).
-
-Only text is handled here; nothing is fetched, and nothing raises, so that an error can always be told.
+    safe_url("http://me:secret@example.org/feed?token=1")      # http://example.org/feed?…
 """
 
 from __future__ import annotations
@@ -25,14 +18,6 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import idna
-
-MAX_URL_CHARACTERS: Final = 2048
-"""Longest URL that a feed or a document of a chain can have (docs/faults.md row 20)."""
-
-DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-
-_HIGHEST_PORT: Final = 65535
-_HIGHEST_HOST_CHARACTERS: Final = 253
 
 
 class UrlError(ValueError):
@@ -46,28 +31,6 @@ class UrlError(ValueError):
     def __init__(self, message: str, slug: str = "invalid-url") -> None:
         super().__init__(message)
         self.slug = slug
-
-
-# RFC 3986, section 3.2; userinfo reaches to the last "@", as clients read it.
-_AUTHORITY: Final = re.compile(r"(?:(.*)@)?(\[[^\]\[]*\]|[^\[\]:@]*)(?::([0-9]*))?", re.DOTALL)
-# What no text should hold (Unicode, 23.7), some of which XML forbids.
-_NONCHARACTERS: Final = "\ufdd0-\ufdef" + "".join(
-    f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
-)
-_CONTROLS: Final = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_NONCHARACTERS}]")
-_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-# https://url.spec.whatwg.org/#ends-in-a-number-checker
-_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_DOTTED_QUAD: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}")
-
-
-_BELOW: Final = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?")
-"""References that mean just what they say: neither dots nor anything else that has a meaning."""
-_WHOLE: Final = re.compile(
-    r"https?://[A-Za-z0-9.-]+(?::[1-9][0-9]{0,3})?(?:/[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*)*/?"
-    r"(?:\?[A-Za-z0-9_=&~-]*)?"
-)
-"""Absolute ones that do."""
 
 
 def resolve(base: str, reference: str) -> str:
@@ -89,12 +52,16 @@ def resolve(base: str, reference: str) -> str:
         raise ValueError(f"expected a URL without control characters, got {_shown(cleaned)}")
     there = split(cleaned)
     if there.scheme is None or _repeats_scheme(there, base):
-        there = merged(split(base.strip(" \t\r\n\f")), there)
+        there = _merged(split(base.strip(" \t\r\n\f")), there)
     if there.scheme is None:
         raise ValueError(f"expected an absolute URL, got {_shown(cleaned)} without a usable base")
     if there.scheme.lower() in DEFAULT_PORTS:
         _split_authority(there.authority, cleaned)
     return joined(there._replace(path=without_dot_segments(there.path)))
+
+
+_BELOW: Final = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?")
+"""References that mean just what they say: neither dots nor anything else that has a meaning."""
 
 
 @lru_cache(maxsize=64)  # a document has few bases, and perhaps thousands of references
@@ -105,6 +72,22 @@ def _folder(base: str) -> str:
         ValueError: As `resolve`.
     """
     return resolve(base, "./_")[:-1]
+
+
+_WHOLE: Final = re.compile(
+    r"https?://[A-Za-z0-9.-]+(?::[1-9][0-9]{0,3})?(?:/[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*)*/?"
+    r"(?:\?[A-Za-z0-9_=&~-]*)?"
+)
+"""Absolute ones that do."""
+
+
+def _repeats_scheme(reference: Parts, base: str) -> bool:
+    scheme = (reference.scheme or "").lower()
+    return (
+        scheme in DEFAULT_PORTS
+        and reference.authority is None
+        and (split(base.strip()).scheme or "").lower() == scheme
+    )
 
 
 def is_http(url: str) -> bool:
@@ -143,12 +126,115 @@ def canonical_url(text: str) -> str:
     authority = _canonical_host(host)
     if port is not None and port != DEFAULT_PORTS[scheme]:
         authority = f"{authority}:{port}"
-    path = without_dot_segments(requoted(parts.path, PATH_CHARACTERS)) or "/"
-    query = None if parts.query is None else requoted(parts.query, QUERY_CHARACTERS)
+    path = without_dot_segments(_requoted(parts.path, PATH_CHARACTERS)) or "/"
+    query = None if parts.query is None else _requoted(parts.query, QUERY_CHARACTERS)
     url = joined(Parts(scheme, authority, path, query, None))
     if len(url) > MAX_URL_CHARACTERS:
         raise UrlError(f"expected at most {MAX_URL_CHARACTERS} characters, got {len(url)}")
     return url
+
+
+MAX_URL_CHARACTERS: Final = 2048
+"""Longest URL that a feed or a document of a chain can have (docs/faults.md row 20)."""
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def _check_characters(text: str) -> None:
+    if len(text) > MAX_URL_CHARACTERS:
+        raise UrlError(f"expected at most {MAX_URL_CHARACTERS} characters, got {len(text)}")
+    if " " in text or "\\" in text or _CONTROLS.search(text):
+        raise UrlError(
+            f"expected a URL without white space, control characters and backslashes, got {_shown(text)}"
+        )
+
+
+# What no text should hold (Unicode, 23.7), some of which XML forbids.
+_NONCHARACTERS: Final = "\ufdd0-\ufdef" + "".join(
+    f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
+)
+_CONTROLS: Final = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_NONCHARACTERS}]")
+
+
+def _split_authority(authority: str | None, url: str) -> tuple[str | None, str, int | None]:
+    """Return user name and password as written, the host as written, the port."""
+    match = _AUTHORITY.fullmatch(authority or "")
+    if match is None or "\\" in match[0]:
+        raise UrlError(f"expected a host and perhaps a port, got {_shown(url)}")
+    userinfo, host, port_text = match.groups()
+    if not host:
+        raise UrlError(f"expected a URL with a host, got {_shown(url)}")
+    if not port_text:
+        return userinfo, host, None
+    port = int(port_text.lstrip("0")[:6] or "0")
+    if not 0 < port <= _HIGHEST_PORT:
+        raise UrlError(f"expected a port from 1 to {_HIGHEST_PORT}, got {_shown(port_text)}")
+    return userinfo, host, port
+
+
+# RFC 3986, section 3.2; userinfo reaches to the last "@", as clients read it.
+_AUTHORITY: Final = re.compile(r"(?:(.*)@)?(\[[^\]\[]*\]|[^\[\]:@]*)(?::([0-9]*))?", re.DOTALL)
+_HIGHEST_PORT: Final = 65535
+
+
+@lru_cache(maxsize=256)
+def _canonical_host(written: str) -> str:
+    if written.startswith("["):
+        return _canonical_ipv6(written)
+    host = _ascii_host(written)
+    labels = host.split(".")
+    if _NUMBER.fullmatch(labels[-1] or (labels[-2] if len(labels) > 1 else "")):
+        return _canonical_ipv4(host)
+    if labels[-1] == "" and len(labels) > 1:
+        del labels[-1]
+    host = ".".join(labels)
+    if len(host) > _HIGHEST_HOST_CHARACTERS or not all(map(_LABEL.fullmatch, labels)):
+        raise UrlError(f"expected a host name, got {_shown(written)}")
+    return host
+
+
+_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+
+# https://url.spec.whatwg.org/#ends-in-a-number-checker
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_HIGHEST_HOST_CHARACTERS: Final = 253
+
+
+def _ascii_host(written: str) -> str:
+    """Names in ASCII are taken as they are: real ones hold underscores, which IDNA forbids."""
+    try:
+        host = unquote(written, errors="strict")
+        return host.lower() if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
+    except (UnicodeError, ValueError) as exc:  # IDNAError is a UnicodeError
+        raise UrlError(f"expected a host name, got {_shown(written)}") from exc
+
+
+def _canonical_ipv4(host: str) -> str:
+    """Clients and resolvers disagree on other spellings of it: none is taken (docs/faults.md row 8)."""
+    try:
+        if _DOTTED_QUAD.fullmatch(host):
+            return str(ipaddress.IPv4Address(host))
+    except ValueError:
+        pass
+    raise UrlError(
+        f"expected a host name or an IPv4 address as four decimal numbers, got {_shown(host)}",
+        "ambiguous-host",
+    )
+
+
+_DOTTED_QUAD: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}")
+
+
+def _canonical_ipv6(written: str) -> str:
+    literal = written[1:-1]
+    try:
+        if "%" in literal:
+            raise ValueError("a zone id means nothing to anybody else (RFC 6874)")
+        address = ipaddress.IPv6Address(literal)
+    except ValueError as exc:
+        raise UrlError(f"expected an IPv6 address without a zone, got {_shown(written)}") from exc
+    if address.ipv4_mapped is not None:  # its text differs between versions of Python
+        return f"[::ffff:{int(address) >> 16 & 0xFFFF:x}:{int(address) & 0xFFFF:x}]"
+    return f"[{address}]"
 
 
 @lru_cache(maxsize=4096)  # a walk asks again and again for the few URLs around its tip
@@ -187,93 +273,7 @@ def host_of(url: str) -> str:
     return _split_authority(authority, url)[1].strip("[]")
 
 
-def _repeats_scheme(reference: Parts, base: str) -> bool:
-    scheme = (reference.scheme or "").lower()
-    return (
-        scheme in DEFAULT_PORTS
-        and reference.authority is None
-        and (split(base.strip()).scheme or "").lower() == scheme
-    )
-
-
-def _split_authority(authority: str | None, url: str) -> tuple[str | None, str, int | None]:
-    """Return user name and password as written, the host as written, the port."""
-    match = _AUTHORITY.fullmatch(authority or "")
-    if match is None or "\\" in match[0]:
-        raise UrlError(f"expected a host and perhaps a port, got {_shown(url)}")
-    userinfo, host, port_text = match.groups()
-    if not host:
-        raise UrlError(f"expected a URL with a host, got {_shown(url)}")
-    if not port_text:
-        return userinfo, host, None
-    port = int(port_text.lstrip("0")[:6] or "0")
-    if not 0 < port <= _HIGHEST_PORT:
-        raise UrlError(f"expected a port from 1 to {_HIGHEST_PORT}, got {_shown(port_text)}")
-    return userinfo, host, port
-
-
-def _check_characters(text: str) -> None:
-    if len(text) > MAX_URL_CHARACTERS:
-        raise UrlError(f"expected at most {MAX_URL_CHARACTERS} characters, got {len(text)}")
-    if " " in text or "\\" in text or _CONTROLS.search(text):
-        raise UrlError(
-            f"expected a URL without white space, control characters and backslashes, got {_shown(text)}"
-        )
-
-
-@lru_cache(maxsize=256)
-def _canonical_host(written: str) -> str:
-    if written.startswith("["):
-        return _canonical_ipv6(written)
-    host = _ascii_host(written)
-    labels = host.split(".")
-    if _NUMBER.fullmatch(labels[-1] or (labels[-2] if len(labels) > 1 else "")):
-        return _canonical_ipv4(host)
-    if labels[-1] == "" and len(labels) > 1:
-        del labels[-1]
-    host = ".".join(labels)
-    if len(host) > _HIGHEST_HOST_CHARACTERS or not all(map(_LABEL.fullmatch, labels)):
-        raise UrlError(f"expected a host name, got {_shown(written)}")
-    return host
-
-
-def _ascii_host(written: str) -> str:
-    """Names in ASCII are taken as they are: real ones hold underscores, which IDNA forbids."""
-    try:
-        host = unquote(written, errors="strict")
-        return host.lower() if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
-    except (UnicodeError, ValueError) as exc:  # IDNAError is a UnicodeError
-        raise UrlError(f"expected a host name, got {_shown(written)}") from exc
-
-
-def _canonical_ipv4(host: str) -> str:
-    """Clients and resolvers disagree on other spellings of it: none is taken (docs/faults.md row 8)."""
-    try:
-        if _DOTTED_QUAD.fullmatch(host):
-            return str(ipaddress.IPv4Address(host))
-    except ValueError:
-        pass
-    raise UrlError(
-        f"expected a host name or an IPv4 address as four decimal numbers, got {_shown(host)}",
-        "ambiguous-host",
-    )
-
-
-def _canonical_ipv6(written: str) -> str:
-    literal = written[1:-1]
-    try:
-        if "%" in literal:
-            raise ValueError("a zone id means nothing to anybody else (RFC 6874)")
-        address = ipaddress.IPv6Address(literal)
-    except ValueError as exc:
-        raise UrlError(f"expected an IPv6 address without a zone, got {_shown(written)}") from exc
-    if address.ipv4_mapped is not None:  # its text differs between versions of Python
-        return f"[::ffff:{int(address) >> 16 & 0xFFFF:x}:{int(address) & 0xFFFF:x}]"
-    return f"[{address}]"
-
-
-def _shown(text: str) -> str:
-    return repr(safe_url(text, keeps_query=True))
+# The generic syntax of RFC 3986: components, references, percent-encoding. It knows neither http nor hosts.
 
 
 class Parts(NamedTuple):
@@ -286,22 +286,18 @@ class Parts(NamedTuple):
     fragment: str | None
 
 
-# RFC 3986, appendix B, with the scheme as strict as section 3.1.
-_COMPONENTS: Final = re.compile(
-    r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL
-)
-_PERCENT: Final = re.compile("%(?:([0-9A-Fa-f]{2}))?")
-_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-PATH_CHARACTERS: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@/%")
-QUERY_CHARACTERS: Final = PATH_CHARACTERS | frozenset("?")
-
-
 def split(text: str) -> Parts:
     """Take a URI reference apart; every text is one (RFC 3986, appendix B)."""
     match = _COMPONENTS.fullmatch(text)
     assert match is not None, "every text matches: RFC 3986, appendix B"
     scheme, authority, path, query, fragment = match.groups()
     return Parts(scheme, authority, path, query, fragment)
+
+
+# RFC 3986, appendix B, with the scheme as strict as section 3.1.
+_COMPONENTS: Final = re.compile(
+    r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL
+)
 
 
 def joined(parts: Parts) -> str:
@@ -317,7 +313,7 @@ def joined(parts: Parts) -> str:
     )
 
 
-def merged(base: Parts, reference: Parts) -> Parts:
+def _merged(base: Parts, reference: Parts) -> Parts:
     """Return the target of a reference without a scheme, dot segments left in (RFC 3986, section 5.2.2)."""
     if reference.authority is not None:
         return reference._replace(scheme=base.scheme)
@@ -349,7 +345,7 @@ def without_dot_segments(path: str) -> str:
     return "/" + "/".join(kept)
 
 
-def requoted(text: str, allowed: frozenset[str]) -> str:
+def _requoted(text: str, allowed: frozenset[str]) -> str:
     """Return the text with the least percent-encoding possible (RFC 3986, sections 6.2.2.1 and 6.2.2.2).
 
     Characters that are not allowed are encoded as UTF-8, a percent sign that encodes nothing as `%25`.
@@ -362,6 +358,12 @@ def requoted(text: str, allowed: frozenset[str]) -> str:
     )
 
 
+_PERCENT: Final = re.compile("%(?:([0-9A-Fa-f]{2}))?")
+_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+PATH_CHARACTERS: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@/%")
+QUERY_CHARACTERS: Final = PATH_CHARACTERS | frozenset("?")
+
+
 def _requoted_octet(match: re.Match[str]) -> str:
     if match[1] is None:
         return "%25"
@@ -369,11 +371,30 @@ def _requoted_octet(match: re.Match[str]) -> str:
     return char if char in _UNRESERVED else f"%{match[1].upper()}"
 
 
-# What people mean to be one: the scheme may be missing, and the slashes be wrong.
-_SHOWN_AUTHORITY: Final = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]+)?([^/\\?#]*)", re.DOTALL)
-_HOST_AND_PORT: Final = re.compile(r"@?(?:\[[^\]@]*\]|[^:@\[\]]+)(?::[0-9]{1,5})?")
+# URLs as they may be shown: never with user name or password (docs/design.md#fetching)
+
+
+def safe_url(url: str, *, keeps_query: bool = False) -> str:
+    """Return a URL, or what was meant to be one, as it may be shown: without credentials, and not too long.
+
+    Nothing raises here, so that an error can always be told.
+
+    Args:
+        url: At most 512 characters of it are kept.
+        keeps_query: For messages to those who asked, or who may see the feed. A log line has
+            `scheme://host/path` alone, and `?…` where a query was.
+    """
+    shown, mark = without_credentials(url), ""
+    cut = None if keeps_query else _QUERY_OR_FRAGMENT.search(shown)
+    if cut is not None:
+        shown, mark = shown[: cut.start()], "?…" if cut[0] == "?" else ""
+    if len(shown) > _MOST_SHOWN_CHARACTERS:
+        shown = f"{shown[:_MOST_SHOWN_CHARACTERS]}…"
+    return f"{shown}{mark}"
+
+
 _QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
-_LONGEST: Final = 512
+_MOST_SHOWN_CHARACTERS: Final = 512
 
 
 def without_credentials(url: str) -> str:
@@ -395,18 +416,10 @@ def without_credentials(url: str) -> str:
     return f"{start}{authority}{rest}"
 
 
-def safe_url(url: str, *, keeps_query: bool = False) -> str:
-    """Return a URL, or what was meant to be one, as it may be shown: without credentials, and not too long.
+# What people mean to be one: the scheme may be missing, and the slashes be wrong.
+_SHOWN_AUTHORITY: Final = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]+)?([^/\\?#]*)", re.DOTALL)
+_HOST_AND_PORT: Final = re.compile(r"@?(?:\[[^\]@]*\]|[^:@\[\]]+)(?::[0-9]{1,5})?")
 
-    Args:
-        url: At most 512 characters of it are kept.
-        keeps_query: For messages to those who asked, or who may see the feed. A log line has
-            `scheme://host/path` alone, and `?…` where a query was.
-    """
-    shown, mark = without_credentials(url), ""
-    cut = None if keeps_query else _QUERY_OR_FRAGMENT.search(shown)
-    if cut is not None:
-        shown, mark = shown[: cut.start()], "?…" if cut[0] == "?" else ""
-    if len(shown) > _LONGEST:
-        shown = f"{shown[:_LONGEST]}…"
-    return f"{shown}{mark}"
+
+def _shown(text: str) -> str:
+    return repr(safe_url(text, keeps_query=True))

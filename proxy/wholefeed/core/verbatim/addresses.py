@@ -1,19 +1,12 @@
-"""URLs written absolute, where a URL is what stands there: in links, enclosures, images (rule R22).
+"""URLs in a slice of XML: written absolute where a URL is what stands there, and looked for (rule R22).
 
 Many readers count every relative reference from the URL that they asked for, which is the proxy's: what they
-are told to download would not be there. What stands in content keeps its xml:base, identities are never
-touched, and what is empty or cannot be resolved stays as it was written.
+are told to download would not be there. So links, enclosures and images are written absolute. What stands in
+content keeps its xml:base, identities are never touched, and what is empty or cannot be resolved stays as it
+was written.
 
     if may_hold_relative(text, entry.start, entry.end):
         slice_ = with_absolute_urls(slice_, scope, family)
-
-Which elements and attributes of a feed are URLs, by namespace and name (rule R22).
-
-Whether a piece of a feed holds relative references, which mean nothing without their base.
-
-RSS says nothing of xml:base, so an item gains one only where a relative reference stands in it. They are
-looked for where readers resolve them: in the elements that hold URLs, in href, src and url attributes, and
-in those of HTML, whether it is escaped, in CDATA or neither.
 """
 
 from __future__ import annotations
@@ -35,30 +28,25 @@ from wholefeed.core.model import (
 from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of, attribute_places, escape, quoteattr
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 
-GAIN_FACTOR: Final = 4
-GAIN_BYTES: Final = 512
-"""One slice grows to so many times its size and so much more at most; what is left then stays relative."""
 
-_SPACES: Final = " \t\r\n\f"
-_CHILD_DEPTH: Final = 3
-"""Of what is around the slice, the slice, and its children."""
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
+def may_hold_relative(
+    text: bytes, start: int = 0, end: int | None = None, *, family: Family = Family.ATOM
+) -> bool:
+    """Return whether `with_absolute_urls` might change a piece of a feed. One too many costs only time."""
+    search = _IN_ATOM if family is Family.ATOM else _ELSEWHERE
+    return search.search(text, start, len(text) if end is None else end) is not None
+
 
 # The search sees more than there is (prefixes are not looked up), and must not see less. No attempt reaches
 # beyond the next "<", and none goes back, which keeps it linear.
 _ANY_SCHEME: Final = rb"[A-Za-z][A-Za-z0-9+.\-]*+:"
+"""What begins with one is absolute (RFC 3986, section 3.1)."""
 _NAME: Final = rb"[\w.\-\x80-\xff]++"
 _ATTRIBUTES: Final = (
     rb"(?:\s++[^\s=<>\"']++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*?"
     rb"\s++(?:(?:enc|rdf|xlink):)?(?:href|src|srcset|ur[li]|img|image|source|resource|feedUrl|accountUrl)"
     rb"\s*+=\s*+[\"'](?!\s*+(?:%s|[\"']))" % _ANY_SCHEME
 )
-ABSOLUTE: Final = (
-    rb"(?:\s++(?:(?:href|src)\s*+=\s*+(?=[\"']https?:)|(?:rel|type|title|hreflang|length)\s*+=\s*+)%s)*+\s*+"
-    % ATTRIBUTE_VALUE
-)
-"""The attributes of a link or of content that nothing is to be changed in, as most of them are."""
 _TEXT: Final = rb"(?:\s[^<>]*+)?>\s*+(?:<!\[CDATA\[\s*+)?+(?!%s|<|\]\]>)" % _ANY_SCHEME
 _PREFIXED: Final = (
     rb"%s:(?:%s%s|(?:link|comments|docs|guid|image|ur[li]|icon|logo|comment(?:R[sS][sS])?|new-feed-url"
@@ -73,13 +61,15 @@ _ELSEWHERE: Final = re.compile(
     % (_ATTRIBUTES, rb"(?![^<>]*\sisPermaLink\s*=\s*[\"']\s*false)", _TEXT, _PREFIXED)
 )
 
+ABSOLUTE: Final = (
+    rb"(?:\s++(?:(?:href|src)\s*+=\s*+(?=[\"']https?:)|(?:rel|type|title|hreflang|length)\s*+=\s*+)%s)*+\s*+"
+    % ATTRIBUTE_VALUE
+)
+"""The attributes of a link or of content that nothing is to be changed in, as most of them are."""
 
-def may_hold_relative(
-    text: bytes, start: int = 0, end: int | None = None, *, family: Family = Family.ATOM
-) -> bool:
-    """Return whether `with_absolute_urls` might change a piece of a feed. One too many costs only time."""
-    search = _IN_ATOM if family is Family.ATOM else _ELSEWHERE
-    return search.search(text, start, len(text) if end is None else end) is not None
+GAIN_FACTOR: Final = 4
+GAIN_BYTES: Final = 512
+"""One slice grows to so many times its size and so much more at most; what is left then stays relative."""
 
 
 def with_absolute_urls(
@@ -101,53 +91,6 @@ def with_absolute_urls(
         return slice_
     finally:
         reader.close()
-
-
-def absolute(base: str, reference: str) -> str:
-    """Return the http(s) URL that a relative reference means; empty where nothing is to be changed."""
-    written = reference.strip(_SPACES)
-    if not written or len(written) > MAX_URL_CHARACTERS or _SCHEME.match(written):
-        return ""
-    try:
-        made = resolve(base, written)
-    except ValueError:
-        return ""
-    return made if len(made) <= MAX_URL_CHARACTERS and _HTTP.match(made) else ""
-
-
-def is_permalink(text: str, said: str | None) -> bool:
-    """Whether a guid is the address of its item (RSS 2.0, "guid").
-
-    It is one unless it says no. Many say nothing, though, of what is a number or a hash.
-
-    Args:
-        text: The guid.
-        said: Its isPermaLink.
-    """
-    if said is not None:
-        return said.strip(_SPACES).lower() != "false"
-    return any(character in text for character in "/.?#")
-
-
-class _Inside(NamedTuple):
-    """What is in force inside of an element."""
-
-    prefixes: Mapping[str, str]
-    base: str
-
-
-class _Open(NamedTuple):
-    """An element whose text is a URL, while it is read."""
-
-    depth: int
-    text_at: int
-    """Where its content begins."""
-    base: str
-    permalink: str | None
-    """Of a guid: its isPermaLink, else None."""
-    is_guid: bool
-    is_link: bool
-    """Whether it is the link of an RSS item."""
 
 
 class _Reader:
@@ -174,7 +117,6 @@ class _Reader:
         parser.EndElementHandler = self._ended
 
     def read(self) -> bytes:
-        """Return the slice as it is to be sent."""
         end = b""
         if self._outer:
             end = b"</%s>" % self._outer[1:].replace(b">", b" ").replace(b"/", b" ").split(maxsplit=1)[0]
@@ -188,7 +130,7 @@ class _Reader:
         return made if self._has_link or not self._address else self._linked(made)
 
     def close(self) -> None:
-        """Let go of the parser, which calls it; there is one for each entry."""
+        """Break the circle of parser and handlers; there is one for each entry."""
         self._parser.StartElementHandler = self._parser.EndElementHandler = None
 
     def _linked(self, made: bytes) -> bytes:
@@ -211,8 +153,8 @@ class _Reader:
             return
         prefix, _, local = name.rpartition(":")
         namespace = inside.prefixes.get(prefix, "")
-        rules = rules_of(namespace, self._family, self._own)
-        rule = rules.get(local) or rules.get(EVERYWHERE, NO_RULE)
+        rules = _rules_of(namespace, self._family, self._own)
+        rule = rules.get(local) or rules.get(_EVERYWHERE, _NO_RULE)
         place = self._place
         if place < 0:  # what stands around the slice
             return
@@ -220,9 +162,9 @@ class _Reader:
             self._content_depth = len(self._inside)
         if rule.attributes and attributes:
             self._write_attributes(rule, attributes, place, inside.base)
-            if local == "link" and rules is ATOM and self._is_alternate(attributes):
+            if local == "link" and rules is _ATOM and self._is_alternate(attributes):
                 self._has_link = True
-        is_of_item = rules is RSS and len(self._inside) == _CHILD_DEPTH
+        is_of_item = rules is _RSS and len(self._inside) == _CHILD_DEPTH
         is_guid = is_of_item and local == "guid"
         if rule.is_text or is_guid:
             self._open = _Open(
@@ -253,7 +195,7 @@ class _Reader:
         elif made:
             self._edit(ended.text_at, self._place, escape(made).encode())
 
-    def _write_attributes(self, rule: Rule, attributes: Sequence[str], place: int, base: str) -> None:
+    def _write_attributes(self, rule: _Rule, attributes: Sequence[str], place: int, base: str) -> None:
         values = dict(zip(attributes[::2], attributes[1::2], strict=True))
         changed = {}
         for name in rule.attributes & values.keys():
@@ -276,8 +218,35 @@ class _Reader:
             self._edits.append((start, end, written))
 
 
+_CHILD_DEPTH: Final = 3
+"""Of what is around the slice, the slice, and its children."""
+
+
+class _Inside(NamedTuple):
+    """What is in force inside of an element."""
+
+    prefixes: Mapping[str, str]
+    base: str
+
+
+class _Open(NamedTuple):
+    """An element whose text is a URL, while it is read."""
+
+    depth: int
+    text_at: int
+    """Where its content begins."""
+    base: str
+    permalink: str | None
+    """Of a guid: its isPermaLink, else None."""
+    is_guid: bool
+    is_link: bool
+    """Whether it is the link of an RSS item."""
+
+
+_SPACES: Final = " \t\r\n\f"
+
+
 def _entered(around: _Inside, attributes: Sequence[str]) -> _Inside:
-    """Return what is in force inside of an element."""
     base = around.base
     declared = {}
     for place in range(0, len(attributes), 2):
@@ -300,7 +269,63 @@ def _listed(base: str, srcset: str) -> str:
     )
 
 
-class Rule(NamedTuple):
+def absolute(base: str, reference: str) -> str:
+    """Return the http(s) URL that a relative reference means; empty where nothing is to be changed."""
+    written = reference.strip(_SPACES)
+    if not written or len(written) > MAX_URL_CHARACTERS or _SCHEME.match(written):
+        return ""
+    try:
+        made = resolve(base, written)
+    except ValueError:
+        return ""
+    return made if len(made) <= MAX_URL_CHARACTERS and _HTTP.match(made) else ""
+
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
+
+
+def rebased(base: str, reference: str) -> str:
+    """Return what a relative xml:base means (XML Base, section 4); one that is unusable changes nothing."""
+    try:
+        made = resolve(base, reference)
+    except ValueError:
+        return base
+    return made if len(made) <= MAX_URL_CHARACTERS else base
+
+
+def is_permalink(text: str, said: str | None) -> bool:
+    """Whether a guid is the address of its item (RSS 2.0, "guid").
+
+    It is one unless it says no. Many say nothing, though, of what is a number or a hash.
+
+    Args:
+        text: The guid.
+        said: Its isPermaLink.
+    """
+    if said is not None:
+        return said.strip(_SPACES).lower() != "false"
+    return any(character in text for character in "/.?#")
+
+
+# Which elements and attributes are URLs, by namespace and name
+
+
+def _rules_of(namespace: str, family: Family, default: str) -> Mapping[str, _Rule]:
+    """Return the rules for the elements of a namespace, by their local names.
+
+    The default namespace of a document of RSS is RSS's own, however it is called.
+    """
+    rules = _FOREIGN.get(namespace.lower().rstrip("/"))
+    if rules is None and family is not Family.ATOM and (namespace == default or namespace in RSS_OWN):
+        return _RSS
+    return _NONE if rules is None else rules
+
+
+RSS_OWN: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
+
+
+class _Rule(NamedTuple):
     """What of an element is a URL."""
 
     attributes: frozenset[str] = frozenset()
@@ -309,71 +334,74 @@ class Rule(NamedTuple):
     """Whether what stands in it is left alone: xml:base counts there."""
 
 
-_LINK: Final = Rule(frozenset({"href"}))
-_URL_TEXT: Final = Rule(is_text=True)
-_CONTENT: Final = Rule(is_content=True)
-NO_RULE: Final = Rule()
-EVERYWHERE: Final = "*"
+_NO_RULE: Final = _Rule()
+_EVERYWHERE: Final = "*"
 """Stands for all the other names in a namespace."""
-
-ATOM: Final = {
+_LINK: Final = _Rule(frozenset({"href"}))
+_URL_TEXT: Final = _Rule(is_text=True)
+_CONTENT: Final = _Rule(is_content=True)
+_ATOM: Final = {
     "link": _LINK,
-    "content": Rule(frozenset({"src"}), is_content=True),
-    "generator": Rule(frozenset({"uri", "url"})),
+    "content": _Rule(frozenset({"src"}), is_content=True),
+    "generator": _Rule(frozenset({"uri", "url"})),
     **dict.fromkeys(("icon", "logo", "uri", "url"), _URL_TEXT),
     **dict.fromkeys(("summary", "title", "subtitle", "rights", "tagline", "copyright", "info"), _CONTENT),
 }
-RSS: Final = {
-    "link": Rule(frozenset({"href"}), is_text=True),
-    "enclosure": Rule(frozenset({"url"})),
-    "source": Rule(frozenset({"url"})),
+_RSS: Final = {
+    "link": _Rule(frozenset({"href"}), is_text=True),
+    "enclosure": _Rule(frozenset({"url"})),
+    "source": _Rule(frozenset({"url"})),
     **dict.fromkeys(("comments", "docs", "url", "image"), _URL_TEXT),
     **dict.fromkeys(("description", "title"), _CONTENT),
 }
-_ALL_URLS: Final = Rule(frozenset({"url", "href", "uri", "img", "feedUrl", "accountUrl", "srcset"}))
-_FOREIGN: Final[Mapping[str, Mapping[str, Rule]]] = {
+_ALL_URLS: Final = _Rule(frozenset({"url", "href", "uri", "img", "feedUrl", "accountUrl", "srcset"}))
+_FOREIGN: Final[Mapping[str, Mapping[str, _Rule]]] = {
     namespace.lower().rstrip("/"): rules
     for namespace, rules in {
-        **dict.fromkeys(ATOM_NAMESPACES, ATOM),
-        WELL_KNOWN_PREFIXES["media"]: {"backLink": _URL_TEXT, "response": _URL_TEXT, EVERYWHERE: _ALL_URLS},
-        WELL_KNOWN_PREFIXES["podcast"]: {EVERYWHERE: _ALL_URLS},
+        **dict.fromkeys(ATOM_NAMESPACES, _ATOM),
+        WELL_KNOWN_PREFIXES["media"]: {"backLink": _URL_TEXT, "response": _URL_TEXT, _EVERYWHERE: _ALL_URLS},
+        WELL_KNOWN_PREFIXES["podcast"]: {_EVERYWHERE: _ALL_URLS},
         "https://github.com/Podcastindex-org/podcast-namespace/blob/main/docs/1.0.md": {
-            EVERYWHERE: _ALL_URLS
+            _EVERYWHERE: _ALL_URLS
         },
         WELL_KNOWN_PREFIXES["itunes"]: {"image": _LINK, "new-feed-url": _URL_TEXT},
         WELL_KNOWN_PREFIXES["googleplay"]: {"image": _LINK},
-        WELL_KNOWN_PREFIXES["wfw"]: {EVERYWHERE: _URL_TEXT},
-        WELL_KNOWN_PREFIXES["thr"]: {"in-reply-to": Rule(frozenset({"href", "source"}))},
-        WELL_KNOWN_PREFIXES["psc"]: {"chapter": Rule(frozenset({"href", "image"}))},
+        WELL_KNOWN_PREFIXES["wfw"]: {_EVERYWHERE: _URL_TEXT},
+        WELL_KNOWN_PREFIXES["thr"]: {"in-reply-to": _Rule(frozenset({"href", "source"}))},
+        WELL_KNOWN_PREFIXES["psc"]: {"chapter": _Rule(frozenset({"href", "image"}))},
         WELL_KNOWN_PREFIXES["feedburner"]: {"origLink": _URL_TEXT, "origEnclosureLink": _URL_TEXT},
         WELL_KNOWN_PREFIXES["creativeCommons"]: {"license": _URL_TEXT},
         "http://purl.oclc.org/net/rss_2.0/enc#": {
-            "enclosure": Rule(frozenset({"rdf:resource", "enc:url", "url"}))
+            "enclosure": _Rule(frozenset({"rdf:resource", "enc:url", "url"}))
         },
-        WELL_KNOWN_PREFIXES["content"]: {EVERYWHERE: _CONTENT},
-        WELL_KNOWN_PREFIXES["xhtml"]: {EVERYWHERE: _CONTENT},
+        WELL_KNOWN_PREFIXES["content"]: {_EVERYWHERE: _CONTENT},
+        WELL_KNOWN_PREFIXES["xhtml"]: {_EVERYWHERE: _CONTENT},
     }.items()
 }
-_NONE: Final[Mapping[str, Rule]] = {}
-RSS_OWN: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
+_NONE: Final[Mapping[str, _Rule]] = {}
 
 
-def rules_of(namespace: str, family: Family, default: str) -> Mapping[str, Rule]:
-    """Return the rules for the elements of a namespace, by their local names.
+# Whether anything relative stands in what means nothing without its base
 
-    Args:
-        namespace: Of an element.
-        family: Of its document.
-        default: The default namespace of its document: around RSS it is RSS's own, however it is called.
+
+def has_relative_reference(
+    text: bytes, start: int = 0, end: int | None = None, *, is_atom: bool = False
+) -> bool:
+    """Return whether the slice seems to hold a relative reference. One too many does no harm.
+
+    RSS says nothing of xml:base, so an item gains one only where a relative reference stands in it. They are
+    looked for where readers resolve them: in the elements that hold URLs, in href, src and url attributes,
+    and in those of HTML, whether it is escaped, in CDATA or neither.
     """
-    rules = _FOREIGN.get(namespace.lower().rstrip("/"))
-    if rules is None and family is not Family.ATOM and (namespace == default or namespace in RSS_OWN):
-        return RSS
-    return _NONE if rules is None else rules
+    stop = len(text) if end is None else end
+    if (_ATOM_ELEMENT if is_atom else _ELEMENT).search(text, start, stop):
+        return True
+    return any(
+        _NAMED.search(text, max(start, match.end() - _LONGEST_NAME), match.start() + 1)
+        for match in _ATTRIBUTE.finditer(text, start, stop)
+    )
 
 
-# RFC 3986, section 3.1: what begins with a scheme is absolute.
-_SCHEME_BYTES: Final = rb"[A-Za-z][A-Za-z0-9+.\-]*:"
 _QUOTE: Final = rb"(?:[\"']|&(?:quot|apos|\#0*3[49]|\#[xX]0*2[27]);|&amp;(?:quot|apos|\#39);)"
 _NAMES: Final = (
     b"href",
@@ -399,36 +427,13 @@ _ATTRIBUTE: Final = re.compile(
         bytes({name[-1] for name in _NAMES}),
         b"|".join(rb"(?<=%s=)" % name for name in _NAMES),
         _QUOTE,
-        _SCHEME_BYTES,
+        _ANY_SCHEME,
     )
 )
 _NAMED: Final = re.compile(rb"[\s\-:](?:%s)\s*=\Z" % b"|".join(_NAMES))
 _LONGEST_NAME: Final = 16
-_CONTENT_BYTES: Final = rb"(?:\s[^<>]*)?>\s*+(?:<!\[CDATA\[\s*+)?+(?!%s|<|\]\]>)" % _SCHEME_BYTES
 _ELEMENT: Final = re.compile(
     rb"<(?=[cgdluw])(?:link|comments|url|docs|wfw:comment(?:R[sS][sS])?|guid(?![^<>]*\sisPermaLink\s*=\s*[\"']\s*false))"
-    + _CONTENT_BYTES
+    + _TEXT
 )
-_ATOM_ELEMENT: Final = re.compile(rb"<(?:[A-Za-z_][\w.\-]*:)?(?:uri|url|icon|logo|id)" + _CONTENT_BYTES)
-
-
-def has_relative_reference(
-    text: bytes, start: int = 0, end: int | None = None, *, is_atom: bool = False
-) -> bool:
-    """Return whether the slice seems to hold a relative reference. One too many does no harm."""
-    stop = len(text) if end is None else end
-    if (_ATOM_ELEMENT if is_atom else _ELEMENT).search(text, start, stop):
-        return True
-    return any(
-        _NAMED.search(text, max(start, match.end() - _LONGEST_NAME), match.start() + 1)
-        for match in _ATTRIBUTE.finditer(text, start, stop)
-    )
-
-
-def rebased(base: str, reference: str) -> str:
-    """Return what a relative xml:base means (XML Base, section 4); one that is unusable changes nothing."""
-    try:
-        made = resolve(base, reference)
-    except ValueError:
-        return base
-    return made if len(made) <= MAX_URL_CHARACTERS else base
+_ATOM_ELEMENT: Final = re.compile(rb"<(?:[A-Za-z_][\w.\-]*:)?(?:uri|url|icon|logo|id)" + _TEXT)

@@ -4,25 +4,11 @@ An entry is sent as its publisher wrote it, in a document of ours. What it takes
 added to its start tag: namespaces, xml:lang, xml:base; an Atom entry without an author takes along its
 feed's. Nothing else is touched, and what is self-contained already is left as it is.
 
-    fragments = Fragments(document)
+    fragments = fragments_of(document)
     bodies = [fragments.entry(n, context) for n in range(len(document.entries))]
-    mask = prefixes_in(b"".join(bodies), among=fragments.prefixes)      # see well_known.py
+    mask = prefixes_in(b"".join(bodies), among=fragments.prefixes)
 
-What is to be sent of a document, whatever its family: its self-contained slices.
-
-fragments = fragments_of(document)
-fragments.entry(0)
-
-What the entries of an Atom feed take from its head (RFC 4287, 4.2.1 and 4.2.10).
-
-What stands around an entry and must go along with it: namespaces, xml:lang, xml:base (rule R22).
-
-How much the slices of a document can gain at most (rule R22), found without making any of them.
-
-if most_gained(document) > limit_bytes:
-    ...     # Fragments(document).gain_at_most(limit_bytes) tells for certain
-
-Which of the prefixes that everybody knows a text uses: the output's root declares them.
+Documents in XML are dealt with here, JSON Feeds in `wholefeed.core.verbatim.json`.
 """
 
 from __future__ import annotations
@@ -57,20 +43,17 @@ from wholefeed.core.verbatim.addresses import (
     rebased,
     with_absolute_urls,
 )
-from wholefeed.core.verbatim.json import JsonFragments
+from wholefeed.core.verbatim.json import MAX_CONTEXT_BYTES, JsonFragments
 
-MAX_CHILDREN_THAT_GAIN: Final = 1000
-"""Of a head: in one of more, what is short and relative stays relative under a long base."""
 
-# Children of the Atom head that hold no reference, and those whose content may hold one (RFC 4287, 4.2).
-_WITHOUT_REFERENCE: Final = frozenset({"updated", "published", "category", "modified"})
-_PERHAPS_REFERENCE: Final = frozenset(
-    {"title", "subtitle", "rights", "author", "contributor", "id", "icon", "logo", "tagline", "copyright"}
-)
-_WITHOUT_LANGUAGE: Final = frozenset(
-    {"id", "updated", "icon", "logo", "pubDate", "lastBuildDate", "docs", "ttl", "language", "cloud"}
-    | {"skipHours", "skipDays", "modified"}
-)
+def fragments_of(document: FeedDocument, namespace: str | None = None) -> AnyFragments:
+    """Return what is to be sent of a document, whatever its family: its self-contained slices.
+
+    `namespace` is as in `Fragments`.
+    """
+    if document.family is Family.JSON:
+        return JsonFragments(document)
+    return Fragments(document, namespace)
 
 
 class Fragments:
@@ -120,10 +103,8 @@ class Fragments:
     def entry(self, index: int, context: HeadContext | None = None) -> bytes:
         """Return an entry that can stand in the output, or in a synthesized document.
 
-        Args:
-            index: Of the entry in the document.
-            context: The subscription document's; None where it is not known. Authors and rights that are
-                the same there are not repeated.
+        The context is the subscription document's, None where it is not known. Authors and rights that are
+        the same there are not repeated.
         """
         entry = self.document.entries[index]
         is_relative = not self._is_atom and has_relative_reference(self._text, entry.start, entry.end)
@@ -133,10 +114,6 @@ class Fragments:
         """Return an entry as it goes out: as `entry` does, with its URLs written absolute.
 
         Copies that are kept stay as they were written: identities may be made of what stands in them.
-
-        Args:
-            index: Of the entry in the document.
-            context: The subscription document's; None where it is not known.
         """
         entry = self.document.entries[index]
         text, start, end = self._text, entry.start, entry.end
@@ -242,7 +219,7 @@ class Fragments:
         slice_, family = self._text[child.start : child.end], self.document.family
         if not may_hold_relative(slice_, family=family):
             return slice_
-        few = len(self.document.head.children) <= MAX_CHILDREN_THAT_GAIN
+        few = len(self.document.head.children) <= _MAX_CHILDREN_THAT_GAIN
         scope = self.document.head.scope
         return with_absolute_urls(slice_, scope, family, outer=outer, gain_bytes=GAIN_BYTES if few else 0)
 
@@ -292,7 +269,7 @@ class Fragments:
             return True
         return has_relative_reference(slice_, is_atom=is_atom)
 
-    # -- what Atom entries inherit ------------------------------------------------------------------------
+    # What Atom entries inherit
 
     @cached_property
     def _context(self) -> HeadContext:
@@ -307,8 +284,8 @@ class Fragments:
         return HeadContext(authors, rights)
 
     @cached_property
-    def _inheritable(self) -> Inheritable:
-        return inheritable(self.document)
+    def _inheritable(self) -> _Inheritable:
+        return _inheritable(self.document)
 
     def _explicit(self, child: HeadChild) -> bytes:
         """Return a head child that relies on nothing: its entry's start tag may change what is in scope."""
@@ -331,41 +308,42 @@ class Fragments:
         return b"".join(added)
 
 
+_MAX_CHILDREN_THAT_GAIN: Final = 1000
+"""Of a head: in one of more, what is short and relative stays relative under a long base."""
+
+# Children of the Atom head that hold no reference, and those whose content may hold one (RFC 4287, 4.2).
+_WITHOUT_REFERENCE: Final = frozenset({"updated", "published", "category", "modified"})
+_PERHAPS_REFERENCE: Final = frozenset(
+    {"title", "subtitle", "rights", "author", "contributor", "id", "icon", "logo", "tagline", "copyright"}
+)
+_WITHOUT_LANGUAGE: Final = frozenset(
+    {"id", "updated", "icon", "logo", "pubDate", "lastBuildDate", "docs", "ttl", "language", "cloud"}
+    | {"skipHours", "skipDays", "modified"}
+)
+
 AnyFragments = Fragments | JsonFragments
 
 
-def fragments_of(document: FeedDocument, namespace: str | None = None) -> AnyFragments:
-    """Return the self-contained slices of a document.
-
-    Args:
-        document: The document.
-        namespace: The default namespace around them in the output; the family's usual one when None.
-    """
-    if document.family is Family.JSON:
-        return JsonFragments(document)
-    return Fragments(document, namespace)
+# What the entries of an Atom feed take from its head (RFC 4287, 4.2.1 and 4.2.10)
 
 
-MAX_CONTEXT_BYTES: Final = 4096
-"""Of a feed's authors, and of its rights: larger ones are not repeated in its entries."""
-
-_AUTHORS: Final = {"author": (ATOM_NS, ATOM_03_NS)}
-_RIGHTS: Final = {"rights": (ATOM_NS,), "copyright": (ATOM_03_NS,)}
-"""Names of elements, and the namespaces in which they mean that."""
-
-
-class Inheritable(NamedTuple):
+class _Inheritable(NamedTuple):
     """Children of the head that stand for those that an entry lacks."""
 
     authors: Sequence[HeadChild] = ()
     rights: Sequence[HeadChild] = ()
 
 
-def inheritable(document: FeedDocument) -> Inheritable:
+def _inheritable(document: FeedDocument) -> _Inheritable:
     """Return what entries may take from the head; formats other than Atom give nothing."""
     if document.family is not Family.ATOM:
-        return Inheritable()
-    return Inheritable(_small(document, _AUTHORS), _small(document, _RIGHTS))
+        return _Inheritable()
+    return _Inheritable(_small(document, _AUTHORS), _small(document, _RIGHTS))
+
+
+_AUTHORS: Final = {"author": (ATOM_NS, ATOM_03_NS)}
+_RIGHTS: Final = {"rights": (ATOM_NS,), "copyright": (ATOM_03_NS,)}
+"""Names of elements, and the namespaces in which they mean that."""
 
 
 def _small(document: FeedDocument, names: Mapping[str, Collection[str]]) -> Sequence[HeadChild]:
@@ -373,73 +351,7 @@ def _small(document: FeedDocument, names: Mapping[str, Collection[str]]) -> Sequ
     return named if sum(child.end - child.start for child in named) <= MAX_CONTEXT_BYTES else ()
 
 
-_NAME_BYTES: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-_MAX_LOOKS: Final = 20
-"""After so many other names that end like a prefix it is declared anyway: that does no harm."""
-_MAX_SINGLY: Final = 16
-"""So few prefixes are looked for one by one, which is the fastest; more of them in one pass."""
-_ASCII_END: Final = 0x80
-_BITS: Final = {each: 1 << bit for bit, each in enumerate(WELL_KNOWN_PREFIXES.items())}
-_PREFIX: Final = re.compile(rb"(?<![A-Za-z0-9_.\-\x80-\xff])([A-Za-z0-9_.\-\x80-\xff]++):")
-
-
-class Binding(NamedTuple):
-    """A prefix that must be declared where it occurs."""
-
-    needle: bytes
-    declaration: Attribute
-
-    def occurs_in(self, text: bytes, start: int, end: int) -> bool:
-        """Whether the prefix, and no longer one that ends like it, stands in the slice."""
-        for _ in range(_MAX_LOOKS):
-            start = text.find(self.needle, start, end)
-            if start < 0:
-                return False
-            before = text[start - 1]
-            if before not in _NAME_BYTES and before < _ASCII_END:
-                return True
-            start += 1
-        return True
-
-
-def binding(prefix: str, uri: str) -> Binding:
-    """Return what declares a prefix."""
-    return Binding(f"{prefix}:".encode(), attribute(f"xmlns:{prefix}", uri))
-
-
-class Bindings:
-    """Prefixes of which those must be declared that occur in a slice."""
-
-    def __init__(self, bindings: Iterable[Binding]) -> None:
-        self._bindings = tuple(bindings)
-        self._names = {each.needle[:-1] for each in self._bindings}
-        self._is_one_pass = len(self._bindings) > _MAX_SINGLY
-
-    def __len__(self) -> int:
-        return len(self._bindings)
-
-    @property
-    def declarations(self) -> list[Attribute]:
-        """All of them."""
-        return [each.declaration for each in self._bindings]
-
-    def within(self, text: bytes, start: int) -> Bindings:
-        """Return those that may occur behind a place of the text, so that no others are looked for."""
-        if self._is_one_pass:
-            found = self._found(text, start, len(text))
-            return Bindings(each for each in self._bindings if each.needle[:-1] in found)
-        return Bindings(each for each in self._bindings if text.find(each.needle, start) >= 0)
-
-    def wanted(self, text: bytes, start: int, end: int) -> list[Attribute]:
-        """Return the declarations that a slice needs, which begins with a start tag."""
-        if not self._is_one_pass:
-            return [each.declaration for each in self._bindings if each.occurs_in(text, start, end)]
-        found = self._found(text, start, end)
-        return [each.declaration for each in self._bindings if each.needle[:-1] in found] if found else []
-
-    def _found(self, text: bytes, start: int, end: int) -> set[bytes]:
-        names = self._names
-        return {match[1] for match in _PREFIX.finditer(text, start, end) if match[1] in names}
+# What stands around an entry and must go along with it: namespaces, xml:lang, xml:base
 
 
 class Surroundings:
@@ -499,21 +411,88 @@ def _default_namespace(default: str, family: Family, namespace: str) -> list[Att
     return [attribute("xmlns", default)]
 
 
-_CHARACTER_BYTES: Final = 6
-"""`&quot;`; in UTF-8 a character has four at most."""
-_ATTRIBUTE_BYTES: Final = 16
-"""All of one but what it declares: ` xml:lang=""`."""
+class Bindings:
+    """Prefixes of which those must be declared that occur in a slice."""
+
+    def __init__(self, bindings: Iterable[Binding]) -> None:
+        self._bindings = tuple(bindings)
+        self._names = {each.needle[:-1] for each in self._bindings}
+        self._is_one_pass = len(self._bindings) > _MAX_SINGLY
+
+    def __len__(self) -> int:
+        return len(self._bindings)
+
+    @property
+    def declarations(self) -> list[Attribute]:
+        return [each.declaration for each in self._bindings]
+
+    def within(self, text: bytes, start: int) -> Bindings:
+        """Return those that may occur behind a place of the text, so that no others are looked for."""
+        if self._is_one_pass:
+            found = self._found(text, start, len(text))
+            return Bindings(each for each in self._bindings if each.needle[:-1] in found)
+        return Bindings(each for each in self._bindings if text.find(each.needle, start) >= 0)
+
+    def wanted(self, text: bytes, start: int, end: int) -> list[Attribute]:
+        """Return the declarations that a slice needs, which begins with a start tag."""
+        if not self._is_one_pass:
+            return [each.declaration for each in self._bindings if each.occurs_in(text, start, end)]
+        found = self._found(text, start, end)
+        return [each.declaration for each in self._bindings if each.needle[:-1] in found] if found else []
+
+    def _found(self, text: bytes, start: int, end: int) -> set[bytes]:
+        names = self._names
+        return {match[1] for match in _PREFIX.finditer(text, start, end) if match[1] in names}
+
+
+_MAX_SINGLY: Final = 16
+"""So few prefixes are looked for one by one, which is the fastest; more of them in one pass."""
+_PREFIX: Final = re.compile(rb"(?<![A-Za-z0-9_.\-\x80-\xff])([A-Za-z0-9_.\-\x80-\xff]++):")
+
+
+class Binding(NamedTuple):
+    """A prefix that must be declared where it occurs."""
+
+    needle: bytes
+    declaration: Attribute
+
+    def occurs_in(self, text: bytes, start: int, end: int) -> bool:
+        """Whether the prefix, and no longer one that ends like it, stands in the slice."""
+        for _ in range(_MAX_LOOKS):
+            start = text.find(self.needle, start, end)
+            if start < 0:
+                return False
+            before = text[start - 1]
+            if before not in _NAME_BYTES and before < _ASCII_END:
+                return True
+            start += 1
+        return True
+
+
+def binding(prefix: str, uri: str) -> Binding:
+    return Binding(f"{prefix}:".encode(), attribute(f"xmlns:{prefix}", uri))
+
+
+_MAX_LOOKS: Final = 20
+"""After so many other names that end like a prefix it is declared anyway: that does no harm."""
+_NAME_BYTES: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+_ASCII_END: Final = 0x80
+_BITS: Final = {each: 1 << bit for bit, each in enumerate(WELL_KNOWN_PREFIXES.items())}
+
+
+# How much the slices of a document can gain at most, found without making any of them
 
 
 def most_gained(document: FeedDocument) -> int:
     """Return how many bytes the entries and the head of a document in XML gain at most.
 
-    It is several times too much, and for nearly every document less than is allowed.
+    It is several times too much, and for nearly every document less than is allowed;
+    `Fragments(document).gain_at_most` tells for certain.
     """
     entries, children = document.entries, document.head.children
     most = max(map(_declared, document.scopes)) * (len(entries) + len(children))
     most += _grown(child.end - child.start for child in children)
-    given = [child.end - child.start for each in inheritable(document) for child in each]
+    given = [child.end - child.start for each in _inheritable(document) for child in each]
     if given:
         inherited = sum(given) + _grown(given) + len(given) * _declared(document.head.scope)
         most += inherited * len(entries)
@@ -526,18 +505,22 @@ def _grown(sizes: Iterable[int]) -> int:
 
 
 def _declared(scope: Scope) -> int:
-    """Return what all attributes take at most that say what is in force there."""
+    """Return how many bytes the attributes take at most that say what is in force in a scope."""
     characters = len(scope.lang) + len(scope.base)
     for prefix, uri in scope.prefixes.items():
         characters += len(prefix) + len(uri)
     return _CHARACTER_BYTES * characters + _ATTRIBUTE_BYTES * (len(scope.prefixes) + 3)
 
 
-ALL_PREFIXES: Final = (1 << len(WELL_KNOWN_PREFIXES)) - 1
+_CHARACTER_BYTES: Final = 6
+"""`&quot;`; in UTF-8 a character has four at most."""
+_ATTRIBUTE_BYTES: Final = 16
+"""All of one but what it declares: ` xml:lang=""`."""
 
-_PREFIX_BITS: Final = tuple(
-    (b"%s:" % prefix.encode(), 1 << bit) for bit, prefix in enumerate(WELL_KNOWN_PREFIXES)
-)
+
+# Which of the prefixes that everybody knows a text uses: the output's root declares them
+
+ALL_PREFIXES: Final = (1 << len(WELL_KNOWN_PREFIXES)) - 1
 
 
 def prefixes_in(text: bytes, among: int = ALL_PREFIXES) -> int:
@@ -552,3 +535,8 @@ def prefixes_in(text: bytes, among: int = ALL_PREFIXES) -> int:
         if among & bit and text.rfind(needle) >= 0:  # where there is none, in two thirds of the time of `in`
             mask |= bit
     return mask
+
+
+_PREFIX_BITS: Final = tuple(
+    (b"%s:" % prefix.encode(), 1 << bit) for bit, prefix in enumerate(WELL_KNOWN_PREFIXES)
+)

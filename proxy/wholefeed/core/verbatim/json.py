@@ -1,11 +1,8 @@
-"""Items of a JSON Feed that mean the same in another one; `fragments` does it for XML.
+"""Items of a JSON Feed that mean the same in another one (rule R22); the modules beside this do it for XML.
 
 An item without an author, or without a language, has its feed's (JSON Feed 1.1, "Items"). Under another head
-it says so itself, in members that are put in front of its own. Nothing else is touched.
-
-URLs of a JSON Feed written absolute; `addresses` does it for XML (rule R22).
-
-slice_ = with_absolute_members(slice_, ITEM_URLS, base)
+it says so itself, in members that are put in front of its own. URLs are written absolute. Nothing else is
+touched.
 """
 
 from __future__ import annotations
@@ -18,13 +15,6 @@ from typing import Any, Final
 
 from wholefeed.core.model import FeedDocument, HeadChild, HeadContext
 from wholefeed.core.verbatim.addresses import GAIN_BYTES, GAIN_FACTOR, absolute
-
-MAX_CONTEXT_BYTES: Final = 4096
-"""Of a feed's authors: larger ones are not repeated in its items."""
-
-_EMPTY: Final = re.compile(rb"\{[ \t\r\n]*\}")
-_AUTHORS: Final = ("author", "authors")
-_LANGUAGE: Final = "language"
 
 
 class JsonFragments:
@@ -52,10 +42,8 @@ class JsonFragments:
     def entry(self, index: int, context: HeadContext | None = None) -> bytes:
         """Return an item that can stand in the output, or in a synthesized document.
 
-        Args:
-            index: Of the item in the document.
-            context: The subscription document's; None where it is not known. What is the same there is not
-                repeated.
+        The context is the subscription document's, None where it is not known. What is the same there is not
+        repeated.
         """
         entry = self.document.entries[index]
         slice_ = with_absolute_members(self._text[entry.start : entry.end], ITEM_URLS, self._base)
@@ -98,6 +86,12 @@ class JsonFragments:
         return HeadContext(authors=authors, language=language)
 
 
+MAX_CONTEXT_BYTES: Final = 4096
+"""Of a feed's authors, and of its rights: larger ones are not repeated in its entries."""
+_AUTHORS: Final = ("author", "authors")
+_LANGUAGE: Final = "language"
+
+
 def _is_said(member: bytes) -> bool:
     """Whether a member has a value that says anything."""
     value: dict[str, Any] = json.loads(b"{%s}" % member)
@@ -111,25 +105,10 @@ def _with_members(slice_: bytes, members: list[bytes]) -> bytes:
     return b"{" + b",".join(members) + end + slice_[1:]
 
 
-_Paths = frozenset[tuple[str, ...]]
-_PERSONS: Final = frozenset(
-    (*person, name) for person in (("author",), ("authors", "")) for name in ("url", "avatar")
-)
-ITEM_URLS: Final[_Paths] = _PERSONS | {
-    ("url",),
-    ("external_url",),
-    ("image",),
-    ("banner_image",),
-    ("attachments", "", "url"),
-}
-"""Where URLs stand in an item (JSON Feed 1.1); an empty name stands for the elements of an array."""
-HEAD_URLS: Final[_Paths] = _PERSONS | {("home_page_url",), ("icon",), ("favicon",)}
+_EMPTY: Final = re.compile(rb"\{[ \t\r\n]*\}")
 
-_PERHAPS: Final = re.compile(
-    rb'"(?:url|external_url|image|banner_image|avatar|home_page_url|icon|favicon)"\s*+:\s*+"'
-    rb"(?!\s*+(?:[A-Za-z][A-Za-z0-9+.\-]*+:|\"))"
-)
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
+
+# URLs written absolute
 
 
 def with_absolute_members(slice_: bytes, paths: _Paths, base: str) -> bytes:
@@ -171,3 +150,23 @@ def with_absolute_members(slice_: bytes, paths: _Paths, base: str) -> bytes:
                     pieces += (slice_[position : match.start()], written)
                     position = match.end()
     return b"".join((*pieces, slice_[position:]))
+
+
+_Paths = frozenset[tuple[str, ...]]
+_PERSONS: Final = frozenset(
+    (*person, name) for person in (("author",), ("authors", "")) for name in ("url", "avatar")
+)
+ITEM_URLS: Final[_Paths] = _PERSONS | {
+    ("url",),
+    ("external_url",),
+    ("image",),
+    ("banner_image",),
+    ("attachments", "", "url"),
+}
+"""Where URLs stand in an item (JSON Feed 1.1); an empty name stands for the elements of an array."""
+HEAD_URLS: Final[_Paths] = _PERSONS | {("home_page_url",), ("icon",), ("favicon",)}
+_PERHAPS: Final = re.compile(
+    rb'"(?:url|external_url|image|banner_image|avatar|home_page_url|icon|favicon)"\s*+:\s*+"'
+    rb"(?!\s*+(?:[A-Za-z][A-Za-z0-9+.\-]*+:|\"))"
+)
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
