@@ -67,7 +67,7 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
         return runner.run(work)
 
 
-# What several commands take.
+# What several commands take
 
 
 def some(what: str) -> Callable[[str], str]:
@@ -133,7 +133,7 @@ def _reader(text: str) -> Reader:
     raise argparse.ArgumentTypeError(f"expected one of {names}, got {text!r}; others need no --for")
 
 
-# Where readers reach the proxy, and who is let in there.
+# Where readers reach the proxy, and who is let in there
 
 
 def base_of(options: argparse.Namespace, server: ServerConfig) -> str:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from wholefeed.store.postgres_upkeep import ExaminedDatabase
 
 
-# What a check has found.
+# What a check has found
 
 
 class Verdict(StrEnum):
@@ -141,7 +141,7 @@ def as_object(findings: Iterable[Finding]) -> dict[str, Any]:
     return {"verdict": worst(listed), "checks": [asdict(finding) for finding in listed]}
 
 
-# All checks.
+# All checks
 
 CHECK_SECONDS: Final = 9.5
 """For one check; they run at once."""
@@ -212,7 +212,7 @@ async def _bounded(name: str, check: Awaitable[list[Finding]]) -> list[Finding]:
         return [wrong(name, text, "tell the project of this line")]
 
 
-# Python, the libraries, the event loop, and what the machine allows.
+# Python, the libraries, the event loop, and what the machine allows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,7 +365,7 @@ def judge_machine(machine: Machine, *, has_uvloop: bool, loop: str) -> list[Find
     return found
 
 
-# Settings that are each allowed, and do not fit together or this machine.
+# Settings that are each allowed, and do not fit together or this machine
 
 _SETTINGS: Final = "settings"
 
@@ -544,7 +544,7 @@ def _judge_history(config: Config) -> Iterator[Finding]:
             yield warning(_SETTINGS, text, f'add "{host}" to fetch.allow_hosts')
 
 
-# Files that secrets come from.
+# Files that secrets come from
 
 _SECRETS: Final = "secrets"
 
@@ -579,7 +579,7 @@ def _is_open_to_others(path: Path) -> bool:
         return False
 
 
-# The database: a file, which has a place, rights and a content, or the one that replicas share.
+# The database: a file, which has a place, rights and a content, or the one that replicas share
 
 _DATABASE: Final = "database"
 
@@ -779,7 +779,7 @@ def _command_of(process: int) -> str:
     return f": {text[:80]}" if text.isprintable() and text else ""
 
 
-# The database that replicas share: whether it is reached, its schema, rights and connections.
+# The database that replicas share: whether it is reached, its schema, rights and connections
 
 
 def check_shared(url: str, connections: int) -> tuple[list[Finding], ExaminedDatabase | None]:
@@ -886,7 +886,7 @@ def _judge_connections(examined: ExaminedDatabase, connections: int) -> Iterator
         yield good("connections", f"a question and its answer take {milliseconds:.2f} ms")
 
 
-# The clock, held against what is stored and against a publisher's.
+# The clock, held against what is stored and against a publisher's
 
 _CLOCK_SECONDS: Final = 60.0
 
@@ -913,7 +913,7 @@ def judge_date(date: float | None, before: float, after: float) -> list[Finding]
     return [good("clock", "it agrees with the publisher's")]
 
 
-# Names, and the way out: one document is fetched as the proxy would fetch it.
+# Names, and the way out: one document is fetched as the proxy would fetch it
 
 _WAY_OUT: Final = "look whether this machine may go out: firewall, or fetch.proxy where it must use one"
 _FETCH_ADVICE: Final = {
@@ -1021,7 +1021,7 @@ def _judge_document(fetched: Fetched, max_depth: int) -> Finding:
     return good("fetch", f"{safe_url(fetched.url)}: {came}; {len(document.entries)} entries")
 
 
-# Whether the server runs, and whether a reader can reach it from where it is.
+# Whether the server runs, and whether a reader can reach it from where it is
 
 
 class Heard(Enum):

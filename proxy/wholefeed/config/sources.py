@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 from wholefeed.errors import ConfigError
 
-# Where values come from.
+# Where values come from
 
 FILE_VARIABLE: Final = "WHOLEFEED_CONFIG"
 DEFAULT_FILE: Final = "config.toml"
@@ -272,7 +272,7 @@ def _from_flags(by_name: Mapping[str, Key], overrides: Mapping[str, object]) -> 
         yield _known(by_name, name, "on the command line"), value, "on the command line"
 
 
-# What a value may be.
+# What a value may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,7 +528,7 @@ def without_password(url: str) -> str:
     return _PASSWORD.sub(lambda found: f"{found[2]}=***" if found[2] else f"{found[1]}:***@", url)
 
 
-# What the items of a list may be.
+# What the items of a list may be
 
 
 def listed(item: Callable[[object], object], allowed: str) -> Rule:

@@ -65,7 +65,7 @@ from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.verbatim.fragments import AnyFragments, fragments_of, prefixes_in
 from wholefeed.core.walk.chain import Span
 
-# Reading a document.
+# Reading a document
 
 
 def read_document(
@@ -228,7 +228,7 @@ class DocumentFacts:
         return replace(self, entries=self.entries.identified(self.keys.identities(ambiguous)))
 
 
-# The entries of a document in little space: 44 bytes each instead of several objects.
+# The entries of a document in little space: 44 bytes each instead of several objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,14 +347,14 @@ class DatedIdentities:
     data: bytes
 
     def __iter__(self) -> Iterator[tuple[EntryId, float | None]]:
-        keys = cast("Iterator[tuple[EntryId, float]]", _KEY.iter_unpack(self.data))
+        keys = cast("Iterator[tuple[EntryId, float]]", _DATED_IDENTITY.iter_unpack(self.data))
         return ((identity, None if isnan(updated_at) else updated_at) for identity, updated_at in keys)
 
 
 _RECORD: Final = struct.Struct(f"={ENTRY_ID_BYTES}sdddI")
-_KEY: Final = struct.Struct(f"={ENTRY_ID_BYTES}sd20x")
+_DATED_IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}sd20x")
 _IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}s{_RECORD.size - ENTRY_ID_BYTES}x")
-assert _KEY.size == _IDENTITY.size == _RECORD.size
+assert _DATED_IDENTITY.size == _IDENTITY.size == _RECORD.size
 
 _NO_INSTANT: Final = nan
 """The parser makes no such instant."""
@@ -377,7 +377,7 @@ class PackedKeys:
     @classmethod
     def of(cls, document: FeedDocument) -> Self:
         """Pack the keys of a document's entries."""
-        pack, absent = _KEYS.pack, bytes(ENTRY_ID_BYTES)
+        pack, absent = _PACKED_KEYS.pack, bytes(ENTRY_ID_BYTES)
         return cls(
             b"".join(
                 pack(ordinal, *(key or absent for key in entry.keys))
@@ -391,7 +391,7 @@ class PackedKeys:
 
     def __iter__(self) -> Iterator[tuple[int, EntryKeys]]:
         """Yield the ordinal of each such entry, and its keys."""
-        for ordinal, link, enclosure, content, enclosures in _KEYS.iter_unpack(self.data):
+        for ordinal, link, enclosure, content, enclosures in _PACKED_KEYS.iter_unpack(self.data):
             keys = EntryKeys(_present(link), _present(enclosure), EntryId(content), _present(enclosures))
             yield ordinal, keys
 
@@ -400,14 +400,14 @@ class PackedKeys:
         return {ordinal: keys.identity(ambiguous) for ordinal, keys in self}
 
 
-_KEYS: Final = struct.Struct("=I" + f"{ENTRY_ID_BYTES}s" * 4)
+_PACKED_KEYS: Final = struct.Struct("=I" + f"{ENTRY_ID_BYTES}s" * 4)
 
 
 def _present(key: bytes) -> EntryId | None:
     return EntryId(key) if any(key) else None
 
 
-# What is sent of documents: the head, and the text of a segment.
+# What is sent of documents: the head, and the text of a segment
 
 
 def compose(subscription: Stored, tombstones: Sequence[Tombstone] = ()) -> Composed:
@@ -633,7 +633,7 @@ def _published_at(fragment: bytes, family: Family) -> float | None:
     return parse_rfc3339(found[1].decode("utf-8", "replace")) if found is not None else None
 
 
-# What is remembered of a document that is being replaced.
+# What is remembered of a document that is being replaced
 
 
 def remember_copies(

@@ -192,7 +192,7 @@ class Forward:
     url: str | None
 
 
-# One target per relation.
+# One target per relation
 
 _RELATIONS: Final = (*Relation, FH_PREV)
 _KNOWN_RELATIONS: Final = frozenset(_RELATIONS)
@@ -275,7 +275,7 @@ def _link_notes(links: Sequence[Link], chosen: Link | None, url: str) -> list[No
     return notes
 
 
-# The dialects, one recogniser each.
+# The dialects, one recogniser each
 
 
 def recognise(evidence: Evidence) -> Finding:
@@ -404,7 +404,7 @@ _RECOGNISERS: Final[tuple[Callable[[Evidence], Finding | None], ...]] = (
 )
 
 
-# Link header fields (RFC 8288): the links of a document that stand beside it.
+# Link header fields (RFC 8288): the links of a document that stand beside it
 
 MAX_HEADER_LINKS: Final = 200
 """Links that are read from the header fields of one document."""

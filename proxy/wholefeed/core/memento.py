@@ -24,7 +24,7 @@ from wholefeed.core.model import Relation
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, UrlError, canonical_url, is_http
 
-# When an archive is asked.
+# When an archive is asked
 
 UNHEARD_ATTEMPTS: Final = 3
 """So often in a row nothing is heard of a host before it counts as dead; the pauses between them grow."""
@@ -91,7 +91,7 @@ def _is_public(host: str) -> bool:
     return "." in host and not is_private
 
 
-# Where its index and its copies stand.
+# Where its index and its copies stand
 
 _RESUME: Final = "resumeKey="
 _FROM: Final = "from="
@@ -181,7 +181,7 @@ def position_behind(page: IndexPage, *, limit: int, position: str = "") -> str:
     return "" if behind == position else behind
 
 
-# What its index says.
+# What its index says
 
 MAX_INDEX_BYTES: Final = 1 << 20
 """Of one page: ten times what as many rows as are asked for come to."""
@@ -327,7 +327,7 @@ def _captures(rows: Iterable[Mapping[str, object]]) -> Iterator[Capture]:
         yield capture
 
 
-# Which of its copies are taken, and which belong to a feed.
+# Which of its copies are taken, and which belong to a feed
 
 MAX_TRIES: Final = 5
 """Copies of a missing document that are tried: those before the newest serve only where it is of no use."""

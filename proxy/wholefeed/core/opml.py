@@ -209,7 +209,7 @@ class _Finder:
         self._depth -= 1
 
 
-# What many exports of subscription lists get wrong, put right.
+# What many exports of subscription lists get wrong, put right
 
 _ENCODING: Final = "encoding"
 """A text that is not in UTF-8 as it should be; where the text is read that is seen to."""
@@ -267,7 +267,7 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
     return b"".join(pieces)
 
 
-# A list made anew (OPML 2.0).
+# A list made anew (OPML 2.0)
 
 
 class Listed(NamedTuple):

@@ -68,8 +68,6 @@ else:
 
 # The HTTP client
 
-# The HTTP client
-
 _HEADER_FIELD_BYTES: Final = 32768
 """One header field; publishers' Content-Security-Policy and Link fields outgrow aiohttp's own 8 KiB."""
 
@@ -139,8 +137,6 @@ async def open_session(
     ) as session:
         yield session
 
-
-# One request and its answer
 
 # One request and its answer
 
@@ -389,8 +385,6 @@ class _WholeBody:
         if not self._content.is_eof() and self._content.exception() is None:
             self._content.set_exception(aiohttp.ClientPayloadError("closed"))
 
-
-# Content codings: nothing here waits or does I/O
 
 # Content codings: nothing here waits or does I/O
 
@@ -668,8 +662,6 @@ _CODING_ERRORS: Final = (zlib.error, brotli.error, zstd.ZstdError)
 
 # What comes beside the body
 
-# What comes beside the body
-
 _HEADER_BYTES: Final = 256 << 10
 """All heads of an exchange, and what frames its body; for the latter as much besides as the body has.
 
@@ -748,8 +740,6 @@ class _CountingHandler(ResponseHandler):
 class _HeaderLimitError(aiohttp.ClientError):
     """An answer has more beside its body than any needs."""
 
-
-# What went wrong, as the errors of `wholefeed.errors`
 
 # What went wrong, as the errors of `wholefeed.errors`
 

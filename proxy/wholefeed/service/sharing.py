@@ -780,7 +780,7 @@ class Pulse:
         try:
             yield
         finally:
-            is_over.set()  # one that is being given revives nobody: see `beat`
+            is_over.set()  # one that is being given revives nobody: see `given`
 
     def _run(self, is_over: threading.Event) -> None:
         while not is_over.wait(_PULSE_SECONDS):

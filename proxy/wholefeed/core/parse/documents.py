@@ -245,7 +245,7 @@ def _end(pattern: re.Pattern[bytes], text: bytes) -> int:
     return match.end() if match else 0
 
 
-# The head of a document whose entries still arrive.
+# The head of a document whose entries still arrive
 
 MAX_EARLY_BYTES: Final = 256 * 1024
 MAX_EARLY_TAGS: Final = 1024

@@ -160,7 +160,7 @@ def _declared(beginning: bytes) -> str:
     return (match[1] or match[2]).decode("latin-1").strip() if match else ""
 
 
-# Bytes that are not what they should be.
+# Bytes that are not what they should be
 
 _HIGH: Final = bytes(range(0x80, 0x100))
 

@@ -294,7 +294,7 @@ def has_long_run(text: bytes) -> bool:
     return False
 
 
-# What runs for every element: a comparison or two, and the limits on all of them together.
+# What runs for every element: a comparison or two, and the limits on all of them together
 
 _SHORT_NAMES: Final = "short names, their namespaces included"
 
@@ -380,7 +380,7 @@ def ignore(_name: str, _attributes: list[str]) -> None:
     """A beginning that means nothing."""
 
 
-# What is in force around entries, and what the attributes of head elements mean.
+# What is in force around entries, and what the attributes of head elements mean
 
 
 class FurtherScopes:

@@ -428,7 +428,7 @@ class FamilyParser(Waiting, ABC):
         )
 
 
-# Entries that are written plainly, each read by one match instead of a call for each of its elements.
+# Entries that are written plainly, each read by one match instead of a call for each of its elements
 
 
 class Plain(NamedTuple):
@@ -531,7 +531,7 @@ def _is_within_limits(guard: Guard) -> bool:
     return False
 
 
-# The pattern of an entry, made of those of its children.
+# The pattern of an entry, made of those of its children
 
 _SPACE: Final = rb"[ \t\r\n]"
 _NAME: Final = rb"[^\s<>/=\"'!?]++"
@@ -621,7 +621,7 @@ def _other_than(*names: str) -> bytes:
     return rb"(?!(?:[^\s<>/=\"'!?:]++:)?+(?:%s)[\s/>])%s" % ("|".join(names).encode(), _NAME)
 
 
-# Atom.
+# Atom
 
 # Atom 0.3's names for what RFC 4287 calls otherwise.
 _ATOM_03_NAMES: Final = {
@@ -744,7 +744,7 @@ def _plain_atom_entry(found: re.Match[bytes]) -> Entry | None:
     return Entry(identity, instant, instant, start, end, has_author, has_rights, 0, None, is_absolute)
 
 
-# RSS.
+# RSS
 
 _CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
 _RSS_HEAD: Final = {"link": "link", "title": "title", "lastBuildDate": "built", "pubDate": "published"}
@@ -933,7 +933,7 @@ _RSS_ITEM: Final = _entry_pattern(
 )
 
 
-# RSS in RDF.
+# RSS in RDF
 
 _ABOUT: Final = f"{RDF_NS}}}about"
 _RSS_090_NAMESPACES: Final = frozenset({RSS_090_NS, "http://channel.netscape.com/rdf/simple/0.9/"})

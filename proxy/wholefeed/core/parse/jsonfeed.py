@@ -197,7 +197,7 @@ def _text(value: object) -> str:
     return value
 
 
-# JSON text: its encoding, its limits, and where the members of its top-level object stand.
+# JSON text: its encoding, its limits, and where the members of its top-level object stand
 
 _SNIFFED_BYTES: Final = 1024
 

@@ -32,7 +32,7 @@ from wholefeed.core.model import WELL_KNOWN_PREFIXES
 from wholefeed.core.parse.limits import MAX_ELEMENTS, ParseError
 from wholefeed.core.text.markup import quoteattr
 
-# What was done, as `DocumentRepaired` names it.
+# What was done, as `DocumentRepaired` names it
 
 AFTER_END: Final = "after-end"
 AMPERSANDS: Final = "ampersands"
@@ -319,7 +319,7 @@ class _Mender:
         return None if changed == written else changed
 
 
-# The elements that are open, and the edits.
+# The elements that are open, and the edits
 
 _VOID: Final = frozenset({b"br", b"hr", b"img", b"input", b"wbr"})
 """Elements of HTML without content (WHATWG HTML, 13.1.2) that no feed format has."""
@@ -696,7 +696,7 @@ def _as_text(source: bytes, *, is_html: bool) -> bytes:
     return mended_references(source, set()).replace(b"<", b"&lt;").replace(b">", b"&gt;")
 
 
-# Namespace prefixes: which are declared where, and what those mean that are not (docs/faults.md row 45).
+# Namespace prefixes: which are declared where, and what those mean that are not (docs/faults.md row 45)
 
 UNKNOWN_NAMESPACE: Final = "urn:wholefeed:undeclared-prefix:"
 """Before a prefix that nobody declared and nobody knows: what its names are in, in every document."""
@@ -778,7 +778,7 @@ def _namespace(prefix: str) -> str:
     return _KNOWN_NAMESPACES.get(prefix, UNKNOWN_NAMESPACE + prefix)
 
 
-# Characters and references that XML does not know, in text and in attribute values (docs/faults.md row 45).
+# Characters and references that XML does not know, in text and in attribute values (docs/faults.md row 45)
 
 _CONTROLS: Final = bytes(set(range(0x20)) - {0x09, 0x0A, 0x0D})
 _NONCHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
@@ -901,7 +901,7 @@ def _is_comment(written: bytes) -> bool:
     return b"--" not in written[4:-3] and not written.endswith(b"--->")
 
 
-# Roots that do not stand where they should: in a page of HTML that shows nothing else, or written `< rss`.
+# Roots that do not stand where they should: in a page of HTML that shows nothing else, or written `< rss`
 
 _SPACED_ROOT_TAG: Final = re.compile(rb"<(\s+)((?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF))(?=[\s>])")
 
