@@ -93,6 +93,26 @@ async def test_a_page_of_another_origin_changes_nothing(
         assert (refreshed.status, forgotten.status) == (202, 204)
 
 
+@pytest.mark.fault("97")
+@pytest.mark.parametrize("part", ["image", "audio", "video", "script", "style", "font"])
+async def test_a_page_has_nothing_loaded_as_a_part_of_itself(
+    tmp_path: Path, origin: Origin, part: str
+) -> None:
+    """Row 97: `<img src="…/feed?url=…">` on somebody's page adds no feed, whoever has logged in; the style
+    and script of our own pages are what it may name."""
+    publish_chain(origin, archives=1)
+    fields = {"Sec-Fetch-Dest": part, "Sec-Fetch-Mode": "no-cors", "Authorization": f"Bearer {TOKEN}"}
+    async with guarded(tmp_path, access_token=TOKEN) as proxy:
+        for target in ("/feed", "/view", "/status", "/", "/opml", "/feeds", f"/{origin.url('/feed')}"):
+            reply = await proxy.ask("GET", target, params={"url": origin.url("/feed")}, headers=fields)
+            assert (reply.status, slug(reply)) == (403, "cross-origin"), target
+        await proxy.settled()
+        style = await proxy.ask("GET", "/static/page.css", headers=fields)
+        feeds = await proxy.ask("GET", "/feeds", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert (style.status, feeds.body) == (200, b"[]")
+    assert origin.requests == []
+
+
 @pytest.mark.fault("25")
 async def test_nothing_of_a_reader_reaches_a_publisher_and_no_cookie_comes_back(
     proxy: Proxy, origin: Origin
