@@ -494,6 +494,29 @@ async def test_behind_the_slash_one_is_told_how_the_token_is_given_there(
     assert origin.requests == []
 
 
+@pytest.mark.fault("98")
+@pytest.mark.parametrize("said", ["&signed={}", "&token={}", "&amp;token={}", "%26token%3D{}", "%3Ftoken={}"])
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_what_is_put_behind_a_url_by_mistake_is_not_logged(
+    tmp_path: Path, origin: Origin, said: str, is_open: bool
+) -> None:
+    """Row 98: behind the slash `&token=` is a part of the feed's path, and what it bears a secret all the
+    same: whether it is let in or not."""
+    path = "/feed" + said.format("a-secret-of-ours")
+    origin.publish(path, atom())
+    server = {} if is_open else {"access_token": TOKEN, "signing_keys": KEYS}
+    async with guarded(tmp_path, **server) as proxy:
+        with capture_logs() as lines:
+            reply = await proxy.raw(
+                f"GET /{origin.url(path)} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+            )
+            await proxy.settled()
+    assert reply.startswith(b"HTTP/1.1 200" if is_open else b"HTTP/1.1 401")
+    (answered,) = [line for line in lines if line["event"] == "request.answered"]
+    assert answered["url"] == origin.url("/feed?…")
+    assert "a-secret-of-ours" not in str(lines)
+
+
 @pytest.mark.fault("90")
 async def test_numbers_without_end_are_no_error_of_the_proxy_s(proxy: Proxy, origin: Origin) -> None:
     """Row 90: what is too long to be a number is refused, and a year that no calendar has is ignored."""
