@@ -30,7 +30,7 @@ from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE, with_instead
 from wholefeed.web.moving import OwnAddresses
 from wholefeed.web.pages_base import CONTENT_SECURITY_POLICY, Instant, page
 from wholefeed.web.request import Asked, base_url, read_wait
-from wholefeed.web.sanitising import Allowance, MayLoad, plain, sanitised
+from wholefeed.web.sanitising import Allowance, MayLoad, plain, plain_url, sanitised
 
 _ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
@@ -105,11 +105,12 @@ async def _page_of(
     async with reconstruction.in_time():
         entries = await read_entries(snapshot, store, start, _ENTRIES_A_PAGE)
     head = await described(snapshot)
+    site = plain_url(head.site or feed.via_url)
     shown = await asyncio.to_thread(_shown, entries, feed.via_url, start, may_load)
     return _View(
         title=plain(head.title, _LONGEST_TITLE) or urlsplit(feed.via_url).netloc,
-        site=head.site or feed.via_url,
-        site_name=urlsplit(head.site or feed.via_url).netloc,
+        site=site,
+        site_name=urlsplit(site).netloc,
         state=reconstruction.state,
         said=STATES[reconstruction.state],
         stale=STALE if reconstruction.is_stale else None,
@@ -177,7 +178,7 @@ def _entry(entry: Shown, number: int, via_url: str, left: Allowance, may_load: M
     return _Entry(
         number=number,
         title=plain(entry.title, _LONGEST_TITLE),
-        link=entry.link,
+        link=plain_url(entry.link),
         at=_instant(at),
         updated=_instant(entry.updated) if has_changed else None,
         author=plain(entry.author, _LONGEST_NAME),
@@ -211,12 +212,13 @@ class _File:
 
 def _file(file: Enclosure, may_load: MayLoad | None) -> _File:
     kind = file.media_type.partition(";")[0].strip().lower()
-    name = unquote(urlsplit(file.url).path.rpartition("/")[2], errors="replace")
+    url = plain_url(file.url)
+    name = unquote(urlsplit(url).path.rpartition("/")[2], errors="replace")
     element = ""
-    if may_load is not None and may_load(file.url):
+    if may_load is not None and may_load(url):
         element = {"image": "img", "audio": "audio", "video": "video"}.get(kind.partition("/")[0], "")
     said = ", ".join(each for each in (plain(kind, 60), _size(file.length)) if each)
-    return _File(file.url, plain(name, _LONGEST_NAME) or urlsplit(file.url).netloc, said, element)
+    return _File(url, plain(name, _LONGEST_NAME) or urlsplit(url).netloc, said, element)
 
 
 _STEP: Final = 1000
