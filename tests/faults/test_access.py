@@ -93,6 +93,26 @@ async def test_a_page_of_another_origin_changes_nothing(
         assert (refreshed.status, forgotten.status) == (202, 204)
 
 
+@pytest.mark.fault("97")
+@pytest.mark.parametrize("part", ["image", "audio", "video", "script", "style", "font"])
+async def test_a_page_has_nothing_loaded_as_a_part_of_itself(
+    tmp_path: Path, origin: Origin, part: str
+) -> None:
+    """Row 97: `<img src="…/feed?url=…">` on somebody's page adds no feed, whoever has logged in; the style
+    and script of our own pages are what it may name."""
+    publish_chain(origin, archives=1)
+    fields = {"Sec-Fetch-Dest": part, "Sec-Fetch-Mode": "no-cors", "Authorization": f"Bearer {TOKEN}"}
+    async with guarded(tmp_path, access_token=TOKEN) as proxy:
+        for target in ("/feed", "/view", "/status", "/", "/opml", "/feeds", f"/{origin.url('/feed')}"):
+            reply = await proxy.ask("GET", target, params={"url": origin.url("/feed")}, headers=fields)
+            assert (reply.status, slug(reply)) == (403, "cross-origin"), target
+        await proxy.settled()
+        style = await proxy.ask("GET", "/static/page.css", headers=fields)
+        feeds = await proxy.ask("GET", "/feeds", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert (style.status, feeds.body) == (200, b"[]")
+    assert origin.requests == []
+
+
 @pytest.mark.fault("25")
 async def test_nothing_of_a_reader_reaches_a_publisher_and_no_cookie_comes_back(
     proxy: Proxy, origin: Origin
@@ -472,6 +492,29 @@ async def test_behind_the_slash_one_is_told_how_the_token_is_given_there(
     assert b"Basic password" in reply.body
     assert b"/feed?url=" in reply.body
     assert origin.requests == []
+
+
+@pytest.mark.fault("98")
+@pytest.mark.parametrize("said", ["&signed={}", "&token={}", "&amp;token={}", "%26token%3D{}", "%3Ftoken={}"])
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_what_is_put_behind_a_url_by_mistake_is_not_logged(
+    tmp_path: Path, origin: Origin, said: str, is_open: bool
+) -> None:
+    """Row 98: behind the slash `&token=` is a part of the feed's path, and what it bears a secret all the
+    same: whether it is let in or not."""
+    path = "/feed" + said.format("a-secret-of-ours")
+    origin.publish(path, atom())
+    server = {} if is_open else {"access_token": TOKEN, "signing_keys": KEYS}
+    async with guarded(tmp_path, **server) as proxy:
+        with capture_logs() as lines:
+            reply = await proxy.raw(
+                f"GET /{origin.url(path)} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+            )
+            await proxy.settled()
+    assert reply.startswith(b"HTTP/1.1 200" if is_open else b"HTTP/1.1 401")
+    (answered,) = [line for line in lines if line["event"] == "request.answered"]
+    assert answered["url"] == origin.url("/feed?…")
+    assert "a-secret-of-ours" not in str(lines)
 
 
 @pytest.mark.fault("90")

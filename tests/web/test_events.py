@@ -241,6 +241,37 @@ async def test_too_many_are_refused(proxy: Proxy, origin: Origin, monkeypatch: p
                 assert int(refused.response.headers["Retry-After"]) > 0
 
 
+@pytest.mark.fault("99")
+async def test_one_signed_url_does_not_take_all_places(tmp_path: Path, origin: Origin) -> None:
+    """docs/faults.md row 99: a feed has its share of the places, which others find free, and who leaves
+    makes room."""
+    publish_chain(origin, archives=1)
+    origin.publish("/other", atom(an_item("a"), prev_archive="/other/1"))
+    url, other = origin.url("/feed"), origin.url("/other")
+    async with running(a_config(tmp_path, server={"signing_keys": (KEY,)})) as proxy:
+        marks = {each: sign(each, (KEY,)) for each in (url, other)}
+
+        async def follow(feed: str) -> ClientResponse:
+            return await proxy.client.get("/events", params={"url": feed, "signed": marks[feed]})
+
+        with origin.held("/archive/1"), origin.held("/other/1"):
+            for each, mark in marks.items():
+                while (await proxy.get(each, signed=mark, wait="0.1")).status == 504:
+                    pass
+            first = [await follow(url) for _ in range(40)]
+            assert [each.status for each in first] == [200] * 32 + [503] * 8
+            assert int(first[-1].headers["Retry-After"]) > 0
+            elsewhere = await follow(other)
+            assert elsewhere.status == 200
+            assert await Stream(elsewhere).next() is not None
+            first[0].close()
+            async with asyncio.timeout(10):
+                while (again := await follow(url)).status == 503:
+                    await asyncio.sleep(0.05)
+            for stream in (*first, elsewhere, again):
+                stream.close()
+
+
 @pytest.mark.fault("65a")
 async def test_a_feed_that_is_forgotten_meanwhile_ends_it(proxy: Proxy, origin: Origin) -> None:
     """Nobody is left waiting for a feed that is not there any more."""

@@ -115,6 +115,20 @@ async def test_a_job_does_the_same_in_a_worker(name: str) -> None:
         assert len(workers.pids) == 1
 
 
+@pytest.mark.fault("109")
+async def test_a_worker_is_given_no_secret_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/faults.md row 109: of the environment a worker has what the C library and its loader look at."""
+    for name in ("WHOLEFEED_SERVER_ACCESS_TOKEN", "WHOLEFEED_STORE_URL", "PGPASSWORD", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "a-secret")
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "2")
+    async with opened() as workers:
+        await read(workers)
+        (pid,) = workers.pids
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
+    assert b"a-secret" not in environment
+    assert b"MALLOC_ARENA_MAX=2" in environment.split(b"\0")
+
+
 @pytest.mark.parametrize("limit", [0, 1])
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 async def test_what_is_no_feed_is_refused_as_the_parser_does(size: int, limit: int) -> None:

@@ -55,6 +55,8 @@ from wholefeed.store.tables.segments import Months
 
 MAX_FOLLOWERS: Final = 256
 """Who may follow feeds at once."""
+MAX_FOLLOWERS_OF_ONE: Final = 32
+"""Who may follow one feed: whoever holds a signed URL, which opens one, takes no more of the places."""
 TICK_SECONDS: Final = 0.5
 """Between two looks at the progress of a walk."""
 _READ_SECONDS: Final = 2.0
@@ -146,6 +148,8 @@ class Watching:
         if self.followers >= MAX_FOLLOWERS:
             raise OverloadedError(f"expected at most {MAX_FOLLOWERS} who follow feeds at once")
         watched = self._watched.get(feed_id)
+        if watched is not None and watched.followers >= MAX_FOLLOWERS_OF_ONE:
+            raise OverloadedError(f"expected at most {MAX_FOLLOWERS_OF_ONE} who follow one feed at once")
         if watched is None or watched.is_over:
             watched = self._watched[feed_id] = _Watched()
             watched.task = asyncio.create_task(self._watch(feed_id, watched))

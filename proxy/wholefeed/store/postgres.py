@@ -261,6 +261,9 @@ class Notices:
     looks at a server process that was halted again and again). So notices make that a replica soon knows;
     what must be sure is read from the rows, for which there is `query`.
 
+    Anybody who may connect to the database may send some, without any right: what a listener can make no
+    sense of it passes over, and says nothing (docs/faults.md row 100).
+
     A server that does not answer for some seconds is given up and looked for again.
 
     Args:
@@ -380,7 +383,7 @@ class Notices:
 
     def _take(self, payload: str) -> None:
         kind, _, words = payload.partition(" ")
-        for each in self._listeners[kind]:
+        for each in self._listeners.get(kind, ()):  # not to keep each kind that anybody thinks of
             each(words)
 
 
@@ -537,7 +540,7 @@ class Link:
 
     def _notices(self) -> None:
         while (found := self._pg.notifies()) is not None:
-            self._on_notice(found.extra.decode())
+            self._on_notice(found.extra.decode("utf-8", "replace"))
 
     def _answer(self) -> None:
         done, result = self._queries.popleft().done, self._result

@@ -290,10 +290,13 @@ class Store:
 
     def _take_drop(self, words: str) -> None:
         feed, _, name = words.partition(" ")
-        if name != self._name:  # its own change was told already
+        is_number = feed.isascii() and feed.isdigit() and len(feed) <= _MOST_DIGITS
+        if is_number and name != self._name:  # its own change was told already
             self._engine.on_change(int(feed))
 
 
+_MOST_DIGITS: Final = 18
+"""Of a feed's number. Whoever may connect to the database may send what is none (docs/faults.md row 100)."""
 WRITE_SECONDS: Final = 0.25
 """For so long a check waits for others at most."""
 

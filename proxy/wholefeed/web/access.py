@@ -55,6 +55,20 @@ def limit_clients(request: web.Request, asked: Asked) -> None:
             raise TooManyRequestsError(f"expected at most {expected}", retry_after_seconds=wait_seconds)
 
 
+_EMBEDDED: Final = frozenset({"image", "audio", "video", "script", "style", "font"})
+"""What a page has its browser load without a click (Fetch, 3.2.7: the destinations of Sec-Fetch-Dest)."""
+
+
+def refuse_embedding(request: web.Request, _asked: Asked) -> None:
+    """Refuse what a page wants to show or play as a part of itself: that is what static files alone are for.
+
+    Whoever may write a picture into a page, as every publisher may, else has readers' browsers add feeds, and
+    sends them with the session of somebody who has logged in (docs/faults.md row 97).
+    """
+    if request.headers.get("Sec-Fetch-Dest") in _EMBEDDED:
+        raise AccessDeniedError("expected no request for a part of a page", slug="cross-origin")
+
+
 def refuse_other_sites(request: web.Request, _asked: Asked) -> None:
     """Refuse to change anything for a page of another origin; the browser may know the token of its user.
 

@@ -25,7 +25,7 @@ from wholefeed.errors import (
     WholefeedError,
 )
 from wholefeed.logs import REQUEST_ID, get_logger, members
-from wholefeed.web.access import limit_clients, refuse_other_sites, require_access
+from wholefeed.web.access import limit_clients, refuse_embedding, refuse_other_sites, require_access
 from wholefeed.web.keys import ASKED, CONFIG, CONNECTIONS, COUNTS, PREFIX, TRUSTED
 from wholefeed.web.pages import error_page, refused, wants_error_page
 from wholefeed.web.request import HOME, OPEN_ROUTES, UNMATCHED, Asked, require_host
@@ -33,7 +33,13 @@ from wholefeed.web.request import HOME, OPEN_ROUTES, UNMATCHED, Asked, require_h
 log = get_logger()
 _Check = Callable[[web.Request, Asked], None]
 """Raises where the request is not to be answered."""
-_CHECKS: Final[tuple[_Check, ...]] = (limit_clients, refuse_other_sites, require_access, require_host)
+_CHECKS: Final[tuple[_Check, ...]] = (
+    limit_clients,
+    refuse_embedding,
+    refuse_other_sites,
+    require_access,
+    require_host,
+)
 """Before any handler but those of `OPEN_ROUTES`, in this order."""
 
 _NOT_MODIFIED: Final = 304

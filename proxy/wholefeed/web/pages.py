@@ -57,7 +57,7 @@ from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url
 from wholefeed.web.moving import OwnAddresses, proxied_url
 from wholefeed.web.pages_base import Instant, begin_session, end_session, is_browser, page, session_of
 from wholefeed.web.request import FEED_ROUTES, Asked, base_url, completed, instead_url
-from wholefeed.web.sanitising import plain
+from wholefeed.web.sanitising import plain, plain_url
 
 _MOST_CHARACTERS: Final = 200
 """Of a title, or of the names of authors."""
@@ -126,7 +126,7 @@ async def _home_page(request: web.Request, trouble: _Trouble | None) -> web.Resp
         "home.html",
         status=200 if trouble is None else trouble.status,
         trouble=trouble,
-        given=request[ASKED].query.url,
+        given=plain_url(request[ASKED].query.url),
         feeds=lines,
         words_of=_WORDS,
         meanings=_meanings(lines),
@@ -241,7 +241,7 @@ async def _chosen(request: web.Request) -> web.StreamResponse | _Trouble:
         announced = () if await request.app[SERVICE].is_known(url) else await _announced(request, url)
         if announced:
             feeds = [
-                (each.url, plain(each.title, _MOST_CHARACTERS), _FORMATS[each.media_type])
+                (plain_url(each.url), plain(each.title, _MOST_CHARACTERS), _FORMATS[each.media_type])
                 for each in announced
             ]
             return await page(request, "choose.html", url=url, feeds=feeds)
@@ -377,7 +377,7 @@ def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> _Missin
     hole = timeline.holes.get(failure["url"])
     status = f" (status {failure['status']})" if failure["status"] else ""
     return _Missing(
-        url=failure["url"],
+        url=plain_url(failure["url"]),
         why=slug_in_words(failure["reason"]) + status,
         where="" if hole is None else hole.words,
         tried=times(failure["attempts"]),
@@ -399,7 +399,7 @@ def _entry_line(entry: Shown) -> _EntryLine:
     at = entry.published if entry.published is not None else entry.updated
     day = None if at is None else _day(at)
     title = plain(entry.title, _MOST_CHARACTERS) or "(without a title)"
-    return _EntryLine(title, entry.link, plain(entry.author, _MOST_CHARACTERS), day)
+    return _EntryLine(title, plain_url(entry.link), plain(entry.author, _MOST_CHARACTERS), day)
 
 
 def _day(at: float) -> Instant:
@@ -628,7 +628,7 @@ async def error_page(
 def _asked_url(request: web.Request) -> str:
     """Return the URL that was asked for, to be mended in the form."""
     try:
-        return request[ASKED].query.url[:_LONGEST_URL]
+        return plain_url(request[ASKED].query.url[:_LONGEST_URL])
     except WholefeedError:
         return ""
 

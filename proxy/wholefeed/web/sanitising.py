@@ -1,6 +1,6 @@
 """HTML of strangers, made fit to stand in a page of ours (docs/security.md has what stands against what).
 
-    sanitised(entry.content, base, Allowance(), has_media=False)          # Markup
+    sanitised(entry.content, base, Allowance())                           # Markup
 
 What comes out is made of a short list of elements and attributes, by nh3 (ammonia), whose parser is a
 browser's. Before it stand limits: HTML's rules of mending let a few KB make millions of elements, or keep the
@@ -12,9 +12,10 @@ from __future__ import annotations
 import html
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -44,21 +45,26 @@ _DATA: Final = re.compile(r"\bdata:[a-z]+/[^\s\"'<>]*", re.IGNORECASE)
 _TAG: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
 
 
-def sanitised(content: str, base: str, left: Allowance, *, has_media: bool = False) -> Markup:
+MayLoad = Callable[[str], bool]
+"""Says whether a picture, audio or video at a URL may be loaded."""
+
+
+def sanitised(content: str, base: str, left: Allowance, *, may_load: MayLoad | None = None) -> Markup:
     """Return HTML of a stranger as a page may show it.
 
     Args:
         content: As published.
         base: What relative URLs count from.
         left: What is left for this page; what is used of it is taken away.
-        has_media: Whether pictures, audio and video are loaded; else they become links.
+        may_load: Which pictures, audio and video are loaded, the others being left out; None: none is, and
+            all become links.
     """
     shown = _DATA.sub("data:", content)
     started = time.monotonic()
     if shown.count("<") > _MOST_TAGS or shown.count("&") > _MOST_REFERENCES or left.seconds < 0:
         made = _CONTROLS.sub("", paragraphs(html.unescape(_TAG.sub(" ", shown))))
     else:
-        made = _cleaned(shown, base, has_media=has_media)
+        made = _cleaned(shown, base, may_load)
     left.seconds -= time.monotonic() - started
     left.length -= len(made)
     if len(made) > LONGEST_BYTES or left.length < 0:
@@ -75,6 +81,17 @@ def plain(text: str, longest: int) -> str:
     """Return a text for one line, without what would turn or break the lines around it."""
     shown = _CONTROLS.sub("", text)
     return shown if len(shown) <= longest else shown[:longest].rstrip() + "…"
+
+
+def plain_url(url: str) -> str:
+    """Return a URL, or its host, with what would turn or break the line encoded (RFC 3987, 4.1 forbids it).
+
+    What it leads to is the same; what it looks like is no other's any more (docs/faults.md row 110).
+    """
+    return _TURNING.sub(lambda found: quote(found[0]), url)
+
+
+_TURNING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 # Which elements and attributes pass
@@ -114,10 +131,10 @@ _HEADING: Final = re.compile(r"<(/?)h([1-6])(?=[ >])")
 _EMPTY_HEADING: Final = re.compile(r"<h[3-6](?: [^<>]*)?>\s*</h[3-6]>")
 
 
-def _cleaned(content: str, base: str, *, has_media: bool) -> str:
+def _cleaned(content: str, base: str, may_load: MayLoad | None) -> str:
     from nh3 import clean  # noqa: PLC0415 - 2 MB that only these pages need
 
-    judge = _Judge(base, has_media=has_media)
+    judge, has_media = _Judge(base, may_load), may_load is not None
     first = clean(
         _NAME.sub(_renamed, content),
         tags={*_TAGS, *_EMBEDDED, "h1", "h2"},
@@ -181,9 +198,9 @@ _LONGEST_URL: Final = 2000
 class _Judge:
     """Says which value an attribute gets: URLs are made absolute, until they have come to a lot."""
 
-    def __init__(self, base: str, *, has_media: bool) -> None:
+    def __init__(self, base: str, may_load: MayLoad | None) -> None:
         self._base = base
-        self._has_media = has_media
+        self._may_load = may_load
         self._left = LONGEST_BYTES
 
     def __call__(self, tag: str, name: str, value: str) -> str | None:
@@ -204,6 +221,8 @@ class _Judge:
         try:
             url = resolve(self._base, value) if self._base else value.strip()
         except ValueError:
+            return None
+        if tag in _MEDIA and self._may_load is not None and not self._may_load(url):
             return None
         self._left -= len(url)
         return self.again(tag, "src", url) if self._left >= 0 else None

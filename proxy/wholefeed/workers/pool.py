@@ -406,6 +406,7 @@ class _Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                env=_environment(os.environ),
                 start_new_session=True,  # what is typed into our terminal is not for it
             )
         except (OSError, subprocess.SubprocessError) as exc:
@@ -473,6 +474,18 @@ def _command() -> list[str]:
     places = [each for each in sys.path if each]  # what is relative is so for a child, too
     bytecode = ["-B"] if sys.dont_write_bytecode else []
     return [sys.executable, "-I", "-S", *bytecode, "-c", BOOT, *dict.fromkeys([*places, root])]
+
+
+_NEEDED: Final = ("LD_", "DYLD_", "MALLOC_", "GLIBC_TUNABLES", "LANG", "LC_")
+"""How the names begin of what is for the loader and the C library."""
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what of an environment a worker gets: it deals with what strangers sent, and needs no secret.
+
+    The access token, the keys and the database's URL may stand there (docs/faults.md row 109).
+    """
+    return {name: value for name, value in environ.items() if name.startswith(_NEEDED)}
 
 
 def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -16,7 +17,10 @@ pytest.importorskip("psycopg")
 
 import psycopg
 
+from tests.feeds import publish_chain
+from tests.origin import Origin
 from tests.postgres import Cluster
+from tests.replicas import replicas
 from wholefeed.errors import OverloadedError
 from wholefeed.store.postgres import SILENT_SECONDS, Notices
 
@@ -68,6 +72,31 @@ async def test_all_are_told_what_one_sends(empty_postgres_url: str) -> None:
 
         assert await leases.are(1) == ["open a b"]
         assert there == again == await here.are(1) == ["12 a"]
+
+
+@pytest.mark.fault("100")
+async def test_notices_that_make_no_sense_are_passed_over(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """docs/faults.md row 100: whoever may connect to the database may send any; nothing is logged of them,
+    and what comes with them is answered and heard."""
+    publish_chain(origin, archives=1)
+    failures: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["message"]))
+    async with replicas(postgres_url, tmp_path) as (one, other):
+        await one.whole(origin.url("/feed"))
+        await other.whole(origin.url("/feed"))
+        told = Told()
+        one.store.store.listen("last", told)
+        with capture_logs() as lines:
+            forged = ("drop x", "drop", "drop  a", f"drop {'9' * 5000} a", "drop \u0661 a", "lease", "host")
+            asking = asyncio.gather(*(one.get(origin.url("/feed")) for _ in range(20)))
+            await sent(postgres_url, *forged, *(f"drop x{number}" for number in range(500)), "last one")
+            assert await told.are(1) == ["one"]
+            assert {reply.status for reply in await asking} == {200}
+            assert (await other.refreshed(origin.url("/feed"))).status == 200
+        assert failures == []
+        assert {line["log_level"] for line in lines} == {"info"}
 
 
 async def test_nothing_is_told_of_what_was_not_committed(empty_postgres_url: str) -> None:

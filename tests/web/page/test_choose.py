@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from html import unescape
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
 from tests.answers import Status
-from tests.feeds import publish_chain
+from tests.feeds import atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.web.page.browsing import browse, read, text
@@ -36,6 +37,32 @@ async def test_a_page_with_several_feeds_lets_a_person_choose(proxy: Proxy, orig
     assert "Without a title Atom" in text(reply)
     assert b"<i>" not in reply.body
     assert await proxy.service.feeds() == []
+
+
+TURNING = "\u202e\u2067"
+
+
+@pytest.mark.fault("110")
+async def test_no_page_shows_what_turns_the_words_around_a_url(proxy: Proxy, origin: Origin) -> None:
+    """docs/faults.md row 110: a URL with U+202E looks like another; its octets are shown instead."""
+    announced = SEVERAL.replace('="/rss', f'="/f{TURNING}eed')
+    origin.publish("/site", announced, content_type="text/html; charset=utf-8")
+    choosing = await browse(proxy, target(origin.url("/site")))
+    site = f"<link rel='alternate' href='http://s{TURNING}.test/{TURNING}'/>"
+    file = f"<link rel='enclosure' href='http://e{TURNING}.test/' type='image/png'/>"
+    entry = f"<entry><id>urn:a</id><link href='/{TURNING}'/>{file}</entry>"
+    feed = atom(prev_archive=f"/archive/{TURNING}").replace(b"</feed>", f"{site}{entry}</feed>".encode())
+    origin.publish("/feed", feed)
+    await proxy.whole(origin.url("/feed"))
+    view = f"/view?url={quote(origin.url('/feed'), safe='')}"
+    others = (target(origin.url("/feed")), view, f"{view}&media=1", target(f"h{TURNING}"))
+    for reply in (choosing, *[await browse(proxy, each) for each in others]):
+        assert not set(TURNING) & set(unescape(reply.body.decode()))
+        assert b"%E2%80%AE" in reply.body
+    (link,) = [link for link in read(choosing).links if "eed" in link and "%25E2" in link]
+    shown = origin.url("/f%E2%80%AE%E2%81%A7eed")
+    assert shown in text(choosing)
+    assert parse_qs(urlsplit(link).query)["url"] == [shown]
 
 
 async def test_the_page_is_asked_for_once(proxy: Proxy, origin: Origin) -> None:

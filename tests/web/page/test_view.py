@@ -151,6 +151,38 @@ async def test_nothing_is_loaded_from_elsewhere_unless_it_is_asked_for(proxy: Pr
         assert reply.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.fault("97")
+@pytest.mark.parametrize(
+    "own",
+    [
+        "http://localhost:8080",
+        "https://LOCALHOST:8080",
+        "http://feeds.test/below",
+        "http://%66eeds.test/./below",
+    ],
+)
+async def test_media_at_the_proxy_s_own_urls_are_left_out(tmp_path: Path, origin: Origin, own: str) -> None:
+    """docs/faults.md row 97: a picture there would be asked for with the reader's session, and add a feed."""
+    target = f"{own}/view?url=http%3A%2F%2Fs.test%2F"
+    content = (
+        f"<img src='{target}' alt='A cat'><audio src='{target}'></audio>"
+        f"<video><source src='{target}'></video>"
+        "<img src='http://s.test/i.png'>"
+    )
+    entry = (
+        f"<entry><id>urn:a</id><link rel='enclosure' type='image/png' href='{target}'/>"
+        f"<content type='html'>{content.replace('<', '&lt;')}</content></entry></feed>"
+    )
+    origin.publish("/feed", atom().replace(b"</feed>", entry.encode()))
+    async with running(a_config(tmp_path, server={"public_url": "https://feeds.test/below"})) as proxy:
+        await proxy.whole(origin.url("/feed"))
+        asked = f"/below/view?url={quoted(origin.url('/feed'))}&media=1"
+        reply = await browse(proxy, asked, headers={"Host": "localhost:8080"})
+    shown = reply.body.decode().partition("<article")[2]
+    assert re.findall(r' src="([^"]*)"', shown) == ["http://s.test/i.png"]
+    assert "[Image: A cat]" in shown
+
+
 HOSTILE_TITLES = [
     "<script>alert(1)</script>",
     "</title><script>alert(1)</script>",

@@ -382,18 +382,20 @@ def safe_url(url: str, *, keeps_query: bool = False) -> str:
     Args:
         url: At most 512 characters of it are kept.
         keeps_query: For messages to those who asked, or who may see the feed. A log line has
-            `scheme://host/path` alone, and `?…` where a query was.
+            `scheme://host/path` alone, and `?…` where a query was, or was meant to be.
     """
     shown, mark = without_credentials(url), ""
     cut = None if keeps_query else _QUERY_OR_FRAGMENT.search(shown)
     if cut is not None:
-        shown, mark = shown[: cut.start()], "?…" if cut[0] == "?" else ""
+        shown, mark = shown[: cut.start()], "" if cut[0] == "#" else "?…"
     if len(shown) > _MOST_SHOWN_CHARACTERS:
         shown = f"{shown[:_MOST_SHOWN_CHARACTERS]}…"
     return f"{shown}{mark}"
 
 
-_QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
+_QUERY_OR_FRAGMENT: Final = re.compile("[?#&]|%(?:3F|23|26)", re.IGNORECASE)
+"""Also where a query was meant: an option of ours is put behind a URL that has none by `&`, and what is
+encoded once too often has `%3F` (docs/faults.md row 98)."""
 _MOST_SHOWN_CHARACTERS: Final = 512
 
 
