@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from wholefeed.core.slugs import lasts
-from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
+from wholefeed.core.text.dates import DAY_SECONDS, parse_http_date, parse_rfc822
 
 # How long an answer is fresh, for a shared cache (RFC 9111)
 
@@ -27,8 +27,9 @@ def freshness_seconds(
 ) -> float:
     """Return for how many seconds from now a document needs no second request.
 
-    s-maxage counts before max-age, that before Expires (RFC 9111, section 4.2.1); the Age that it came with
-    is taken off. Of a repeated directive the first counts; an unreadable value means stale. Without any
+    s-maxage counts before max-age, that before Expires (RFC 9111, section 4.2.1), which has passed where it
+    is no HTTP-date; the Age that it came with is taken off. Of a repeated directive the first counts; an
+    unreadable value means stale. Without any
     of these, `default`. Age since is the caller's to measure: its clock, not the publisher's.
 
     Args:
@@ -107,10 +108,10 @@ def _lifetime(fields: Mapping[str, str], directives: Mapping[str, str], now: flo
             return _seconds(directives[name]) or 0.0
     if "expires" not in fields:
         return None
-    expires = parse_rfc822(fields["expires"])
-    if expires is None:
+    expires = parse_http_date(fields["expires"], now=now)
+    if expires is None:  # RFC 9111, section 5.3: in the past
         return 0.0
-    date = parse_rfc822(fields.get("date", ""))
+    date = parse_http_date(fields.get("date", ""), now=now)
     return max(expires - (now if date is None else date), 0.0)
 
 
@@ -196,7 +197,9 @@ def retry_after_seconds(value: str, *, now: float) -> float | None:
         return 1.0
     delay = _seconds(text)
     if delay is None:
-        instant = parse_rfc822(text)
+        instant = parse_http_date(text, now=now)
+        if instant is None:  # whoever asks to be left alone is, however that is written
+            instant = parse_rfc822(text)
         if instant is None:
             return None
         delay = instant - now
