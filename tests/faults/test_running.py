@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -163,6 +164,65 @@ async def test_a_clock_that_jumps_loses_nothing_and_delays_nothing(
         proxy.clock.advance(jump_seconds)
         reply = await proxy.whole(url)
         assert (reply.state, own_ids(reply.body)) == ("complete", expected)
+
+
+@pytest.mark.fault("73")
+@pytest.mark.parametrize("hours", [1, 23])
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_clock_that_was_put_right_delays_nothing(
+    tmp_path: Path, origin: Origin, hours: int, restarts: bool
+) -> None:
+    """Row 73: what was counted from an instant of the future does not hold, in the next process neither."""
+    expected = publish_chain(origin, archives=3)
+    origin.fault("/archive/1", Status(404))
+    url, clock, config = origin.url("/feed"), Clock(), a_config(tmp_path)
+    clock.advance(hours * 3600)
+    async with AsyncExitStack() as stack:
+        proxy = await stack.enter_async_context(running(config, clock))
+        assert (await proxy.whole(url)).state == "partial"
+        clock.advance(-hours * 3600)
+        origin.heal("/archive/1")
+        origin.forget_requests()
+        if restarts:
+            await stack.aclose()
+            proxy = await stack.enter_async_context(running(config, clock))
+        reply = await proxy.whole(url)
+        assert (reply.state, own_ids(reply.body)) == ("complete", expected)
+        assert origin.counts()["/feed"] == 1
+        assert re.fullmatch("max-age=(900|899)", reply.headers["Cache-Control"])
+        await proxy.whole(url)
+        assert origin.counts()["/feed"] == 1, "what was noted since is of the right time"
+
+
+@pytest.mark.fault("73")
+async def test_no_reader_is_told_to_wait_until_a_wrong_clock_would_have_been_right(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """Row 73; RFC 9111, 4.2: by an instant of the future nothing is fresh, be the publisher slow."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    url, clock = origin.url("/feed"), Clock()
+    clock.advance(23 * 3600)
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(url)
+        clock.advance(-23 * 3600)
+        with origin.held("/feed"):
+            reply = await proxy.get(url, wait="0.1")
+            assert (reply.status, reply.headers["Cache-Control"]) == (200, "max-age=0")
+
+
+@pytest.mark.fault("73")
+async def test_a_replica_whose_clock_is_ahead_delays_no_other(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """Row 73: what it has noted holds for nobody whose clock is right."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    url, ahead = origin.url("/feed"), Clock()
+    ahead.advance(5 * 3600)
+    config = a_config(tmp_path, store={"url": postgres_url, "connections": 4})
+    async with running(config, ahead) as fast, running(config) as right:
+        await fast.whole(url)
+        assert (await right.whole(url)).headers["Cache-Control"] in ("max-age=900", "max-age=899")
+    assert origin.counts() == {"/feed": 2}
 
 
 @pytest.mark.fault("74")

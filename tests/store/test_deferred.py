@@ -63,6 +63,17 @@ async def test_what_is_written_after_it_is_not_undone(database: Path) -> None:
     assert rows(database, FRESH_UNTIL) == [(NOW + 5, NOW + 7)]
 
 
+@pytest.mark.fault("73")
+async def test_it_counts_for_more_than_what_a_wrong_clock_wrote(database: Path) -> None:
+    """docs/faults.md row 73: later than what has just been said can only be what was of the future."""
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        await store.update_feed(row.id, checked_at=NOW + 3600, fresh_until=NOW + 7200)
+        store.store.note_unchanged(row, document)
+        async with store.store.snapshot(row.id) as snapshot:
+            assert (snapshot.feed.checked_at, snapshot.feed.fresh_until) == (NOW + 5, NOW + 60)
+
+
 async def test_a_store_that_is_closed_has_written_it(database: Path) -> None:
     """Nothing is asked of publishers again because of a restart."""
     async with NamedStore.open(database) as store:

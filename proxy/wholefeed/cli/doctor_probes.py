@@ -45,6 +45,7 @@ from wholefeed.config.sources import FILE_SUFFIX
 from wholefeed.config.tables import KEYS, Config, StoreConfig
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.schedule import is_ahead
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc822
 from wholefeed.core.text.urls import safe_url
 from wholefeed.errors import DocumentError, StoreUnusableError
@@ -896,7 +897,7 @@ def judge_clock(examined: Examined | ExaminedDatabase | None, now: float) -> lis
     if examined is None or examined.checked_at is None:
         return [skipped("clock", "nothing is stored that the clock could be held against")]
     at = format_rfc3339(examined.checked_at)
-    if examined.checked_at > now + _CLOCK_SECONDS:
+    if is_ahead(examined.checked_at, now=now):
         text = f"it is {format_rfc3339(now)} by this machine, and a publisher was asked at {at} already"
         return [wrong("clock", text, "set the clock: timedatectl set-ntp true")]
     return [good("clock", f"{format_rfc3339(now)}, after the newest fetch that is stored")]

@@ -4,8 +4,8 @@
     next_at = next_attempt_at("timeout", None, attempts=1, now=now, …)    # in a minute
     poll_due_at(checked_at, fresh_until, Times(now=now, …))
 
-Instants are epoch seconds. One that only a clock that has jumped can have written (docs/faults.md row 73)
-puts nothing off for long.
+Instants are epoch seconds. What a wrong clock has noted puts nothing off (docs/faults.md row 73): `is_ahead`
+knows it by the instant at which it was noted, which is later than now.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from wholefeed.core.slugs import lasts
-from wholefeed.core.text.dates import DAY_SECONDS, parse_rfc822
+from wholefeed.core.text.dates import DAY_SECONDS, parse_http_date, parse_rfc822
 
 # How long an answer is fresh, for a shared cache (RFC 9111)
 
@@ -27,8 +27,9 @@ def freshness_seconds(
 ) -> float:
     """Return for how many seconds from now a document needs no second request.
 
-    s-maxage counts before max-age, that before Expires (RFC 9111, section 4.2.1); the Age that it came with
-    is taken off. Of a repeated directive the first counts; an unreadable value means stale. Without any
+    s-maxage counts before max-age, that before Expires (RFC 9111, section 4.2.1), which has passed where it
+    is no HTTP-date; the Age that it came with is taken off. Of a repeated directive the first counts; an
+    unreadable value means stale. Without any
     of these, `default`. Age since is the caller's to measure: its clock, not the publisher's.
 
     Args:
@@ -107,10 +108,10 @@ def _lifetime(fields: Mapping[str, str], directives: Mapping[str, str], now: flo
             return _seconds(directives[name]) or 0.0
     if "expires" not in fields:
         return None
-    expires = parse_rfc822(fields["expires"])
-    if expires is None:
+    expires = parse_http_date(fields["expires"], now=now)
+    if expires is None:  # RFC 9111, section 5.3: in the past
         return 0.0
-    date = parse_rfc822(fields.get("date", ""))
+    date = parse_http_date(fields.get("date", ""), now=now)
     return max(expires - (now if date is None else date), 0.0)
 
 
@@ -196,7 +197,9 @@ def retry_after_seconds(value: str, *, now: float) -> float | None:
         return 1.0
     delay = _seconds(text)
     if delay is None:
-        instant = parse_rfc822(text)
+        instant = parse_http_date(text, now=now)
+        if instant is None:  # whoever asks to be left alone is, however that is written
+            instant = parse_rfc822(text)
         if instant is None:
             return None
         delay = instant - now
@@ -255,25 +258,58 @@ _BELIEVED_TIMES: Final = 3
 _BELIEVED_SECONDS: Final = DAY_SECONDS
 
 
+# Whether what is stored of times is to be believed, and for how long a feed is fresh by it
+
+
+def is_ahead(noted_at: float, *, now: float) -> bool:
+    """Return whether what was noted as of an instant was noted by a clock that ran ahead.
+
+    The clock has been put right since, or it is another replica's. Whatever was counted from there does not
+    hold, however near it seems.
+    """
+    return noted_at > now + APART_SECONDS
+
+
+APART_SECONDS: Final = 60.0
+"""By so much clocks may differ, of replicas or of one before and after it was set: that delays nothing."""
+
+
+def fresh_seconds_left(
+    checked_at: float | None, fresh_until: float | None, *, now: float, longest_seconds: float
+) -> float:
+    """Return for how long a feed needs no look at its publisher; 0: it is due.
+
+    Args:
+        checked_at: When the publisher was last heard of, epoch seconds; None: never.
+        fresh_until: Where its freshness ends (RFC 9111, section 4.2) or, after a failure, the next attempt;
+            epoch seconds.
+        now: Epoch seconds.
+        longest_seconds: The furthest that this can be ahead.
+    """
+    if fresh_until is None or (checked_at is not None and is_ahead(checked_at, now=now)):
+        return 0.0
+    left_seconds = fresh_until - now
+    return left_seconds if 0 < left_seconds <= longest_seconds else 0.0
+
+
 # When a known feed is polled, and how polls are spread over time
 
 
 def poll_due_at(checked_at: float, fresh_until: float, times: Times) -> float:
     """Return the instant from which a feed is polled: an interval after the last time, once it is stale.
 
-    `fresh_until` is where the publisher's freshness ends (RFC 9111, section 4.2) or, after a failure, the
-    next attempt: nobody is asked sooner than they allow. An instant that only a clock that has jumped can
-    have written (docs/faults.md row 73) counts as none.
+    Nobody is asked sooner than they allow.
 
     Args:
-        checked_at: When the publisher was last heard of, epoch seconds.
-        fresh_until: Epoch seconds.
+        checked_at: As in `fresh_seconds_left`.
+        fresh_until: The same.
         times: Now, and the configured ones.
     """
     now = times.now
-    own = checked_at + times.interval_seconds if checked_at <= now else now
+    if is_ahead(checked_at, now=now):
+        return now
     publisher = fresh_until if fresh_until <= now + times.longest_seconds else now
-    return max(own, publisher)
+    return max(min(checked_at, now) + times.interval_seconds, publisher)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,13 +374,13 @@ def is_due(
         is_uncacheable: As in `is_final`.
         subscription_changed_at: When the subscription document was last had with a change, epoch seconds.
         checked_at: When it was last fetched or revalidated, epoch seconds.
-        now: Epoch seconds. An instant more than a day ahead of it comes from a clock that was wrong.
+        now: Epoch seconds.
     """
     if is_final(is_settled=is_settled, is_marked=is_marked, is_uncacheable=is_uncacheable):
         return False
     if not is_settled and not is_newest:
         return True
-    if checked_at > now + DAY_SECONDS:
+    if is_ahead(checked_at, now=now):
         return True
     return subscription_changed_at > checked_at and checked_at <= now - DAY_SECONDS
 

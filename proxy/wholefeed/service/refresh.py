@@ -50,6 +50,7 @@ from wholefeed.core.refresh.port import (
     SubscriptionUnchanged,
     TimeOver,
 )
+from wholefeed.core.schedule import fresh_seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.ahead import next_urls
 from wholefeed.core.walk.chain import WalkLimits
@@ -164,13 +165,11 @@ class Running:
     def is_due(self, feed: FeedRow) -> bool:
         """Whether freshness has run out, or something that is stored has not been published yet.
 
-        Freshness that reaches further than any could comes from a clock that has jumped. A
-        publisher that failed is left alone until its next attempt, whatever is unfinished.
+        A publisher that failed is left alone until its next attempt, whatever is unfinished.
         """
         if self._resting_until and self.is_resting(feed.id):
             return False
-        left_seconds = (feed.fresh_until or 0.0) - self._context.now()
-        is_fresh = 0 < left_seconds <= self._context.longest_seconds
+        is_fresh = self._context.fresh_seconds_left(feed) > 0
         is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
         return not (is_fresh and (is_whole or feed.is_stale))
 
@@ -974,6 +973,12 @@ class RefreshContext:
         parsed_bytes = max_bytes // _PARSED_SHARE
         object.__setattr__(self, "published", Published(max_bytes - parsed_bytes))
         object.__setattr__(self, "beginnings", Beginnings(self.published, parsed_bytes))
+
+    def fresh_seconds_left(self, feed: FeedRow) -> float:
+        """Return for how long a feed needs no look at its publisher; 0: it is due."""
+        return fresh_seconds_left(
+            feed.checked_at, feed.fresh_until, now=self.now(), longest_seconds=self.longest_seconds
+        )
 
     def paused_until(self, url: str) -> float | None:
         """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""

@@ -55,6 +55,7 @@ class FeedService:
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.now = context.now
         """Epoch seconds."""
+        self.fresh_seconds_left = context.fresh_seconds_left
 
         # what a request needs: the memory, the refreshes under way, the openings, and the waiting for them
         self._store.on_change(self._published.drop, self._published.renew, self._published.replace)

@@ -21,7 +21,6 @@ from urllib.parse import quote
 from aiohttp import hdrs, web
 from multidict import CIMultiDict, istr
 
-from wholefeed.config.tables import Config
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.model import State
 from wholefeed.errors import LoopDetectedError, OverloadedError, StoreError
@@ -195,7 +194,7 @@ def _without_body(
     headers = request.headers
     if is_not_modified(
         ready.answer.etag,
-        ready.modified_at,
+        ready.modified_at(now),
         headers.get(hdrs.IF_NONE_MATCH),
         headers.get(hdrs.IF_MODIFIED_SINCE),
     ):
@@ -213,7 +212,7 @@ async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> N
 
 def _fields(asked: Asked, feed: FeedRow, ready: Prepared, now: float, *, has_body: bool) -> CIMultiDict[str]:
     fields = ready.fields_at(now, has_body=has_body)
-    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked.config, now)
+    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked)
     return fields
 
 
@@ -221,11 +220,12 @@ _LOADING_SECONDS: Final = 5
 """How long a `loading` answer may be reused."""
 
 
-def _cache_control(feed: FeedRow, config: Config, now: float) -> str:
+def _cache_control(feed: FeedRow, asked: Asked) -> str:
     seconds = _LOADING_SECONDS
     if feed.visible_state is not State.LOADING:
-        seconds = int(min(max((feed.fresh_until or 0.0) - now, 0.0), config.freshness.maximum_seconds))
-    server = config.server
+        left_seconds = asked.app[SERVICE].fresh_seconds_left(feed)
+        seconds = int(min(left_seconds, asked.config.freshness.maximum_seconds))
+    server = asked.config.server
     scope = "private, " if feed.is_private or server.access_token or server.signing_keys else ""
     return f"{scope}max-age={seconds}"
 

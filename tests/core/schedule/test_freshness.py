@@ -54,11 +54,57 @@ def fresh(headers: dict[str, str]) -> float:
         ({"Expires": "0"}, 300),
         ({"Expires": "-1"}, 300),
         ({"Expires": DATE, "Date": LATER}, 300),
+        ({"Expires": "Sunday, 06-Nov-94 09:49:37 GMT"}, 3600),
+        ({"Expires": "Sun Nov  6 09:49:37 1994"}, 3600),
     ],
 )
 def test_counts_how_long_an_answer_is_fresh(headers: dict[str, str], seconds: float) -> None:
     """RFC 9111, 4.2 and 5.2."""
     assert fresh(headers) == seconds
+
+
+@pytest.mark.parametrize(
+    "expires",
+    [
+        "1994-11-06T09:49:37Z",
+        "06 Nov 1994 09:49:37 GMT",
+        "Sun, 06 Nov 1994 09:49:37 +0000",
+        "Sun, 06 Nov 1994 09:49:37 UTC",
+        "Sun, 06 Nov 1994 09:49 GMT",
+        "Sun, 6 Nov 1994 09:49:37 GMT",
+        "Sun, 06 Nov 94 09:49:37 GMT",
+        "Sun 06 Nov 1994 09:49:37 GMT",
+        "Sun, 06  Nov 1994 09:49:37 GMT",
+        "Sun, 06-Nov-1994 09:49:37 GMT",
+        "Sun, 06 Nov 1994 09.49.37 GMT",
+        "sun, 06 nov 1994 09:49:37 gmt",
+        "Sun, 06 Nov 1994 09:49:37 EST",
+        "Sun, 31 Feb 1995 09:49:37 GMT",
+        "Sun, 06 Nov 1994 25:49:37 GMT",
+        "784115377",
+        f"{LATER}, {LATER}",
+    ],
+)
+def test_what_is_no_http_date_has_expired(expires: str) -> None:
+    """RFC 9111, 5.3: an invalid date is one of the past, however clear its meaning may be to people."""
+    assert fresh({"Expires": expires, "Date": DATE}) == 300
+
+
+@pytest.mark.parametrize(
+    ("expires", "seconds"),
+    [
+        ("94 09:49:37", 3600),
+        ("95 08:49:37", 86400),
+        ("00 08:49:37", 86400),
+        ("44 08:49:37", 86400),
+        ("44 08:49:38", 300),
+        ("45 08:49:37", 300),
+        ("93 08:49:37", 300),
+    ],
+)
+def test_a_year_of_two_digits_is_at_most_fifty_years_ahead(expires: str, seconds: float) -> None:
+    """RFC 9110, 5.6.7: else it is of the last century. It is 1994."""
+    assert fresh({"Expires": f"Sunday, 06-Nov-{expires} GMT"}) == seconds
 
 
 def test_takes_repeated_fields_as_one_list() -> None:
@@ -117,6 +163,8 @@ def test_junk_stays_within_the_bounds(headers: dict[str, str]) -> None:
         (LATER, 3600),
         (DATE, 1),
         ("Sun, 06 Nov 2094 08:49:37 GMT", 86400),
+        ("Sunday, 06-Nov-44 08:49:37 GMT", 86400),
+        ("Sun, 06 Nov 1994 09:49:37 +0000", 3600),
         ("soon", None),
         ("", None),
         ("1.5", None),

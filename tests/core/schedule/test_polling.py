@@ -28,7 +28,10 @@ def the_times(interval_seconds: float = HOUR, longest_seconds: float = DAY) -> T
         (-4000, DAY, DAY),
         (-4000, DAY + 1, 0),  # that can only come from a clock that has jumped
         (9 * DAY, 10 * DAY, 0),
-        (9 * DAY, 60, 60),
+        (9 * DAY, 60, 0),  # what was noted later than now does not hold
+        (HOUR, DAY, 0),
+        (61, 900, 0),
+        (60, 900, HOUR),  # the clocks of replicas do not agree to the second
     ],
 )
 def test_a_feed_is_due_an_interval_after_its_last_time_once_it_is_stale(

@@ -47,6 +47,7 @@ def due(**changes: Any) -> bool:
         pytest.param({}, True, id="the newest, a day after"),
         pytest.param({"checked_at": NOW - DAY_SECONDS + 1}, False, id="at most daily"),
         pytest.param({"checked_at": NOW + 60}, False, id="a negative age is none"),
+        pytest.param({"checked_at": NOW + 3600}, True, id="a clock that was put right"),
         pytest.param({"checked_at": NOW + 10 * 365 * DAY_SECONDS}, True, id="a clock that was wrong"),
         pytest.param(
             {"subscription_changed_at": NOW - DAY_SECONDS},

@@ -7,7 +7,7 @@ from tests.store.makers import NOW, a_feed
 from wholefeed.core.schedule import Times, poll_due_at
 
 DAY = 86_400.0
-OFFSETS = (-4 * DAY, -7200.0, -3600.0, -10.0, 0.0, 10.0, 3600.0, 2 * DAY)
+OFFSETS = (-4 * DAY, -7200.0, -3600.0, -10.0, 0.0, 10.0, 61.0, 3600.0, 2 * DAY)
 TIMES = Times(NOW, 3600.0, DAY)
 
 

@@ -16,7 +16,7 @@ from wholefeed.core.adapters.base import Marks
 from wholefeed.core.merge import Copy, is_preferred
 from wholefeed.core.model import EntryId, Family, Kind, Role, State
 from wholefeed.core.notes import OLDEST, DocumentTruncated, Ending, FormatMismatch, MementoServed, Note
-from wholefeed.core.schedule import Move, is_due, is_final, next_attempt_at
+from wholefeed.core.schedule import Move, is_ahead, is_due, is_final, next_attempt_at
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.walk.ahead import count_left
 from wholefeed.core.walk.chain import Arrival, WalkLimits
@@ -303,8 +303,8 @@ class Attempt:
         return self.url == SUBSCRIPTION_ATTEMPT
 
     def waits(self, now: float) -> bool:
-        """Whether its time has not come; more than a day ahead it comes from a clock that was wrong."""
-        return 0 < self.next_at - now <= DAY_SECONDS
+        """Whether its time has not come; what a wrong clock has noted is waited for by nobody."""
+        return not is_ahead(self.last_at, now=now) and 0 < self.next_at - now <= DAY_SECONDS
 
 
 def attempted(

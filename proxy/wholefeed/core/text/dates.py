@@ -5,6 +5,10 @@ zone name that nobody fixed (RFC 2822, 4.3). Results are exact to the microsecon
 
     parse_rfc3339("2003-12-13T18:30:02Z")               # 1071340202.0
     parse_rfc822("Sat, 13 Dec 2003 18:30:02 GMT")       # the same
+
+Those of HTTP's header fields are read as they are meant to be written, and not otherwise:
+
+    parse_http_date("Saturday, 13-Dec-03 18:30:02 GMT", now=1.7e9)      # the same
 """
 
 from __future__ import annotations
@@ -101,6 +105,57 @@ _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _FIRST: Final = (date.min.toordinal() - _EPOCH_DAY) * DAY_SECONDS
 _LAST: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY_SECONDS - 1
 _END: Final = _LAST + 1
+
+
+# As header fields of HTTP have them
+
+
+def parse_http_date(text: str, *, now: float) -> float | None:
+    """Return the instant of an HTTP-date (RFC 9110, section 5.6.7); None where it is none.
+
+    Seconds since the epoch. The weekday is not held against the date.
+
+    Args:
+        text: A field's value.
+        now: Epoch seconds. A year of two digits is the last one that is not more than fifty years ahead.
+    """
+    match = next((match for form in _HTTP_FORMS if (match := form.fullmatch(text.strip(" \t")))), None)
+    if match is None:
+        return None
+    year, month, day = int(match["year"]), _MONTHS[match["month"]], int(match["day"])
+    clock = (int(match["hour"]), int(match["minute"]), int(match["second"]))
+    if len(match["year"]) < len("2003"):
+        latest = datetime.fromtimestamp(now, UTC).replace(tzinfo=None)
+        last_year = latest.year + 50
+        year = last_year - (last_year - year) % 100
+        if (year, month, day, *clock) > (last_year, *latest.timetuple()[1:6]):
+            year -= 100
+    try:
+        days = date(year, month, day).toordinal() - _EPOCH_DAY
+    except ValueError:
+        return None
+    hour, minute, second = clock
+    if hour > 23 or minute > 59 or second > 60:  # noqa: PLR2004 - a leap second is one
+        return None
+    return float(days * DAY_SECONDS + hour * 3600 + minute * 60 + second)
+
+
+_HTTP_MONTH: Final = rf"(?P<month>{'|'.join(_MONTHS)})"
+_HTTP_TIME: Final = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+_HTTP_FORMS: Final = (
+    re.compile(
+        r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), "
+        rf"(?P<day>[0-9]{{2}}) {_HTTP_MONTH} (?P<year>[0-9]{{4}}) {_HTTP_TIME} GMT"
+    ),
+    re.compile(  # RFC 850's
+        r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, "
+        rf"(?P<day>[0-9]{{2}})-{_HTTP_MONTH}-(?P<year>[0-9]{{2}}) {_HTTP_TIME} GMT"
+    ),
+    re.compile(  # asctime()'s
+        r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) "
+        rf"{_HTTP_MONTH} (?P<day>[0-9]{{2}}| [0-9]) {_HTTP_TIME} (?P<year>[0-9]{{4}})"
+    ),
+)
 
 
 # What people make of them

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.model import Family, Kind, State
-from wholefeed.core.schedule import Times
+from wholefeed.core.schedule import APART_SECONDS, Times, is_ahead
 from wholefeed.errors import UnknownFeedError
 from wholefeed.store.base import CLOCK, Database, changed, either, fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
@@ -324,7 +324,7 @@ _DUE: Final = """
     WHERE checked_at <= :before AND (fresh_until <= :now OR fresh_until > :horizon)
     UNION ALL
     SELECT id, fetch_url, checked_at FROM feed
-    WHERE checked_at > :now AND (fresh_until <= :now OR fresh_until > :horizon)
+    WHERE checked_at > :ahead
     ORDER BY checked_at
 """
 _NEXT_DUE_AT: Final = """
@@ -338,9 +338,10 @@ _COUNT_FEEDS: Final = "SELECT count(*) FROM feed"
 
 
 def outlook(db: Database, times: Times) -> Outlook:
-    """Look for what `core.schedule.polling.poll_due_at` lets be polled; feeds never heard of are left out."""
+    """Look for what `core.schedule.poll_due_at` lets be polled; feeds never heard of are left out."""
     now, before = times.now, times.now - times.interval_seconds
-    due = fetch_all(db, _DUE, {"now": now, "before": before, "horizon": now + times.longest_seconds})
+    ahead, horizon = now + APART_SECONDS, now + times.longest_seconds
+    due = fetch_all(db, _DUE, {"now": now, "before": before, "ahead": ahead, "horizon": horizon})
     instants = {"now": now, "before": before, "interval": times.interval_seconds}
     return Outlook(
         feeds=int(fetch_value(db, _COUNT_FEEDS)),
@@ -362,8 +363,9 @@ class Check(NamedTuple):
     fresh_until: float
 
     def noted_in(self, row: FeedRow) -> FeedRow:
-        """Return the feed's row with the check, unless the row is of later."""
-        if row.checked_at is not None and row.checked_at >= self.checked_at:
+        """Return the feed's row with the check, unless the row is of later, and not of a wrong clock."""
+        at = row.checked_at
+        if at is not None and at >= self.checked_at and not is_ahead(at, now=self.checked_at):
             return row
         return changed(row, checked_at=self.checked_at, fresh_until=self.fresh_until)
 
