@@ -379,6 +379,37 @@ async def test_row_49_whole_entries_of_a_broken_document_are_kept(
         assert (reply.state, own_ids(reply.body)) == ("complete", [*new, "b", "a"])
 
 
+@pytest.mark.fault("49b")
+@pytest.mark.parametrize("lacks", ["</rss>", ">", "s>\n"])
+async def test_row_49b_what_lacks_only_its_last_end_tag_is_whole(
+    proxy: Proxy, origin: Origin, lacks: str
+) -> None:
+    """Row 49b: SUB and ARC of RSS: complete, with a note, and what stands in it goes out to the reader."""
+    alone = rss(an_item("b", 2), an_item("a", 1), complete=True)
+    archive = rss(an_item("b", 2), an_item("a", 1), archive=True)
+    origin.publish("/feed", rss(an_item("c", 3), prev_archive="/1"))
+    for feed, path, document, new in (("/alone", "/alone", alone, []), ("/feed", "/1", archive, ["c"])):
+        url = origin.url(feed)
+        origin.publish(path, document.rstrip()[: -len(lacks.strip())] + b"\n" * lacks.count("\n"))
+        reply = await proxy.whole(url)
+        assert (reply.status, reply.state) == (200, "complete")
+        assert own_ids(reply.body) == [*new, "b", "a"]
+        (note,) = (await proxy.status(url))["notes"]
+        assert (note["code"], note["url"]) == ("DocumentRepaired", origin.url(path))
+
+
+@pytest.mark.fault("45")
+async def test_row_45_a_misspelt_end_tag_of_a_title_is_not_shown(proxy: Proxy, origin: Origin) -> None:
+    """Row 45: the reader gets the title as it was meant, and all entries."""
+    body = rss(an_item("b", 2), an_item("a", 1), complete=True)
+    title = body[body.rindex(b"<title>") : body.rindex(b"</title>")]
+    origin.publish("/feed", body.replace(title + b"</title>", title + b"</titel>"))
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, own_ids(reply.body)) == ("complete", ["b", "a"])
+    assert title + b"</title>" in reply.body
+    assert b"titel" not in reply.body
+
+
 def followed_by(behind: bytes) -> Callable[[bytes], bytes]:
     return lambda document: document + behind
 

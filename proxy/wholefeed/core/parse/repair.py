@@ -12,7 +12,8 @@ The states of a `_Mender`:
     prolog --start tag of a feed--> inside --end tag of the root--> behind
     inside --a text element begins--> text element --its end tag--> inside
     text element --what does not nest--> raw --its end tag--> inside: all of its content is escaped
-    inside, text element, raw --the document breaks off--> behind: its last whole entry ends it
+    inside, text element, raw --the document breaks off--> behind: its last whole entry ends it, and it is
+        whole itself where the element that holds the entries had ended
     behind --anything but comments--> the document ends before it; the rest is searched for entries alone
 """
 
@@ -111,6 +112,10 @@ class _Mender:
         self._starts_at = self._skip_to_declaration()
         self._root: _Open | None = None
         self._entry = b""
+        self._holder = b""
+        """What the element is called that holds the entries."""
+        self._is_over = False
+        """Whether that has ended, and nothing has begun since."""
         self._box = _TextElements(text, self._elements, self._edits, repairs)
 
     def run(self) -> Mended | None:
@@ -147,7 +152,9 @@ class _Mender:
                 ends_at = token.start
                 goes_on = _holds_entries(self._text, chain([token], islice(found, most)))
                 break
-        breaks_off = bool(elements.open)
+        breaks_off = not self._is_whole(ends_at)
+        if elements.open and not breaks_off:
+            self._repairs.add(END_TAGS)
         self._end(ends_at)
         self._declare()
         return Mended(self._edits.applied(self._text), tuple(sorted(self._repairs)), breaks_off, goes_on)
@@ -197,11 +204,25 @@ class _Mender:
         if name not in _ENTRY_OF_ROOT:
             return False
         self._entry = _ENTRY_OF_ROOT[name]
+        self._holder = b"channel" if name == b"rss" else token.name
         self._box.begin_feed(token.name, self._entry)
         self._root = self._elements.begin(token, self._changed_tag(token))
         if token.mark is Mark.EMPTY:
             self._elements.end()
         return True
+
+    def _is_whole(self, at: int) -> bool:
+        """Whether a document that ends there can lack nothing but its last end tags (docs/faults.md row 49b).
+
+        No entry follows where the element that holds them has ended, or its end tag has begun.
+        """
+        if not self._elements.open:
+            return True
+        innermost, rest = self._elements.open[-1], self._text[at:].rstrip(_BLANK)
+        end_tag = b"</" + innermost.name
+        if self._is_over and innermost is self._root:
+            return not rest or (rest.startswith(b"</") and end_tag.startswith(rest))
+        return innermost.name == self._holder and rest == end_tag
 
     def _end(self, at: int) -> None:
         """The document ends here: what had begun and is not whole leaves (docs/faults.md row 49)."""
@@ -263,6 +284,7 @@ class _Mender:
 
     def _on_start(self, token: Token) -> None:
         elements = self._elements
+        self._is_over = False
         if token.name == self._entry:
             self._end_before_entry(token)
         if not self._box.takes_tag(token):
@@ -282,6 +304,7 @@ class _Mender:
             self._repairs.add(END_TAGS)
 
     def _on_empty(self, token: Token) -> None:
+        self._is_over = False
         if not self._box.takes_tag(token):
             self._elements.empty(token, self._changed_tag(token))
 
@@ -294,6 +317,7 @@ class _Mender:
             if elements.close_inside(name, token.start):
                 self._repairs.add(END_TAGS)
             elements.end()
+            self._is_over = name == self._holder
             if name != token.name:
                 self._repairs.add(END_TAGS)
                 self._edits.replace(token.start, token.end, b"</%s>" % name)
@@ -613,9 +637,24 @@ class _TextElements:
             return False
         if is_inside and self._elements.open[-1].name == token.name:
             self._elements.end()
+        elif self._is_own_end(token.name):
+            self.end_unclosed(token.start)
+            self._edits.replace(token.start, token.end, b"")
         else:
             self.turn_raw()
         return True
+
+    def _is_own_end(self, name: bytes) -> bool:
+        """Whether another end tag stands in the place of its own, rather than being one of HTML.
+
+        One that is misspelt by a letter does; so does that of another element of feeds where none of its own
+        follows.
+        """
+        assert self._box is not None, "one is open"
+        folded = name.lower()
+        if _is_misspelt(folded, self._box.element.name.lower()):
+            return True
+        return not self._box.is_closed and name in _BESIDE and not self._elements.is_open(folded)
 
     def turn_raw(self) -> None:
         """What stands in it is no XML: it is HTML that should have been escaped."""
@@ -649,6 +688,18 @@ class _Box:
     """How many prefixes were known to be undeclared."""
     is_closed: bool
     """Whether an end tag of its own stands before the next entry."""
+
+
+def _is_misspelt(written: bytes, meant: bytes) -> bool:
+    """Whether a letter lacks, is one too many or another one, or two have changed places."""
+    pairs = enumerate(zip(written, meant, strict=False))
+    at = next((place for place, (one, other) in pairs if one != other), min(len(written), len(meant)))
+    left, right = written[at:], meant[at:]
+    return (
+        left == right[1:]
+        or left[1:] in (right, right[1:])
+        or (left[:2] == right[1::-1] and left[2:] == right[2:])
+    )
 
 
 _END_TAG_OR_ENTRY: Final = re.compile(

@@ -403,7 +403,6 @@ ITEMS = "".join(f"<item><guid>{n}</guid><title>T{n}</title></item>" for n in ran
         "<title>My blog<br><link>http://o.test/</link>",
         "<title>My blog<atom:link href='x'/>",
         "<title>My blog<description>About",
-        "<title>My blog</titel>",
         "<title>My blog</title><link>http://o.test/",
         "<title>My blog</title><description><p>a<b>b</p>",
         "<title>My blog</title><ttl>1<language>de",
@@ -438,6 +437,50 @@ def test_an_item_whose_text_is_not_closed_keeps_to_itself(inside: str, kept: str
     document = parse(rss(f"<item>{inside}{end}{ITEMS}"), URL)
 
     assert slices(document) == [f"<item>{kept}</item>".encode(), *slices(parse(rss(ITEMS), URL))]
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        ("<title>One</titel>", "<title>One</title>"),
+        ("<title>One</tile>", "<title>One</title>"),
+        ("<title>One</titles>", "<title>One</title>"),
+        ("<title>One</Titel\n>", "<title>One</title>"),
+        ("<title>One</link>", "<title>One</title>"),
+        ("<title>One</description>", "<title>One</title>"),
+        ("<title>a <b>c</b></titel>", "<title>a <b>c</b></title>"),
+        ("<title>a<br>b</titel>", "<title>a&lt;br&gt;b</title>"),
+        ("<title>A &amp; B</titel>", "<title>A &amp; B</title>"),
+        ("<description>a</p>b</descripton>", "<description>a&lt;/p&gt;b</description>"),
+    ],
+)
+def test_another_end_tag_in_the_place_of_a_text_s_own_is_its_end(written: str, made: str) -> None:
+    """docs/faults.md row 45: misspelt by a letter, or that of another element of feeds, it is no part of the
+    text, wherever the next end tag of that name stands."""
+    rest = "<guid>1</guid><media:group xmlns:media='m'><media:title>x</media:title></media:group>"
+    assert slices(parse(rss(f"<item>{written}{rest}</item>{ITEM}"), URL)) == [
+        f"<item>{made}{rest}</item>".encode(),
+        ITEM.encode(),
+    ]
+
+
+@pytest.mark.fault("45")
+def test_a_misspelt_end_tag_of_the_feed_s_title_ends_it_before_its_image_s() -> None:
+    """docs/faults.md row 45: the end tag of the image's title is not that of the feed's."""
+    image = "<link>http://o.test/</link><image><title>My image</title></image>"
+    document = repaired(rss(f"<title>My blog</titel>{image}{ITEM}"), "end-tags")
+    assert document.head.title == "My blog"
+    assert f"<title>My blog</title>{image}".encode() in document.text
+
+
+@pytest.mark.parametrize(
+    "html", ["<p>a</table>b", "a</p>b", "a</b>", "a</o:p>b", "<html><head><title>x</title></head>a</i>"]
+)
+def test_end_tags_of_html_are_no_end_of_a_text(html: str) -> None:
+    """docs/repair.md: in a text that has an end tag of its own, only one that is nearly the same ends it."""
+    document = repaired(rss(f"<item><description>{html}</description></item>"), "unescaped-html")
+    assert text_of(document, "channel/item/description") == html
 
 
 def test_an_entry_ends_a_text_of_atom_too() -> None:
@@ -482,8 +525,11 @@ def truncated(body: bytes) -> FeedDocument:
         "<ite",
         "<",
         "</chan",
-        "</channel>",
-        "</channel></rs",
+        "</channel><",
+        "</channel></i",
+        "</channel><item><guid>b",
+        "</channel><channel>",
+        "</channel></rss-feed",
         "<image><url>x</url>",
     ],
 )
@@ -493,6 +539,55 @@ def test_of_a_document_that_breaks_off_the_whole_entries_stay(rest: str) -> None
 
     assert slices(document) == [ITEM.encode()]
     assert len(document.head.history) == len(document.head.children) == 0
+
+
+CHANNEL = rss(ITEM).partition(b"</channel>")[0].decode()
+RDF = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">'
+    "<channel><title>x</title></channel><item><link>http://o.test/a</link></item>"
+)
+
+
+@pytest.mark.fault("49b")
+@pytest.mark.parametrize(
+    ("written", "lacks"),
+    [
+        (f"{CHANNEL}</channel>", "</rss>"),
+        (f"{CHANNEL}</channel>\n<!-- cached -->\n", "</rss>"),
+        (f"{CHANNEL}</CHANNEL >", "</rss>"),
+        (f"{CHANNEL}</channel></", "rss>"),
+        (f"{CHANNEL}</channel></rs", "s>"),
+        (f"{CHANNEL}</channel>\n</rss", ">"),
+        (f"{CHANNEL}</channel></rss\n ", ">"),
+        (f"{CHANNEL}</channel", "></rss>"),
+        (atom("<entry><id>1</id></entry>").decode()[:-1], ">"),
+        (f"{RDF}</rdf:RDF", ">"),
+    ],
+)
+def test_a_document_that_lacks_nothing_but_the_end_of_its_last_tags_is_whole(
+    written: str, lacks: str
+) -> None:
+    """docs/faults.md row 49b; RFC 5005, section 4.2: where the element that holds the entries has ended, or
+    its end tag has begun, no entry can be missing."""
+    document = repaired(written.encode(), "end-tags")
+
+    assert len(document.entries) == 1
+    assert fromstring(document.text) is not None
+    assert not parse((written + lacks).encode(), URL).entries[1:]
+
+
+@pytest.mark.fault("49")
+@pytest.mark.parametrize("rest", ["", "</rs", "</channel></channel>"])
+def test_items_may_follow_others_that_stand_beside_the_channel(rest: str) -> None:
+    """docs/faults.md row 49; RSS 0.90: where one item stands behind the channel, more may lack."""
+    assert len(truncated(f"{CHANNEL}</channel>{ITEM}{rest}".encode()).entries) > 0
+
+
+@pytest.mark.fault("49")
+@pytest.mark.parametrize("rest", ["</rdf:RD", "</", ""])
+def test_items_may_follow_where_the_end_of_rdf_is_missing(rest: str) -> None:
+    """docs/faults.md row 49; RSS 1.0, section 5.1: items stand beside the channel."""
+    assert len(truncated((RDF + rest).encode()).entries) == 1
 
 
 @pytest.mark.fault("49a")
@@ -547,13 +642,14 @@ def test_entries_behind_the_end_are_told(rest: str) -> None:
 
 
 @given(st.integers(min_value=1, max_value=400))
+@example(len("<title>x</title>"))
 def test_wherever_a_document_breaks_off_it_holds_the_entries_before(length: int) -> None:
     """docs/faults.md row 49: never half an entry, never one too few."""
     entries = [f"<entry><id>{n}</id><title>&amp; {n}</title></entry>".encode() for n in range(5)]
     whole = atom("<title>x</title>", *(entry.decode() for entry in entries))
     start = whole.index(b"<title>x")
     cut = whole[: start + length]
-    document = truncated(cut) if len(cut) < len(whole) else parse(whole, URL)
+    document = truncated(cut) if len(cut) < len(whole) - 1 else parse(whole, URL)
 
     assert slices(document) == [entry for entry in entries if entry in cut]
 
