@@ -259,6 +259,15 @@ def put(text: bytes) -> Callable[[bytes], bytes]:
             "TEXT",
             "DocumentRepaired",
         ),
+        Odd(
+            "a warning before the declaration of another encoding",
+            lambda document: (
+                b"<br />\n<b>Warning</b>\n"
+                + document.replace(b"utf-8", b"iso-8859-1").replace(b"TEXT", b"caf\xe9")
+            ),
+            "café",
+            "DocumentRepaired",
+        ),
     ],
     ids=str,
 )

@@ -77,18 +77,24 @@ def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocume
     try:
         return _read(decoded, url, max_depth)
     except ParseError as exc:
-        if exc.slug != "malformed-xml" and not (exc.slug == "not-a-feed" and late_declaration(decoded.text)):
+        if not _is_mendable(exc, decoded.text):
             raise
         failure = ParseError(str(exc), slug=exc.slug)  # a copy: this frame would hold it, and it its frames
+    decoded = _redeclared(body, decoded, media_type)
     is_mislabelled = decoded.encoding.codec == "utf-8" and not decoded.used
     if is_mislabelled and not is_utf8(decoded.text):
         decoded = mended(body, decoded.encoding)
         try:
             return _read(decoded, url, max_depth)
         except ParseError as exc:
-            if exc.slug != "malformed-xml":
+            if not _is_mendable(exc, decoded.text):
                 raise
-    return _read_repaired(_redeclared(body, decoded, media_type), url, max_depth, failure)
+    return _read_repaired(decoded, url, max_depth, failure)
+
+
+def _is_mendable(failure: ParseError, text: bytes) -> bool:
+    """Whether the repair pass may help: what stands before a document can look like one of another kind."""
+    return failure.slug == "malformed-xml" or (failure.slug == "not-a-feed" and late_declaration(text) > 0)
 
 
 def _redeclared(body: bytes, decoded: Decoded, media_type: str) -> Decoded:

@@ -105,6 +105,42 @@ def test_the_declaration_counts_that_something_stands_before() -> None:
     assert repaired(body.encode("iso-8859-2"), "declaration").head.title == "é"
 
 
+WARNING = (
+    "<br />\n<b>Warning</b>:  Undefined variable $x < 1 in <b>/var/www/feed.php</b> on line <b>3</b><br />\n"
+)
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize("leading", [WARNING, "<br>", "<p>x</p>\n<!-- y -->", "\nWarning: x\n"])
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("iso-8859-1", "cp1252", "café “x”"),
+        ("windows-1251", "cp1251", "Ж"),
+        ("shift_jis", "cp932", "東京"),
+        ("gb2312", "gb18030", "你好"),
+        ("utf-8", "utf-8", "é 東"),
+    ],
+)
+def test_behind_markup_too_the_declaration_says_the_encoding(
+    leading: str, label: str, codec: str, text: str
+) -> None:
+    """docs/faults.md rows 45 and 48; docs/repair.md: a server's warning stands before any declaration, not
+    only of a document in UTF-8."""
+    body = titled(text, prolog=f'<?xml version="1.0" encoding="{label}"?>').decode()
+
+    assert repaired((leading + body).encode(codec), "declaration").head.title == text
+
+
+@pytest.mark.fault("46a")
+def test_behind_markup_too_the_bytes_may_contradict_the_declaration() -> None:
+    """docs/faults.md rows 45 and 46a: windows-1252 that says UTF-8, behind a server's warning."""
+    body = WARNING + titled("café", prolog='<?xml version="1.0" encoding="utf-8"?>').decode()
+    document = parse(body.encode("cp1252"), URL)
+    assert document.head.title == "café"
+    assert [note.code for note in document.notes] == ["EncodingRetried", "DocumentRepaired"]
+
+
 def test_a_declaration_in_content_is_content() -> None:
     """R22; row 45: an XML declaration quoted in CDATA is left as its publisher wrote it."""
     inside = "<![CDATA[<?xml version='1.0'?>]]>"
