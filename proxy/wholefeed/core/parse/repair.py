@@ -50,6 +50,7 @@ NAMESPACE: Final = "namespace"
 PREFIXES: Final = "prefixes"
 ROOT: Final = "root"
 UNESCAPED_HTML: Final = "unescaped-html"
+VERSION: Final = "version"
 
 
 def mend(text: bytes) -> Mended | None:
@@ -65,8 +66,8 @@ def mend(text: bytes) -> Mended | None:
     cleaned = without_controls(text)
     if len(cleaned) != len(text):
         repairs.add(CONTROL_CHARACTERS)
-    spaced, cleaned = cleaned, _without_spaces(cleaned)
-    if len(spaced) != len(cleaned):
+    written, cleaned = cleaned, _with_root_tag(cleaned)
+    if len(written) != len(cleaned):
         repairs.add(ROOT)
     try:
         return _Mender(cleaned, repairs).run()
@@ -170,8 +171,9 @@ class _Mender:
 
     def _read_prolog(self, found: Iterator[Token]) -> bool:
         """Read up to the root; return whether it is a feed's."""
+        root_at = late_root(self._text)
         for token in found:
-            if token.mark in (Mark.START, Mark.EMPTY):
+            if token.mark in (Mark.START, Mark.EMPTY) and token.start >= root_at:
                 return self._begin(token)
             if token.mark is Mark.CUT:
                 break
@@ -927,6 +929,20 @@ def late_declaration(text: bytes) -> int:
     return declaration.start()
 
 
+_FEED_BEGINS: Final = re.compile(
+    rb"<rss(?:\s[^<>]*+)?+>?+\s*+(?:<!--(?:[^<>-]|-(?!->))*+-->\s*+)?+<channel[\s>]"
+    rb"|<(?:[A-Za-z_][\w.-]*+:)?+feed\s(?=[^<>]*(?:http://www\.w3\.org/2005/Atom|http://purl\.org/atom/ns#))"
+    rb"|<(?:[A-Za-z_][\w.-]*+:)?+RDF\s(?=[^<>]*http://www\.w3\.org/1999/02/22-rdf-syntax-ns#)"
+)
+"""More than the name of a root, which texts about feeds have in them too."""
+
+
+def late_root(text: bytes) -> int:
+    """Return where the root of a feed begins that something stands before; 0 when there is none."""
+    root = _FEED_BEGINS.search(text, 0, 2 * _PROLOG_BYTES)
+    return 0 if root is None else root.start()
+
+
 _WELL_FORMED_DECLARATION: Final = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:\"1\.[0-9]+\"|'1\.[0-9]+')"
     rb"(?:\s+encoding\s*=\s*(?:\"[A-Za-z][A-Za-z0-9._-]*\"|'[A-Za-z][A-Za-z0-9._-]*'))?"
@@ -952,13 +968,17 @@ def _is_comment(written: bytes) -> bool:
     return b"--" not in written[4:-3] and not written.endswith(b"--->")
 
 
-# Roots that do not stand where they should: in a page of HTML that shows nothing else, or written `< rss`.
+# Roots that do not stand as they should: in a page of HTML that shows nothing else, written `< rss`, or
+# without the ">" of their start tag.
 
 _SPACED_ROOT_TAG: Final = re.compile(rb"<(\s+)((?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF))(?=[\s>])")
 
 
-def _without_spaces(text: bytes) -> bytes:
-    """Return a document whose root is written `< rss` as it should be written; any other as it is."""
+def _with_root_tag(text: bytes) -> bytes:
+    """Return a document whose root is written `< rss` or `<rss <channel>` as it should be, others as is."""
+    unended = _UNENDED_ROOT_TAG.search(text, 0, 2 * _PROLOG_BYTES)
+    if unended is not None and not _ROOT_TAG.search(text, 0, unended.start()):
+        return text[: unended.end()] + b">" + text[unended.end() :]
     root = _SPACED_ROOT_TAG.search(text, 0, _PROLOG_BYTES)
     if root is None or _ROOT_TAG.search(text, 0, root.start()):
         return text
@@ -1081,6 +1101,10 @@ _TAG: Final = re.compile(
     rb"<(?:/(?P<end>" + _QNAME + rb")\s*+>"
     rb"|(?P<start>" + _QNAME + rb")(?P<attributes>(?:\s++" + _QNAME + rb"\s*+="
     rb"\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+)\s*+(?P<empty>/?+)>)"
+)
+_UNENDED_ROOT_TAG: Final = re.compile(
+    rb"<(?:" + _NCNAME + rb":)?+(?:rss|feed|RDF)"
+    rb"(?:\s++" + _QNAME + rb"\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+(?=\s*+<)"
 )
 
 

@@ -22,6 +22,11 @@ from wholefeed.core.parse.repair import MAX_EDITS, MAX_REFERENCES, UNKNOWN_NAMES
 SLOW_MACHINE = 60.0
 """A second for a megabyte is meant, where nothing else runs."""
 ITEM = "<item><guid>a</guid></item>"
+CHANNEL = rss(ITEM).partition(b"</channel>")[0].decode()
+RDF = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">'
+    "<channel><title>x</title></channel><item><link>http://o.test/a</link></item>"
+)
 
 
 def repaired(body: bytes, *names: str) -> FeedDocument:
@@ -264,7 +269,12 @@ def test_a_document_type_of_its_own_is_never_repaired(prolog: str, subset: str) 
         b"<html><body>&nbsp;<br></body>",
         b"\n<!DOCTYPE html><html><p>x",
         b"\n<?xml version='1.0'?>\n<html>&nbsp;</html>",
-        b"<div><p>x</div> <rss version='2.0'><channel/></rss>",
+        b"<div><p>x</div> <rss version='2.0'>",
+        b"<div>How to write a feed</div> <feed>",
+        b"In RSS the root is <rss>, and <channel> stands in it.",
+        b"<br/><!-- <rss><channel> --><html/>",
+        b"<br/><![CDATA[<rss><channel>]]>",
+        b"x <!DOCTYPE rss [ ]><html/><!--<rss><channel>-->",
         b"<opml>&nbsp;</opml>",
         b"<!-- only this -->",
         b"<!-- <rss> ",
@@ -275,14 +285,35 @@ def test_what_is_no_feed_is_never_made_one(body: bytes) -> None:
     """docs/faults.md row 38: 422 stays."""
     with pytest.raises(ParseError) as caught:
         parse(body, URL, "text/html")
-    assert caught.value.slug in ("not-a-feed", "malformed-xml")
+    assert caught.value.slug in ("not-a-feed", "malformed-xml", "dtd-forbidden")
 
 
-def test_xml_1_1_behind_white_space_stays_unread() -> None:
-    """docs/faults.md row 47."""
-    with pytest.raises(ParseError) as caught:
-        parse(b"\n" + titled("x", prolog="<?xml version='1.1'?>"), URL)
-    assert caught.value.slug == "unsupported-format"
+@pytest.mark.fault("47a")
+@pytest.mark.parametrize(
+    ("prolog", "text", "repairs"),
+    [
+        ("<?xml version='1.1'?>", "x", []),
+        ('<?xml version="1.1" encoding="utf-8" standalone="yes"?>', "\x85\u2028", []),
+        ("<?xml version='1.12'?>", "x", []),
+        ("\n<?xml version='1.1'?>", "x", ["declaration"]),
+        ("<?xml version='1.1'?>", "a&nbsp;b", ["entities"]),
+        ("<?xml version='1.1'?>", "&#1;", ["character-references"]),
+    ],
+)
+def test_xml_1_1_is_read_as_1_0(prolog: str, text: str, repairs: list[str]) -> None:
+    """docs/faults.md row 47a; XML 1.0, section 2.8: a document of another 1.x is read as one of 1.0."""
+    meant = text.replace("&nbsp;", "\xa0").replace("&#1;", "\ufffd")
+    document = repaired(titled(f"T{text}", prolog=prolog), *repairs, "version")
+    assert text_of(document, "channel/title") == f"T{meant}"
+    assert slices(document) == [ITEM.encode()]
+
+
+def test_xml_1_1_in_another_encoding_has_both_notes() -> None:
+    """docs/faults.md rows 46a and 47a."""
+    body = titled("caf\xe9", prolog="<?xml version='1.1'?>").decode().encode("latin-1")
+    document = parse(body, URL)
+    assert document.head.title == "caf\xe9"
+    assert [note.code for note in document.notes] == ["EncodingRetried", "DocumentRepaired"]
 
 
 # Roots
@@ -328,6 +359,76 @@ def test_a_page_that_shows_something_else_is_a_page(body: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse(body.encode(), URL)
     assert caught.value.slug == "not-a-feed"
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    "leading",
+    [
+        WARNING,
+        "<br>",
+        "<br/>",
+        "<p>x</p>\n<!-- y -->",
+        "\nWarning: something in /var/www/feed.php on line 3\n",
+        "0",
+        "caf\xe9: ",
+        "</div>\n",
+        "<![CDATA[x]]>",
+        "<!DOCTYPE rss SYSTEM 'x'>\n<b>x</b>",
+    ],
+)
+@pytest.mark.parametrize(
+    "feed",
+    [
+        FEED.encode(),
+        FEED.replace("<channel>", "\n<!-- made by x -->\n<channel>").encode(),
+        atom("<title>x</title>", f"<entry>{ITEM[6:-7]}</entry>"),
+        f"{RDF[: RDF.index('<item>')]}{ITEM}</rdf:RDF>".encode(),
+    ],
+    ids=["rss", "comment", "atom", "rdf"],
+)
+def test_what_stands_before_a_root_without_a_declaration_is_dropped(leading: str, feed: bytes) -> None:
+    """docs/faults.md row 45: what a server puts before the whole document, be it text or markup."""
+    document = parse(leading.encode() + feed, URL)
+    (note,) = document.notes
+    assert isinstance(note, DocumentRepaired)
+    assert {"declaration"} <= set(note.repairs) <= {"declaration", "doctype"}
+    assert (document.head.title, len(document.entries)) == ("x", 1)
+    assert document.text.endswith(feed)
+
+
+@pytest.mark.fault("40", "41")
+def test_behind_text_too_a_document_type_of_its_own_is_refused() -> None:
+    """docs/faults.md rows 40 and 41."""
+    with pytest.raises(ParseError) as caught:
+        parse(b"x" + titled("&a;", prolog='<!DOCTYPE rss [<!ENTITY a "b">]>'), URL)
+    assert caught.value.slug == "dtd-forbidden"
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        ('<rss version="2.0"', '<rss version="2.0">'),
+        ('<rss version="2.0"\n  ', '<rss version="2.0">\n  '),
+        ("<rss", "<rss>"),
+        (
+            "<?xml version='1.0'?><rss version='2.0' xmlns:a='u' ",
+            "<?xml version='1.0'?><rss version='2.0' xmlns:a='u'> ",
+        ),
+    ],
+)
+def test_a_root_whose_start_tag_does_not_end_is_one(written: str, made: str) -> None:
+    """docs/faults.md row 45: the ">" of the root's start tag lacks, and nothing else."""
+    rest = FEED[FEED.index("<channel>") :]
+    assert repaired((written + rest).encode(), "root").text == (made + rest).encode()
+
+
+@pytest.mark.fault("45")
+def test_a_root_whose_start_tag_does_not_end_is_found_behind_a_warning() -> None:
+    """docs/faults.md row 45: both at once."""
+    body = WARNING + FEED.replace('"2.0">', '"2.0"')
+    assert slices(repaired(body.encode(), "declaration", "root")) == [ITEM.encode()]
 
 
 def test_two_byte_order_marks_are_no_part_of_the_document() -> None:
@@ -575,13 +676,6 @@ def test_of_a_document_that_breaks_off_the_whole_entries_stay(rest: str) -> None
 
     assert slices(document) == [ITEM.encode()]
     assert len(document.head.history) == len(document.head.children) == 0
-
-
-CHANNEL = rss(ITEM).partition(b"</channel>")[0].decode()
-RDF = (
-    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">'
-    "<channel><title>x</title></channel><item><link>http://o.test/a</link></item>"
-)
 
 
 @pytest.mark.fault("49b")
