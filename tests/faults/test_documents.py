@@ -194,14 +194,14 @@ async def test_row_44_names_and_values_without_end(
         ),
         Case("UTF-32 with its mark", body(FEED.decode().encode("utf-32")), "unsupported-encoding", 422),
         Case("UTF-32", body(FEED.decode().encode("utf-32-be")), "unsupported-encoding", 422),
-        Case("XML 1.1", body(FEED.replace(b'"1.0"', b'"1.1"')), "unsupported-format", 422),
+        Case("XML 2.0", body(FEED.replace(b'"1.0"', b'"2.0"')), "unsupported-format", 422),
     ],
     ids=str,
 )
 async def test_row_47_encodings_and_versions_that_are_not_read(
     proxy: Proxy, origin: Origin, struck: Origin, case: Case
 ) -> None:
-    """Row 47: encodings that hide text, unknown ones and XML 1.1 are refused with their slug, not misread."""
+    """Row 47: encodings that hide text, unknown ones and XML 2.0 are refused with their slug, not misread."""
     await strikes(proxy, origin, Answered(struck, case.answer), case)
 
 
@@ -259,12 +259,60 @@ def put(text: bytes) -> Callable[[bytes], bytes]:
             "TEXT",
             "DocumentRepaired",
         ),
+        Odd(
+            "a warning before the declaration of another encoding",
+            lambda document: (
+                b"<br />\n<b>Warning</b>\n"
+                + document.replace(b"utf-8", b"iso-8859-1").replace(b"TEXT", b"caf\xe9")
+            ),
+            "café",
+            "DocumentRepaired",
+        ),
     ],
     ids=str,
 )
 async def test_row_45_what_is_not_well_formed_is_repaired(proxy: Proxy, origin: Origin, odd: Odd) -> None:
     """Row 45: common faults of publishers are repaired: the reader gets the text, the status the note."""
     await is_read(proxy, origin, odd)
+
+
+@pytest.mark.fault("47a")
+async def test_row_47a_xml_1_1_is_read_as_1_0(proxy: Proxy, origin: Origin) -> None:
+    """Row 47a: SUB and ARC are read, the status has a note, and readers get XML 1.0."""
+    await is_read(
+        proxy,
+        origin,
+        Odd(
+            "XML 1.1",
+            lambda document: document.replace(b'"1.0"', b'"1.1"', 1),
+            "TEXT",
+            "DocumentRepaired",
+        ),
+    )
+    assert b"version='1.1'" not in (body := (await proxy.whole(origin.url("/alone"))).body)
+    assert b'version="1.1"' not in body
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: b"<br />\n<b>Warning</b>: x in <b>y</b><br />\n" + text,
+        lambda text: b"Warning: x in y on line 3\n" + text,
+        lambda text: text.replace(b'<rss version="2.0"', b"<rss", 1).replace(b">", b"", 1),
+    ],
+    ids=["markup", "text", "no end of the root's tag"],
+)
+async def test_row_45_what_stands_before_the_root_is_dropped(
+    proxy: Proxy, origin: Origin, change: Callable[[bytes], bytes]
+) -> None:
+    """Row 45: RSS without an XML declaration, behind a server's warning or in a tag that does not end."""
+    body = rss(an_item("b", 2), an_item("a", 1), complete=True)
+    origin.publish("/feed", change(body[body.index(b"<rss") :]))
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.status, reply.state, own_ids(reply.body)) == (200, "complete", ["b", "a"])
+    (note,) = (await proxy.status(origin.url("/feed")))["notes"]
+    assert note["code"] == "DocumentRepaired"
 
 
 def labelled(label: str, codec: str, text: str) -> Callable[[bytes], bytes]:
@@ -377,6 +425,37 @@ async def test_row_49_whole_entries_of_a_broken_document_are_kept(
         origin.publish(path, document)
         reply = await proxy.refreshed(url)
         assert (reply.state, own_ids(reply.body)) == ("complete", [*new, "b", "a"])
+
+
+@pytest.mark.fault("49b")
+@pytest.mark.parametrize("lacks", ["</rss>", ">", "s>\n"])
+async def test_row_49b_what_lacks_only_its_last_end_tag_is_whole(
+    proxy: Proxy, origin: Origin, lacks: str
+) -> None:
+    """Row 49b: SUB and ARC of RSS: complete, with a note, and what stands in it goes out to the reader."""
+    alone = rss(an_item("b", 2), an_item("a", 1), complete=True)
+    archive = rss(an_item("b", 2), an_item("a", 1), archive=True)
+    origin.publish("/feed", rss(an_item("c", 3), prev_archive="/1"))
+    for feed, path, document, new in (("/alone", "/alone", alone, []), ("/feed", "/1", archive, ["c"])):
+        url = origin.url(feed)
+        origin.publish(path, document.rstrip()[: -len(lacks.strip())] + b"\n" * lacks.count("\n"))
+        reply = await proxy.whole(url)
+        assert (reply.status, reply.state) == (200, "complete")
+        assert own_ids(reply.body) == [*new, "b", "a"]
+        (note,) = (await proxy.status(url))["notes"]
+        assert (note["code"], note["url"]) == ("DocumentRepaired", origin.url(path))
+
+
+@pytest.mark.fault("45")
+async def test_row_45_a_misspelt_end_tag_of_a_title_is_not_shown(proxy: Proxy, origin: Origin) -> None:
+    """Row 45: the reader gets the title as it was meant, and all entries."""
+    body = rss(an_item("b", 2), an_item("a", 1), complete=True)
+    title = body[body.rindex(b"<title>") : body.rindex(b"</title>")]
+    origin.publish("/feed", body.replace(title + b"</title>", title + b"</titel>"))
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, own_ids(reply.body)) == ("complete", ["b", "a"])
+    assert title + b"</title>" in reply.body
+    assert b"titel" not in reply.body
 
 
 def followed_by(behind: bytes) -> Callable[[bytes], bytes]:

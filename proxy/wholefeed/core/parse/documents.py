@@ -21,7 +21,7 @@ from typing import Final
 from wholefeed.core.model import ATOM_NS, Family, FeedDocument
 from wholefeed.core.notes import DocumentRepaired, DocumentTruncated, EncodingRetried, Note
 from wholefeed.core.parse.encodings import SNIFF_BYTES, Decoded, encoding_of, is_utf8, mended, to_utf8
-from wholefeed.core.parse.expat import Guard
+from wholefeed.core.parse.expat import XML_10, Guard
 from wholefeed.core.parse.families import (
     CarefulNeededError,
     NamespaceNeededError,
@@ -32,7 +32,15 @@ from wholefeed.core.parse.families import (
 from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
 from wholefeed.core.parse.jsonfeed import json_text, read_json_feed
 from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED, ParseError
-from wholefeed.core.parse.repair import NAMESPACE, ROOT, late_declaration, mend, wrapped_root
+from wholefeed.core.parse.repair import (
+    NAMESPACE,
+    ROOT,
+    VERSION,
+    late_declaration,
+    late_root,
+    mend,
+    wrapped_root,
+)
 from wholefeed.core.verbatim.fragments import fragments_of, most_gained
 
 
@@ -77,18 +85,28 @@ def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocume
     try:
         return _read(decoded, url, max_depth)
     except ParseError as exc:
-        if exc.slug != "malformed-xml" and not (exc.slug == "not-a-feed" and late_declaration(decoded.text)):
+        if not _is_mendable(exc, decoded.text):
             raise
         failure = ParseError(str(exc), slug=exc.slug)  # a copy: this frame would hold it, and it its frames
+    decoded = _redeclared(body, decoded, media_type)
     is_mislabelled = decoded.encoding.codec == "utf-8" and not decoded.used
     if is_mislabelled and not is_utf8(decoded.text):
         decoded = mended(body, decoded.encoding)
         try:
             return _read(decoded, url, max_depth)
         except ParseError as exc:
-            if exc.slug != "malformed-xml":
+            if not _is_mendable(exc, decoded.text):
                 raise
-    return _read_repaired(_redeclared(body, decoded, media_type), url, max_depth, failure)
+    return _read_repaired(decoded, url, max_depth, failure)
+
+
+def _is_mendable(failure: ParseError, text: bytes) -> bool:
+    """Whether the repair pass may help: what stands before a document can look like one of another kind."""
+    return failure.slug == "malformed-xml" or (failure.slug == "not-a-feed" and _begins_late(text))
+
+
+def _begins_late(text: bytes) -> bool:
+    return late_declaration(text) > 0 or late_root(text) > 0
 
 
 def _redeclared(body: bytes, decoded: Decoded, media_type: str) -> Decoded:
@@ -138,13 +156,17 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
         document = _run_usual(text, url, max_depth, notes)
     except NamespaceNeededError as needed:
         text = text[: needed.at] + _NAMESPACE_OF_ATOM + text[needed.at :]
-        done = {name for note in notes if isinstance(note, DocumentRepaired) for name in note.repairs}
-        repaired = DocumentRepaired(url, tuple(sorted({*done, NAMESPACE})))
-        rest = [note for note in notes if not isinstance(note, DocumentRepaired)]
-        return _read(Decoded(text, decoded.encoding), url, max_depth, [*rest, repaired])
+        return _read(Decoded(text, decoded.encoding), url, max_depth, _with_repair(notes, url, NAMESPACE))
     except FieldsNeededError:
         document = _run(text, url, max_depth, notes, is_full=True)
     return _checked(document, max_depth)
+
+
+def _with_repair(notes: Sequence[Note], url: str, name: str) -> tuple[Note, ...]:
+    """Return the notes of a document, told what else was done to read it."""
+    done = {each for note in notes if isinstance(note, DocumentRepaired) for each in note.repairs}
+    rest = [note for note in notes if not isinstance(note, DocumentRepaired)]
+    return (*rest, DocumentRepaired(url, tuple(sorted({*done, name}))))
 
 
 _MAX_GAIN_FACTOR: Final = 4
@@ -200,6 +222,8 @@ def _run(
         assert family is not None, "expat reports a document without a root as malformed"
         if not is_full:
             check_distinct(url, family.entries)
+        if guard.version != XML_10:
+            notes = _with_repair(notes, url, VERSION)
         return family.document(text, notes)
     finally:
         opening.close()
@@ -236,7 +260,7 @@ def _refuse_other_formats(text: bytes) -> None:
             "expected a feed, got nothing" if not text.strip() else "expected a feed, got blanks",
             slug="not-a-feed",
         )
-    if not visible.startswith(b"<") and not late_declaration(beginning):
+    if not visible.startswith(b"<") and not _begins_late(text):
         raise ParseError("expected a feed, got neither XML nor JSON Feed", slug="not-a-feed")
 
 

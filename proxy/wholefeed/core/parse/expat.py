@@ -55,6 +55,8 @@ from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 _HANDLERS: Final = tuple(name for name in dir(ParserCreate()) if name.endswith(("Handler", "HandlerExpand")))
 _CHUNK_BYTES: Final = 1 << 18
 _MAX_INTERNED: Final = 1 << 12
+XML_10: Final = "1.0"
+_VERSION: Final = re.compile(r"1\.[0-9]+")
 _NAME_ENDS: Final = (b" ", b"\t", b"\r", b"\n", b"/", b">")
 _TAG_BEGINS: Final = re.compile(rb"<[^!?]")
 _START_TAG: Final = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
@@ -79,6 +81,8 @@ class Guard:
         self.must_measure = False
         """Whether names and values must be measured: the text has room for one that is too long."""
         self.parser: XMLParserType = DefusedXMLParser(encoding="utf-8").parser
+        self.version = XML_10
+        """Of XML, as the document declares it."""
         self._doctype = False
         self.longest_namespace = 0
         """Characters of the longest one that was declared."""
@@ -242,8 +246,10 @@ class Guard:
         return pending
 
     def _xml_declared(self, version: str, _encoding: str | None, _standalone: int) -> None:
-        if version != "1.0":
-            self.stop("unsupported-format", "XML 1.0", f"XML {version[:8]}")
+        """Any 1.x is read as 1.0 (XML 1.0, section 2.8)."""
+        if not _VERSION.fullmatch(version):
+            self.stop("unsupported-format", f"XML {XML_10}", f"XML {version[:8]}")
+        self.version = version
 
     def _doctype_began(self, name: str, _system: str | None, _public: str | None, has_subset: int) -> None:
         """A document type without an internal subset is let pass: RSS 0.91 has one. It is never fetched."""

@@ -12,7 +12,8 @@ The states of a `_Mender`:
     prolog --start tag of a feed--> inside --end tag of the root--> behind
     inside --a text element begins--> text element --its end tag--> inside
     text element --what does not nest--> raw --its end tag--> inside: all of its content is escaped
-    inside, text element, raw --the document breaks off--> behind: its last whole entry ends it
+    inside, text element, raw --the document breaks off--> behind: its last whole entry ends it, and it is
+        whole itself where the element that holds the entries had ended
     behind --anything but comments--> the document ends before it; the rest is searched for entries alone
 """
 
@@ -49,6 +50,7 @@ NAMESPACE: Final = "namespace"
 PREFIXES: Final = "prefixes"
 ROOT: Final = "root"
 UNESCAPED_HTML: Final = "unescaped-html"
+VERSION: Final = "version"
 
 
 def mend(text: bytes) -> Mended | None:
@@ -64,8 +66,8 @@ def mend(text: bytes) -> Mended | None:
     cleaned = without_controls(text)
     if len(cleaned) != len(text):
         repairs.add(CONTROL_CHARACTERS)
-    spaced, cleaned = cleaned, _without_spaces(cleaned)
-    if len(spaced) != len(cleaned):
+    written, cleaned = cleaned, _with_root_tag(cleaned)
+    if len(written) != len(cleaned):
         repairs.add(ROOT)
     try:
         return _Mender(cleaned, repairs).run()
@@ -111,6 +113,10 @@ class _Mender:
         self._starts_at = self._skip_to_declaration()
         self._root: _Open | None = None
         self._entry = b""
+        self._holder = b""
+        """What the element is called that holds the entries."""
+        self._is_over = False
+        """Whether that has ended, and nothing has begun since."""
         self._box = _TextElements(text, self._elements, self._edits, repairs)
 
     def run(self) -> Mended | None:
@@ -147,7 +153,9 @@ class _Mender:
                 ends_at = token.start
                 goes_on = _holds_entries(self._text, chain([token], islice(found, most)))
                 break
-        breaks_off = bool(elements.open)
+        breaks_off = not self._is_whole(ends_at)
+        if elements.open and not breaks_off:
+            self._repairs.add(END_TAGS)
         self._end(ends_at)
         self._declare()
         return Mended(self._edits.applied(self._text), tuple(sorted(self._repairs)), breaks_off, goes_on)
@@ -163,8 +171,9 @@ class _Mender:
 
     def _read_prolog(self, found: Iterator[Token]) -> bool:
         """Read up to the root; return whether it is a feed's."""
+        root_at = late_root(self._text)
         for token in found:
-            if token.mark in (Mark.START, Mark.EMPTY):
+            if token.mark in (Mark.START, Mark.EMPTY) and token.start >= root_at:
                 return self._begin(token)
             if token.mark is Mark.CUT:
                 break
@@ -197,11 +206,25 @@ class _Mender:
         if name not in _ENTRY_OF_ROOT:
             return False
         self._entry = _ENTRY_OF_ROOT[name]
+        self._holder = b"channel" if name == b"rss" else token.name
         self._box.begin_feed(token.name, self._entry)
         self._root = self._elements.begin(token, self._changed_tag(token))
         if token.mark is Mark.EMPTY:
             self._elements.end()
         return True
+
+    def _is_whole(self, at: int) -> bool:
+        """Whether a document that ends there can lack nothing but its last end tags (docs/faults.md row 49b).
+
+        No entry follows where the element that holds them has ended, or its end tag has begun.
+        """
+        if not self._elements.open:
+            return True
+        innermost, rest = self._elements.open[-1], self._text[at:].rstrip(_BLANK)
+        end_tag = b"</" + innermost.name
+        if self._is_over and innermost is self._root:
+            return not rest or (rest.startswith(b"</") and end_tag.startswith(rest))
+        return innermost.name == self._holder and rest == end_tag
 
     def _end(self, at: int) -> None:
         """The document ends here: what had begun and is not whole leaves (docs/faults.md row 49)."""
@@ -263,6 +286,7 @@ class _Mender:
 
     def _on_start(self, token: Token) -> None:
         elements = self._elements
+        self._is_over = False
         if token.name == self._entry:
             self._end_before_entry(token)
         if not self._box.takes_tag(token):
@@ -282,6 +306,7 @@ class _Mender:
             self._repairs.add(END_TAGS)
 
     def _on_empty(self, token: Token) -> None:
+        self._is_over = False
         if not self._box.takes_tag(token):
             self._elements.empty(token, self._changed_tag(token))
 
@@ -294,6 +319,7 @@ class _Mender:
             if elements.close_inside(name, token.start):
                 self._repairs.add(END_TAGS)
             elements.end()
+            self._is_over = name == self._holder
             if name != token.name:
                 self._repairs.add(END_TAGS)
                 self._edits.replace(token.start, token.end, b"</%s>" % name)
@@ -613,9 +639,24 @@ class _TextElements:
             return False
         if is_inside and self._elements.open[-1].name == token.name:
             self._elements.end()
+        elif self._is_own_end(token.name):
+            self.end_unclosed(token.start)
+            self._edits.replace(token.start, token.end, b"")
         else:
             self.turn_raw()
         return True
+
+    def _is_own_end(self, name: bytes) -> bool:
+        """Whether another end tag stands in the place of its own, rather than being one of HTML.
+
+        One that is misspelt by a letter does; so does that of another element of feeds where none of its own
+        follows.
+        """
+        assert self._box is not None, "one is open"
+        folded = name.lower()
+        if _is_misspelt(folded, self._box.element.name.lower()):
+            return True
+        return not self._box.is_closed and name in _BESIDE and not self._elements.is_open(folded)
 
     def turn_raw(self) -> None:
         """What stands in it is no XML: it is HTML that should have been escaped."""
@@ -649,6 +690,18 @@ class _Box:
     """How many prefixes were known to be undeclared."""
     is_closed: bool
     """Whether an end tag of its own stands before the next entry."""
+
+
+def _is_misspelt(written: bytes, meant: bytes) -> bool:
+    """Whether a letter lacks, is one too many or another one, or two have changed places."""
+    pairs = enumerate(zip(written, meant, strict=False))
+    at = next((place for place, (one, other) in pairs if one != other), min(len(written), len(meant)))
+    left, right = written[at:], meant[at:]
+    return (
+        left == right[1:]
+        or left[1:] in (right, right[1:])
+        or (left[:2] == right[1::-1] and left[2:] == right[2:])
+    )
 
 
 _END_TAG_OR_ENTRY: Final = re.compile(
@@ -876,6 +929,20 @@ def late_declaration(text: bytes) -> int:
     return declaration.start()
 
 
+_FEED_BEGINS: Final = re.compile(
+    rb"<rss(?:\s[^<>]*+)?+>?+\s*+(?:<!--(?:[^<>-]|-(?!->))*+-->\s*+)?+<channel[\s>]"
+    rb"|<(?:[A-Za-z_][\w.-]*+:)?+feed\s(?=[^<>]*(?:http://www\.w3\.org/2005/Atom|http://purl\.org/atom/ns#))"
+    rb"|<(?:[A-Za-z_][\w.-]*+:)?+RDF\s(?=[^<>]*http://www\.w3\.org/1999/02/22-rdf-syntax-ns#)"
+)
+"""More than the name of a root, which texts about feeds have in them too."""
+
+
+def late_root(text: bytes) -> int:
+    """Return where the root of a feed begins that something stands before; 0 when there is none."""
+    root = _FEED_BEGINS.search(text, 0, 2 * _PROLOG_BYTES)
+    return 0 if root is None else root.start()
+
+
 _WELL_FORMED_DECLARATION: Final = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:\"1\.[0-9]+\"|'1\.[0-9]+')"
     rb"(?:\s+encoding\s*=\s*(?:\"[A-Za-z][A-Za-z0-9._-]*\"|'[A-Za-z][A-Za-z0-9._-]*'))?"
@@ -901,13 +968,17 @@ def _is_comment(written: bytes) -> bool:
     return b"--" not in written[4:-3] and not written.endswith(b"--->")
 
 
-# Roots that do not stand where they should: in a page of HTML that shows nothing else, or written `< rss`
+# Roots that do not stand as they should: in a page of HTML that shows nothing else, written `< rss`, or
+# without the ">" of their start tag
 
 _SPACED_ROOT_TAG: Final = re.compile(rb"<(\s+)((?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF))(?=[\s>])")
 
 
-def _without_spaces(text: bytes) -> bytes:
-    """Return a document whose root is written `< rss` as it should be written; any other as it is."""
+def _with_root_tag(text: bytes) -> bytes:
+    """Return a document whose root is written `< rss` or `<rss <channel>` as it should be, others as is."""
+    unended = _UNENDED_ROOT_TAG.search(text, 0, 2 * _PROLOG_BYTES)
+    if unended is not None and not _ROOT_TAG.search(text, 0, unended.start()):
+        return text[: unended.end()] + b">" + text[unended.end() :]
     root = _SPACED_ROOT_TAG.search(text, 0, _PROLOG_BYTES)
     if root is None or _ROOT_TAG.search(text, 0, root.start()):
         return text
@@ -1030,6 +1101,10 @@ _TAG: Final = re.compile(
     rb"<(?:/(?P<end>" + _QNAME + rb")\s*+>"
     rb"|(?P<start>" + _QNAME + rb")(?P<attributes>(?:\s++" + _QNAME + rb"\s*+="
     rb"\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+)\s*+(?P<empty>/?+)>)"
+)
+_UNENDED_ROOT_TAG: Final = re.compile(
+    rb"<(?:" + _NCNAME + rb":)?+(?:rss|feed|RDF)"
+    rb"(?:\s++" + _QNAME + rb"\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+(?=\s*+<)"
 )
 
 

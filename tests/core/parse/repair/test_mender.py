@@ -22,6 +22,11 @@ from wholefeed.core.parse.repair import MAX_EDITS, MAX_REFERENCES, UNKNOWN_NAMES
 SLOW_MACHINE = 60.0
 """A second for a megabyte is meant, where nothing else runs."""
 ITEM = "<item><guid>a</guid></item>"
+CHANNEL = rss(ITEM).partition(b"</channel>")[0].decode()
+RDF = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">'
+    "<channel><title>x</title></channel><item><link>http://o.test/a</link></item>"
+)
 
 
 def repaired(body: bytes, *names: str) -> FeedDocument:
@@ -103,6 +108,42 @@ def test_the_declaration_counts_that_something_stands_before() -> None:
     body = "\n" + titled("é", prolog='<?xml version="1.0" encoding="iso-8859-2"?>').decode()
 
     assert repaired(body.encode("iso-8859-2"), "declaration").head.title == "é"
+
+
+WARNING = (
+    "<br />\n<b>Warning</b>:  Undefined variable $x < 1 in <b>/var/www/feed.php</b> on line <b>3</b><br />\n"
+)
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize("leading", [WARNING, "<br>", "<p>x</p>\n<!-- y -->", "\nWarning: x\n"])
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("iso-8859-1", "cp1252", "café “x”"),
+        ("windows-1251", "cp1251", "Ж"),
+        ("shift_jis", "cp932", "東京"),
+        ("gb2312", "gb18030", "你好"),
+        ("utf-8", "utf-8", "é 東"),
+    ],
+)
+def test_behind_markup_too_the_declaration_says_the_encoding(
+    leading: str, label: str, codec: str, text: str
+) -> None:
+    """docs/faults.md rows 45 and 48; docs/repair.md: a server's warning stands before any declaration, not
+    only of a document in UTF-8."""
+    body = titled(text, prolog=f'<?xml version="1.0" encoding="{label}"?>').decode()
+
+    assert repaired((leading + body).encode(codec), "declaration").head.title == text
+
+
+@pytest.mark.fault("46a")
+def test_behind_markup_too_the_bytes_may_contradict_the_declaration() -> None:
+    """docs/faults.md rows 45 and 46a: windows-1252 that says UTF-8, behind a server's warning."""
+    body = WARNING + titled("café", prolog='<?xml version="1.0" encoding="utf-8"?>').decode()
+    document = parse(body.encode("cp1252"), URL)
+    assert document.head.title == "café"
+    assert [note.code for note in document.notes] == ["EncodingRetried", "DocumentRepaired"]
 
 
 def test_a_declaration_in_content_is_content() -> None:
@@ -228,7 +269,12 @@ def test_a_document_type_of_its_own_is_never_repaired(prolog: str, subset: str) 
         b"<html><body>&nbsp;<br></body>",
         b"\n<!DOCTYPE html><html><p>x",
         b"\n<?xml version='1.0'?>\n<html>&nbsp;</html>",
-        b"<div><p>x</div> <rss version='2.0'><channel/></rss>",
+        b"<div><p>x</div> <rss version='2.0'>",
+        b"<div>How to write a feed</div> <feed>",
+        b"In RSS the root is <rss>, and <channel> stands in it.",
+        b"<br/><!-- <rss><channel> --><html/>",
+        b"<br/><![CDATA[<rss><channel>]]>",
+        b"x <!DOCTYPE rss [ ]><html/><!--<rss><channel>-->",
         b"<opml>&nbsp;</opml>",
         b"<!-- only this -->",
         b"<!-- <rss> ",
@@ -239,14 +285,35 @@ def test_what_is_no_feed_is_never_made_one(body: bytes) -> None:
     """docs/faults.md row 38: 422 stays."""
     with pytest.raises(ParseError) as caught:
         parse(body, URL, "text/html")
-    assert caught.value.slug in ("not-a-feed", "malformed-xml")
+    assert caught.value.slug in ("not-a-feed", "malformed-xml", "dtd-forbidden")
 
 
-def test_xml_1_1_behind_white_space_stays_unread() -> None:
-    """docs/faults.md row 47."""
-    with pytest.raises(ParseError) as caught:
-        parse(b"\n" + titled("x", prolog="<?xml version='1.1'?>"), URL)
-    assert caught.value.slug == "unsupported-format"
+@pytest.mark.fault("47a")
+@pytest.mark.parametrize(
+    ("prolog", "text", "repairs"),
+    [
+        ("<?xml version='1.1'?>", "x", []),
+        ('<?xml version="1.1" encoding="utf-8" standalone="yes"?>', "\x85\u2028", []),
+        ("<?xml version='1.12'?>", "x", []),
+        ("\n<?xml version='1.1'?>", "x", ["declaration"]),
+        ("<?xml version='1.1'?>", "a&nbsp;b", ["entities"]),
+        ("<?xml version='1.1'?>", "&#1;", ["character-references"]),
+    ],
+)
+def test_xml_1_1_is_read_as_1_0(prolog: str, text: str, repairs: list[str]) -> None:
+    """docs/faults.md row 47a; XML 1.0, section 2.8: a document of another 1.x is read as one of 1.0."""
+    meant = text.replace("&nbsp;", "\xa0").replace("&#1;", "\ufffd")
+    document = repaired(titled(f"T{text}", prolog=prolog), *repairs, "version")
+    assert text_of(document, "channel/title") == f"T{meant}"
+    assert slices(document) == [ITEM.encode()]
+
+
+def test_xml_1_1_in_another_encoding_has_both_notes() -> None:
+    """docs/faults.md rows 46a and 47a."""
+    body = titled("caf\xe9", prolog="<?xml version='1.1'?>").decode().encode("latin-1")
+    document = parse(body, URL)
+    assert document.head.title == "caf\xe9"
+    assert [note.code for note in document.notes] == ["EncodingRetried", "DocumentRepaired"]
 
 
 # Roots
@@ -292,6 +359,76 @@ def test_a_page_that_shows_something_else_is_a_page(body: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse(body.encode(), URL)
     assert caught.value.slug == "not-a-feed"
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    "leading",
+    [
+        WARNING,
+        "<br>",
+        "<br/>",
+        "<p>x</p>\n<!-- y -->",
+        "\nWarning: something in /var/www/feed.php on line 3\n",
+        "0",
+        "caf\xe9: ",
+        "</div>\n",
+        "<![CDATA[x]]>",
+        "<!DOCTYPE rss SYSTEM 'x'>\n<b>x</b>",
+    ],
+)
+@pytest.mark.parametrize(
+    "feed",
+    [
+        FEED.encode(),
+        FEED.replace("<channel>", "\n<!-- made by x -->\n<channel>").encode(),
+        atom("<title>x</title>", f"<entry>{ITEM[6:-7]}</entry>"),
+        f"{RDF[: RDF.index('<item>')]}{ITEM}</rdf:RDF>".encode(),
+    ],
+    ids=["rss", "comment", "atom", "rdf"],
+)
+def test_what_stands_before_a_root_without_a_declaration_is_dropped(leading: str, feed: bytes) -> None:
+    """docs/faults.md row 45: what a server puts before the whole document, be it text or markup."""
+    document = parse(leading.encode() + feed, URL)
+    (note,) = document.notes
+    assert isinstance(note, DocumentRepaired)
+    assert {"declaration"} <= set(note.repairs) <= {"declaration", "doctype"}
+    assert (document.head.title, len(document.entries)) == ("x", 1)
+    assert document.text.endswith(feed)
+
+
+@pytest.mark.fault("40", "41")
+def test_behind_text_too_a_document_type_of_its_own_is_refused() -> None:
+    """docs/faults.md rows 40 and 41."""
+    with pytest.raises(ParseError) as caught:
+        parse(b"x" + titled("&a;", prolog='<!DOCTYPE rss [<!ENTITY a "b">]>'), URL)
+    assert caught.value.slug == "dtd-forbidden"
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        ('<rss version="2.0"', '<rss version="2.0">'),
+        ('<rss version="2.0"\n  ', '<rss version="2.0">\n  '),
+        ("<rss", "<rss>"),
+        (
+            "<?xml version='1.0'?><rss version='2.0' xmlns:a='u' ",
+            "<?xml version='1.0'?><rss version='2.0' xmlns:a='u'> ",
+        ),
+    ],
+)
+def test_a_root_whose_start_tag_does_not_end_is_one(written: str, made: str) -> None:
+    """docs/faults.md row 45: the ">" of the root's start tag lacks, and nothing else."""
+    rest = FEED[FEED.index("<channel>") :]
+    assert repaired((written + rest).encode(), "root").text == (made + rest).encode()
+
+
+@pytest.mark.fault("45")
+def test_a_root_whose_start_tag_does_not_end_is_found_behind_a_warning() -> None:
+    """docs/faults.md row 45: both at once."""
+    body = WARNING + FEED.replace('"2.0">', '"2.0"')
+    assert slices(repaired(body.encode(), "declaration", "root")) == [ITEM.encode()]
 
 
 def test_two_byte_order_marks_are_no_part_of_the_document() -> None:
@@ -403,7 +540,6 @@ ITEMS = "".join(f"<item><guid>{n}</guid><title>T{n}</title></item>" for n in ran
         "<title>My blog<br><link>http://o.test/</link>",
         "<title>My blog<atom:link href='x'/>",
         "<title>My blog<description>About",
-        "<title>My blog</titel>",
         "<title>My blog</title><link>http://o.test/",
         "<title>My blog</title><description><p>a<b>b</p>",
         "<title>My blog</title><ttl>1<language>de",
@@ -438,6 +574,50 @@ def test_an_item_whose_text_is_not_closed_keeps_to_itself(inside: str, kept: str
     document = parse(rss(f"<item>{inside}{end}{ITEMS}"), URL)
 
     assert slices(document) == [f"<item>{kept}</item>".encode(), *slices(parse(rss(ITEMS), URL))]
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        ("<title>One</titel>", "<title>One</title>"),
+        ("<title>One</tile>", "<title>One</title>"),
+        ("<title>One</titles>", "<title>One</title>"),
+        ("<title>One</Titel\n>", "<title>One</title>"),
+        ("<title>One</link>", "<title>One</title>"),
+        ("<title>One</description>", "<title>One</title>"),
+        ("<title>a <b>c</b></titel>", "<title>a <b>c</b></title>"),
+        ("<title>a<br>b</titel>", "<title>a&lt;br&gt;b</title>"),
+        ("<title>A &amp; B</titel>", "<title>A &amp; B</title>"),
+        ("<description>a</p>b</descripton>", "<description>a&lt;/p&gt;b</description>"),
+    ],
+)
+def test_another_end_tag_in_the_place_of_a_text_s_own_is_its_end(written: str, made: str) -> None:
+    """docs/faults.md row 45: misspelt by a letter, or that of another element of feeds, it is no part of the
+    text, wherever the next end tag of that name stands."""
+    rest = "<guid>1</guid><media:group xmlns:media='m'><media:title>x</media:title></media:group>"
+    assert slices(parse(rss(f"<item>{written}{rest}</item>{ITEM}"), URL)) == [
+        f"<item>{made}{rest}</item>".encode(),
+        ITEM.encode(),
+    ]
+
+
+@pytest.mark.fault("45")
+def test_a_misspelt_end_tag_of_the_feed_s_title_ends_it_before_its_image_s() -> None:
+    """docs/faults.md row 45: the end tag of the image's title is not that of the feed's."""
+    image = "<link>http://o.test/</link><image><title>My image</title></image>"
+    document = repaired(rss(f"<title>My blog</titel>{image}{ITEM}"), "end-tags")
+    assert document.head.title == "My blog"
+    assert f"<title>My blog</title>{image}".encode() in document.text
+
+
+@pytest.mark.parametrize(
+    "html", ["<p>a</table>b", "a</p>b", "a</b>", "a</o:p>b", "<html><head><title>x</title></head>a</i>"]
+)
+def test_end_tags_of_html_are_no_end_of_a_text(html: str) -> None:
+    """docs/repair.md: in a text that has an end tag of its own, only one that is nearly the same ends it."""
+    document = repaired(rss(f"<item><description>{html}</description></item>"), "unescaped-html")
+    assert text_of(document, "channel/item/description") == html
 
 
 def test_an_entry_ends_a_text_of_atom_too() -> None:
@@ -482,8 +662,11 @@ def truncated(body: bytes) -> FeedDocument:
         "<ite",
         "<",
         "</chan",
-        "</channel>",
-        "</channel></rs",
+        "</channel><",
+        "</channel></i",
+        "</channel><item><guid>b",
+        "</channel><channel>",
+        "</channel></rss-feed",
         "<image><url>x</url>",
     ],
 )
@@ -493,6 +676,48 @@ def test_of_a_document_that_breaks_off_the_whole_entries_stay(rest: str) -> None
 
     assert slices(document) == [ITEM.encode()]
     assert len(document.head.history) == len(document.head.children) == 0
+
+
+@pytest.mark.fault("49b")
+@pytest.mark.parametrize(
+    ("written", "lacks"),
+    [
+        (f"{CHANNEL}</channel>", "</rss>"),
+        (f"{CHANNEL}</channel>\n<!-- cached -->\n", "</rss>"),
+        (f"{CHANNEL}</CHANNEL >", "</rss>"),
+        (f"{CHANNEL}</channel></", "rss>"),
+        (f"{CHANNEL}</channel></rs", "s>"),
+        (f"{CHANNEL}</channel>\n</rss", ">"),
+        (f"{CHANNEL}</channel></rss\n ", ">"),
+        (f"{CHANNEL}</channel", "></rss>"),
+        (atom("<entry><id>1</id></entry>").decode()[:-1], ">"),
+        (f"{RDF}</rdf:RDF", ">"),
+    ],
+)
+def test_a_document_that_lacks_nothing_but_the_end_of_its_last_tags_is_whole(
+    written: str, lacks: str
+) -> None:
+    """docs/faults.md row 49b; RFC 5005, section 4.2: where the element that holds the entries has ended, or
+    its end tag has begun, no entry can be missing."""
+    document = repaired(written.encode(), "end-tags")
+
+    assert len(document.entries) == 1
+    assert fromstring(document.text) is not None
+    assert not parse((written + lacks).encode(), URL).entries[1:]
+
+
+@pytest.mark.fault("49")
+@pytest.mark.parametrize("rest", ["", "</rs", "</channel></channel>"])
+def test_items_may_follow_others_that_stand_beside_the_channel(rest: str) -> None:
+    """docs/faults.md row 49; RSS 0.90: where one item stands behind the channel, more may lack."""
+    assert len(truncated(f"{CHANNEL}</channel>{ITEM}{rest}".encode()).entries) > 0
+
+
+@pytest.mark.fault("49")
+@pytest.mark.parametrize("rest", ["</rdf:RD", "</", ""])
+def test_items_may_follow_where_the_end_of_rdf_is_missing(rest: str) -> None:
+    """docs/faults.md row 49; RSS 1.0, section 5.1: items stand beside the channel."""
+    assert len(truncated((RDF + rest).encode()).entries) == 1
 
 
 @pytest.mark.fault("49a")
@@ -547,13 +772,14 @@ def test_entries_behind_the_end_are_told(rest: str) -> None:
 
 
 @given(st.integers(min_value=1, max_value=400))
+@example(len("<title>x</title>"))
 def test_wherever_a_document_breaks_off_it_holds_the_entries_before(length: int) -> None:
     """docs/faults.md row 49: never half an entry, never one too few."""
     entries = [f"<entry><id>{n}</id><title>&amp; {n}</title></entry>".encode() for n in range(5)]
     whole = atom("<title>x</title>", *(entry.decode() for entry in entries))
     start = whole.index(b"<title>x")
     cut = whole[: start + length]
-    document = truncated(cut) if len(cut) < len(whole) else parse(whole, URL)
+    document = truncated(cut) if len(cut) < len(whole) - 1 else parse(whole, URL)
 
     assert slices(document) == [entry for entry in entries if entry in cut]
 
