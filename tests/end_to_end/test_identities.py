@@ -16,7 +16,7 @@ from tests.nameless import AFTERWARDS, MAKES, SHOW, STAGES, Make, Nameless, atom
 from tests.origin import Origin
 from tests.running import Clock, Proxy, a_config, running
 from tests.sqlite_faults import rows
-from wholefeed.core.model import DC_NS
+from wholefeed.core.model import ATOM_NS, DC_NS, RDF_NS, RSS_10_NS
 
 STORED = Path(__file__).parents[1] / "data" / "stored" / "schema-5.db.gz"
 """What the last version with the earlier rule stored of the story's stages, for each format."""
@@ -159,6 +159,34 @@ async def test_items_that_only_their_media_tell_apart_are_all_there(proxy: Proxy
         reply = await proxy.refreshed(url)
         assert titles(reply.body) == ["P"] * 3
         assert all(reply.body.count(b"/%d.jpg" % n) == 1 for n in range(3))
+
+
+@pytest.mark.parametrize("written", ["author", "dc:creator", "itunes:author", "atom:author"])
+@pytest.mark.parametrize("root", ["rss", "rdf:RDF"])
+async def test_items_that_only_their_author_tells_apart_are_all_there(
+    root: str, written: str, proxy: Proxy, origin: Origin
+) -> None:
+    """R9: daily columns of one title and one link, remembered and come back; the author's name, however it is
+    broken into lines, is the same."""
+    url = origin.url("/feed")
+    inside = "<atom:name>{}</atom:name>" if written == "atom:author" else "{}"
+    columns = [
+        f"<item><title>C</title><{written}>{inside.format(name)}</{written}></item>"
+        for name in ("Ann Lee", "Bob Lee")
+    ]
+    itunes = "http://www.itunes.com/dtds/podcast-1.0.dtd"
+    namespaces = {"rdf": RDF_NS, "dc": DC_NS, "atom": ATOM_NS, "itunes": itunes}
+    bound = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in namespaces.items())
+    own = ' version="2.0"' if root == "rss" else f' xmlns="{RSS_10_NS}"'
+    begin = f"<{root}{own}{bound}><channel><title>T</title><link>{SHOW}</link><description/>"
+    for shown in (columns, columns[:1], [each.replace(" Lee", "\n Lee") for each in columns[1:]]):
+        items = "".join(shown)
+        end = f"{items}</channel></rss>" if root == "rss" else f"</channel>{items}</rdf:RDF>"
+        origin.publish("/feed", begin + end)
+        await proxy.whole(url)
+        reply = await proxy.refreshed(url)
+        assert titles(reply.body) == ["C"] * 2
+        assert [reply.body.count(name) for name in (b"Ann", b"Bob")] == [1, 1]
 
 
 async def test_an_item_beside_another_of_its_link_is_still_itself(proxy: Proxy, origin: Origin) -> None:

@@ -386,6 +386,28 @@ async def test_urls_reach_readers_that_know_of_no_base(proxy: Proxy, origin: Ori
     assert "xml:base" not in reply.body.decode()
 
 
+async def test_an_address_that_only_an_extension_knows_is_written_absolute(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R22: also where nothing else in the item is relative; what is called the same elsewhere stays."""
+    namespaces = {
+        "feedburner": "http://rssnamespace.org/feedburner/ext/1.0",
+        "psc": "http://podlove.org/simple-chapters",
+        "slash": "http://purl.org/rss/1.0/modules/slash/",
+    }
+    bound = "".join(f' xmlns:{prefix}="{uri}"' for prefix, uri in namespaces.items())
+    link = "<feedburner:origLink>here</feedburner:origLink>"
+    image = "<psc:chapters><psc:chapter start='1' image='/a.png'/></psc:chapters>"
+    number = "<slash:comments>12</slash:comments>"
+    items = [an_item(n, inside) for n, inside in enumerate((link, image, number))]
+    ((url, _, _),) = publish(origin, [rss(*items, attributes=bound)])
+    text = (await proxy.whole(url)).body.decode()
+    assert f"<feedburner:origLink>{origin.url('/feed/here')}</feedburner:origLink>" in text
+    assert f'image="{origin.url("/a.png")}"' in text
+    assert number in text
+    assert "xml:base" not in text
+
+
 async def test_what_a_remembered_copy_links_stays_where_it_was(proxy: Proxy, origin: Origin) -> None:
     """R8, R22: a copy that is kept is sent with the URLs that it had in its document."""
     old, new = (an_item(n, f"<enclosure url='{n}.mp3' length='1' type='audio/mpeg'/>") for n in (1, 2))

@@ -246,7 +246,7 @@ class EntryKeys(NamedTuple):
     enclosure: EntryId | None
     """Of its first enclosure's URL."""
     content: EntryId
-    """Of link, title, content, enclosures and date: no two unlike entries share it."""
+    """Of link, title, content, enclosures, date and (RSS) author: no two unlike entries share it."""
     enclosures: EntryId | None
     """Of all its enclosures' URLs, to tell items of one link apart."""
 

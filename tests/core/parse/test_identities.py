@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.core.parse.makers import URL, atom, rss
-from wholefeed.core.model import EntryId, EntryKeys, entry_id
+from wholefeed.core.model import WELL_KNOWN_PREFIXES, EntryId, EntryKeys, entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.identities import MAX_SITE_ID_CHARACTERS
 from wholefeed.core.parse.limits import MAX_TITLE_CHARACTERS
@@ -173,3 +173,18 @@ def test_a_date_tells_items_apart() -> None:
     """R9: a weekly item whose title and text are always the same."""
     dated = "<item><title>Open thread</title><pubDate>Sat, 0{} Dec 2003 18:30:02 GMT</pubDate></item>"
     assert keys(rss(dated.format(1))).content != keys(rss(dated.format(8))).content
+
+
+@pytest.mark.parametrize("written", ["author", "dc:creator", "itunes:author", "atom:author"])
+def test_an_author_tells_items_apart(written: str) -> None:
+    """R9: where nothing else does; without one, an item is the same as ever."""
+    bound = "".join(f" xmlns:{prefix}='{uri}'" for prefix, uri in WELL_KNOWN_PREFIXES.items())
+
+    def content(inside: str) -> EntryId:
+        return keys(rss(f"<item{bound}><title>t</title>{inside}</item>")).content
+
+    ann = content(f"<{written}>Ann Lee</{written}>")
+    assert ann == content(f"<{written}> Ann\n Lee </{written}>")
+    assert ann != content(f"<{written}>Bob</{written}>")
+    assert ann != content("") == content(f"<{written}/>")
+    assert ann == content(f"<{written}>Ann Lee</{written}><dc:creator>Ann Lee</dc:creator>")

@@ -750,7 +750,8 @@ _CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
 _RSS_HEAD: Final = {"link": "link", "title": "title", "lastBuildDate": "built", "pubDate": "published"}
 _RSS_FIELDS: Final = {"guid": "id", "pubDate": "pubDate"}
 _RSS_FULL_FIELDS: Final = {**_RSS_FIELDS, "link": "link", "title": "title", "description": "summary"} | {
-    "enclosure": "enclosure"
+    "enclosure": "enclosure",
+    "author": "rss_author",
 }
 _FOREIGN_FIELDS: Final = {
     f"{ATOM_NS}}}updated": "updated",
@@ -763,6 +764,9 @@ _FOREIGN_FULL_FIELDS: Final = {
     **_FOREIGN_FIELDS,
     f"{_CONTENT_NS}}}encoded": "content",
     f"{WELL_KNOWN_PREFIXES['media']}}}content": _MEDIA,
+    f"{DC_NS}}}creator": "creator",
+    f"{WELL_KNOWN_PREFIXES['itunes']}}}author": "itunes_author",
+    f"{ATOM_NS}}}author": "atom_author",
 }
 _MAX_VERSION_CHARACTERS: Final = 16
 _CDATA_BEGINS: Final = b"<![CDATA["

@@ -35,7 +35,7 @@ def entry_keys(values: Mapping[str, str], enclosures: Sequence[str], base: str) 
     """Return what can identify an entry.
 
     Args:
-        values: Its link, title, content or summary, media and dates, as far as it has them.
+        values: Its link, title, content or summary, media, authors and dates, as far as it has them.
         enclosures: The URLs of its enclosures, as written.
         base: What its relative URLs count from.
     """
@@ -45,6 +45,7 @@ def entry_keys(values: Mapping[str, str], enclosures: Sequence[str], base: str) 
     said = (link, values.get("title", ""), values.get("content", values.get("summary", "")), *files, date)
     if media := values.get("media"):
         said += (media,)
+    said += tuple(sorted({" ".join(values.get(name, "").split()) for name in _AUTHOR_FIELDS} - {""}))
     return EntryKeys(
         link=entry_id(link) if link else None,
         enclosure=_hidden("enclosure", files[:1]) if files else None,
@@ -54,6 +55,8 @@ def entry_keys(values: Mapping[str, str], enclosures: Sequence[str], base: str) 
 
 
 _DATE_FIELDS: Final = ("published", "pubDate", "date", "updated")
+_AUTHOR_FIELDS: Final = ("creator", "itunes_author", "rss_author", "atom_author")
+"""Of RSS alone: in other formats an author may be the feed's, which a copy that is kept says itself."""
 
 
 def _hidden(kind: str, parts: Iterable[str]) -> EntryId:

@@ -5,14 +5,18 @@ are told to download would not be there. So links, enclosures and images are wri
 content keeps its xml:base, identities are never touched, and what is empty or cannot be resolved stays as it
 was written.
 
-    if may_hold_relative(text, entry.start, entry.end):
+    names = url_names(document.scopes, document.family)
+    if may_hold_relative(text, names, entry.start, entry.end):
         slice_ = with_absolute_urls(slice_, scope, family)
+
+One table says which elements and attributes are URLs (`_RSS`, `_ATOM`, `_FOREIGN`); what looks for relative
+ones is made of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -28,38 +32,8 @@ from wholefeed.core.model import (
 from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of, attribute_places, escape, quoteattr
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, resolve
 
-
-def may_hold_relative(
-    text: bytes, start: int = 0, end: int | None = None, *, family: Family = Family.ATOM
-) -> bool:
-    """Return whether `with_absolute_urls` might change a piece of a feed. One too many costs only time."""
-    search = _IN_ATOM if family is Family.ATOM else _ELSEWHERE
-    return search.search(text, start, len(text) if end is None else end) is not None
-
-
-# The search sees more than there is (prefixes are not looked up), and must not see less. No attempt reaches
-# beyond the next "<", and none goes back, which keeps it linear.
 _ANY_SCHEME: Final = rb"[A-Za-z][A-Za-z0-9+.\-]*+:"
 """What begins with one is absolute (RFC 3986, section 3.1)."""
-_NAME: Final = rb"[\w.\-\x80-\xff]++"
-_ATTRIBUTES: Final = (
-    rb"(?:\s++[^\s=<>\"']++\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*?"
-    rb"\s++(?:(?:enc|rdf|xlink):)?(?:href|src|srcset|ur[li]|img|image|source|resource|feedUrl|accountUrl)"
-    rb"\s*+=\s*+[\"'](?!\s*+(?:%s|[\"']))" % _ANY_SCHEME
-)
-_TEXT: Final = rb"(?:\s[^<>]*+)?>\s*+(?:<!\[CDATA\[\s*+)?+(?!%s|<|\]\]>)" % _ANY_SCHEME
-_PREFIXED: Final = (
-    rb"%s:(?:%s%s|(?:link|comments|docs|guid|image|ur[li]|icon|logo|comment(?:R[sS][sS])?|new-feed-url"
-    rb"|backLink|response|origLink|origEnclosureLink|license)%s)" % (_NAME, _NAME, _ATTRIBUTES, _TEXT)
-)
-_IN_ATOM: Final = re.compile(
-    rb"<(?!/)(?:(?:link|content|generator)%s|(?:ur[li]|icon|logo)%s|%s)" % (_ATTRIBUTES, _TEXT, _PREFIXED)
-)
-_ELSEWHERE: Final = re.compile(
-    rb"<(?!/)(?:(?:link|enclosure|source|content|thumbnail|player|image)%s"
-    rb"|(?:link|comments|docs|url|image|icon|logo|uri|guid%s)%s|%s)"
-    % (_ATTRIBUTES, rb"(?![^<>]*\sisPermaLink\s*=\s*[\"']\s*false)", _TEXT, _PREFIXED)
-)
 
 ABSOLUTE: Final = (
     rb"(?:\s++(?:(?:href|src)\s*+=\s*+(?=[\"']https?:)|(?:rel|type|title|hreflang|length)\s*+=\s*+)%s)*+\s*+"
@@ -332,6 +306,8 @@ class _Rule(NamedTuple):
     is_text: bool = False
     is_content: bool = False
     """Whether what stands in it is left alone: xml:base counts there."""
+    is_identity: bool = False
+    """Whether its text may be a URL and is never rewritten: its base goes along."""
 
 
 _NO_RULE: Final = _Rule()
@@ -339,8 +315,10 @@ _EVERYWHERE: Final = "*"
 """Stands for all the other names in a namespace."""
 _LINK: Final = _Rule(frozenset({"href"}))
 _URL_TEXT: Final = _Rule(is_text=True)
+_IDENTITY: Final = _Rule(is_identity=True)
 _CONTENT: Final = _Rule(is_content=True)
 _ATOM: Final = {
+    "id": _IDENTITY,
     "link": _LINK,
     "content": _Rule(frozenset({"src"}), is_content=True),
     "generator": _Rule(frozenset({"uri", "url"})),
@@ -348,6 +326,7 @@ _ATOM: Final = {
     **dict.fromkeys(("summary", "title", "subtitle", "rights", "tagline", "copyright", "info"), _CONTENT),
 }
 _RSS: Final = {
+    "guid": _IDENTITY,
     "link": _Rule(frozenset({"href"}), is_text=True),
     "enclosure": _Rule(frozenset({"url"})),
     "source": _Rule(frozenset({"url"})),
@@ -359,14 +338,17 @@ _FOREIGN: Final[Mapping[str, Mapping[str, _Rule]]] = {
     namespace.lower().rstrip("/"): rules
     for namespace, rules in {
         **dict.fromkeys(ATOM_NAMESPACES, _ATOM),
-        WELL_KNOWN_PREFIXES["media"]: {"backLink": _URL_TEXT, "response": _URL_TEXT, _EVERYWHERE: _ALL_URLS},
+        WELL_KNOWN_PREFIXES["media"]: {
+            **dict.fromkeys(("content", "thumbnail", "player", _EVERYWHERE), _ALL_URLS),
+            **dict.fromkeys(("backLink", "response"), _URL_TEXT),
+        },
         WELL_KNOWN_PREFIXES["podcast"]: {_EVERYWHERE: _ALL_URLS},
         "https://github.com/Podcastindex-org/podcast-namespace/blob/main/docs/1.0.md": {
             _EVERYWHERE: _ALL_URLS
         },
         WELL_KNOWN_PREFIXES["itunes"]: {"image": _LINK, "new-feed-url": _URL_TEXT},
         WELL_KNOWN_PREFIXES["googleplay"]: {"image": _LINK},
-        WELL_KNOWN_PREFIXES["wfw"]: {_EVERYWHERE: _URL_TEXT},
+        WELL_KNOWN_PREFIXES["wfw"]: dict.fromkeys(("comment", "commentRss", "commentRSS"), _URL_TEXT),
         WELL_KNOWN_PREFIXES["thr"]: {"in-reply-to": _Rule(frozenset({"href", "source"}))},
         WELL_KNOWN_PREFIXES["psc"]: {"chapter": _Rule(frozenset({"href", "image"}))},
         WELL_KNOWN_PREFIXES["feedburner"]: {"origLink": _URL_TEXT, "origEnclosureLink": _URL_TEXT},
@@ -381,59 +363,113 @@ _FOREIGN: Final[Mapping[str, Mapping[str, _Rule]]] = {
 _NONE: Final[Mapping[str, _Rule]] = {}
 
 
-# Whether anything relative stands in what means nothing without its base
+# Whether anything relative stands in a text
+
+UrlNames = frozenset[bytes]
+"""The elements whose text is a URL, as a document writes them: with its prefixes."""
 
 
-def has_relative_reference(
-    text: bytes, start: int = 0, end: int | None = None, *, is_atom: bool = False
-) -> bool:
-    """Return whether the slice seems to hold a relative reference. One too many does no harm.
+def url_names(scopes: Iterable[Scope], family: Family) -> UrlNames:
+    """Return how a document of a family may write the elements whose text is a URL."""
+    written: set[str] = set()
+    for prefixes in (scope.prefixes for scope in scopes):
+        default = prefixes.get("", "")
+        for prefix, namespace in {"": default, **prefixes}.items():
+            rules = _rules_of(namespace, family, default)
+            names = (name for name, rule in rules.items() if rule.is_text or rule.is_identity)
+            written.update(f"{prefix}:{name}" if prefix else name for name in names)
+    return frozenset(name.encode() for name in written)
+
+
+def may_hold_relative(text: bytes, names: UrlNames, start: int = 0, end: int | None = None) -> bool:
+    """Return whether `with_absolute_urls` might change a slice. One too many costs only time."""
+    return _is_any_meant(_URLS, text, names, start, len(text) if end is None else end)
+
+
+def has_relative_reference(text: bytes, names: UrlNames, start: int = 0, end: int | None = None) -> bool:
+    """Return whether a slice seems to hold what means nothing without its base. One too many does no harm.
 
     RSS says nothing of xml:base, so an item gains one only where a relative reference stands in it. They are
-    looked for where readers resolve them: in the elements that hold URLs, in href, src and url attributes,
-    and in those of HTML, whether it is escaped, in CDATA or neither.
+    looked for where readers resolve them: in the elements and attributes that are URLs, and in the attributes
+    of HTML, whether it is escaped, in CDATA or neither.
     """
     stop = len(text) if end is None else end
-    if (_ATOM_ELEMENT if is_atom else _ELEMENT).search(text, start, stop):
-        return True
-    return any(
+    return _is_any_meant(_TEXTS, text, names, start, stop) or any(
         _NAMED.search(text, max(start, match.end() - _LONGEST_NAME), match.start() + 1)
         for match in _ATTRIBUTE.finditer(text, start, stop)
     )
 
 
-_QUOTE: Final = rb"(?:[\"']|&(?:quot|apos|\#0*3[49]|\#[xX]0*2[27]);|&amp;(?:quot|apos|\#39);)"
-_NAMES: Final = (
-    b"href",
-    b"src",
-    b"url",
-    b"uri",
-    b"srcset",
-    b"poster",
-    b"HREF",
-    b"SRC",
-    b"about",
-    b"resource",
-    b"img",
-    b"feedUrl",
-    b"accountUrl",
-)
+def _is_any_meant(search: re.Pattern[bytes], text: bytes, names: UrlNames, start: int, end: int) -> bool:
+    """Whether anything that a search finds in a slice is a URL there: `slash:comments` is a number.
 
-# Each search begins at one literal character and drops the usual case first, which makes it fast; white
-# space is never tried in two ways, which keeps it linear.
+    A prefix that the slice declares may mean anything.
+    """
+    declared: set[bytes] | None = None
+    for found in search.finditer(text, start, end):
+        if found.lastindex is None:  # an attribute
+            return True
+        written = _WRITTEN.match(text, found.start() + 1)
+        if written is None or written[0] in names:
+            return True
+        if declared is None:
+            declared = set(_DECLARED.findall(text, start, end))
+        if (written[1] or b"") in declared:
+            return True
+    return False
+
+
+_RULES: Final = [*_RSS.items(), *(each for rules in _FOREIGN.values() for each in rules.items())]
+_WITH_ATTRIBUTES: Final = {name for name, rule in _RULES if rule.attributes} - {_EVERYWHERE}
+_WITH_TEXT: Final = {name for name, rule in _RULES if rule.is_text or rule.is_identity}
+_ATTRIBUTE_NAMES: Final = {name.rpartition(":")[2] for _, rule in _RULES for name in rule.attributes}
+
+
+def _one_of(names: Iterable[str]) -> bytes:
+    """Return a pattern of names; what begins with none of their letters is dropped at once."""
+    letters = "".join(sorted({name[0] for name in names}))
+    return f"(?=[{letters}])(?:{'|'.join(map(re.escape, sorted(names)))})".encode()
+
+
+# The searches see more than there is, and must not see less. None reaches beyond the next "<", and none goes
+# back, which keeps them linear; white space is never tried in two ways. Each begins at one literal character
+# and drops the usual case first, which makes it fast.
+_NAME: Final = rb"[A-Za-z0-9_.\-\x80-\xff]++"
+_ANY_ATTRIBUTES: Final = rb"(?:\s++[^\s=<>\"']++\s*+=\s*+%s)*?\s++" % ATTRIBUTE_VALUE
+_RELATIVE_ATTRIBUTE: Final = rb"%s(?:%s:)?+%s\s*+=\s*+[\"'](?!\s*+(?:%s|[\"']))" % (
+    _ANY_ATTRIBUTES,
+    _NAME,
+    _one_of(_ATTRIBUTE_NAMES),
+    _ANY_SCHEME,
+)
+_RELATIVE_TEXT: Final = rb"(?:\s[^<>]*+)?>\s*+(?:<!\[CDATA\[\s*+)?+(?!%s|\]\]>)[^<]" % _ANY_SCHEME
+_NO_PERMALINK: Final = rb"(?<=guid)(?=[^<>]*\sisPermaLink\s*=\s*[\"']\s*false)"
+_TEXT: Final = rb"%s(?!%s)%s()" % (_one_of(_WITH_TEXT), _NO_PERMALINK, _RELATIVE_TEXT)
+_BEGINS: Final = rb"<(?=[A-Za-z_\x80-\xff])"
+_TEXTS: Final = re.compile(rb"%s(?:%s:)?+%s" % (_BEGINS, _NAME, _TEXT))
+_URLS: Final = re.compile(
+    rb"%s(?:%s:(?:%s%s|%s)|%s%s|%s)"
+    % (
+        *(_BEGINS, _NAME, _NAME, _RELATIVE_ATTRIBUTE, _TEXT),
+        *(_one_of(_WITH_ATTRIBUTES), _RELATIVE_ATTRIBUTE, _TEXT),
+    )
+)
+_WRITTEN: Final = re.compile(rb"(?:(%s):)?+%s" % (_NAME, _NAME))
+_DECLARED: Final = re.compile(rb"xmlns(?::(%s))?+\s*+=" % _NAME)
+
+_QUOTE: Final = rb"(?:[\"']|&(?:quot|apos|\#0*3[49]|\#[xX]0*2[27]);|&amp;(?:quot|apos|\#39);)"
+_NAMES_ANYWHERE: Final = sorted(
+    name.encode() for name in _ATTRIBUTE_NAMES | {"href", "src", "srcset", "poster", "HREF", "SRC", "about"}
+)
+"""Those of the table, of HTML, and rdf:about."""
 _ATTRIBUTE: Final = re.compile(
     rb"=(?!\"http)(?:(?<=[%s]=)(?:%s)|(?<=\s=))(?!\s*+(?:%s\s*+)?+%s)"
     % (
-        bytes({name[-1] for name in _NAMES}),
-        b"|".join(rb"(?<=%s=)" % name for name in _NAMES),
+        bytes({name[-1] for name in _NAMES_ANYWHERE}),
+        b"|".join(rb"(?<=%s=)" % name for name in _NAMES_ANYWHERE),
         _QUOTE,
         _ANY_SCHEME,
     )
 )
-_NAMED: Final = re.compile(rb"[\s\-:](?:%s)\s*=\Z" % b"|".join(_NAMES))
+_NAMED: Final = re.compile(rb"[\s\-:](?:%s)\s*=\Z" % b"|".join(_NAMES_ANYWHERE))
 _LONGEST_NAME: Final = 16
-_ELEMENT: Final = re.compile(
-    rb"<(?=[cgdluw])(?:link|comments|url|docs|wfw:comment(?:R[sS][sS])?|guid(?![^<>]*\sisPermaLink\s*=\s*[\"']\s*false))"
-    + _TEXT
-)
-_ATOM_ELEMENT: Final = re.compile(rb"<(?:[A-Za-z_][\w.\-]*:)?(?:uri|url|icon|logo|id)" + _TEXT)

@@ -13,7 +13,6 @@ Documents in XML are dealt with here, JSON Feeds in `wholefeed.core.verbatim.jso
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -37,10 +36,11 @@ from wholefeed.core.text.markup import Attribute, attribute, extended, is_simple
 from wholefeed.core.verbatim.addresses import (
     GAIN_BYTES,
     GAIN_FACTOR,
-    RSS_OWN,
+    UrlNames,
     has_relative_reference,
     may_hold_relative,
     rebased,
+    url_names,
     with_absolute_urls,
 )
 from wholefeed.core.verbatim.json import MAX_CONTEXT_BYTES, JsonFragments
@@ -107,8 +107,9 @@ class Fragments:
         the same there are not repeated.
         """
         entry = self.document.entries[index]
-        is_relative = not self._is_atom and has_relative_reference(self._text, entry.start, entry.end)
-        return self._cut(entry, self._text, (entry.start, entry.end), context, is_relative=is_relative)
+        text, start, end = self._text, entry.start, entry.end
+        is_relative = not self._is_atom and has_relative_reference(text, self._names, start, end)
+        return self._cut(entry, text, (start, end), context, is_relative=is_relative)
 
     def sent(self, index: int, context: HeadContext | None = None) -> bytes:
         """Return an entry as it goes out: as `entry` does, with its URLs written absolute.
@@ -116,13 +117,13 @@ class Fragments:
         Copies that are kept stay as they were written: identities may be made of what stands in them.
         """
         entry = self.document.entries[index]
-        text, start, end = self._text, entry.start, entry.end
-        is_relative = not self._is_atom and has_relative_reference(text, start, end)
-        if self._may_hold_relative(entry, is_relative=is_relative):
+        text, start, end, names = self._text, entry.start, entry.end, self._names
+        if self._holds_relative and may_hold_relative(text, names, start, end):
             scope, family = self._around[entry.scope].scope, self.document.family
             text = with_absolute_urls(text[start:end], scope, family)
             start, end = 0, len(text)
-            is_relative = is_relative and has_relative_reference(text)
+        needs_base = self._holds_relative and not self._is_atom
+        is_relative = needs_base and has_relative_reference(text, names, start, end)
         return self._cut(entry, text, (start, end), context, is_relative=is_relative)
 
     def all_sent(self, indices: Iterable[int], context: HeadContext | None = None) -> list[bytes]:
@@ -145,31 +146,19 @@ class Fragments:
     @cached_property
     def _is_usual(self) -> bool:
         """Whether each entry with a bare start tag gains the same: no prefix is used, nothing is relative."""
-        uses_prefix = any(len(around.used) for around in self._around)
-        if uses_prefix or self._is_atom:
-            return not (uses_prefix or self._holds_relative)
-        return not (self._has_odd_prefix or has_relative_reference(self._text, self._entries_at))
-
-    def _may_hold_relative(self, entry: Entry, *, is_relative: bool) -> bool:
-        """Most documents hold nothing relative, which one search tells of all their entries."""
-        if not self._is_atom:
-            if not is_relative and not self._has_odd_prefix:
-                return False
-        elif not self._holds_relative:
-            return False
-        return may_hold_relative(self._text, entry.start, entry.end, family=self.document.family)
+        return not (self._holds_relative or any(len(around.used) for around in self._around))
 
     @cached_property
     def _holds_relative(self) -> bool:
+        """Most documents hold nothing relative, which one search tells of all their entries."""
         if all(entry.is_absolute for entry in self.document.entries):
             return False
-        return may_hold_relative(self._text, self._entries_at, family=self.document.family)
+        is_any = may_hold_relative if self._is_atom else has_relative_reference
+        return is_any(self._text, self._names, self._entries_at)
 
     @cached_property
-    def _has_odd_prefix(self) -> bool:
-        """Whether RSS's own elements may bear a prefix, which the search for references does not know."""
-        bound = (around.scope.prefixes.items() for around in self._around)
-        return any(prefix and uri in RSS_OWN for prefix, uri in itertools.chain.from_iterable(bound))
+    def _names(self) -> UrlNames:
+        return url_names(self.document.scopes, self.document.family)
 
     def _cut(
         self,
@@ -216,11 +205,11 @@ class Fragments:
         return extended(slice_, wanted, rebase)
 
     def _head_slice(self, child: HeadChild, outer: bytes = b"") -> bytes:
-        slice_, family = self._text[child.start : child.end], self.document.family
-        if not may_hold_relative(slice_, family=family):
+        slice_ = self._text[child.start : child.end]
+        if not (b"xmlns" in outer or may_hold_relative(slice_, self._names)):
             return slice_
         few = len(self.document.head.children) <= _MAX_CHILDREN_THAT_GAIN
-        scope = self.document.head.scope
+        scope, family = self.document.head.scope, self.document.family
         return with_absolute_urls(slice_, scope, family, outer=outer, gain_bytes=GAIN_BYTES if few else 0)
 
     def channel_child(self, child: HeadChild, channel: Channel) -> bytes:
@@ -232,7 +221,7 @@ class Fragments:
         """Return the start tag of an RDF channel, under which its children mean what they did: verbatim."""
         text, (start, end), around = self._text, channel.tag, self._around[0]
         wanted = around.foreign.wanted(text, start, channel.end) + around.default + around.lang
-        if has_relative_reference(text, start, channel.end):
+        if has_relative_reference(text, self._names, start, channel.end):
             wanted.append(around.base)
         tag = extended(text[start:end], wanted, partial(rebased, around.scope.base))
         return tag[:-2].rstrip() + b">" if tag.endswith(b"/>") else tag
@@ -267,7 +256,7 @@ class Fragments:
             return False
         if self._is_atom and not (is_atom and child.name in _PERHAPS_REFERENCE):
             return True
-        return has_relative_reference(slice_, is_atom=is_atom)
+        return has_relative_reference(slice_, self._names)
 
     # What Atom entries inherit
 
