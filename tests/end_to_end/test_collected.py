@@ -225,6 +225,40 @@ async def test_a_site_without_pages_is_remembered_and_tried_again_after_a_week(
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
 
 
+@pytest.mark.parametrize("number", [3, 6])
+async def test_a_walk_that_was_denied_is_over(proxy: Proxy, origin: Origin, number: int) -> None:
+    """R27: its pages serve no later walk, to which they would look like older ones once there is news."""
+    blog = WordPress(origin, posts=101, pretty=False)
+    blog.paged_ignored, blog.rest_status = True, 403
+    blog.on_request = lambda count, _request: blog.add() if count == number else None
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "remembered"
+    for _ in range(5):
+        blog.add()
+    await proxy.refreshed(feed.url)
+    assert (await feed.whole()).state == "remembered"
+    blog.paged_ignored = False
+    await proxy.refreshed(feed.url)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_a_full_refresh_that_is_denied_is_made_up_for(proxy: Proxy, origin: Origin) -> None:
+    """R27: what was collected stays, partial, until all pages can be had anew; none of that walk's serves."""
+    blog = WordPress(origin, posts=101, pretty=False)
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "collected"
+    blog.paged_ignored = True
+    await proxy.refreshed(feed.url, full=True)
+    assert (await feed.whole()).state == "partial"
+    blog.paged_ignored = False
+    blog.bulk_edit()
+    reply = await feed.later()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    edited = sum("Edited" in post.content for post in blog.posts)
+    assert reply.body.count(b" Edited.") == 2 * edited  # in content:encoded and in description
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.sample("rdf")
 async def test_plain_urls_work(proxy: Proxy, origin: Origin, form: str) -> None:

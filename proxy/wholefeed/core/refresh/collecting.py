@@ -109,7 +109,7 @@ class Collecting:
         self._adapter = adapter
         known = Collection.read(given.feed.collection)
         self._known = known if known.adapter == adapter.name else Collection(adapter=adapter.name)
-        self._asking = _PageAsking(given, documents, subscription, adapter.name, progress)
+        self._asking = _PageAsking(given, documents, subscription, self._known, progress)
 
     @classmethod
     def of(
@@ -257,7 +257,7 @@ class Collecting:
 
     def _as_before(self) -> tuple[Walked, State]:
         """Nothing is due: what was missing is missing still."""
-        if self._known.is_denied or not (self._known.is_ended or self._asking.has_pages):
+        if not (self._known.is_ended or self._asking.has_kept):
             return self._refused(self._known.reason)
         missing = self._given.missing.values()
         return self._walked([note for each in missing if (note := self._asking.still(each)) is not None])
@@ -268,6 +268,9 @@ class Collecting:
         known = self._known if found is None else found.known
         known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at)
         reason = trouble.stop or ("" if found is None else found.reason)
+        if found is not None and not (found.is_honoured or trouble.has_failed):
+            # It is over: what it had serves no other. Where all was had once, that is wanted anew.
+            known = replace(known, began_at=None, is_tied=known.is_tied or known.is_ended)
         if self._is_denied(found):
             retry_at = max(trouble.retry_at or 0.0, now + trouble.denied_seconds(known.denials))
             denials = known.denials + trouble.has_failed
@@ -338,14 +341,14 @@ class _PageAsking:
         given: Given,
         documents: Sequence[StoredDocument],
         subscription: StoredDocument,
-        adapter: str,
+        known: Collection,
         progress: Progress,
     ) -> None:
         self._given = given
         self._subscription = subscription
         self.first: tuple[EntryId, ...] = ()
         """What stands in the subscription document, from the top; to be set before anything is asked."""
-        self._adapter = adapter
+        self._adapter = known.adapter
         self._progress = progress
         pages = [row for row in documents if row.role is Role.PAGE]
         self._stored = {document_key(row.url): row for row in pages}
@@ -353,7 +356,6 @@ class _PageAsking:
         self._documents = len(attached)
         self._bytes = sum(row.body_bytes for row in attached)
         self._entries = sum(row.entries for row in attached)
-        self.has_pages = any(row.found_by and row.rank is not None for row in pages)
         self.is_all = False
         """Whether every page is asked for."""
         self._walk = 0
@@ -361,8 +363,12 @@ class _PageAsking:
         self._renewed: set[str] = set()
         """Keys of pages that were put and are stored otherwise than `_stored` has them."""
         self.trouble = _Trouble(given)
-        self.has_kept = self.has_pages
-        """Whether a page of this pattern is part of the feed."""
+        walk = known.walk if known.is_begun else None
+        self.has_kept = any(
+            row.found_by and row.rank is not None and (not known.is_denied or row.found_in == walk)
+            for row in pages
+        )
+        """Whether a page of this pattern is part of the feed; what a denied walk had proves nothing."""
         self.has_put = False
         """Whether one came that was worth keeping."""
 
