@@ -5,6 +5,7 @@ The publisher is a simulated WordPress; `tests/publishers/test_real_collected.py
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -88,6 +89,75 @@ async def test_no_moment_of_the_walk_is_a_bad_one_for_a_post_to_go_live(
     blog.on_request = change
     feed = Feed(proxy, blog)
     reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize(("number", "rest_status"), [(2, None), (4, None), (9, 403), (16, 403)])
+async def test_pages_that_get_shorter_in_the_middle_of_the_walk_lose_nothing(
+    proxy: Proxy, origin: Origin, number: int, rest_status: int | None
+) -> None:
+    """R28: `posts_per_rss` is set from ten to seven, which no validator tells."""
+    blog = WordPress(origin, posts=200)
+    blog.rest_status = rest_status
+    blog.on_request = lambda count, _request: setattr(blog, "per_feed", 7) if count == number else None
+    feed = Feed(proxy, blog)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_pages_that_get_shorter_twice_are_partial_and_read_again_later(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R28, R31: the walk begins anew once; the next one takes nothing that it had."""
+    blog = WordPress(origin, posts=200)
+
+    def change(count: int, _request: object) -> None:
+        blog.per_feed = 10 if count < 8 else 7 if count < 26 else 5
+
+    blog.on_request = change
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "partial"
+    status = await proxy.status(feed.url)
+    assert "the pages got shorter while they were read" in str(status["notes"]), status["notes"]
+    blog.on_request = None
+    origin.forget_requests()
+    await feed.later(600)
+    assert pages_asked(origin) == []
+    reply = await feed.later()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("posts", [11, 20])
+async def test_the_same_page_at_two_numbers_is_no_history(proxy: Proxy, origin: Origin, posts: int) -> None:
+    """R27: `paged` is ignored and the order is not: page 2 and page 1 are the oldest posts both."""
+    blog = WordPress(origin, posts=posts, pretty=False)
+    blog.paged_ignored = True
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "remembered"
+
+
+@pytest.mark.parametrize("seed", [3, 16])
+async def test_where_posts_are_published_before_most_requests_no_loss_is_silent(
+    proxy: Proxy, origin: Origin, seed: int
+) -> None:
+    """R28: scheduled ones go live, old and new: one more look, then partial until it is quiet."""
+    chance = random.Random(seed)
+    blog = WordPress(origin, posts=99)
+    numbers = [*range(1, 11), *range(1000, 1030)]
+    chance.shuffle(numbers)
+    later = [blog.schedule(post_id=number) for number in numbers]
+    old = blog.identities()
+
+    def change(_count: int, _request: object) -> None:
+        if later and chance.random() < 0.5:
+            blog.go_live(later.pop(0))
+
+    blog.on_request = change
+    feed = Feed(proxy, blog)
+    reply = await feed.whole()
+    assert reply.state == "partial" or not feed.lacks(reply) & old
+    blog.on_request = None
+    reply = await feed.later()
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
 
 
@@ -223,6 +293,40 @@ async def test_a_site_without_pages_is_remembered_and_tried_again_after_a_week(
     blog.paged_ignored = False
     reply = await feed.later()
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("number", [3, 6])
+async def test_a_walk_that_was_denied_is_over(proxy: Proxy, origin: Origin, number: int) -> None:
+    """R27: its pages serve no later walk, to which they would look like older ones once there is news."""
+    blog = WordPress(origin, posts=101, pretty=False)
+    blog.paged_ignored, blog.rest_status = True, 403
+    blog.on_request = lambda count, _request: blog.add() if count == number else None
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "remembered"
+    for _ in range(5):
+        blog.add()
+    await proxy.refreshed(feed.url)
+    assert (await feed.whole()).state == "remembered"
+    blog.paged_ignored = False
+    await proxy.refreshed(feed.url)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_a_full_refresh_that_is_denied_is_made_up_for(proxy: Proxy, origin: Origin) -> None:
+    """R27: what was collected stays, partial, until all pages can be had anew; none of that walk's serves."""
+    blog = WordPress(origin, posts=101, pretty=False)
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "collected"
+    blog.paged_ignored = True
+    await proxy.refreshed(feed.url, full=True)
+    assert (await feed.whole()).state == "partial"
+    blog.paged_ignored = False
+    blog.bulk_edit()
+    reply = await feed.later()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    edited = sum("Edited" in post.content for post in blog.posts)
+    assert reply.body.count(b" Edited.") == 2 * edited  # in content:encoded and in description
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -52,6 +52,8 @@ class Site:
         self.rest = rest
         self.ignored: frozenset[str] = frozenset()
         """Parameters that it does not read; `*` for all of them."""
+        self.hidden: frozenset[int] = frozenset()
+        """IDs of posts that are left out of each page when it is made."""
         self.has_validators = True
         self.etag_of: Callable[[str, str], str] = lambda _url, etag: etag
         """The ETag of a page, by its URL and that of the site."""
@@ -98,7 +100,8 @@ class Site:
 
     def select(self) -> list[Post]:
         """The posts of the feed."""
-        return self._query(f"{ROOT}{self.path}").select(self.blog, 1_000_000)
+        posts = self._query(f"{ROOT}{self.path}").select(self.blog, 1_000_000)
+        return [post for post in posts if post.id not in self.hidden]
 
     # ---- What it answers
 
@@ -154,6 +157,7 @@ class Site:
         posts = query.select(self.blog, self.per_feed)
         if query.paged > 1 and not posts:
             return Refused("gone", 404)
+        posts = [post for post in posts if post.id not in self.hidden]
         identities = tuple(_identity(post) for post in posts)
         news = sum(identity not in self.stored for identity in identities)
         self.stored.update(identities)

@@ -328,7 +328,87 @@ def test_pages_that_go_because_posts_were_deleted_are_not_missing() -> None:
     assert (needed(site.asked), outcome.known.pages, site.missing()) == ([], 2, set())
 
 
+@pytest.mark.parametrize("rest", [True, False])
+@pytest.mark.parametrize("per_feed", [9, 7, 3])
+def test_pages_that_get_shorter_in_the_middle_of_the_walk_lose_nothing(per_feed: int, rest: bool) -> None:
+    """R28: no validator tells that `posts_per_rss` was changed; the walk begins anew, once."""
+    for at in range(1, 33, 3):
+        site = Site(Blog(200), rest=rest)
+
+        def before(number: int, site: Site = site, at: int = at) -> None:
+            site.per_feed = per_feed if number >= at else 10
+
+        site.before = before
+        outcome = site.collect()
+        assert (outcome.is_whole, site.missing()) == (True, set()), at
+        assert site.questions <= 20 + 2 * -(-200 // per_feed)
+
+
+def test_pages_that_get_shorter_again_and_again_are_partial() -> None:
+    """R28: a second walk in which they do is not believed; all is asked for anew some time later."""
+    site = Site(Blog(200))
+    site.before = lambda number: setattr(site, "per_feed", 10 if number < 8 else 7 if number < 26 else 5)
+    outcome = site.collect()
+    assert (outcome.is_whole, outcome.wants_all) == (False, True)
+    assert "shorter" in outcome.reason
+    site.before = lambda _number: None
+    assert (site.collect().is_whole, site.missing()) == (True, set())
+
+
+def test_pages_of_unequal_length_are_no_shorter_ones() -> None:
+    """R28: some plugins take posts out of a page when it is made."""
+    site = Site(Blog(200), rest=False)
+    site.hidden = frozenset(post.id for post in site.blog.posts if post.id % 17 == 0)
+    outcome = site.collect()
+    assert (outcome.is_whole, site.missing()) == (True, set())
+    assert site.questions <= 20 + 12
+
+
+def test_a_deletion_may_move_the_entries_of_one_page_to_the_next() -> None:
+    """R27: then the page that was had asked again has others, and numbers are honoured all the same."""
+    site = Site(Blog(200))
+    site.before = lambda number: site.blog.delete(*site.blog.posts[:10]) if number == 9 else None
+    outcome = site.collect()
+    assert (outcome.known.way, outcome.is_whole, site.missing()) == (BY_ID, True, set())
+
+
+@pytest.mark.parametrize("rest", [True, False])
+def test_where_posts_are_published_before_most_answers_no_loss_is_silent(rest: bool) -> None:
+    """R28: scheduled ones, old and new, before two of three answers: one more look, then partial."""
+    partial = 0
+    for seed in range(SEEDS // 2):
+        chance = random.Random(seed)
+        blog = Blog(99)
+        numbers = [*range(1, 11), *range(1000, 1030)]
+        chance.shuffle(numbers)
+        for number in numbers:
+            blog.schedule(post_id=number)
+        old = {post.id for post in blog.posts}
+        site = Site(blog, rest=rest)
+
+        def before(_number: int, blog: Blog = blog, chance: random.Random = chance) -> None:
+            scheduled = [post for post in blog.everything if post.status == "future"]
+            if scheduled and chance.random() < 2 / 3:
+                blog.go_live(min(scheduled, key=lambda post: post.published))
+
+        site.before = before
+        outcome = site.collect()
+        partial += not outcome.is_whole
+        assert outcome.is_whole is not outcome.wants_all, seed
+        assert not (outcome.is_whole and site.missing() & old), seed
+    assert partial
+
+
 # ---- What is asked of publishers that are not what they seem
+
+
+@pytest.mark.parametrize("posts", [11, 14, 20])
+def test_the_same_page_at_two_numbers_is_a_repetition(posts: int) -> None:
+    """R27: where `paged` is ignored and the order is not, page 2 and page 1 are the oldest posts both."""
+    site = Site(Blog(posts))
+    site.ignored = frozenset(["paged"])
+    outcome = site.collect()
+    assert (outcome.known.way, site.missing()) == (BY_DATE, set())
 
 
 @pytest.mark.parametrize("way", ["page", "answer"])

@@ -357,7 +357,8 @@ class Outcome:
     reason: str = ""
     """Where it is not honoured, or not whole: why, for people."""
     wants_all: bool = False
-    """Of a look for news: whether all pages have to be asked for again."""
+    """Whether all pages have to be asked for again, and none that was had serves: after a look for news at
+    once, after all pages later."""
 
 
 def one(ask: Ask) -> Asking[Answer]:

@@ -8,7 +8,7 @@ the whole site.
 
     COUNT   how many pages there are, by the REST API or by asking for pages
     WALK    from the last to the first: by ID, or as the feed itself is ordered where IDs are not honoured
-    AGAIN   once, where the publisher claims more posts than were met (R31)
+    AGAIN   once, where the publisher claims more posts than were met (R31), or some may have slipped past
     SINCE   where something was published or changed meanwhile: the front pages, and by date of change
 
 When all pages were had, what is new costs few questions:
@@ -112,18 +112,26 @@ def _collect_all(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
-    way, ask = BY_ID, pages.by_id
+    way, walk = BY_ID, Walk(pages, pages.by_id)
     try:
-        last = yield from Walk(pages, ask).steps(last)
+        last = yield from walk.steps(last)
     except NotHonouredError as exc:
         if not exc.is_numbered:
             return None
-        way, ask = FROM_FRONT, pages.front
-        last = yield from Walk(pages, ask).steps(last)
-    if not (pages.is_refused or pages.has_gaps) and _lacks(pages):
-        last = yield from Walk(pages, ask, is_again=True).steps(last)
+        way, walk = FROM_FRONT, Walk(pages, pages.front)
+        try:
+            last = yield from walk.steps(last)
+        except NotHonouredError:
+            return None
+    if not (pages.is_refused or pages.has_gaps) and (walk.unsettled or _lacks(pages)):
+        walk = Walk(pages, walk.ask, is_again=True)
+        try:
+            last = yield from walk.steps(last)
+        except NotHonouredError as exc:  # they were, a moment ago
+            walk.unsettled = str(exc)
+    pages.unsettled = walk.unsettled
     if pages.has_moved and not pages.is_refused:
-        yield from _since(pages, ask)
+        yield from _since(pages, walk.ask)
     return pages.outcome(way, last)
 
 
@@ -137,16 +145,24 @@ def _lacks(pages: Pages) -> bool:
 
 
 def _since(pages: Pages, ask: AskFor) -> Asking[None]:
-    """Ask for what was published and changed while the pages came.
+    """Ask for what was published and changed while the pages came; once more where that goes on meanwhile.
 
     A post that was written long ago and goes live bears no date of change, but stands in front.
     """
-    yield from _front_pages(pages, 1)
-    if ask == pages.by_id and not pages.is_refused:
-        scan = yield from _changed_since(pages, pages.began_date)
-        pages.is_tied = scan.is_tied
-        if scan.date is None:
-            pages.latest_date = pages.began_date
+    for _ in range(_LOOKS):
+        before = pages.latest_validators
+        yield from _front_pages(pages, 1)
+        if ask == pages.by_id and not pages.is_refused:
+            scan = yield from _changed_since(pages, pages.began_date)
+            pages.is_tied = scan.is_tied
+            if scan.date is None:
+                pages.latest_date = pages.began_date
+        if pages.is_refused or not pages.are_told or pages.latest_validators == before:
+            return
+    pages.unsettled = "posts were published faster than the pages were read"
+
+
+_LOOKS: Final = 2
 
 
 def _front_pages(pages: Pages, number: int) -> Asking[None]:

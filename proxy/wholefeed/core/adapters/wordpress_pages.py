@@ -45,6 +45,10 @@ class Pages:
         """Pages by ID that came when they were counted."""
         self.is_tied = False
         """Whether posts were changed meanwhile that the order of change does not tell apart."""
+        self.are_told = True
+        """Whether validators tell that something moved: caches make them up, of each page or each answer."""
+        self.unsettled = ""
+        """Why entries may have slipped from page to page unseen; for people."""
         self.has_gaps = False
         """Whether a page that has to be there could not be had; the driver tells of it."""
         self.refused: Refused | None = None
@@ -138,8 +142,15 @@ class Pages:
             retry_at=None,
             reason="",
         )
-        reason = "" if self.refused is None else self.refused.slug
-        return Outcome(is_honoured=True, is_whole=not self.is_refused, known=known, reason=reason)
+        reason = self.unsettled if self.refused is None else self.refused.slug
+        is_settled = not self.unsettled
+        return Outcome(
+            is_honoured=True,
+            is_whole=is_settled and not self.is_refused,
+            known=known,
+            reason=reason,
+            wants_all=not is_settled,
+        )
 
 
 _FRONT_PLACE: Final = -2_000_000_000

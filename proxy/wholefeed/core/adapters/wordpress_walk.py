@@ -36,9 +36,12 @@ class Walk:
 
         DOWN   N, N-1, … 1
                the validators moved between k+1 and k -> SEAM, unless each page bears its own
+               k is shorter than those behind it, and k+1 has others now: pages got shorter -> over, unsettled
+               k has what k+1 has, and k+1 has that still: numbers are not honoured
         SEAM   k+1, k+2, … until one has something that was had; from there down to k again
+               the validators have moved once more, too often -> unsettled
         END    N again, and what stands behind it now; where N is no more, what is the last now
-               validators tell nothing, and N begins with what stood on N-1 -> DOWN once more
+               validators tell nothing, and N begins with what stood on N-1 -> unsettled
         HOLES  pages that were not there, though later ones are: once more
 
     Args:
@@ -49,21 +52,21 @@ class Walk:
 
     def __init__(self, pages: Pages, ask: AskFor, *, is_again: bool = False) -> None:
         self._pages = pages
-        self._ask = ask
+        self.ask = ask
         self._is_again = is_again
         self._had: set[EntryId] = set()
         """What stood on the pages behind the one that comes next."""
         self._holes: set[int] = set()
-        self._repeated = 0
-        """Pages in a row that were the one behind them once more."""
         self._seams = 0
-        self._are_told = True
-        """Whether validators tell that something moved: caches make them up, of each page or each answer."""
         self._made_up = 0
+        self._length = pages.full
+        """How many entries a page has that is not the last."""
+        self._is_uneven = False
+        """Whether one had fewer, and nothing had moved."""
         self._tail: tuple[EntryId, ...] = ()
         """What stood on the last page."""
-        self._has_shifted = False
-        """Whether it has moved to the end since: something went live below."""
+        self.unsettled = ""
+        """Why entries may have slipped past it unseen."""
         self._is_trusted = ask == pages.front
 
     def steps(self, last: int) -> Asking[int]:
@@ -72,21 +75,22 @@ class Walk:
         Raises:
             NotHonouredError: Numbers or order are not honoured.
         """
-        yield from self._down(last)
+        reached = yield from self._down(last)
+        if reached > 1:
+            return (yield from self._search(reached, None))
         last = yield from self._end(last)
-        if self._has_shifted and not (self._is_again or self._pages.is_refused):
-            return (yield from Walk(self._pages, self._ask, is_again=True).steps(last))
         holes = sorted(number for number in self._holes if number < last)
         # Later pages answer: these are missing, if they still are (R6).
         if holes and not self._pages.is_refused:
-            for answer in (yield [self._ask(each, is_again=True, is_needed=True) for each in holes]):
+            for answer in (yield [self.ask(each, is_again=True, is_needed=True) for each in holes]):
                 self._pages.has_gaps |= self._taken(answer) is None
         return last
 
     # Down
 
-    def _down(self, last: int) -> Asking[None]:
-        behind: Page | None = None
+    def _down(self, last: int) -> Asking[int]:
+        """Ask for all; return 1, or where pages got shorter meanwhile the number of one that is there."""
+        behind: tuple[int, Page] | None = None
         number = last
         while number >= 1:
             size = _AT_ONCE if self._is_trusted and number <= last - _ALONE else 1
@@ -99,32 +103,53 @@ class Walk:
                     else:
                         self._pages.has_gaps = True
                     continue
-                yield from self._check(each, answer, behind)
-                if behind is not None and self._is_apart(behind, answer):
-                    yield from self._seam(each, last, (behind, answer))
+                if behind is not None and (yield from self._got_shorter(answer, behind)):
+                    self.unsettled = "the pages got shorter while they were read"
+                    self._taken(answer)
+                    return behind[0]
+                yield from self._check_order(each, answer)
+                if behind is not None and self._is_apart(behind[1], answer):
+                    yield from self._seam(each, last, (behind[1], answer))
                 if each == last:
                     self._tail = answer.identities
                 self._taken(answer)
-                behind = answer
+                behind = each, answer
             number = batch[-1] - 1
+        return 1
 
     def _answers(self, batch: range) -> Asking[Sequence[Answer]]:
         probed = self._pages.probed.pop(batch.start, None)
         if probed is not None:
             return [probed]
-        return (yield [self._ask(each, is_again=self._is_again) for each in batch])
+        return (yield [self.ask(each, is_again=self._is_again) for each in batch])
 
-    def _check(self, number: int, page: Page, behind: Page | None) -> Asking[None]:
-        """R27: what the pages must not look like."""
-        is_repeated = behind is not None and page.identities == behind.identities
-        self._repeated = self._repeated + 1 if is_repeated else 0
-        if self._repeated > 1:  # once a deletion may do it
+    def _got_shorter(self, page: Page, behind: tuple[int, Page]) -> Asking[bool]:
+        """Whether entries moved to pages that were had since each has fewer than it had: no validator tells.
+
+        Args:
+            page: The one that came.
+            behind: Number and page of the one before which it stands.
+        """
+        is_repeated = page.identities == behind[1].identities
+        is_shorter = len(page.identities) < self._length
+        if not (is_repeated or is_shorter):
+            self._length = self._length if self._is_uneven else len(page.identities)
+            return False
+        again = yield from self._again(behind[0])
+        has_others = again is None or again.identities != behind[1].identities
+        if is_repeated and not has_others:  # a deletion may move the entries of one page to the next
             raise NotHonouredError(is_numbered=False)
+        if is_shorter and not has_others:
+            self._is_uneven, self._length = True, len(page.identities)
+        return is_shorter and has_others and again is not None
+
+    def _check_order(self, number: int, page: Page) -> Asking[None]:
+        """R27: whether the order is the one that was asked for."""
         if self._is_trusted or page.is_ascending is None:
             return
         self._is_trusted = True
         if not page.is_ascending and number > 1:  # some imports give the newest post the lowest ID
-            first = yield from one(self._ask(1, is_probe=True))
+            first = yield from one(self.ask(1, is_probe=True))
             if isinstance(first, Page) and self._pages.repeats(first):
                 raise NotHonouredError(is_numbered=True)
 
@@ -135,14 +160,14 @@ class Walk:
         return page
 
     def _again(self, number: int) -> Asking[Page | None]:
-        return self._taken((yield from one(self._ask(number, is_again=True))))
+        return self._taken((yield from one(self.ask(number, is_again=True))))
 
     # Something went live
 
     def _is_apart(self, behind: Page, page: Page) -> bool:
         """Whether something may have moved from a page to the one behind it, which was had before."""
         is_later = page.had_at < behind.had_at - _OLDER_SECONDS
-        return is_later or (self._are_told and behind.validators != page.validators)
+        return is_later or (self._pages.are_told and behind.validators != page.validators)
 
     def _seam(self, number: int, last: int, pair: tuple[Page, Page]) -> Asking[None]:
         """Ask again for what may have moved past the boundary behind a page.
@@ -154,12 +179,12 @@ class Walk:
         """
         had = frozenset(self._had)
         is_still = False
-        while not is_still and self._are_told and self._seams < _SEAMS + last // 4:
+        while not is_still and self._pages.are_told and self._seams < _SEAMS + last // 4:
             self._seams += 1
             top = number + 1
             page = yield from self._again(top)
             if page is not None and _is_same(page, pair[0]) and pair[0].validators != pair[1].validators:
-                self._are_told = False  # the page has validators of its own
+                self._pages.are_told = False  # the page has validators of its own
                 return
             while page is not None and had.isdisjoint(page.identities) and top < MOST_PAGES:
                 top += 1
@@ -170,11 +195,13 @@ class Walk:
                 is_still = is_still and (None in (page, came[-1]) or _are_of_one(page, came[-1]))
                 came.append(page or came[-1])
             self._doubt(pair, came, is_still=is_still)
+        if not is_still and self._pages.are_told:
+            self.unsettled = "posts were published faster than the pages were read"
 
     def _doubt(self, pair: tuple[Page, Page], came: Sequence[Page | None], *, is_still: bool) -> None:
         is_moved = [page and page.identities for page in came] != [page.identities for page in pair]
         self._made_up += not (is_still or is_moved)
-        self._are_told = self._made_up < _MADE_UP
+        self._pages.are_told = self._made_up < _MADE_UP
 
     # The end
 
@@ -182,13 +209,14 @@ class Walk:
         """Ask for the last page again, and for what stands behind it; return which is the last now."""
         had = frozenset(self._had)
         number, page = last, (yield from self._again(last))
-        if page is not None and not self._are_told:
-            self._has_shifted = page.identities[0] in had and page.identities[0] not in self._tail
+        has_shifted = page is not None and page.identities[0] in had.difference(self._tail)
+        if has_shifted and not self._pages.are_told:
+            self.unsettled = "posts moved to other pages while they were read"
         if page is None and last > 1 and not self._pages.is_refused:  # there are fewer now
-            number = yield from self._search(last)
+            number = yield from self._search(1, last)
             page = yield from self._again(number)
         top = number
-        while page is not None and len(page.identities) >= self._pages.full and top < MOST_PAGES:
+        while page is not None and len(page.identities) >= self._length and top < MOST_PAGES:
             behind = yield from self._again(top + 1)
             if behind is None or behind.identities == page.identities:
                 break
@@ -199,12 +227,13 @@ class Walk:
             page = yield from self._again(lowest)
         return top
 
-    def _search(self, gone: int) -> Asking[int]:
+    def _search(self, there: int, gone: int | None) -> Asking[int]:
+        """Return which page is the last, between one that is there and one that is not, if one is known."""
         try:
-            return (yield from last_page(lambda number: self._ask(number, is_probe=True), low=1, high=gone))
+            return (yield from last_page(lambda each: self.ask(each, is_probe=True), low=there, high=gone))
         except SearchError as exc:
             self._pages.refused = exc.refused
-            return gone
+            return gone or there
 
 
 _AT_ONCE: Final = 8

@@ -109,7 +109,7 @@ class Collecting:
         self._adapter = adapter
         known = Collection.read(given.feed.collection)
         self._known = known if known.adapter == adapter.name else Collection(adapter=adapter.name)
-        self._asking = _PageAsking(given, documents, subscription, adapter.name, progress)
+        self._asking = _PageAsking(given, documents, subscription, self._known, progress)
 
     @classmethod
     def of(
@@ -257,7 +257,7 @@ class Collecting:
 
     def _as_before(self) -> tuple[Walked, State]:
         """Nothing is due: what was missing is missing still."""
-        if self._known.is_denied or not (self._known.is_ended or self._asking.has_pages):
+        if not (self._known.is_ended or self._asking.has_kept):
             return self._refused(self._known.reason)
         missing = self._given.missing.values()
         return self._walked([note for each in missing if (note := self._asking.still(each)) is not None])
@@ -268,18 +268,24 @@ class Collecting:
         known = self._known if found is None else found.known
         known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at)
         reason = trouble.stop or ("" if found is None else found.reason)
-        if self._is_denied(found):
-            retry_at = max(trouble.retry_at or 0.0, now + trouble.denied_seconds(known.denials))
-            denials = known.denials + trouble.has_failed
-            known = replace(known, retry_at=retry_at, reason=reason, is_denied=True, denials=denials)
+        is_unsettled = found is not None and found.wants_all
+        if is_unsettled or (found is not None and not (found.is_honoured or trouble.has_failed)):
+            known = replace(known, walk=known.walk + 1)  # it is over: the next takes nothing that it had
+        is_denied = self._is_denied(found)
+        known = replace(known, is_denied=is_denied)
+        if is_denied or is_unsettled:
+            known = trouble.later(known, may_be_chance=is_unsettled or trouble.has_failed)
+        else:
+            known = replace(known, retry_at=trouble.retry_at, denials=0)
+        if is_denied:
+            known = replace(known, reason=reason)
             yield from carry_out(NoteCollection(known.written()))
             return self._refused(reason)
-        known = replace(known, is_denied=False, denials=0)
         notes: list[Note] = list(trouble.notes)
         is_whole = found is not None and found.is_honoured and found.is_whole
         if notes or not (is_whole or self._is_all_there_is(found)):
-            known = replace(known, retry_at=trouble.retry_at, reason=reason)
-            if not notes:
+            known = replace(known, reason=reason)
+            if not any(note.partial for note in notes):
                 notes.append(HistoryUnfinished(url, self._adapter.name, reason))
         else:
             etag, last_modified = self._validators
@@ -309,7 +315,8 @@ class Collecting:
 
     def _is_all_there_is(self, found: Outcome | None) -> bool:
         """Whether the publisher gives no more, though there is: then nothing is gained by asking again."""
-        return found is not None and found.is_honoured and not self._asking.trouble.has_failed
+        is_final = found is not None and found.is_honoured and not found.wants_all
+        return is_final and not self._asking.trouble.has_failed
 
     def _walked(self, notes: list[Note]) -> tuple[Walked, State]:
         known, url = self._known, self._subscription.final_url
@@ -338,14 +345,14 @@ class _PageAsking:
         given: Given,
         documents: Sequence[StoredDocument],
         subscription: StoredDocument,
-        adapter: str,
+        known: Collection,
         progress: Progress,
     ) -> None:
         self._given = given
         self._subscription = subscription
         self.first: tuple[EntryId, ...] = ()
         """What stands in the subscription document, from the top; to be set before anything is asked."""
-        self._adapter = adapter
+        self._adapter = known.adapter
         self._progress = progress
         pages = [row for row in documents if row.role is Role.PAGE]
         self._stored = {document_key(row.url): row for row in pages}
@@ -353,7 +360,6 @@ class _PageAsking:
         self._documents = len(attached)
         self._bytes = sum(row.body_bytes for row in attached)
         self._entries = sum(row.entries for row in attached)
-        self.has_pages = any(row.found_by and row.rank is not None for row in pages)
         self.is_all = False
         """Whether every page is asked for."""
         self._walk = 0
@@ -361,8 +367,11 @@ class _PageAsking:
         self._renewed: set[str] = set()
         """Keys of pages that were put and are stored otherwise than `_stored` has them."""
         self.trouble = _Trouble(given)
-        self.has_kept = self.has_pages
-        """Whether a page of this pattern is part of the feed."""
+        self.has_kept = any(
+            row.found_by and row.rank is not None and (not known.is_denied or row.found_in == known.walk)
+            for row in pages
+        )
+        """Whether a page of this pattern is part of the feed; what a denied walk had proves nothing."""
         self.has_put = False
         """Whether one came that was worth keeping."""
 
@@ -632,17 +641,21 @@ class _Trouble:
         self.failures.pop(url, None)
         self.notes = [note for note in self.notes if note.url != url]
 
-    def denied_seconds(self, denials: int) -> float:
-        """Return after how long a pattern that nothing was to be had of is tried again (R27).
+    def later(self, known: Collection, *, may_be_chance: bool) -> Collection:
+        """Return when all pages are asked for again, of which not what is there was to be had (R27, R31).
 
         Args:
-            denials: How often in a row that was so before because something could not be had. That may have
-                been chance, so it is less than a week at first.
+            known: What is known.
+            may_be_chance: Something failed, or changed all the time: it is tried sooner than after a week at
+                first, and each time after twice as long.
         """
-        if not self.has_failed:
-            return WEEK_SECONDS
-        first_seconds = self._given.settings.retry_missing_seconds
-        return min(WEEK_SECONDS, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
+        seconds, denials = float(WEEK_SECONDS), known.denials
+        if may_be_chance:
+            first_seconds = self._given.settings.retry_missing_seconds
+            seconds = min(seconds, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
+            denials += 1
+        retry_at = max(self.retry_at or 0.0, self._given.clock.now + seconds)
+        return replace(known, retry_at=retry_at, denials=denials)
 
 
 _FORBIDDEN, _TOO_MANY = 403, 429
