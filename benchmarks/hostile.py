@@ -1,7 +1,8 @@
 """What hostile publishers cost, one by one and many at once: `python -m benchmarks.hostile`.
 
-First each document that is made to cost much, as `benchmarks.costly` has it. Then the peak memory under all
-kinds at once:
+First each document that is made to cost much, as `benchmarks.costly` has it. Then clients that mean harm:
+connections that never say the whole of what they want, a thousand and more at once, and how long a supervisor
+and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then the peak memory under all kinds at once:
 
 Readers ask for feeds of every kind in `benchmarks.support.hostile` at the same time, each kind at several
 hosts: gzip bombs, documents of 32 MiB near each limit, drips, endless bodies, silence, chains of 5,000
@@ -15,6 +16,7 @@ with whatever status; those of the innocent feeds have to be right.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import http.client
 import tempfile
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.costly import measure_all
+from benchmarks.support.flood import FORM, HALF_A_HEAD, LONG_FORM, flooding
 from benchmarks.support.hostile import HOSTS, KINDS, Hostile, running_hostile
 from benchmarks.support.report import Table, begin, expect
 from benchmarks.support.server import Server, running_server
@@ -111,6 +114,53 @@ def attack(server: Server, hostile: Hostile, copies: int, table: Table) -> None:
         table.row(f"{kind}: {outcomes}", str(len(own)), f"{middle:.2f}", f"{max(seconds):.2f}", str(late))
 
 
+_TOKEN: Final = "a-token-for-readers"
+_FLOODS: Final = {
+    "forms of 1 MB without end": (LONG_FORM, 900, 20_000),
+    "forms that never end": (FORM, 2_100, 20_000),
+    "half a head, 1,024 files": (HALF_A_HEAD, 2_100, 1_024),
+}
+"""What is said on each connection, how many there are, and how many files the server may open."""
+_ASKED: Final = ("/healthz", f"/feeds?token={_TOKEN}")
+
+
+async def flood(server: Server, request: bytes, count: int) -> tuple[Counter[str], float]:
+    """Open the connections; return what a supervisor and a reader are answered, and how long that took."""
+    outcomes, longest = Counter[str](), 0.0
+    async with flooding(server.port, request, count=count):
+        for target in _ASKED:
+            began = time.monotonic()
+            status = await asyncio.to_thread(status_of, server, target)
+            outcomes[f"{status} {target.partition('?')[0]}"] += 1
+            longest = max(longest, time.monotonic() - began)
+    return outcomes, longest
+
+
+def status_of(server: Server, target: str) -> str:
+    """Return the status of an answer, or what came instead of one."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
+    with contextlib.closing(connection):
+        try:
+            connection.request("GET", target)
+            return str(connection.getresponse().status)
+        except OSError as exc:
+            return type(exc).__name__
+
+
+def measure_floods() -> None:
+    """Print a row for each flood, which is met by a server of its own."""
+    table = Table("", "connections", "longest s", "peak MB", "log KB", first_width=70)
+    for name, (request, count, files) in _FLOODS.items():
+        before = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"]
+        with (
+            tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as folder,
+            running_server(Path(folder), before=before, server_access_token=_TOKEN) as server,
+        ):
+            outcomes, longest = asyncio.run(flood(server, request, count))
+            cells = (f"{longest:.2f}", f"{server.peak_bytes() / 1e6:.0f}", f"{server.log_bytes() / 1e3:.0f}")
+            table.row(f"{name}: {said(outcomes)}", str(count), *cells)
+
+
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure the server's peak memory under hostile publishers.")
@@ -128,6 +178,7 @@ def main() -> None:
     options = arguments()
     begin()
     measure_all(options.costly_megabytes)
+    measure_floods()
     over = threading.Event()
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as name,

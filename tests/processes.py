@@ -61,7 +61,7 @@ def printed(folder: Path, *arguments: str, **settings: object) -> str:
 def _environment(settings: Mapping[str, object]) -> dict[str, str]:
     """The environment with configuration keys of a test's own and no others."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WHOLEFEED_")}
-    return {**kept, "PYTHONPATH": str(ROOT)} | {
+    return {**kept, "PYTHONPATH": f"{ROOT / 'proxy'}{os.pathsep}{ROOT}"} | {
         f"WHOLEFEED_{name.upper()}": str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in settings.items()
     }

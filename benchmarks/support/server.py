@@ -14,7 +14,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -113,6 +113,10 @@ class Server:
         """Return how many files and sockets it has open; Linux only."""
         return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
 
+    def log_bytes(self) -> int:
+        """Return how much it has logged."""
+        return self._log.stat().st_size
+
     def with_log(self, problem: str) -> str:
         """Return the problem with the last lines of the log."""
         return "\n".join([f"{problem}; the end of the server's log:", *_lines(self._log)[-_LOG_LINES:]])
@@ -135,7 +139,12 @@ class Server:
 
 @contextlib.contextmanager
 def running_server(
-    folder: Path, *, tree: Tree = HERE, counts_hops: bool = False, **settings: object
+    folder: Path,
+    *,
+    tree: Tree = HERE,
+    counts_hops: bool = False,
+    before: Sequence[str] = (),
+    **settings: object,
 ) -> Iterator[Server]:
     """Start the server on any free port of loopback, wait until it listens, and stop it at the end.
 
@@ -143,6 +152,7 @@ def running_server(
         folder: For its database, which stays there, and its log.
         tree: The checkout that it is started from.
         counts_hops: Whether it counts the calls of SQLite's threads.
+        before: What goes before the command, and ends by being replaced by it.
         settings: Configuration keys, `history_look_ahead=False` for `history.look_ahead`.
 
     Raises:
@@ -155,7 +165,7 @@ def running_server(
         start = [counting.__file__, tree.module]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [tree.python, *start, "serve", "--port", "0"],
+            [*before, tree.python, *start, "serve", "--port", "0"],
             cwd=folder,
             env=_environment(folder, tree, settings),
             stdin=subprocess.DEVNULL,

@@ -28,11 +28,11 @@ from wholefeed.futures import unless
 from wholefeed.logs import get_logger
 from wholefeed.server.clients import Buckets, Networks, TrustedProxies
 from wholefeed.server.listening import (
-    MAX_CONNECTIONS,
     NOBODY,
     Connections,
     Listeners,
     Supervisor,
+    accepting,
     allow_open_files,
     bound,
     reaping,
@@ -93,13 +93,14 @@ async def serve(
         OSError: The address cannot be listened on.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
-    allow_open_files()
+    most_connections = allow_open_files()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     # aiohttp waits for a hanging handler twice: once before it cancels it and once after.
     app = make_app(config)
+    app[CONNECTIONS].at_most = most_connections
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=config.server.shutdown_grace_seconds / 2)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(supervisor.watching())
@@ -108,14 +109,14 @@ async def serve(
             async with unless(stopping if config.store.url else asyncio.Event()):
                 await runner.setup()
             if runner.server is not None:
-                host, port = await _listen(runner, app, stack)
-                if on_started is not None:
-                    on_started(host, port)
-                gc.collect()
-                gc.freeze()  # modules and tables stay: to look through them each time is a fifth of an answer
-                gc.set_threshold(*_COLLECTING)
-                supervisor.tell("READY=1", f"STATUS=listening on {host}, port {port}")
-                async with reaping(runner.server, app[CONNECTIONS]):
+                async with reaping(runner.server, app[CONNECTIONS]), AsyncExitStack() as listeners:
+                    host, port = await _listen(runner.server, app, listeners)
+                    if on_started is not None:
+                        on_started(host, port)
+                    gc.collect()
+                    gc.freeze()  # modules and tables stay: to look through them again is a fifth of an answer
+                    gc.set_threshold(*_COLLECTING)
+                    supervisor.tell("READY=1", f"STATUS=listening on {host}, port {port}")
                     await stopping.wait()
             supervisor.tell("STOPPING=1", "STATUS=letting answers finish")
         finally:
@@ -123,19 +124,21 @@ async def serve(
     log.info("server.stopped")
 
 
-async def _listen(runner: web.AppRunner, app: web.Application, stack: AsyncExitStack) -> tuple[str, int]:
-    """Listen where the configuration says; return the address and the port."""
-    server = app[CONFIG].server
-    await web.TCPSite(runner, server.host, server.port, backlog=MAX_CONNECTIONS).start()
-    app[LISTENERS].add(runner.addresses)
-    host, port, *_ = runner.addresses[0]
+async def _listen(server: web.Server, app: web.Application, stack: AsyncExitStack) -> tuple[str, int]:
+    """Listen where the configuration says until the stack is closed; return the address and the port."""
+    config = app[CONFIG].server
+    accept = partial(accepting, server, app[CONNECTIONS])
+    listener = await stack.enter_async_context(accept(host=config.host, port=config.port))
+    addresses = [each.getsockname() for each in listener.sockets]
+    app[LISTENERS].add(addresses)
+    host, port, *_ = addresses[0]
     facts = {}
-    if server.socket:
-        manager = bound(server.socket)
-        listener = await asyncio.to_thread(manager.__enter__)
+    if config.socket:
+        manager = bound(config.socket)
+        unix = await asyncio.to_thread(manager.__enter__)
         stack.push(manager.__exit__)
-        await web.SockSite(runner, listener, backlog=MAX_CONNECTIONS).start()
-        facts = {"socket": server.socket}
+        await stack.enter_async_context(accept(sock=unix))
+        facts = {"socket": config.socket}
     log.info("server.started", host=host, port=port, version=__version__, **facts)
     return host, port
 

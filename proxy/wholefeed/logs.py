@@ -64,6 +64,8 @@ Events
     archive.paused      slug: the store could not say, or keep, what the archive is asked for
     memento.unusable    slug: a copy in it that cannot be read, or does not say that it is of the feed
     connections.reaped  connections: how many idle ones were closed
+    connections.crowded closed: how many idle and half-open ones had to make room within a second; unaccepted:
+                        times that the system had no room for one
     library.logged      logger, message: what a library says through the standard library's logging
     worker.unstarted    reason: large documents are worked on in the server's own process
     log.lost            lines: how many could not be written before this one
@@ -312,7 +314,9 @@ class _Relay(logging.Handler):
     """Hands the records of libraries to structlog, so that every line has one form.
 
     Of a request that is no HTTP only the kind of error is handed on: the message and the traceback quote the
-    request line, and with it the token and the publisher's query.
+    request line, and with it the token and the publisher's query. That a reader has left is handed on not at
+    all: its `request.answered` says so, and whoever opens connections would fill the log with tracebacks
+    (docs/faults.md row 95a).
     """
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -320,6 +324,8 @@ class _Relay(logging.Handler):
         if record.name == "aiohttp.server" and _is_of_request(error):
             status = getattr(error, "code", 0) or None
             structlog.get_logger().info("request.rejected", error=type(error).__name__, status=status)
+            return
+        if record.name == "aiohttp.server" and isinstance(error, ConnectionError):
             return
         try:
             message = record.getMessage()

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from contextlib import ExitStack, suppress
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from aiohttp import StreamReader
 
 from tests.feeds import an_item, atom
 from tests.origin import Origin
@@ -16,7 +20,21 @@ from wholefeed.web.keys import CONNECTIONS
 
 
 class FakeConnection:
-    transport: asyncio.Transport | None = None
+    transport: Mock | None = None
+
+
+@contextmanager
+def busy(connections: Connections, connection: FakeConnection) -> Iterator[None]:
+    """Answer a request inside."""
+    use = connections.use_of(connection)
+    connections.begin(use)
+    yield
+    connections.end(use, time.monotonic())
+
+
+def a_body() -> StreamReader:
+    """The body of a request, of which nothing has come yet."""
+    return StreamReader(Mock(), 1 << 16, loop=Mock())
 
 
 async def connected(proxy: Proxy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -52,12 +70,65 @@ async def test_a_header_that_never_ends_is_not_waited_for(tmp_path: Path, origin
 @pytest.mark.fault("78")
 def test_of_too_many_connections_the_ones_idle_longest_are_closed() -> None:
     """docs/faults.md row 78."""
-    connections = Connections()
+    connections = Connections(at_most=5)
     held = [FakeConnection() for _ in range(5)]
-    assert connections.overdue(held, at_most=5) == []
-    with connections.busy(held[0]):
-        assert connections.overdue(held, at_most=3) == held[1:3]
-    assert connections.overdue(held, at_most=3) == held[1:3]
+    assert connections.overdue(held) == []
+    connections.at_most = 3
+    with busy(connections, held[0]):
+        assert connections.overdue(held) == held[1:3]
+    assert connections.overdue(held) == held[1:3]
+
+
+@pytest.mark.fault("95a")
+def test_a_connection_is_half_open_until_its_request_has_come_whole() -> None:
+    """docs/faults.md row 95a: it is not counted as busy, is closed where another has to have its place, and
+    not for being idle while a handler waits for the rest."""
+    connections = Connections(at_most=2)
+    held = [FakeConnection(), FakeConnection()]
+    use, body = connections.use_of(held[0]), a_body()
+    connections.begin(use, body)
+    assert connections.busy_count == 0
+    assert connections.overdue(held, idle_seconds=-1) == held[1:]
+    connections.at_most = 1
+    assert connections.overdue(held) == held[:1]
+    body.feed_eof()
+    assert connections.busy_count == 1
+    assert connections.overdue(held) == held[1:]
+    connections.end(use, time.monotonic())
+    assert connections.busy_count == 0
+
+
+@pytest.mark.fault("95a")
+def test_what_comes_after_its_answer_makes_no_connection_busy() -> None:
+    """Row 95a: also not one that had to make room meanwhile."""
+    connections = Connections()
+    held, body = FakeConnection(), a_body()
+    use = connections.use_of(held)
+    connections.begin(use, body)
+    connections.end(use, time.monotonic())
+    body.feed_eof()
+    assert connections.busy_count == 0
+    connections.begin(use, a_body())
+    connections.make_room()
+    connections.end(use, time.monotonic())
+    assert connections.busy_count == 0
+
+
+@pytest.mark.fault("96")
+def test_a_new_connection_takes_the_place_of_the_oldest_that_waits() -> None:
+    """docs/faults.md row 96: one that is answered keeps its place, though it is older."""
+    connections = Connections(at_most=2)
+    answered, waiting = FakeConnection(), FakeConnection()
+    for each in (answered, waiting):
+        each.transport = Mock(spec=asyncio.Transport)
+        connections.admit(each, 0)
+    with busy(connections, answered):
+        connections.admit(FakeConnection(), 2)
+    assert answered.transport is not None
+    assert waiting.transport is not None
+    assert not answered.transport.abort.called
+    assert waiting.transport.abort.called
+    assert connections.closed == 1
 
 
 @pytest.mark.fault("78")
@@ -68,7 +139,7 @@ async def test_of_too_many_busy_connections_the_last_ones_are_refused(proxy: Pro
     with ExitStack() as stack:
         held = [FakeConnection() for _ in range(MAX_CONNECTIONS)]
         for each in held:
-            stack.enter_context(connections.busy(each))
+            stack.enter_context(busy(connections, each))
         refused = await proxy.get(origin.url("/feed"))
         assert (refused.status, refused.headers["Retry-After"]) == (503, "10")
         assert origin.requests == []
@@ -90,8 +161,9 @@ def test_a_busy_connection_is_never_closed() -> None:
     may be."""
     connections = Connections()
     held = FakeConnection()
-    with connections.busy(held), connections.busy(held):
+    with busy(connections, held), busy(connections, held):
         pass
-    with connections.busy(held):
-        assert connections.overdue([held], idle_seconds=-1, at_most=0) == []
+    connections.at_most = 0
+    with busy(connections, held):
+        assert connections.overdue([held], idle_seconds=-1) == []
     assert connections.overdue([held], idle_seconds=-1) == [held]

@@ -1,7 +1,7 @@
 """The listening side of the server: where it listens, who is connected, and what systemd is told of its life.
 
 with bound("/run/wholefeed/wholefeed.sock") as listener: ...
-async with reaping(runner.server, connections): ...
+async with reaping(runner.server, connections), accepting(runner.server, connections, host=host, port=port):
 
 supervisor = Supervisor.of(os.environ)
 async with supervisor.watching():
@@ -18,13 +18,15 @@ import resource
 import socket
 import stat
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.streams import EMPTY_PAYLOAD
 
 from wholefeed.logs import get_logger
 from wholefeed.server.clients import UNIX
@@ -129,24 +131,56 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 IDLE_SECONDS: Final = 10.0
 MAX_CONNECTIONS: Final = 2048
+"""That are open at once."""
 
 _OPEN_FILES: Final = 2 * MAX_CONNECTIONS
-"""What readers' connections, those to publishers and the database need, and those about to be reaped."""
+"""What readers' connections, those to publishers and the database need, and those about to be closed."""
+_OTHER_FILES: Final = 512
+"""Of these, what is kept from readers; half of them all where there are fewer than twice as many."""
 
 
-def allow_open_files() -> None:
+def allow_open_files() -> int:
     """Raise this process's limit of open files to what its own limits need, as far as it may.
 
     The usual one, 1,024, is below `MAX_CONNECTIONS`: connections that do nothing would keep those to
     publishers and the database's files from being opened.
+
+    Returns:
+        How many connections of readers there is room for.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < _OPEN_FILES:
-        wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return MAX_CONNECTIONS if soft < 0 else min(MAX_CONNECTIONS, soft - min(_OTHER_FILES, soft // 2))
+
+
+_BACKLOG: Final = 100
+"""Connections that wait to be accepted. asyncio accepts as many in one round of its loop, and tells of each
+one apart when no file is left."""
+
+
+@asynccontextmanager
+async def accepting(
+    server: web.Server, connections: Connections, **where: Any
+) -> AsyncIterator[asyncio.Server]:
+    """Listen inside, and let connections in by `Connections.admit`; `where` as for `loop.create_server`."""
+
+    def admitted() -> asyncio.Protocol:
+        made = server()
+        connections.admit(made, len(server.connections))
+        return made
+
+    backlog = min(_BACKLOG, connections.at_most // 8)
+    listener = await asyncio.get_running_loop().create_server(admitted, backlog=backlog, **where)
+    try:
+        yield listener
+    finally:
+        listener.close()
 
 
 _REAP_PAUSE_SECONDS: Final = 1.0
+_NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 @asynccontextmanager
@@ -156,8 +190,17 @@ async def reaping(
     """Close overdue connections of a server inside: idle ones, and those that never finish a header.
 
     The server of aiohttp waits for a header as long as it takes, so an idle or half-open connection would
-    stay for good (docs/faults.md row 78). One counts as busy while a request of it is being answered.
+    stay for good (docs/faults.md row 78). What had to make room for others is told here, and what could not
+    be accepted, in one line a second: whoever opens connections does not write the log (row 96).
     """
+    loop = asyncio.get_running_loop()
+
+    def note(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in _NO_FILES and "socket" in context:
+            connections.unaccepted += 1
+        else:
+            loop.default_exception_handler(context)
 
     async def reap() -> None:
         while True:
@@ -168,94 +211,146 @@ async def reaping(
                     connection.transport.abort()
             if overdue:
                 log.debug("connections.reaped", connections=len(overdue))
+            if connections.closed or connections.unaccepted:
+                log.warning(
+                    "connections.crowded", closed=connections.closed, unaccepted=connections.unaccepted
+                )
+                connections.closed = connections.unaccepted = 0
 
+    loop.set_exception_handler(note)
     task = asyncio.create_task(reap())
     try:
         yield
     finally:
+        loop.set_exception_handler(None)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
 
 
 class Connections:
-    """Which connections are busy, and since when the others are not."""
+    """Which connections are busy, and which are not, those first that have not been for longest.
 
-    def __init__(self) -> None:
+    One is busy while a request of it is being answered that it has said to its end. Until then it is half
+    open, also where a handler waits for the rest of a body (docs/faults.md row 95a): it takes no place from
+    those who are answered, and may have to make room for a new one.
+
+    Args:
+        at_most: That are open at once.
+    """
+
+    def __init__(self, at_most: int = MAX_CONNECTIONS) -> None:
+        self.at_most = at_most
+        self.closed = 0
+        """Closed to make room, since that was last told."""
+        self.unaccepted = 0
+        """Times that the system had no room for one, since that was last told."""
         self._uses: dict[Connection, Use] = {}
-        self._busy_count = 0
+        self._waiting: dict[Use, None] = {}
+        """Those that are not busy, in the order in which they came to be so."""
 
-    @contextmanager
-    def busy(self, connection: Connection) -> Iterator[None]:
-        use = self.use_of(connection)
-        self.begin(use)
-        try:
-            yield
-        finally:
-            self.end(use, time.monotonic())
+    def admit(self, connection: Connection, open_count: int) -> None:
+        """Take in a new connection; where as many are open as may be, another one is closed for it."""
+        if open_count >= self.at_most:
+            self.make_room()
+        self.use_of(connection)
+
+    def make_room(self) -> None:
+        """Close the connection that has been idle or half open for longest, if there is one."""
+        oldest = next(iter(self._waiting), None)
+        if oldest is not None:
+            self._forget(oldest)
+            if oldest.connection.transport is not None:
+                oldest.connection.transport.abort()
+                self.closed += 1
 
     def use_of(self, connection: Connection) -> Use:
         use = self._uses.get(connection)
         if use is None:
-            use = self._uses[connection] = Use(_peer_of(connection.transport))
+            use = self._uses[connection] = Use(connection)
+            self._waiting[use] = None
         return use
 
-    def begin(self, use: Use) -> None:
-        """Count the connection as busy until `end`, which must follow."""
-        if not use.requests:
-            self._busy_count += 1
+    def begin(self, use: Use, body: StreamReader = EMPTY_PAYLOAD) -> None:
+        """Count a request as being answered until `end`, which must follow.
+
+        Args:
+            use: Of its connection.
+            body: Of the request; what has not come to its end leaves the connection half open until then.
+        """
         use.requests += 1
+        if body.is_eof():
+            self._waiting.pop(use, None)
+        else:
+            body.on_eof(partial(self._be_whole, use))
+
+    def _be_whole(self, use: Use) -> None:
+        if use.requests:  # the rest of it may come when the answer has been sent
+            self._waiting.pop(use, None)
 
     def end(self, use: Use, now: float) -> None:
         """Count it as idle from now on, by `time.monotonic`, unless another request is being answered."""
         use.requests -= 1
-        if not use.requests:
-            self._busy_count -= 1
         use.idle_since = now
+        if not use.requests and use.connection in self._uses:
+            self._waiting.pop(use, None)
+            self._waiting[use] = None
+
+    def _forget(self, use: Use) -> None:
+        del self._waiting[use], self._uses[use.connection]
 
     @property
     def busy_count(self) -> int:
-        return self._busy_count
+        return len(self._uses) - len(self._waiting)
 
-    def is_crowded(self, *, at_most: int = MAX_CONNECTIONS) -> bool:
-        """Return whether more connections are busy than may be; the idle ones are reaped."""
-        return self._busy_count > at_most
+    def is_crowded(self) -> bool:
+        """Return whether so many are busy that hardly any place is left for those who have only come."""
+        return self.busy_count > self.at_most - self.at_most // _KEPT_FREE
 
     def overdue(
-        self,
-        connections: Iterable[Connection],
-        *,
-        idle_seconds: float = IDLE_SECONDS,
-        at_most: int = MAX_CONNECTIONS,
+        self, connections: Collection[Connection], *, idle_seconds: float = IDLE_SECONDS
     ) -> list[Connection]:
         """Return which of the open connections are to be closed; forget those that are open no more.
 
         Args:
             connections: All that are open.
-            idle_seconds: Those idle for longer are.
-            at_most: Of more than so many, those idle longest are, too.
+            idle_seconds: Those idle for longer are; how long a body is waited for is its handler's matter.
         """
-        now = time.monotonic()
-        uses = self._uses = {each: self.use_of(each) for each in connections}
-        idle = [each for each, use in uses.items() if not use.requests]
-        idle.sort(key=lambda each: uses[each].idle_since)
-        surplus = max(0, len(uses) - at_most)
+        are_open = set(connections)
+        for use in [each for each in self._waiting if each.connection not in are_open]:
+            self._forget(use)
+        for connection in connections:
+            self.use_of(connection)
+        now, surplus = time.monotonic(), len(self._uses) - self.at_most
         return [
-            each for n, each in enumerate(idle) if n < surplus or now - uses[each].idle_since > idle_seconds
+            use.connection
+            for n, use in enumerate(self._waiting)
+            if n < surplus or (not use.requests and now - use.idle_since > idle_seconds)
         ]
+
+
+_KEPT_FREE: Final = 16
+"""One of so many places is kept for those who have only come: a supervisor is answered whatever happens."""
 
 
 class Use:
     """What is known of one connection."""
 
-    __slots__ = ("idle_since", "peer", "requests")
+    __slots__ = ("_peer", "connection", "idle_since", "requests")
 
-    def __init__(self, peer: str | None) -> None:
-        self.peer: Final = peer
-        """The address that it comes from, or `UNIX`; None where that is unknown."""
+    def __init__(self, connection: Connection) -> None:
+        self.connection: Final = connection
         self.requests = 0
-        """Of it, being answered; where there are none, it is idle."""
+        """Of it, that have a handler."""
         self.idle_since = time.monotonic()
+        self._peer: str | None = None
+
+    @property
+    def peer(self) -> str | None:
+        """The address that it comes from, or `UNIX`; None where that is unknown."""
+        if self._peer is None:
+            self._peer = _peer_of(self.connection.transport)
+        return self._peer
 
 
 def _peer_of(transport: asyncio.Transport | None) -> str | None:

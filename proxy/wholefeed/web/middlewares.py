@@ -61,7 +61,7 @@ def attending(app: web.Application) -> Middleware:
         asked = request[ASKED] = Asked(request, app, config, prefix, trusted, use.peer)
         REQUEST_ID.set(asked.request_id)  # what the request sets going logs it, too
         status = body_bytes = 0
-        connections.begin(use)
+        connections.begin(use, request.content)
         try:
             try:
                 if request.method == "CONNECT" or not asked.target.startswith("/"):

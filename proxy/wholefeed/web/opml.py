@@ -27,6 +27,8 @@ from wholefeed.web.request import (
     VIEW_OPTIONS,
     base_url,
     read_view,
+    too_large,
+    whole_body,
 )
 
 # GET and POST of /opml
@@ -115,12 +117,7 @@ async def _uploaded(request: web.Request) -> tuple[bytes, dict[str, str]]:
         HTTPRequestEntityTooLarge: It is longer than a list may be.
     """
     if request.content_type != "multipart/form-data":
-        body = bytearray()
-        async for piece in request.content.iter_any():
-            body += piece
-            if len(body) > MAX_BYTES:
-                raise _too_large(len(body), MAX_BYTES)
-        return bytes(body), {}
+        return await whole_body(request, MAX_BYTES), {}
     try:
         return await _read_form(request)
     except (ValueError, HttpProcessingError, web.RequestPayloadError) as exc:
@@ -151,13 +148,8 @@ async def _read_part(part: BodyPartReader, at_most: int) -> bytes:
     while piece := await part.read_chunk():
         body += piece
         if len(body) > at_most:
-            raise _too_large(len(body), at_most)
+            raise too_large(len(body), at_most)
     return bytes(body)
-
-
-def _too_large(size: int, at_most: int) -> web.HTTPRequestEntityTooLarge:
-    reason = f"expected at most {at_most} bytes, got more"
-    return web.HTTPRequestEntityTooLarge(at_most, size, reason=reason)
 
 
 def _download(document: bytes, name: str, fields: Mapping[str, str] | None = None) -> web.Response:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import parse_qs, quote, unquote, urlencode
+from urllib.parse import parse_qs, quote, quote_plus, unquote, urlencode
 
 from aiohttp import web
 
@@ -56,7 +56,7 @@ from wholefeed.web.api import json_answer, status_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url
 from wholefeed.web.moving import OwnAddresses, proxied_url
 from wholefeed.web.pages_base import Instant, begin_session, end_session, is_browser, page, session_of
-from wholefeed.web.request import FEED_ROUTES, Asked, base_url, completed, instead_url
+from wholefeed.web.request import FEED_ROUTES, Asked, base_url, completed, instead_url, whole_body
 from wholefeed.web.sanitising import plain, plain_url
 
 _MOST_CHARACTERS: Final = 200
@@ -448,6 +448,7 @@ def _see_other(location: str) -> web.Response:
 
 FORM_SECONDS: Final = 10.0
 """How long the form may take to come."""
+_MAX_FORM_BYTES: Final = 4096
 _MAX_FIELDS: Final = 8
 
 
@@ -468,9 +469,10 @@ async def post_login(request: web.Request) -> web.StreamResponse:
     token = request.app[CONFIG].server.access_token
     if not token:
         return await _login_page(request, 403) if _has_secret(request) else _see_other("./")
-    given, next_path = await _login_form(request)
+    next_path = request.query.get("next", "")
     try:
         _limit_tries(request)
+        given = await _given_token(request)
         # blanks come along where a token is copied
         if not hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), token.encode()):
             raise UnauthorizedError("expected the access token, got another text")
@@ -496,24 +498,23 @@ def _has_secret(request: web.Request) -> bool:
     return bool(server.access_token or server.signing_keys)
 
 
-async def _login_form(request: web.Request) -> tuple[str, str]:
-    """Return the token and where to lead on to; both are empty where no form comes, or none in time.
+async def _given_token(request: web.Request) -> str:
+    """Return the token that a form has; nothing where no form comes, or none in time.
 
-    Nobody has shown yet that they may ask here, and waiting for them would keep others from an answer.
+    Nobody has shown yet that they may ask here, so that a form is short and is not waited for; and each
+    counted as a try when it began, so that one address has few that are not finished.
     """
     try:
         async with asyncio.timeout(FORM_SECONDS):
-            body = await request.read()
-    except TimeoutError:
-        return "", ""
-    try:
+            body = await whole_body(request, _MAX_FORM_BYTES)
         fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MAX_FIELDS)
-    except ValueError:
-        return "", ""
-    return fields.get("token", [""])[0], fields.get("next", [""])[0]
+    except (TimeoutError, ValueError):
+        return ""
+    return fields.get("token", [""])[0]
 
 
 def _limit_tries(request: web.Request) -> None:
+    """Count a try, before anything of it is read."""
     wait_seconds = math.ceil(request.app[LOGINS].take(request[ASKED].client, time.monotonic()))
     if wait_seconds:
         raise TooManyRequestsError("expected fewer tokens to be tried", retry_after_seconds=wait_seconds)
@@ -558,7 +559,7 @@ async def _login_page(
         "login.html",
         status=status,
         has_token=bool(request.app[CONFIG].server.access_token),
-        next_path=next_path if own_path(next_path) else "",
+        next_query={"next": next_path} if own_path(next_path) else {},
         is_wrong=is_wrong,
         wait_seconds=wait_seconds,
     )
@@ -566,12 +567,14 @@ async def _login_page(
 
 _OWN_PATH: Final = re.compile(r"/([a-z]*(?:\?[!-~]*)?)")
 """What one may be led on to: a path of ours that is a word, never another site's."""
+_LONGEST_OWN: Final = 7000
+"""As it stands in the URL that the form is sent to; aiohttp reads no line of more than 8 KiB."""
 
 
 def own_path(path: str) -> str:
     """Return a path of ours without its slash, as it is led on to; empty, which is home, for any other."""
     found = _OWN_PATH.fullmatch(path)
-    return found[1] if found is not None else ""
+    return found[1] if found is not None and len(quote_plus(path)) <= _LONGEST_OWN else ""
 
 
 # Why there is no answer

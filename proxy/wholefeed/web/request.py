@@ -5,9 +5,9 @@ The URL of a feed is given in a query or behind the slash:
     /feed?url=https%3A%2F%2Fexample.org%2Ffeed.atom&limit=20    encoded or as it is, and options of ours
     /https://example.org/feed.atom?lang=en                      the prefix form: the whole query is the feed's
 
-`Asked` is made of each request before its handler; it reads these once, when they are first wanted. The rest
-are functions of header values and strings, and no I/O: what is read of a URL or a query is kept, for readers
-ask for the same ones again and again.
+`Asked` is made of each request before its handler; it reads these once, when they are first wanted.
+`whole_body` reads a body. The rest are functions of header values and strings, and no I/O: what is read of a
+URL or a query is kept, for readers ask for the same ones again and again.
 """
 
 from __future__ import annotations
@@ -386,6 +386,31 @@ def _whole_number(options: Mapping[str, str], name: str, least: int) -> int:
     if not _COUNT.fullmatch(given) or int(given) < least:
         raise RequestError(f"expected {name} as a whole number, {least} or more, got {given[:40]!r}")
     return int(given)
+
+
+# The body
+
+
+async def whole_body(request: web.Request, at_most: int) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        HTTPRequestEntityTooLarge: It is longer than so many bytes; where it says so itself none is read.
+    """
+    said = request.content_length or 0
+    if said > at_most:
+        raise too_large(said, at_most)
+    body = bytearray()
+    async for piece in request.content.iter_any():
+        body += piece
+        if len(body) > at_most:
+            raise too_large(len(body), at_most)
+    return bytes(body)
+
+
+def too_large(size: int, at_most: int) -> web.HTTPRequestEntityTooLarge:
+    reason = f"expected at most {at_most} bytes, got more"
+    return web.HTTPRequestEntityTooLarge(at_most, size, reason=reason)
 
 
 # The proxy's own URLs

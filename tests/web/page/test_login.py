@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlencode
 
 import pytest
 from aiohttp import web
@@ -38,6 +38,11 @@ async def closed(tmp_path: Path) -> AsyncIterator[Proxy]:
         yield proxy
 
 
+def led_on_to(path: str) -> str:
+    """Where the form is sent to that leads on to a path."""
+    return f"/login?{urlencode({'next': path})}"
+
+
 def cookie(reply: Reply) -> Any:
     """The session that an answer sets."""
     return SimpleCookie(reply.headers["Set-Cookie"])[COOKIE]
@@ -49,7 +54,7 @@ async def test_a_browser_without_the_token_is_asked_for_it(closed: Proxy) -> Non
     assert reply.status == 401
     assert "Access token" in text(reply)
     assert reply.headers["WWW-Authenticate"] == 'Bearer realm="wholefeed"'
-    assert b'name="next" value="/?url=https://example.org/"' in reply.body
+    assert b'action="./login?next=%2F%3Furl%3Dhttps%3A%2F%2Fexample.org%2F"' in reply.body
 
 
 async def test_programs_and_readers_get_what_they_always_got(closed: Proxy) -> None:
@@ -70,7 +75,7 @@ async def test_the_token_begins_a_session_that_is_good_for_everything(closed: Pr
     """And leads on to what was asked for; the cookie is out of reach of scripts and of other sites."""
     publish_chain(origin, archives=1)
     wanted = f"/?url={quote(origin.url('/feed'), safe='')}"
-    reply = await submit(closed, "/login", token=f" {TOKEN}\n", next=wanted)
+    reply = await submit(closed, led_on_to(wanted), token=f" {TOKEN}\n")
     assert (reply.status, reply.headers["Location"]) == (303, f".{wanted}")
     session = cookie(reply)
     assert (session["httponly"], session["samesite"]) == (True, "Lax")
@@ -87,11 +92,11 @@ async def test_the_token_begins_a_session_that_is_good_for_everything(closed: Pr
 async def test_a_wrong_token_begins_none(closed: Proxy) -> None:
     """The page says so, and still knows where to lead on to."""
     for given in ("", "another token", TOKEN[:-1], TOKEN.upper(), "\u00fc"):
-        reply = await submit(closed, "/login", token=given, next="/?q=a")
+        reply = await submit(closed, led_on_to("/?q=a"), token=given)
         assert reply.status == 401
         assert "Set-Cookie" not in reply.headers
         assert "That is not the token." in text(reply)
-        assert b'name="next" value="/?q=a"' in reply.body
+        assert read(reply).actions == ["./login?next=%2F%3Fq%3Da"]
     assert b"not the token" in (await browse(closed, "/?token=wrong")).body
     assert (await browse(closed)).status == 401
 
@@ -100,11 +105,11 @@ async def test_who_tries_many_tokens_has_to_wait(closed: Proxy) -> None:
     """Ten in a minute; the right one has to wait as well, or trying would tell it. Others need not."""
     for _ in range(10):
         assert (await submit(closed, "/login", token="wrong")).status == 401
-    reply = await submit(closed, "/login", token=TOKEN, next="/?q=a")
+    reply = await submit(closed, led_on_to("/?q=a"), token=TOKEN)
     assert reply.status == 429
     assert 1 <= int(reply.headers["Retry-After"]) <= 6
     assert "Set-Cookie" not in reply.headers
-    assert b'name="next" value="/?q=a"' in reply.body
+    assert read(reply).actions == ["./login?next=%2F%3Fq%3Da"]
     program = await closed.ask("POST", "/login", data={"token": TOKEN})
     assert program.headers["Content-Type"].startswith("application/problem+json")
     assert (await closed.ask("GET", "/feeds", headers={"Authorization": f"Bearer {TOKEN}"})).status == 200
@@ -131,7 +136,7 @@ async def test_a_form_that_does_not_come_is_given_up(closed: Proxy, monkeypatch:
 )  # fmt: skip
 async def test_a_login_leads_to_no_other_site(closed: Proxy, path: str) -> None:
     """No open redirect: what is no plain path of ours is home."""
-    reply = await submit(closed, "/login", token=TOKEN, next=path)
+    reply = await submit(closed, led_on_to(path), token=TOKEN)
     assert (reply.status, reply.headers["Location"]) == (303, "./")
     assert own_path(path) == ""
 
@@ -227,10 +232,44 @@ async def test_a_form_that_is_none_logs_nobody_in(closed: Proxy, body: bytes) ->
     assert (await browse(closed, "/login", method="POST", headers=headers, data=body)).status == 401
 
 
+@pytest.mark.fault("95")
 async def test_a_form_without_end_is_refused(closed: Proxy) -> None:
-    """A login is a line; what is larger than a mebibyte is not read."""
-    reply = await browse(closed, "/login", method="POST", data=io.BytesIO(b"a" * (1 << 21)))
+    """Row 95: a login is a line; of what is larger than 4 KB no more is read, and nothing if it says so."""
+    reply = await browse(closed, "/login", method="POST", data=io.BytesIO(b"a" * 5000))
     assert reply.status == web.HTTPRequestEntityTooLarge.status_code
+    said = b"POST /login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    async with asyncio.timeout(8):
+        for body in (
+            b"Content-Length: 5000\r\n\r\n",
+            b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n" + b"a" * 5000,
+        ):
+            _, writer = opened = await asyncio.open_connection(closed.client.host, closed.client.port)
+            writer.write(said + body)
+            assert (await opened[0].readline()).startswith(b"HTTP/1.1 413 ")
+            writer.close()
+
+
+@pytest.mark.fault("95")
+async def test_of_one_address_few_forms_are_waited_for(closed: Proxy) -> None:
+    """Row 95: each counts as a try when it begins, so that the eleventh in a minute is not read at all."""
+    answered: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def begin() -> None:
+        reader, writer = await asyncio.open_connection(closed.client.host, closed.client.port)
+        writer.write(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ntoken=")
+        try:
+            answered.put_nowait(await reader.readline())
+        finally:
+            writer.close()
+
+    begun = [asyncio.create_task(begin()) for _ in range(15)]
+    async with asyncio.timeout(8):
+        for _ in range(5):
+            assert (await answered.get()).startswith(b"HTTP/1.1 429 ")
+    assert answered.empty()
+    for each in begun:
+        each.cancel()
+    await asyncio.wait(begun)
 
 
 async def test_another_site_logs_nobody_in_or_out(closed: Proxy) -> None:

@@ -1,0 +1,120 @@
+"""Rows 95, 95a and 96 of docs/faults.md: connections that never say the whole of what they want."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from urllib.parse import quote
+
+import aiohttp
+import pytest
+
+from benchmarks.support.flood import FORM, HALF_A_HEAD, LONG_FORM, flooding
+from benchmarks.support.usage import peak_bytes
+from tests.feeds import an_item, atom
+from tests.origin import Origin
+from tests.processes import Served, serving
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+TOKEN = "a-token-for-readers"
+FORMS = 300
+MOST_BYTES = 64 << 20
+"""Of memory for all of them; a mebibyte for each would be five times as much."""
+MORE_THAN_ADMITTED = 2_200
+HEALTHY_SECONDS = 3.0
+
+
+async def logged_in(served: Served) -> int:
+    """Send the right token, as a person does; return the status."""
+    target = f"http://127.0.0.1:{served.port}/login"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(target, data={"token": TOKEN}, allow_redirects=False) as response,
+    ):
+        return response.status
+
+
+@pytest.mark.fault("95")
+async def test_row_95_forms_without_end_do_not_fill_memory(tmp_path: Path) -> None:
+    """Row 95: anybody may send one, from as many addresses as there are."""
+    async with serving(tmp_path, server_access_token=TOKEN) as served:
+        assert await logged_in(served) == 303
+        before = peak_bytes(served.process.pid)
+        async with flooding(served.port, LONG_FORM, count=FORMS):
+            assert await logged_in(served) == 303
+            assert peak_bytes(served.process.pid) - before < MOST_BYTES
+
+
+@pytest.mark.fault("95a")
+@pytest.mark.parametrize("what", ["a form", "a reader's request"])
+async def test_row_95a_who_has_not_said_all_takes_no_place(tmp_path: Path, origin: Origin, what: str) -> None:
+    """Row 95a: wherever the rest is waited for; who asks for something whole is answered at once."""
+    origin.publish("/feed", atom(an_item("a")))
+    target = f"/feed?token={quote(TOKEN)}&url={quote(origin.url('/held'), safe='')}"
+    unsaid = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n".encode()
+    async with serving(tmp_path, server_access_token=TOKEN) as served:
+        with origin.held("/held"):
+            said = FORM if what == "a form" else unsaid
+            async with flooding(served.port, said, count=MORE_THAN_ADMITTED):
+                reply = await served.ask("/feed", url=origin.url("/feed"), token=TOKEN)
+    assert reply.status == 200
+    assert "library.logged" not in served.events()
+
+
+@pytest.mark.fault("96")
+@pytest.mark.parametrize("most_files", [256, 1024])
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop, where that is installed"])
+async def test_row_96_few_files_do_not_stop_the_server(tmp_path: Path, loop: str, most_files: int) -> None:
+    """Row 96: more connections than files are half-open. The oldest are closed for the new ones, a supervisor
+    is answered all the while, and the log has a line a second."""
+    if loop == "asyncio":
+        hide_uvloop(tmp_path)
+    few = ["sh", "-c", f'ulimit -n {most_files} && exec "$@"', "sh"]
+    async with serving(tmp_path, before=few) as served:
+        await besieged(served, 2 * most_files)
+
+
+@pytest.mark.fault("96")
+async def test_row_96_what_cannot_be_accepted_is_told_once_a_second(tmp_path: Path) -> None:
+    """Row 96: the files that the server reckons with may be taken away. Each round of asyncio's loop fails a
+    hundred times to accept, and would write as many tracebacks."""
+    hide_uvloop(tmp_path)
+    async with serving(tmp_path) as served:
+        assert (await served.ask("/healthz")).status == 200
+        taken = len(list(Path(f"/proc/{served.process.pid}/fd").iterdir()))
+        limits = resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (taken + 50, limits[1]))
+        began = time.monotonic()
+        async with flooding(served.port, HALF_A_HEAD, count=200), asyncio.timeout(20):
+            while not any(line.get("unaccepted") for line in served.lines):
+                await asyncio.sleep(0.05)
+            resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, limits)
+            assert (await served.ask("/healthz")).status == 200
+        quiet(served, time.monotonic() - began)
+
+
+def hide_uvloop(folder: Path) -> None:
+    """Let a server that runs in this folder do without it."""
+    (folder / "uvloop.py").write_text('raise ImportError("hidden for a test")\n', "utf-8")
+
+
+async def besieged(served: Served, count: int) -> None:
+    """Open so many connections three times; a supervisor is answered meanwhile."""
+    began = time.monotonic()
+    for _ in range(3):
+        async with flooding(served.port, HALF_A_HEAD, count=count), asyncio.timeout(HEALTHY_SECONDS):
+            assert (await served.ask("/healthz")).status == 200
+    quiet(served, time.monotonic() - began)
+
+
+def quiet(served: Served, seconds: float) -> None:
+    """In so many seconds the log has had as many lines of connections, and no traceback."""
+    events = Counter(served.events())
+    assert 1 <= events["connections.crowded"] <= seconds + 1
+    assert events["library.logged"] == 0
+    assert served.told == ""
