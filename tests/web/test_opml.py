@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,37 @@ async def test_a_list_that_is_too_long_is_refused(proxy: Proxy, is_form: bool) -
         sent.add_field("file", long, filename="long.opml")
     reply = await proxy.ask("POST", "/opml", data=sent)
     assert f"at most {MAX_BYTES} bytes" in problem(reply, "too-large", 413)["detail"]
+
+
+ATTRIBUTES = b"".join(b' a%d=""' % number for number in range(600_000))
+NAMESPACES = b"".join(b' xmlns:a%d="u"' % number for number in range(400_000))
+
+
+async def longest_turn(of: asyncio.Task[Any]) -> float:
+    """The most seconds that this process has computed, in whatever thread, between two turns of the loop."""
+    longest, before = 0.0, time.process_time()
+    while not of.done():
+        await asyncio.sleep(0.001)
+        now = time.process_time()
+        longest, before = max(longest, now - before), now
+    return longest
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<opml><body><outline" + ATTRIBUTES + b"/></body></opml>",
+        b"<opml><body>&nbsp;<outline" + ATTRIBUTES + b"/></body></opml>",
+        b"<opml><body><outline" + NAMESPACES + b"/></body></opml>",
+    ],
+    ids=["attributes", "to-be-repaired", "namespaces"],
+)
+@pytest.mark.fault("111")
+async def test_one_endless_tag_holds_up_nobody(proxy: Proxy, body: bytes) -> None:
+    """docs/faults.md row 111: no thread has its turn, nor the loop, while expat makes something of a tag."""
+    asking = asyncio.create_task(proxy.ask("POST", "/opml", data=io.BytesIO(body)))
+    assert await longest_turn(asking) < 0.3
+    assert "start tags of at most" in problem(await asking, "xml-limit", 422)["detail"]
 
 
 def nested() -> Any:

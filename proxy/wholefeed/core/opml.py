@@ -36,6 +36,9 @@ MAX_BYTES: Final = 8 << 20
 """Of one list: thirty thousand feeds with all that readers write about them."""
 MAX_DEPTH: Final = 64
 """Folders in folders."""
+MAX_TAG_BYTES: Final = 1 << 18
+"""Of a start tag; some of up to twice that get by. A list is read on a thread, and between two tags the
+server's others have their turn (docs/faults.md row 111)."""
 MAX_ELEMENTS: Final = 50_000
 """Each costs a fifth of a millisecond by the time that its URL is another."""
 
@@ -151,7 +154,7 @@ def _codec(body: bytes, decoded: Decoded) -> str:
 
 def _found(text: bytes) -> tuple[tuple[Subscription, ...], tuple[Subscription, ...]]:
     """Return the subscriptions, and their sites."""
-    guard = Guard(max_depth=MAX_DEPTH)
+    guard = Guard(max_depth=MAX_DEPTH, max_tag_bytes=MAX_TAG_BYTES)
     finder = _Finder(guard)
     try:
         guard.read(text)

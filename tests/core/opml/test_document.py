@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.opml import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, read_opml
+from wholefeed.core.opml import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, MAX_TAG_BYTES, read_opml
 from wholefeed.core.parse.limits import ParseError
 
 SAMPLES = sorted((Path(__file__).parents[2] / "data" / "opml").glob("*.opml"))
@@ -167,6 +167,15 @@ def test_what_costs_too_much_is_refused(body: str) -> None:
     """More elements than anybody subscribes to are not looked at, well-formed or not."""
     with pytest.raises(ParseError) as caught:
         read_opml(body.encode())
+    assert caught.value.slug == "xml-limit"
+
+
+def test_a_tag_may_have_so_much_and_no_more() -> None:
+    """A picture may stand in an attribute; what is much longer would keep the server from its other work."""
+    tag = "<outline icon='{}' xmlUrl='http://a.test/'/>"
+    assert urls(an_opml(tag.format("x" * (MAX_TAG_BYTES - 100))).encode()) == ["http://a.test/"]
+    with pytest.raises(ParseError, match="start tags of at most") as caught:
+        read_opml(an_opml(tag.format("x" * 2 * MAX_TAG_BYTES)).encode())
     assert caught.value.slug == "xml-limit"
 
 

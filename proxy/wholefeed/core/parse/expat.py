@@ -71,11 +71,17 @@ class Guard:
     """One document on its way through expat.
 
     Handlers get names as `URI}name` and attributes as a flat list of names and values.
+
+    Args:
+        max_depth: Levels of elements; `UNLIMITED`: no limit holds.
+        max_tag_bytes: Of a start tag. What expat makes of one it makes in one go, and no other thread has its
+            turn meanwhile: 0.1 s for each MiB of attributes.
     """
 
-    def __init__(self, *, max_depth: int = MAX_DEPTH) -> None:
+    def __init__(self, *, max_depth: int = MAX_DEPTH, max_tag_bytes: int = MAX_TAG_BYTES) -> None:
         self.is_limited = max_depth < UNLIMITED
         self.max_depth = max_depth
+        self._max_tag_bytes = max_tag_bytes
         self.text: bytes | bytearray = b""
         """What was read so far, at least."""
         self.must_measure = False
@@ -241,8 +247,8 @@ class Guard:
         """Return how long the token is that expat waits for the end of."""
         start = self.parser.CurrentByteIndex
         pending = position - start
-        if pending > MAX_TAG_BYTES and _TAG_BEGINS.match(self.text, start):
-            self.limit(f"start tags of at most {MAX_TAG_BYTES} bytes", "a longer one")
+        if pending > self._max_tag_bytes and _TAG_BEGINS.match(self.text, start):
+            self.limit(f"start tags of at most {self._max_tag_bytes} bytes", "a longer one")
         return pending
 
     def _xml_declared(self, version: str, _encoding: str | None, _standalone: int) -> None:
