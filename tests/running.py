@@ -38,6 +38,17 @@ class Clock:
         self.ahead_seconds += seconds
 
 
+class StandingClock(Clock):
+    """A clock that moves when a test puts it forward, and not otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began_at = time.time()
+
+    def __call__(self) -> float:
+        return self.began_at + self.ahead_seconds
+
+
 @dataclass(frozen=True)
 class Reply:
     """An answer of the proxy, read to its end."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.feeds import an_item, atom, publish_chain, rss
 from tests.origin import Origin
-from tests.running import Clock, Proxy, a_config, running
+from tests.running import Clock, Proxy, StandingClock, a_config, running
 from tests.sqlite_faults import PUBLISHING, SqliteFaults, rows
 
 
@@ -88,8 +88,11 @@ async def test_what_is_missing_is_told_with_its_publication_or_not_at_all(
         assert [each["attempts"] for each in (await proxy.status(url))["missing"]] == [1]
 
 
-async def test_last_modified_moves_when_a_walk_begins_and_when_it_ends(proxy: Proxy, origin: Origin) -> None:
-    """RFC 9110, 8.8.2: a body that no longer says `complete` is another one, and so is the one after it."""
+async def test_last_modified_moves_with_a_walk_and_is_none_while_it_lasts(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """RFC 9110, 8.8.2 and 13.1.3: a body that no longer says `complete` is another one, and so is the one
+    after it; while each moment may bring another one, no date stands for any."""
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
     first = await proxy.whole(url)
@@ -101,10 +104,78 @@ async def test_last_modified_moves_when_a_walk_begins_and_when_it_ends(proxy: Pr
         await gate.reached()
         loading = await proxy.get(url, wait="0.1", headers=since)
         assert (loading.status, loading.state) == (200, "loading")
+        assert "Last-Modified" not in loading.headers
+        late = {"If-Modified-Since": "Fri, 31 Dec 2100 23:59:59 GMT"}
+        assert (await proxy.get(url, wait="0.1", headers=late)).status == 200
+        same = await proxy.get(url, wait="0.1", headers={"If-None-Match": loading.headers["ETag"]})
+        assert (same.status, "Last-Modified" in same.headers) == (304, False)
     await proxy.settled()
-    since = {"If-Modified-Since": loading.headers["Last-Modified"]}
+    proxy.clock.advance(2)
     last = await proxy.get(url, headers=since)
     assert (last.status, last.state) == (200, "complete")
+    assert last.headers["Last-Modified"] != first.headers["Last-Modified"]
+
+
+async def test_what_is_published_twice_in_a_second_has_no_last_modified_until_that_is_over(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """RFC 9110, 8.8.2.1: it may not be later than Date, and has to be later than that of the body before."""
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path), StandingClock()) as proxy:
+        bodies: dict[str, bytes] = {}
+        for number in range(4):
+            origin.publish("/feed", atom(an_item(f"e{number}"), complete=True))
+            reply = await proxy.refreshed(url) if number else await proxy.whole(url)
+            date = reply.headers.get("Last-Modified")
+            assert (date is None) == (number > 1)
+            if date is not None:
+                assert bodies.setdefault(date, reply.body) == reply.body
+        since = {"If-Modified-Since": "Fri, 31 Dec 2100 23:59:59 GMT"}
+        assert (await proxy.get(url, headers=since)).status == 200
+        proxy.clock.advance(2)
+        last = await proxy.get(url)
+        assert last.headers["Last-Modified"] not in bodies
+        since = {"If-Modified-Since": last.headers["Last-Modified"]}
+        assert (await proxy.get(url, headers=since)).status == 304
+
+
+async def test_last_modified_moves_when_the_root_gains_a_prefix(proxy: Proxy, origin: Origin) -> None:
+    """RFC 9110, 8.8.2: it moves whenever the ETag does, also where head and entries are what they were."""
+    item = an_item("a", 1, "as dc:creator says")
+    url = origin.url("/feed")
+    origin.publish("/feed", rss(item))
+    before = await proxy.whole(url)
+    proxy.clock.advance(10)
+    declared = rss(item).replace(b"<rss ", b'<rss xmlns:dc="http://purl.org/dc/elements/1.1/" ', 1)
+    origin.publish("/feed", declared)
+    after = await proxy.refreshed(url)
+    assert b"xmlns:dc=" in after.body
+    assert b"xmlns:dc=" not in before.body
+    assert after.headers["ETag"] != before.headers["ETag"]
+    assert after.headers["Last-Modified"] != before.headers["Last-Modified"]
+
+
+async def test_a_strong_etag_is_of_one_sequence_of_bytes(proxy: Proxy, origin: Origin) -> None:
+    """RFC 9110, 8.8.1: gzip bodies differ with the segments of one text, so theirs are weak, and still make
+    that nobody is sent a text again."""
+    url, bodies = origin.url("/feed"), dict[str, set[bytes]]()
+    items = [an_item(f"e{number}", number, "text " * 20_000) for number in (3, 2, 1)]
+    tags: list[str] = []
+    for archived in (2, 1):  # entries go over to the archive, and the feed says what it said
+        origin.publish("/feed", rss(*items[:archived], prev_archive="/archive"))
+        origin.publish("/archive", rss(*items[archived:], archive=True))
+        await (proxy.refreshed(url, full=True) if tags else proxy.whole(url))
+        for coding in ("gzip", "identity"):
+            reply = await proxy.get(url, headers={"Accept-Encoding": coding})
+            bodies.setdefault(reply.headers["ETag"], set()).add(reply.body)
+            tags.append(reply.headers["ETag"])
+    zipped, plain, zipped_later, plain_later = tags
+    assert (zipped, plain) == (zipped_later, plain_later), "the text is the same"
+    assert len(bodies[zipped]) > 1, "and cut otherwise"
+    assert all(len(found) == 1 for tag, found in bodies.items() if not tag.startswith("W/"))
+    for tag in (zipped, zipped.removeprefix("W/")):
+        known = {"Accept-Encoding": "gzip", "If-None-Match": tag}
+        assert (await proxy.get(url, headers=known)).status == 304
 
 
 async def test_last_modified_moves_when_the_feed_is_asked_for_elsewhere(proxy: Proxy, origin: Origin) -> None:

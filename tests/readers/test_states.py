@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from tests.answers import Status
-from tests.feeds import publish_chain
+from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.readers.conftest import installed
 from tests.readers.harness import Reader, Server
 from tests.readers.programs import Gpodder, Newsboat
+from tests.running import StandingClock, a_config, running
 from wholefeed.core.compose.views import HEALED
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -73,6 +75,29 @@ async def test_a_feed_that_loads_is_completed_by_an_ordinary_poll(
         await reader.poll()
     assert statuses == [200]
     assert sorted(await reader.titles()) == sorted(expected)
+
+
+async def test_newsboat_takes_every_one_of_several_publications_of_a_second(
+    origin: Origin, tmp_path: Path
+) -> None:
+    """It throws away a body whose Last-Modified has not moved, and keeps its ETag: what is new in it would
+    not come before the feed changes again. A body without Last-Modified is taken."""
+    newsboat, url, expected = installed(Newsboat, tmp_path), origin.url("/feed"), list[str]()
+    async with running(a_config(tmp_path), StandingClock()) as proxy:
+        for number in range(5):
+            expected.append(f"e{number}")
+            items = [an_item(name, place) for place, name in enumerate(expected)]
+            origin.publish("/feed", atom(*items, complete=True))
+            if number == 0:
+                host = f"http://{proxy.client.host}:{proxy.client.port}"
+                await newsboat.subscribe(f"{host}/feed?url={quote(url, safe='')}")
+                await newsboat.poll()  # asks without conditions
+                continue
+            if number == 4:
+                proxy.clock.advance(10)
+            assert (await proxy.refreshed(url)).status == 200
+            await newsboat.poll()
+            assert sorted(await newsboat.titles()) == expected
 
 
 @pytest.mark.parametrize("kind", [Newsboat, Gpodder], ids=["newsboat", "gpodder"])

@@ -56,7 +56,10 @@ def change_of(reply: Reply) -> int:
     return int(found[1])
 
 
-def modified_at(reply: Reply) -> float:
+def modified_at(reply: Reply) -> float | None:
+    """None: it was published twice in this second."""
+    if "Last-Modified" not in reply.headers:
+        return None
     return parsedate_to_datetime(reply.headers["Last-Modified"]).timestamp()
 
 
@@ -88,10 +91,11 @@ async def test_a_reader_who_asks_two_replicas_in_turn_never_sees_a_feed_go_back(
             last, last_at, count = 0, 0.0, turn
             while not changing.done():
                 reply = await both[count % 2].get(url)
-                assert (change_of(reply), modified_at(reply)) >= (last, last_at)
-                assert modified_at(reply) >= last_at
+                at = modified_at(reply) or last_at
+                assert (change_of(reply), at) >= (last, last_at)
+                assert at >= last_at
                 assert bodies.setdefault(reply.headers["ETag"], reply.body) == reply.body
-                last, last_at, count = change_of(reply), modified_at(reply), count + 1
+                last, last_at, count = change_of(reply), at, count + 1
 
         changing = asyncio.create_task(change())
         await asyncio.gather(changing, *(read(turn) for turn in range(4)))

@@ -9,7 +9,9 @@ documents meanwhile: the caller sees to that.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import operator
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -90,6 +92,9 @@ async def assemble(
                 segments.append(await rendering.segment(parts, style, stored.held, is_mixed=is_mixed))
     shown = stored.missing if missing is None else missing
     via_url = storage.fetch_url or feed.fetch_url
+    version = common_version(style.family, style.version, {row.version for row in documents})
+    prefixes = functools.reduce(operator.or_, (each.prefixes for each in segments), head.prefixes)
+    said = (state, via_url, version, f"{prefixes:x}", *map(_shown, shown))
     publication = Publication(
         segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],
         state=state,
@@ -101,13 +106,13 @@ async def assemble(
         head=head.text,
         head_prefixes=head.prefixes,
         context=style.digest,
-        digest=_digest(head, segments, said=[state, via_url, *map(_shown, shown)], family=style.family),
+        digest=_digest(head, segments, said=said, family=style.family),
         documents=sum(row.role is not Role.MEMORY for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),
         notes=json.dumps(_noted(notes, documents)),
         parser_version=PARSER_VERSION,
-        version=common_version(style.family, style.version, {row.version for row in documents}),
+        version=version,
     )
     published_feed = await storage.publish(publication, revision=feed.revision)
     assert published_feed is not None, "nothing else changes the documents while they are assembled"
@@ -131,7 +136,10 @@ def _checked(place: Placed, published: dict[int, SegmentRow], context_digest: by
 def _digest(
     head: ComposedHead, segments: Sequence[SegmentRow | NewSegment], *, said: Sequence[str], family: Family
 ) -> bytes:
-    """Digest what a reader gets to see of the feed: the head, what is said of it, the entries."""
+    """Digest what a reader gets to see of the feed: the head, what is said of it, the entries.
+
+    Whatever moves the ETag of an answer moves this, and so Last-Modified: what the root declares, too.
+    """
     digest = TextDigest()
     digest.add_text(head.text)
     digest.add_text("\0".join(said).encode())

@@ -3,7 +3,7 @@
     wanted, may_be_whole, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
     ready = prepared_of(held, wanted)           # a whole feed that is held in memory; of others and of views:
     ready = prepared(reconstruction, await viewed(reconstruction, wanted, blocks))
-    if not is_not_modified(ready.answer.etag, ready.modified_at, if_none_match, if_modified_since):
+    if not is_not_modified(ready.answer.etag, ready.modified_at(now), if_none_match, if_modified_since):
         async for part in slices(ready.answer, blocks): ...
 
 The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
@@ -171,21 +171,28 @@ _ENTITY_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
 
 
 def is_not_modified(
-    etag: str, modified_at: float, if_none_match: str | None, if_modified_since: str | None
+    etag: str, modified_at: float | None, if_none_match: str | None, if_modified_since: str | None
 ) -> bool:
-    """Whether a reader has this representation already (RFC 9110, 13.1.2, 13.1.3 and 13.2.2)."""
+    """Whether a reader has this representation already (RFC 9110, 13.1.2, 13.1.3 and 13.2.2).
+
+    Args:
+        etag: Of the answer. Of a weak one the same counts (section 8.8.3.2).
+        modified_at: Its Last-Modified, epoch seconds; None: it has none, and If-Modified-Since says nothing.
+        if_none_match: The field of the request.
+        if_modified_since: The same.
+    """
     if if_none_match is not None:
         if if_none_match == etag:  # as nearly every reader sends it
             return True
-        return if_none_match.strip() == "*" or etag in _ENTITY_TAG.findall(if_none_match)
-    if if_modified_since is None:
+        return if_none_match.strip() == "*" or etag.removeprefix("W/") in _ENTITY_TAG.findall(if_none_match)
+    if if_modified_since is None or modified_at is None:
         return False
     try:
         since = parsedate_to_datetime(if_modified_since)
         since_at = since.timestamp()
     except (TypeError, ValueError, OverflowError):  # also of years that no clock has
         return False
-    return since.tzinfo is not None and int(modified_at) <= since_at
+    return since.tzinfo is not None and modified_at <= since_at
 
 
 # An answer with the header fields that go with it: all that does not depend on the time of the request
@@ -224,7 +231,6 @@ def prepared(reconstruction: Reconstruction, answer: Answer, *, is_healed: bool 
     fields = {
         "Feed-Reconstruction": _reconstruction_field(reconstruction, is_cut=answer.is_cut),
         "ETag": answer.etag,
-        "Last-Modified": formatdate(modified_at, usegmt=True),
         "Vary": VARY,
         "Link": f'<{reconstruction.via_url}>; rel="via"',
     }
@@ -233,8 +239,11 @@ def prepared(reconstruction: Reconstruction, answer: Answer, *, is_healed: bool 
         of_body["Content-Length"] = str(length)
     if answer.is_gzip:
         of_body["Content-Encoding"] = "gzip"
+    changed_at = None if reconstruction.state is State.LOADING else float(int(modified_at))
+    if changed_at is not None:
+        fields["Last-Modified"] = formatdate(changed_at, usegmt=True)
     body_fields = CIMultiDict({**fields, **of_body})
-    return Prepared(answer, CIMultiDict(fields), body_fields, modified_at, length, LaidOut(facts_of(feed)))
+    return Prepared(answer, CIMultiDict(fields), body_fields, changed_at, length, LaidOut(facts_of(feed)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +253,8 @@ class Prepared:
     answer: Answer
     fields: CIMultiDict[str]
     body_fields: CIMultiDict[str]
-    modified_at: float
+    changed_at: float | None
+    """Its Last-Modified, epoch seconds; None while a walk goes on: each publication would move it by one."""
     length: int | None
     """As `Answer.length`."""
     facts: LaidOut
@@ -254,11 +264,21 @@ class Prepared:
         """Whether the body is known to be so short."""
         return self.length is not None and self.length <= most_bytes
 
+    def modified_at(self, now: float) -> float | None:
+        """Return the Last-Modified of an answer that is made now, epoch seconds; None: it has none.
+
+        Of two publications in one second the second has that of the next one, and none until that has come:
+        it must not be later than Date (RFC 9110, section 8.8.2.1), and a body whose Last-Modified is that of
+        the one before is thrown away by newsboat, its ETag kept (curl, CURLOPT_TIMECONDITION). A body without
+        any is taken.
+        """
+        return None if self.changed_at is None or self.changed_at > now else self.changed_at
+
     def fields_at(self, now: float, *, has_body: bool) -> CIMultiDict[str]:
         """Return the fields of an answer that is made now. They are the caller's, who may add to them."""
         fields = (self.body_fields if has_body else self.fields).copy()
-        if self.modified_at > now:  # RFC 9110, 8.8.2.1: never later than Date
-            fields["Last-Modified"] = formatdate(now, usegmt=True)
+        if self.changed_at is not None and self.modified_at(now) is None:
+            del fields["Last-Modified"]
         return fields
 
 
@@ -455,7 +475,11 @@ def _is_warning(reconstruction: Reconstruction) -> bool:
 
 
 def _etag(prologue: bytes, segments: tuple[_Part, ...], separator: Sealed, *, is_gzip: bool) -> str:
-    """Equal bytes have equal tags, whatever segments they come from, those of a cut large one excepted."""
+    """Equal texts have equal tags, whatever segments they come from, those of a cut large one excepted.
+
+    A gzip body differs with the segments that the text is cut into, so its tag is weak (RFC 9110, 8.8.1): a
+    strong one stands for one sequence of bytes.
+    """
     digest = TextDigest()
     digest.add_text(prologue)
     for at, segment in enumerate(segments):
@@ -465,7 +489,8 @@ def _etag(prologue: bytes, segments: tuple[_Part, ...], separator: Sealed, *, is
             digest.add_text(segment.digest)
         else:
             digest.add(segment)
-    return f'"{digest.bytes().hex()}{"-gzip" if is_gzip else ""}"'
+    tag = digest.bytes().hex()
+    return f'W/"{tag}-gzip"' if is_gzip else f'"{tag}"'
 
 
 # A view: whole segments as they are stored, those in part made anew

@@ -194,7 +194,7 @@ def _without_body(
     headers = request.headers
     if is_not_modified(
         ready.answer.etag,
-        ready.modified_at,
+        ready.modified_at(now),
         headers.get(hdrs.IF_NONE_MATCH),
         headers.get(hdrs.IF_MODIFIED_SINCE),
     ):

@@ -52,3 +52,15 @@ def test_a_reader_that_has_it_is_told_so(
 ) -> None:
     """RFC 9110, 13.2.2: If-None-Match outranks If-Modified-Since."""
     assert is_not_modified('"a"', AT, if_none_match, if_modified_since) is expected
+
+
+def test_a_weak_tag_is_compared_with_what_it_says() -> None:
+    """RFC 9110, 8.8.3.2: also of readers that have it from when it was taken for a strong one."""
+    for tag in ('W/"a"', '"a"', '"x", W/"a"'):
+        assert is_not_modified('W/"a"', AT, tag, None)
+    assert not is_not_modified('W/"a"', AT, 'W/"x"', None)
+
+
+def test_a_date_says_nothing_where_the_answer_has_none() -> None:
+    """RFC 9110, 13.1.3."""
+    assert not is_not_modified('"a"', None, None, DATE)
