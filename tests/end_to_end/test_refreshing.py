@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.feeds import an_item, atom, ids, publish_chain, rss, texts
+from tests.feeds import an_item, atom, ids, own_ids, publish_chain, rss, texts
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
@@ -280,3 +280,36 @@ async def test_entries_without_an_author_follow_the_heads_they_stand_under(
     origin.publish("/feed", new.replace(b"Ann", b"Bea"))
     body = (await proxy.refreshed(url)).body
     assert (body.count(b"<name>Ann</name>"), body.count(b"<name>Bea</name>")) == (1, 1)
+
+
+async def test_a_link_field_of_a_304_is_read(proxy: Proxy, origin: Origin) -> None:
+    """R2, R12; RFC 9111, 3.2 and 4.3.4: it takes the place of what the stored document came with."""
+    body, url = atom(an_item("new", 9)), origin.url("/feed")
+    origin.publish("/feed", body, etag='"1"')
+    assert (await proxy.whole(url)).state == "remembered"
+    origin.publish("/old", atom(an_item("old", 1), archive=True))
+    for _ in range(2):
+        origin.publish("/feed", body, etag='"1"', headers=[("Link", '</old>; rel="prev-archive"')])
+        reply = await proxy.refreshed(url)
+        assert (reply.state, own_ids(reply.body)) == ("complete", ["new", "old"])
+        assert origin.counts()["/old"] == 1
+    assert [request.headers.get("if-none-match") for request in origin.requests_for("/feed")] == [
+        None,
+        '"1"',
+        '"1"',
+    ]
+    origin.publish("/feed", body, etag='"1"')
+    reply = await proxy.refreshed(url)
+    assert (reply.state, own_ids(reply.body)) == ("complete", ["new", "old"]), "it says nothing"
+
+
+async def test_a_link_field_of_a_304_of_an_archive_is_read(proxy: Proxy, origin: Origin) -> None:
+    """R2, R12; RFC 9111, 4.3.4: the newest archive, as it grows, links to one before it."""
+    url, archive = origin.url("/feed"), atom(an_item("b", 5), archive=True)
+    origin.publish("/feed", atom(an_item("c", 9), prev_archive="/b"))
+    origin.publish("/b", archive, etag='"b"')
+    assert (await proxy.whole(url)).state == "complete"
+    origin.publish("/a", atom(an_item("a", 1), archive=True))
+    origin.publish("/b", archive, etag='"b"', headers=[("Link", '</a>; rel="prev-archive"')])
+    reply = await proxy.refreshed(url, full=True)
+    assert (reply.state, own_ids(reply.body)) == ("complete", ["c", "b", "a"])

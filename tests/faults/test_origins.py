@@ -122,6 +122,19 @@ async def test_what_is_private_is_kept_and_answered_as_private(
 
 
 @pytest.mark.fault("26")
+async def test_a_304_that_says_nothing_of_it_leaves_private_what_is(proxy: Proxy, origin: Origin) -> None:
+    """docs/faults.md row 26; RFC 9111, 3.2: fields that a 304 does not bear are as they were."""
+    body, url = atom(an_item("a", 1)), origin.url("/feed")
+    origin.publish("/feed", body, etag='"1"', headers=[("Cache-Control", "private")])
+    await proxy.get(url)
+    for said, is_private in ([], True), ([("Cache-Control", "max-age=60")], False), ([], False):
+        origin.publish("/feed", body, etag='"1"', headers=said)
+        reply = await proxy.refreshed(url)
+        assert reply.headers["Cache-Control"].startswith("private, ") == is_private
+    assert [request.headers.get("if-none-match") for request in origin.requests] == [None, *['"1"'] * 3]
+
+
+@pytest.mark.fault("26")
 async def test_what_is_not_private_any_more_is_answered_so(proxy: Proxy, origin: Origin) -> None:
     """docs/faults.md row 26."""
     origin.publish("/feed", atom(an_item("a", 1)), headers=[("Cache-Control", "private")])

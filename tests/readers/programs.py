@@ -235,7 +235,7 @@ class Feedparser(InPython):
         if read.status == 304:
             return
         assert read.status == 200
-        self._validators = {"etag": read.etag, "modified": read.modified}
+        self._validators = {name: read[name] for name in ("etag", "modified") if name in read}
         self._entries = [
             Entry(each.title, each.get("link", ""), tuple(own.href for own in each.enclosures))
             for each in read.entries

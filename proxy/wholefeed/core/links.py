@@ -432,6 +432,19 @@ def header_links(fields: Iterable[str], document_url: str) -> Sequence[Link]:
     return links
 
 
+def names_others(fields: Iterable[str], document_url: str, links: Mapping[str, str]) -> bool:
+    """Whether Link fields lead elsewhere than a stored document did by the same relations, or by new ones.
+
+    Args:
+        fields: Of a 304.
+        document_url: The document's own.
+        links: As in `Navigation.links`, stored.
+    """
+    return any(
+        link.target and links.get(link.relation) != link.target for link in header_links(fields, document_url)
+    )
+
+
 def _links_of(value: LinkValue, document_url: str) -> Iterator[Link]:
     target = ""
     if value.href:

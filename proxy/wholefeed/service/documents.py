@@ -113,7 +113,15 @@ def archived_copy(url: str, obtained: Obtained, *, is_subscription: bool) -> Arc
 
 
 def reply_of(fetched: Fetched) -> Reply:
-    return Reply(url=fetched.url, permanent_url=fetched.permanent_url, headers=fetched.headers)
+    return Reply(
+        url=fetched.url,
+        permanent_url=fetched.permanent_url,
+        headers=fetched.headers,
+        is_update=fetched.status == _NOT_MODIFIED,
+    )
+
+
+_NOT_MODIFIED: Final = 304
 
 
 # As the store takes and gives it

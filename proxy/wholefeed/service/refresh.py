@@ -395,6 +395,7 @@ class Refresh:
             context.source,
             style=self._asking.style,
             identified=self._storage.identified,
+            updated=self._storage.updated,
             enough=context.config.fetch.concurrency_per_host,
             counts=context.counts,
             may_ask=context.sharing.require,
@@ -666,7 +667,10 @@ class _Asking:
     async def _fetched(self, intent: port.AskSubscription) -> Subscription | Fetched:
         obtained = await self._source.obtain(intent.url, validators=_conditions(intent.stored))
         if isinstance(obtained, Fetched):
-            return obtained
+            obtained = await self._storage.updated(intent.stored, obtained)
+            if obtained.not_modified:
+                return obtained
+            obtained = await self._source.read(obtained, None)
         if intent.searches:
             return await settle_subscription(self._source, intent.url, obtained)
         return Subscription(intent.url, obtained)
@@ -701,6 +705,7 @@ class WalkFetches:
         style: Gives what the feed's segments are rendered for, where that is known.
         identified: Identifies the entries of a document that has come by what is known of the feed, and by
             the documents that have come before and wait to be kept.
+        updated: Returns a stored document as a 304 makes it, where that is another one.
         enough: How many documents a publisher is asked for at once; behind as many no more is sought.
         counts: Told what came of looking ahead.
         may_ask: Raises `LeaseLostError` where another replica may be at the refresh; asked before each try.
@@ -712,6 +717,7 @@ class WalkFetches:
         *,
         style: Callable[[], Style | None],
         identified: Callable[[Obtained, Iterable[Obtained]], Awaitable[Obtained]],
+        updated: Callable[[port.StoredDocument | None, Fetched], Awaitable[Fetched]],
         enough: int,
         counts: Counts,
         may_ask: Callable[[], None],
@@ -721,6 +727,7 @@ class WalkFetches:
         """Where the walk goes, once that is being decided."""
         self._style = style
         self._identified = identified
+        self._updated = updated
         self._enough = enough
         self._counts = counts
         self._may_ask = may_ask
@@ -797,7 +804,7 @@ class WalkFetches:
             try:
                 if intent.is_collected:
                     return await self._asked_plainly(intent)
-                return await self._source.obtain(
+                obtained = await self._source.obtain(
                     intent.url,
                     validators=validators,
                     on_older=lambda older: self._predict(intent.url, older),
@@ -807,6 +814,11 @@ class WalkFetches:
                     is_met=self._is_met,
                     style=self._style(),
                 )
+                if isinstance(obtained, Fetched):
+                    obtained = await self._updated(intent.stored, obtained)
+                    if not obtained.not_modified:
+                        return await self._source.read(obtained, self._style())
+                return obtained
             except QueueFullError as exc:  # a walk has time
                 await asyncio.sleep(exc.retry_after_seconds or 0.0)
             except DocumentError as exc:

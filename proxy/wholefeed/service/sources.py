@@ -212,7 +212,7 @@ class Source:
         try:
             async with fetching as fetched:
                 is_unread = fetched.not_modified or manner.is_head
-                obtained = None if is_unread else await self._read(fetched, style)
+                obtained = None if is_unread else await self.read(fetched, style)
         finally:
             if early is not None:
                 early.close()
@@ -225,9 +225,14 @@ class Source:
             DocumentError: The archive does not give it, or it is not readable as a feed.
         """
         async with archive.fetching(capture, url) as (fetched, copy_url):
-            return _as_copy(await self._read(fetched, None), copy_url)
+            return _as_copy(await self.read(fetched, None), copy_url)
 
-    async def _read(self, fetched: Fetched, style: Style | None) -> Obtained:
+    async def read(self, fetched: Fetched, style: Style | None) -> Obtained:
+        """Parse what was fetched; `style` as for `obtain`.
+
+        Raises:
+            DocumentError: It is not readable as a feed.
+        """
         size_bytes = work_bytes(fetched.body)
         sender = Sender(
             url=fetched.final_url,

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar, assert_never
 
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.jobs import DocumentFacts, PackedKeys
+from wholefeed.core.links import names_others
 from wholefeed.core.model import EntryId, Role, Tombstone
 from wholefeed.core.refresh import port
 from wholefeed.core.refresh.port import (
@@ -36,6 +37,7 @@ from wholefeed.core.refresh.port import (
     StoredDocument,
 )
 from wholefeed.errors import OverloadedError, StoreError
+from wholefeed.fetch.base import Fetched
 from wholefeed.service.documents import (
     ANY,
     FreshDocuments,
@@ -126,6 +128,22 @@ class FeedStorage:
         obtained = await self.identified(found.obtained)
         self.found = found if obtained is found.obtained else replace(found, obtained=obtained)
         return self.found
+
+    async def updated(self, stored: port.StoredDocument | None, fetched: Fetched) -> Fetched:
+        """Return a stored document as it comes with the Link fields of a 304, where they lead elsewhere.
+
+        RFC 9111, sections 3.2 and 4.3.4: they take the place of those that it came with. Else the 304.
+        """
+        if stored is None or not fetched.not_modified or fetched.is_met:
+            return fetched
+        if not names_others(fetched.links, fetched.final_url, stored.links):
+            return fetched
+        media_type, body = await self.read(partial(_stored_answer, feed=self.feed_id, document=stored.id))
+        kept = {"etag": stored.etag, "last-modified": stored.last_modified, "content-length": str(len(body))}
+        if stored.is_uncacheable and stored.role is not Role.SUBSCRIPTION:
+            kept["cache-control"] = "no-cache"
+        headers = {name: value for name, value in kept.items() if value is not None} | dict(fetched.headers)
+        return replace(fetched, not_modified=False, body=body, media_type=media_type, headers=headers)
 
     async def identified(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
         """Return a document that has come, its entries identified by what is ambiguous in the feed (R9).
@@ -436,7 +454,9 @@ def _only_checked(intent: port.Remark, feed: FeedRow) -> tuple[FeedRow, int] | N
     """
     if not isinstance(intent, port.NoteReply) or intent.unchanged is None or feed.is_stale:
         return None
-    if intent.fetch_url is not None or intent.move is not None or intent.is_private != feed.is_private:
+    if intent.fetch_url is not None or intent.move is not None:
+        return None
+    if intent.is_private not in (None, feed.is_private):
         return None
     row = changed(feed, checked_at=intent.checked_at, fresh_until=intent.fresh_until)
     return row, intent.unchanged
@@ -573,6 +593,12 @@ def _written(intent: port.Remark, feed: int, now: float) -> Callable[[Database],
             assert_never(intent)
 
 
+def _stored_answer(db: Database, feed: int, document: int) -> tuple[str, bytes]:
+    """Return the media type and the body of a stored document."""
+    media_types = {row.id: row.media_type for row in documents.list_all(db, feed)}
+    return media_types[document], documents.read_body(db, document)
+
+
 def _touches_document(intent: port.Remark) -> bool:
     is_said = isinstance(intent, port.NoteReply) and intent.unchanged is not None
     return is_said or isinstance(intent, port.Touch)
@@ -583,8 +609,9 @@ def _note_reply(db: Database, feed: int, intent: port.NoteReply) -> None:
         "is_stale": False,
         "checked_at": intent.checked_at,
         "fresh_until": intent.fresh_until,
-        "is_private": intent.is_private,
     }
+    if intent.is_private is not None:
+        changes["is_private"] = intent.is_private
     if intent.fetch_url is not None:
         changes["fetch_url"] = intent.fetch_url
     if intent.move is not None:

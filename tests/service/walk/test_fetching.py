@@ -62,6 +62,7 @@ async def test_a_head_is_not_read_early_for_what_is_guessed_anyway(
         source,  # type: ignore[arg-type]
         style=lambda: None,
         identified=lambda obtained, _beside: asyncio.sleep(0, obtained),
+        updated=lambda _stored, fetched: asyncio.sleep(0, fetched),
         enough=enough,
         counts=counts,
         may_ask=lambda: None,

@@ -358,7 +358,8 @@ class NoteReply:
 
     checked_at: float
     fresh_until: float
-    is_private: bool
+    is_private: bool | None
+    """None leaves what is stored."""
     unchanged: int | None
     """The document that it says has not changed."""
     fetch_url: str | None
@@ -629,6 +630,8 @@ class Reply:
     """Where redirects led that were all permanent; None where there were none, or others."""
     headers: Mapping[str, str]
     """Lower-case names."""
+    is_update: bool = False
+    """Whether it was a 304: what it does not say is as it was (RFC 9111, section 3.2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,12 +176,13 @@ class Subscription:
             default=given.settings.default_fresh_seconds,
             maximum=given.settings.maximum_fresh_seconds,
         )
+        is_silent = reply.is_update and "cache-control" not in reply.headers
         move, target = self._move(reply)
         self._has_moved = target is not None
         return NoteReply(
             checked_at=now,
             fresh_until=now + fresh_seconds if given.request.may_walk else now,
-            is_private=is_private(reply.headers),
+            is_private=None if is_silent else is_private(reply.headers),
             unchanged=unchanged.id if unchanged is not None else None,
             fetch_url=target or fetch_url,
             move=move,
