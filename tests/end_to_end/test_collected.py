@@ -12,7 +12,7 @@ import pytest
 
 from tests.feeds import an_item, own_ids, rss
 from tests.origin import Origin
-from tests.publishers.collected import FORMATS, Feed, pages_asked
+from tests.publishers.collected import FORMATS, WEEK, Feed, pages_asked
 from tests.publishers.wordpress import WordPress
 from tests.running import Proxy
 
@@ -159,6 +159,27 @@ async def test_where_posts_are_published_before_most_requests_no_loss_is_silent(
     blog.on_request = None
     reply = await feed.later()
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("news", [8, 10, 12])
+async def test_copies_of_different_age_are_no_pages(proxy: Proxy, origin: Origin, news: int) -> None:
+    """R27, R28: three servers that drop queries, each with a copy of its own of a category's feed."""
+    blog = WordPress(origin, posts=150)
+    blog.copies = 3
+
+    def change(count: int, _request: object) -> None:
+        if count <= 6:
+            for _ in range(news):
+                blog.add(category="news")
+
+    blog.on_request = change
+    feed = Feed(proxy, blog, under="category/news")
+    assert (await feed.whole()).state == "remembered"
+    assert len(origin.requests) <= 40
+    blog.copies = 0
+    reply = await feed.later(WEEK + 1)
+    live = blog.identities(posts=[post for post in blog.posts if post.category == "news"])
+    assert (reply.state, live - set(own_ids(reply.body))) == ("collected", set())
 
 
 @pytest.mark.parametrize("per_feed", [1, 5, 15, 60])

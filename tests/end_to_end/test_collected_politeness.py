@@ -248,13 +248,23 @@ def a_hostile_site(origin: Origin, choose: object) -> str:
     return origin.url("/feed/")
 
 
-async def test_endless_pages_that_are_always_new_end_at_a_limit(tmp_path: Path, origin: Origin) -> None:
+async def test_thousands_of_pages_that_are_always_new_end_at_a_limit(tmp_path: Path, origin: Origin) -> None:
     """R18: partial, and what was had is served."""
-    url = a_hostile_site(origin, lambda number, _request: items(1_000_000 - 10 * number))
+    missing = Status(404)
+    url = a_hostile_site(
+        origin, lambda number, _request: items(1_000_000 - 10 * number) if number < 60_000 else missing
+    )
     async with running(a_config(tmp_path, limits={"documents_per_feed": 30})) as proxy:
         reply = await proxy.whole(url)
         assert reply.state == "partial"
-        assert len(origin.requests) <= 30 + 25
+        assert len(origin.requests) <= 30 + 2 * 20  # the last page is searched for up to 65,536
+
+
+async def test_a_page_for_whatever_number_is_no_history(proxy: Proxy, origin: Origin) -> None:
+    """R27: also where each has others, up to the highest number."""
+    url = a_hostile_site(origin, lambda number, _request: items(1_000_000 - 10 * number))
+    assert (await proxy.whole(url)).state == "remembered"
+    assert len(origin.requests) <= 30
 
 
 async def test_the_same_page_for_every_number_is_no_history(proxy: Proxy, origin: Origin) -> None:

@@ -42,6 +42,10 @@ class Front(ABC):
         """Requests so far."""
         self.queries: Literal["honoured", "ignored", "redirected"] = "honoured"
         """What a cache in front does to query strings."""
+        self.copies = 0
+        """Servers in front that answer in turn, each by the first answer that it had for a path, whatever the
+        query; 0 for none."""
+        self._kept: dict[tuple[int, str, str], Answer] = {}
         self.refusal: int | None = None
         """What every request gets instead of an answer: 403, 429, 503."""
         self.retry_after_seconds: int | None = None
@@ -69,6 +73,11 @@ class Front(ABC):
         path, _, query = target.partition("?")
         if query and self.queries == "redirected":
             return Redirect(self.url + path, 301)
+        if self.copies:
+            key = (self.count % self.copies, request.method, path)
+            if key not in self._kept:
+                self._kept[key] = await self.behind(path, request)
+            return self._kept[key]
         return await self.behind(path if self.queries == "ignored" else target, request)
 
     @abstractmethod

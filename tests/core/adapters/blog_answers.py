@@ -170,7 +170,7 @@ class Site:
             updated_at=float(max((post.modified for post in posts), default=self.blog.modified)),
             validators=(self.etag_of(asked_url, etag), modified) if self.has_validators else ("", ""),
             is_ascending=is_downward([float(post.published) for post in posts]),
-            oldest_at=min((float(post.published) for post in posts), default=None),
+            dates=tuple(float(post.published) for post in posts),
             marks=Marks(generator="https://wordpress.org/?v=6.6", api_url=f"{ROOT}/wp-json/"),
             news=news,
         )

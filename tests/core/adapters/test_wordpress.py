@@ -470,3 +470,116 @@ def test_a_head_that_is_always_answered_well_is_soon_not_believed(posts: int) ->
     outcome = site.collect()
     assert (outcome.known.pages, site.missing()) == (-(-posts // 10), set())
     assert site.questions <= outcome.known.pages + 24
+
+
+def copies_of_different_age(site: Site, seed: int) -> None:
+    """Answer any query with one of three copies of the feed, ten posts apart, as caches in front do."""
+    chance = random.Random(seed)
+
+    def leads(url: str) -> str:
+        if urlsplit(url).path != site.path:
+            return url
+        return f"{ROOT}{site.path}?paged={chance.randrange(1, 4)}"
+
+    site.leads = leads
+
+
+@pytest.mark.parametrize("rest", [True, False])
+@pytest.mark.parametrize("path", ["/feed/", "/category/news/feed/"])
+def test_copies_of_different_age_are_no_pages(path: str, rest: bool) -> None:
+    """R27, R28: never taken for a whole history; the archives by date are one, where there are any."""
+    for seed in range(SEEDS // 4):
+        site = Site(Blog(300), path=path, rest=rest)
+        copies_of_different_age(site, seed)
+        outcome = site.collect()
+        is_taken = outcome.is_honoured and outcome.is_whole
+        assert not (is_taken and site.missing()), (seed, outcome.known.way)
+        assert site.questions <= 150
+
+
+def test_a_walk_in_which_page_after_page_brings_nothing_ends() -> None:
+    """R28: after three; what comes behind the last page is not asked for on and on either."""
+    site = Site(Blog(300))
+    numbers = itertools.cycle([2, 3, 4])
+    site.leads = lambda url: (
+        f"{ROOT}{site.path}?orderby=ID&order=ASC&paged={next(numbers)}" if "orderby=ID" in url else url
+    )
+    outcome = site.collect()
+    assert (outcome.is_whole, outcome.wants_all, outcome.known.collected) == (False, True, 40)
+    assert site.questions <= 1 + 1 + 30
+
+
+def test_a_walk_whose_end_moves_on_and_on_ends() -> None:
+    """R28: behind the last page come copies of it that are of different age."""
+    site = Site(Blog(300))
+    numbers = itertools.cycle([28, 29])
+
+    def leads(url: str) -> str:
+        number = int(url.rpartition("paged=")[2]) if "orderby=ID" in url and "paged=" in url else 1
+        return url.replace(f"paged={number}", f"paged={next(numbers)}") if number > 30 else url
+
+    site.leads = leads
+    outcome = site.collect()
+    assert (outcome.is_whole, outcome.wants_all, site.missing()) == (False, True, set())
+    assert site.questions <= 30 + 12
+
+
+def test_a_look_that_gets_copies_of_different_age_ends() -> None:
+    """R30: each is of after the last look, so that none of them is where to stop."""
+    site = a_collected_blog()
+    site.blog.bulk_edit(site.blog.posts[:20])
+    site.blog.bulk_edit(site.blog.posts[20:40])
+    numbers, answers = itertools.cycle([1, 3]), itertools.count()
+    site.etag_of = lambda _url, etag: f"{etag} {next(answers)}"
+    site.leads = lambda url: (
+        f"{ROOT}{site.path}?orderby=modified&paged={next(numbers)}" if "modified" in url else url
+    )
+    assert site.look().wants_all
+    assert site.questions <= 12
+
+
+@pytest.mark.parametrize(
+    ("posts", "claimed", "is_whole"), [(60, 121, False), (60, 120, True), (11, 30, True)]
+)
+def test_less_than_half_of_what_is_claimed_is_not_all(posts: int, claimed: int, is_whole: bool) -> None:
+    """R31: and twenty fewer; else it is noted alone."""
+    site = Site(Blog(posts), rest=True)
+    site.rest_blog = Blog(claimed)
+    outcome = site.collect()
+    assert (outcome.is_whole, outcome.wants_all, site.missing()) == (is_whole, not is_whole, set())
+    assert is_whole or f"{claimed}" in outcome.reason
+
+
+@pytest.mark.parametrize("front", [True, False])
+def test_a_page_with_entries_at_the_highest_number_disproves_numbers(front: bool) -> None:
+    """R28: by ID first; then as the feed itself is ordered, where that honours them, else not at all."""
+    site = Site(Blog(300), path="/category/news/feed/", rest=False)
+    site.leads = lambda url: (
+        f"{ROOT}{site.path}?paged=2" if "orderby=ID" in url or (not front and "paged=" in url) else url
+    )
+    outcome = site.collect()
+    assert (outcome.is_honoured, outcome.known.way) == (front, FROM_FRONT if front else "")
+    assert not front or site.missing() == set()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_page_from_the_front_that_is_younger_than_the_one_before_is_asked_for_again(times: int) -> None:
+    """R28: once; again so it is partial, and what came stays."""
+    site = Site(Blog(300), rest=False)
+    stale = [times]
+
+    def leads(url: str) -> str:
+        if "orderby=ID" in url:
+            return f"{ROOT}{site.path}?paged=2"
+        if url.endswith("?paged=5") and stale[0]:
+            stale[0] -= 1
+            for _ in range(10):
+                site.blog.add()
+            return f"{ROOT}{site.path}"
+        return url
+
+    site.leads = leads
+    outcome = site.collect()
+    assert outcome.known.way == FROM_FRONT
+    assert (outcome.is_whole, outcome.wants_all) == (times == 1, times == 2)
+    assert times == 2 or not site.missing()

@@ -267,13 +267,25 @@ class Page:
     """ETag and Last-Modified; empty where there is none."""
     is_ascending: bool | None
     """Whether its entries get newer downwards; None where their dates do not tell."""
-    oldest_at: float | None = None
-    """Of its entries."""
+    dates: tuple[float | None, ...] = ()
+    """Of its entries, in the order of `identities`."""
     marks: Marks = field(default_factory=Marks)
     news: int = 0
     """How many of its identities were not stored before it came."""
     had_at: float = 0.0
     """When it came, epoch seconds; of a walk that was cut off some pages are from before."""
+    is_stored: bool = False
+    """Whether it is one of those."""
+
+    @property
+    def oldest_at(self) -> float | None:
+        """Of its entries."""
+        return min((at for at in self.dates if at is not None), default=None)
+
+    @property
+    def newest_at(self) -> float | None:
+        """Of its entries."""
+        return max((at for at in self.dates if at is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +409,7 @@ MOST_PAGES: Final = 65_536
 def last_page(
     ask: Callable[[int], Ask], *, low: int, high: int | None = None, uses_head: bool = True
 ) -> Asking[int]:
-    """Return the number of the last page.
+    """Return the number of the last page; `MOST_PAGES`: whatever the number, something comes.
 
     Args:
         ask: The question for a page, by its number.

@@ -54,6 +54,8 @@ from wholefeed.core.adapters.wordpress_pages import (
 )
 from wholefeed.core.adapters.wordpress_walk import (
     BY_DATE,
+    WITHOUT_NEWS,
+    NoProgressError,
     NotHonouredError,
     Walk,
     collect_by_date,
@@ -112,22 +114,26 @@ def _collect_all(pages: Pages) -> Asking[Outcome | None]:
 
 
 def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
+    """Walk by ID, or from the front where that order is not honoured; once more where that is worth it."""
     way, walk = BY_ID, Walk(pages, pages.by_id)
     try:
-        last = yield from walk.steps(last)
-    except NotHonouredError as exc:
-        if not exc.is_numbered:
-            return None
-        way, walk = FROM_FRONT, Walk(pages, pages.front)
         try:
             last = yield from walk.steps(last)
-        except NotHonouredError:
-            return None
+        except NotHonouredError as exc:
+            if not exc.is_numbered:
+                return None
+            way, walk = FROM_FRONT, Walk(pages, pages.front)
+            last = yield from walk.steps(last)
+    except NotHonouredError:
+        return None
+    except NoProgressError as exc:
+        pages.unsettled = str(exc)
+        return pages.outcome(way, last)
     if not (pages.is_refused or pages.has_gaps) and (walk.unsettled or _lacks(pages)):
         walk = Walk(pages, walk.ask, is_again=True)
         try:
             last = yield from walk.steps(last)
-        except NotHonouredError as exc:  # they were, a moment ago
+        except (NotHonouredError, NoProgressError) as exc:  # they were, a moment ago
             walk.unsettled = str(exc)
     pages.unsettled = walk.unsettled
     if pages.has_moved and not pages.is_refused:
@@ -190,7 +196,7 @@ def _single(pages: Pages) -> Asking[Outcome | None]:
             last = yield from last_page(lambda number: pages.by_id(number, is_probe=True), low=2)
         except SearchError as exc:
             return pages.job.unproven(f"a page could not be asked for: {exc.refused.slug}")
-        return (yield from _walked(pages, last))
+        return (yield from _walked(pages, last)) if last < MOST_PAGES else None
     pages.meet(first)
     is_ordered = first.is_ascending is not False or not pages.repeats(first)
     return pages.outcome(BY_ID if is_ordered else FROM_FRONT, 1)
@@ -202,23 +208,47 @@ def _is_failure(answer: Answer) -> bool:
 
 def _from_front(pages: Pages) -> Asking[Outcome | None]:
     """Ask in the feed's own order until nothing is there; None where that brings nothing."""
-    number, without_news, last, bodies = 2, 0, 1, {pages.first}
-    while number <= MOST_PAGES and without_news < _WITHOUT_NEWS:
-        answer = yield from one(pages.front(number))
-        before = len(pages.met)
+    if has_entries((yield from one(pages.front(MOST_PAGES, is_probe=True)))):
+        return None
+    before, without_news, last = pages.job.page, 0, 1
+    while without_news < WITHOUT_NEWS:
+        answer = yield from one(pages.front(last + 1))
+        if _is_younger(pages, answer, before):
+            answer = yield from one(pages.front(last + 1, is_again=True))
+            if _is_younger(pages, answer, before):
+                pages.unsettled = "copies of different age came"
+        met = len(pages.met)
         page = pages.take(answer)
-        if page is None or page.identities in bodies or pages.repeats(page):
+        if page is None or pages.repeats(page) or (yield from _is_held(pages, last, before, page)):
             break
-        bodies.add(page.identities)
-        without_news = 0 if len(pages.met) > before else without_news + 1
-        last = number
-        number += 1
+        without_news = 0 if len(pages.met) > met else without_news + 1
+        last += 1
+        before = page
+        if pages.unsettled or last >= MOST_PAGES:
+            break
+    if without_news:
+        pages.unsettled = str(NoProgressError())
     if last == 1:
         return None if pages.refused is None else pages.job.unproven(pages.refused.slug)
     return pages.outcome(FROM_FRONT, last)
 
 
-_WITHOUT_NEWS = 2
+def _is_held(pages: Pages, last: int, before: Page, page: Page) -> Asking[bool]:
+    """R27: whether a page repeats the one before it, which has these entries still, asked for again."""
+    if page.identities != before.identities:
+        return False
+    again = (yield from one(pages.front(last, is_again=True))) if last > 1 else before
+    return not isinstance(again, Page) or again.identities == before.identities
+
+
+def _is_younger(pages: Pages, answer: Answer, before: Page) -> bool:
+    """Whether a page brings what is dated later than the newest of the page that stands before it."""
+    if not isinstance(answer, Page) or before.newest_at is None:
+        return False
+    entries = zip(answer.identities, answer.dates, strict=True)
+    return any(
+        at is not None and at > before.newest_at and identity not in pages.met for identity, at in entries
+    )
 
 
 # How many pages there are (rule R28)
@@ -301,13 +331,14 @@ def _changed_since(pages: Pages, date: float | None) -> Asking[_Scan]:
 
     Such an order tells nothing of posts that were changed at one instant, as an import or a bulk edit does:
     some stand on two pages then and others on none. Two neighbouring pages of one date are a tie, and so is a
-    post that stands on two pages though nothing was published meanwhile.
+    post that stands on two pages though nothing was published meanwhile, and page after page without news.
 
     Args:
         pages: What is known.
         date: None: the first page alone.
     """
     seen: set[EntryId] = set()
+    without_news = 0
     latest = previous = None
     validators = ("", "")
     for number in range(1, MOST_PAGES):
@@ -323,7 +354,8 @@ def _changed_since(pages: Pages, date: float | None) -> Asking[_Scan]:
         # A post that is changed meanwhile moves to the front and the others behind it: no tie, and it is
         # later than `latest`.
         is_twice = not seen.isdisjoint(page.identities) and page.validators == validators
-        if is_twice or page.updated_at == previous:
+        without_news = without_news + 1 if seen.issuperset(page.identities) else 0
+        if is_twice or page.updated_at == previous or without_news >= WITHOUT_NEWS:
             return _Scan(latest, is_tied=page.updated_at > date)
         seen.update(page.identities)
         previous, validators = page.updated_at, page.validators
@@ -390,6 +422,8 @@ def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
         except SearchError as exc:
             pages.refused = exc.refused
             return known
+        if found >= MOST_PAGES:  # numbers are not honoured any more
+            return replace(known, is_tied=True)
         if found != number:
             number = found
             page = pages.take((yield from one(pages.by_id(number, is_again=True))))

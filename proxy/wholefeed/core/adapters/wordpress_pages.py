@@ -142,8 +142,9 @@ class Pages:
             retry_at=None,
             reason="",
         )
-        reason = self.unsettled if self.refused is None else self.refused.slug
-        is_settled = not self.unsettled
+        unsettled = self.unsettled or self._lack
+        reason = unsettled if self.refused is None else self.refused.slug
+        is_settled = not unsettled
         return Outcome(
             is_honoured=True,
             is_whole=is_settled and not self.is_refused,
@@ -152,6 +153,17 @@ class Pages:
             wants_all=not is_settled,
         )
 
+    @property
+    def _lack(self) -> str:
+        """Said where so few of the posts that the publisher counts were met that its pages are not these."""
+        met, total = len(self.met), self.total or 0
+        if self.is_refused or self.has_gaps or 2 * met >= total or total - met < _LACKING:
+            return ""
+        return f"the publisher claims {total} entries, and its pages showed {met}"
+
+
+_LACKING: Final = 20
+"""Few posts that are counted and not shown prove nothing: some plugins hide them."""
 
 _FRONT_PLACE: Final = -2_000_000_000
 """Pages as the feed orders them stand in front of those by ID, which count down from 0."""

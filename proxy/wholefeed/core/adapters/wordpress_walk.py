@@ -57,6 +57,7 @@ class Walk:
         self._had: set[EntryId] = set()
         """What stood on the pages behind the one that comes next."""
         self._holes: set[int] = set()
+        self._idle_in_a_row = self._idle_in_all = 0
         self._seams = 0
         self._made_up = 0
         self._length = pages.full
@@ -74,6 +75,7 @@ class Walk:
 
         Raises:
             NotHonouredError: Numbers or order are not honoured.
+            NoProgressError: Page after page brings nothing.
         """
         reached = yield from self._down(last)
         if reached > 1:
@@ -103,6 +105,7 @@ class Walk:
                     else:
                         self._pages.has_gaps = True
                     continue
+                is_idle = self._is_idle(answer)
                 if behind is not None and (yield from self._got_shorter(answer, behind)):
                     self.unsettled = "the pages got shorter while they were read"
                     self._taken(answer)
@@ -113,6 +116,7 @@ class Walk:
                 if each == last:
                     self._tail = answer.identities
                 self._taken(answer)
+                self._count(is_idle=is_idle)
                 behind = each, answer
             number = batch[-1] - 1
         return 1
@@ -162,6 +166,24 @@ class Walk:
     def _again(self, number: int) -> Asking[Page | None]:
         return self._taken((yield from one(self.ask(number, is_again=True))))
 
+    def _further(self, number: int) -> Asking[Page | None]:
+        """Ask for a page that has to bring something, if it is there."""
+        answer = yield from one(self.ask(number, is_again=True))
+        is_idle = isinstance(answer, Page) and self._is_idle(answer)
+        page = self._taken(answer)
+        self._count(is_idle=is_idle)
+        return page
+
+    def _is_idle(self, page: Page) -> bool:
+        """Whether a page brings nothing that this walk had not met; one that is stored need not."""
+        return not page.is_stored and self._had.issuperset(page.identities)
+
+    def _count(self, *, is_idle: bool) -> None:
+        self._idle_in_a_row = self._idle_in_a_row + 1 if is_idle else 0
+        self._idle_in_all += is_idle
+        if self._idle_in_a_row >= WITHOUT_NEWS or self._idle_in_all >= _WITHOUT_NEWS_IN_ALL:
+            raise NoProgressError
+
     # Something went live
 
     def _is_apart(self, behind: Page, page: Page) -> bool:
@@ -188,7 +210,7 @@ class Walk:
                 return
             while page is not None and had.isdisjoint(page.identities) and top < MOST_PAGES:
                 top += 1
-                page = yield from self._again(top)
+                page = yield from self._further(top)
             came, is_still = [page], True
             for each in range(top - 1, number - 1, -1):
                 page = yield from self._again(each)
@@ -217,7 +239,7 @@ class Walk:
             page = yield from self._again(number)
         top = number
         while page is not None and len(page.identities) >= self._length and top < MOST_PAGES:
-            behind = yield from self._again(top + 1)
+            behind = yield from self._further(top + 1)
             if behind is None or behind.identities == page.identities:
                 break
             top, page = top + 1, behind
@@ -230,10 +252,13 @@ class Walk:
     def _search(self, there: int, gone: int | None) -> Asking[int]:
         """Return which page is the last, between one that is there and one that is not, if one is known."""
         try:
-            return (yield from last_page(lambda each: self.ask(each, is_probe=True), low=there, high=gone))
+            found = yield from last_page(lambda each: self.ask(each, is_probe=True), low=there, high=gone)
         except SearchError as exc:
             self._pages.refused = exc.refused
             return gone or there
+        if found >= MOST_PAGES:
+            raise NotHonouredError(is_numbered=False)
+        return found
 
 
 _AT_ONCE: Final = 8
@@ -245,6 +270,9 @@ _SEAMS: Final = 8
 _OLDER_SECONDS: Final = 60.0
 """A page that was had so much before the one behind it comes from a walk that was cut off."""
 _FEW: Final = 3
+WITHOUT_NEWS: Final = 3
+_WITHOUT_NEWS_IN_ALL: Final = 10
+"""Pages without news, each asked for the first time: no change of a blog makes as many."""
 _MADE_UP: Final = 2
 """Looks at a seam where nothing had moved and the validators were others again: none is believed then."""
 
@@ -263,6 +291,13 @@ class NotHonouredError(Exception):
     def __init__(self, *, is_numbered: bool) -> None:
         super().__init__("the order is not honoured" if is_numbered else "page numbers are not honoured")
         self.is_numbered = is_numbered
+
+
+class NoProgressError(Exception):
+    """Page after page brings nothing that the walk had not met: copies of different age come, say."""
+
+    def __init__(self) -> None:
+        super().__init__("page after page brought nothing new")
 
 
 # By date

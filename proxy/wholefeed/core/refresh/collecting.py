@@ -547,9 +547,10 @@ def _page_stored(row: StoredDocument, read: EntriesRead) -> Page:
         updated_at=row.updated_at,
         validators=(row.etag or "", row.last_modified or ""),
         is_ascending=is_downward(order),
-        oldest_at=min((at for at in order if at is not None), default=None),
+        dates=tuple(order),
         marks=Marks.read(row.marks or "{}"),
         had_at=row.checked_at,
+        is_stored=True,
     )
 
 
@@ -565,7 +566,7 @@ def _page_come(fresh: FreshDocument, identities: tuple[EntryId, ...], *, news: i
         updated_at=fresh.updated_at,
         validators=fresh.validators,
         is_ascending=is_downward(fresh.order),
-        oldest_at=min((at for at in fresh.order if at is not None), default=None),
+        dates=tuple(fresh.order),
         marks=fresh.marks,
         news=news,
         had_at=now,
