@@ -152,15 +152,26 @@ class NamedStore:
         await self.write(lambda db: documents.touch(db, document_id, changes))
 
     async def arrange(
-        self, feed_id: int, *, ranks: Mapping[int, int], detached: Collection[int] = (), now: float
+        self,
+        feed_id: int,
+        *,
+        ranks: Mapping[int, int],
+        detached: Collection[int] = (),
+        now: float,
+        is_withdrawn: bool = False,
     ) -> None:
-        await self.write(lambda db: documents.arrange(db, feed_id, ranks, detached, now), feed=feed_id)
+        await self.write(
+            lambda db: documents.arrange(db, feed_id, ranks, detached, now, is_withdrawn=is_withdrawn),
+            feed=feed_id,
+        )
 
     async def attach(self, feed_id: int, document_id: int, rank: int, *, now: float) -> None:
         await self.arrange(feed_id, ranks={document_id: rank}, now=now)
 
-    async def detach(self, feed_id: int, document_ids: Collection[int], *, now: float) -> None:
-        await self.arrange(feed_id, ranks={}, detached=document_ids, now=now)
+    async def detach(
+        self, feed_id: int, document_ids: Collection[int], *, now: float, is_withdrawn: bool = False
+    ) -> None:
+        await self.arrange(feed_id, ranks={}, detached=document_ids, now=now, is_withdrawn=is_withdrawn)
 
     async def reorder(self, feed_id: int, ranks: Mapping[int, int], *, now: float) -> None:
         await self.arrange(feed_id, ranks=ranks, now=now)

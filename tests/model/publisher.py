@@ -183,6 +183,12 @@ class Publisher:
         if self.recent:
             self.recent.pop()
 
+    def widens(self) -> None:
+        """The subscription document holds what the newest archive does, too."""
+        held = {copy.name for copy in self.recent}
+        for archive in self.archives[:1]:
+            self.recent += [copy for copy in archive.copies if copy.name not in held]
+
     def deletes(self, which: int) -> None:
         """RFC 6721."""
         names = sorted({copy.name for copy in self._stock()})

@@ -81,6 +81,7 @@ class Feed:
         self.memories: dict[str, list[Remembered]] = {}
         """By family; the copy that left last first."""
         self.settled: set[str] = set()
+        """What the publisher has taken out of the chain, and no document has held since."""
         self.fallen: set[tuple[str, float]] = set()
         """Tombstones that no document bears any more."""
         self.attempts: dict[str, Attempt] = {}
@@ -142,6 +143,7 @@ class Feed:
         else:
             missing = self._walk_pages(asking, doc, has_news, was_collected, is_forced or is_full, is_full)
             self.state = "partial" if missing else "paged"
+        self._hold()
         self._note(missing, asking)
 
     def _note(self, missing: Mapping[str, Failure | None], asking: Asking) -> None:
@@ -166,6 +168,7 @@ class Feed:
         self.changed_at = now
         if old is None:
             return
+        self._hold()
         self.fallen |= set(old.doc.buried) - set(doc.buried)
         is_other_family = old.doc.family != doc.family
         if kind_of(doc).name != "complete":
@@ -236,7 +239,6 @@ class Feed:
             got = asking.may(guess) if rests or waits else asking.must(guess)
             if isinstance(got, Doc) and got.family == self.family and self._is_new(got, path):
                 self.archives[guess] = Held(got, asking.now, asking.now, len(path) > 0)
-                self.settled |= {copy.name for copy in got.copies}
                 return guess
         return None
 
@@ -271,9 +273,10 @@ class Feed:
             return Failure(200)
         if held is not None:
             self.fallen |= set(held.doc.buried) - set(got.buried)
+            if path in self.chain:
+                self._settle(held.doc)
         fetched_at = held.fetched_at if held is not None and held.doc == got else now
         self.archives[path] = Held(got, fetched_at, now, place > 0)
-        self.settled |= {copy.name for copy in got.copies}
         return None
 
     def _is_due(self, held: Held, place: int, now: float) -> bool:
@@ -311,8 +314,18 @@ class Feed:
                 order += [other for other in rest[:at] if other not in path]
                 rest = rest[at + 1 :]
             order.append(each)
-        self._leave(each for each in self.chain if each not in stored)
+        left = [each for each in self.chain if each not in stored]
+        self._leave(left)
+        for each in left:
+            self._settle(self.archives[each].doc)
         self.chain = order + [each for each in rest if each not in path]
+
+    def _settle(self, doc: Doc) -> None:
+        """R8: its publisher takes these out of the chain; what another document holds is held."""
+        self.settled |= {copy.name for copy in doc.copies}
+
+    def _hold(self) -> None:
+        self.settled -= {copy.name for _, _, held in self._attached() for copy in held.doc.copies}
 
     def _leave(self, paths: Iterable[str]) -> None:
         self.leavings += 1

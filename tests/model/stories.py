@@ -61,7 +61,7 @@ class Story:
 _EVENTS: Final[dict[str, int]] = {
     "adds": 12, "updates": 5, "corrects": 4, "closes": 12, "grows": 4, "rewrites": 2, "drops": 4,
     "deletes": 3, "forgets_deletions": 1, "renames": 3, "replaces": 4, "discards": 3, "skips": 2, "trims": 1,
-    "switches": 2, "reverts": 1, "changes_format": 1, "fails": 6, "recovers": 5, "moves": 2,
+    "switches": 4, "reverts": 1, "changes_format": 3, "fails": 6, "recovers": 5, "moves": 2, "widens": 4,
 }  # fmt: skip
 """What the publisher does, and how often."""
 
@@ -109,7 +109,7 @@ _FORMATS: Final = ("atom", "atom03", "rss", "rdf", "json")
 def _arguments(chance: random.Random, name: str, mode: str) -> Step:
     modes = [mode, mode, "plain", "chain", "complete", "snapshot", "paged"]
     return {
-        **dict.fromkeys(("adds", "drops", "forgets_deletions", "trims", "recovers"), ()),
+        **dict.fromkeys(("adds", "drops", "forgets_deletions", "trims", "recovers", "widens"), ()),
         **dict.fromkeys(("closes", "skips"), (chance.randint(0, 2),)),
         "renames": (chance.randint(0, 1),),
         "switches": (chance.choice(modes),),

@@ -31,8 +31,8 @@ def choose(
         copies: The copies of one identity in attached documents.
         subscription_updated_at: Update instant of the subscription document; the date of an archive or a
             page counts as at most this, because some generators date every document "now".
-        settled: Whether the identity was ever seen in an archive document. When no attached archive
-            holds it any more, its remembered copies leave with it (R8).
+        settled: Whether the publisher took the identity out of its chain, and no document has held it since:
+            its remembered copies leave with it (R8).
         burials: The tombstones of the identity (R19).
     """
     held = list(copies)

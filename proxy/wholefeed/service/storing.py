@@ -174,8 +174,8 @@ class FeedStorage:
                 return Stored(await self._put(intent, take(intent.url)))
             case port.Attach(document, rank):
                 await self._arrange({number(document): rank})
-            case port.Detach(leaving):
-                await self._arrange({}, tuple(map(number, leaving)))
+            case port.Detach(leaving, is_withdrawn):
+                await self._arrange({}, tuple(map(number, leaving)), is_withdrawn=is_withdrawn)
             case port.Reorder(ranks):
                 await self._arrange({number(document): rank for document, rank in ranks.items()})
             case port.SetKind(kind):
@@ -234,11 +234,11 @@ class FeedStorage:
                 self._parsed.keep(put)
         return was.numbers
 
-    async def _arrange(self, ranks: Mapping[int, int], detached: tuple[int, ...] = ()) -> None:
-        now = self._now()
-        await self.write(
-            partial(documents.arrange, feed=self.feed_id, ranks=ranks, detached=detached, now=now)
-        )
+    async def _arrange(
+        self, ranks: Mapping[int, int], detached: tuple[int, ...] = (), *, is_withdrawn: bool = False
+    ) -> None:
+        arrange = partial(documents.arrange, is_withdrawn=is_withdrawn, now=self._now())
+        await self.write(partial(arrange, feed=self.feed_id, ranks=ranks, detached=detached))
 
     async def put_gathered(self) -> None:
         """Put what waits for more, in one transaction; what cannot be put waits on."""

@@ -350,7 +350,7 @@ class _Driver:
             case port.Attach(document, rank):
                 assert world.documents[document].rank is None
                 world.change(document, rank=rank, detached_at=None)
-            case port.Detach(documents):
+            case port.Detach(documents, _):
                 for number in documents:
                     world.change(number, rank=None, detached_at=world.now)
             case port.Reorder(ranks):

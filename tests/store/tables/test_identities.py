@@ -200,7 +200,7 @@ def test_what_is_settled_or_deleted_stays_so_when_it_splits(a_database: Database
     with a_database() as db:
         feed = put(db, [one])
         (before,) = identities(db, feed).values()
-        db.execute("INSERT INTO settled (feed, identity) VALUES (?, ?)", (feed, before))
+        db.execute("INSERT INTO settled (feed, identity, is_withdrawn) VALUES (?, ?, 1)", (feed, before))
         db.execute(
             "INSERT INTO tombstone (feed, identity, when_at, ref) VALUES (?, ?, ?, '')", (feed, before, NOW)
         )
@@ -210,6 +210,7 @@ def test_what_is_settled_or_deleted_stays_so_when_it_splits(a_database: Database
         for table in ("settled", "tombstone"):
             known = {row["identity"] for row in db.execute(f"SELECT identity FROM {table}")}
             assert known == {before, after}
+        assert {row["is_withdrawn"] for row in db.execute("SELECT is_withdrawn FROM settled")} == {1}
 
 
 def test_a_document_that_goes_takes_its_keys_with_it(a_database: Databases) -> None:

@@ -14,6 +14,7 @@ from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish, 
 from wholefeed.core.compose.segments import inflate
 from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, choose, place_of
 from wholefeed.core.model import Role, Tombstone, entry_id
+from wholefeed.store.base import Database
 from wholefeed.store.rows import NewDocument, NewEntry
 
 ARCHIVE = "http://o.test/1"
@@ -101,18 +102,69 @@ async def test_a_remembered_copy_corrects_what_the_archive_holds(store: NamedSto
     assert await live(store, feed) == {("memory", MEMORY, 0)}
 
 
-async def test_remembered_copies_leave_with_the_last_archive_that_held_them(store: NamedStore) -> None:
-    """R8: an identity once seen in an archive document is settled; one never settled stays."""
+async def test_remembered_copies_leave_with_the_archive_that_its_publisher_takes_out(
+    store: NamedStore,
+) -> None:
+    """R8: what no archive held, and the publisher cannot have taken out, stays."""
     feed = (await a_feed(store)).id
     await put(store, feed, subscription(), memory(an_entry("a", 9.0), an_entry("never")))
     (archive,) = await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0)))
     assert await live(store, feed) == {("memory", MEMORY, 0), ("memory", MEMORY, 1)}
 
-    await store.detach(feed, [archive], now=NOW)
+    await store.detach(feed, [archive], now=NOW, is_withdrawn=True)
     assert await live(store, feed) == {("memory", MEMORY, 1)}
 
     await store.attach(feed, archive, 0, now=NOW)
     assert await live(store, feed) == {("memory", MEMORY, 0), ("memory", MEMORY, 1)}
+
+
+async def test_remembered_copies_outlive_an_archive_that_leaves_for_another_reason(store: NamedStore) -> None:
+    """R1, R5, R8, R23: kept or expired, it settles nothing; attached again, it can."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, memory(an_entry("a", 9.0)))
+    (archive,) = await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0)))
+    for is_withdrawn, served in ((False, {("memory", MEMORY, 0)}), (True, set[object]())):
+        await store.attach(feed, archive, 0, now=NOW)
+        await store.detach(feed, [archive], now=NOW, is_withdrawn=is_withdrawn)
+        assert await live(store, feed) == served
+    await store.attach(feed, archive, 0, now=NOW)
+    await store.detach(feed, [archive], now=NOW)
+    assert await store.upkeep.purge(now=NOW + 91 * 86400) == 1
+    await put(store, feed, memory(an_entry("a", 9.0), an_entry("b")))
+    assert await live(store, feed) == {("memory", MEMORY, 0), ("memory", MEMORY, 1)}
+
+
+@pytest.mark.parametrize("role", [Role.SUBSCRIPTION, Role.PAGE])
+async def test_what_a_document_has_held_since_is_settled_no_more(store: NamedStore, role: Role) -> None:
+    """R8: whoever publishes an entry again has not deleted it, nor has who goes on publishing it."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, memory(an_entry("a"), an_entry("b")))
+    document = a_document(URL, an_entry("a"), role=role)
+    archive = a_document(ARCHIVE, an_entry("a"), an_entry("b"))
+    for first, second in ((document, archive), (archive, document)):
+        for each in (first, second):
+            (number,) = await put(store, feed, each)
+            if each is archive:
+                await store.detach(feed, [number], now=NOW, is_withdrawn=True)
+        await put(store, feed, replace(document, entries=()))
+        assert await live(store, feed) == {("memory", MEMORY, 0)}
+
+
+async def test_a_mark_of_unknown_cause_counts_while_an_archive_is_attached(store: NamedStore) -> None:
+    """R8: it was made when nobody kept why an archive had left."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, memory(an_entry("a")))
+
+    def mark(db: Database) -> None:
+        db.execute("INSERT INTO settled (feed, identity) VALUES (?, ?)", (feed, entry_id("a")))
+
+    await store.write(mark, feed=feed)
+    (archive,) = await put(store, feed, a_document(ARCHIVE, an_entry("b")))
+    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
+    await store.detach(feed, [archive], now=NOW)
+    assert await live(store, feed) == {("memory", MEMORY, 0)}
+    await store.attach(feed, archive, 0, now=NOW)
+    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
 
 
 async def test_an_entry_that_vanished_from_an_archive_stays_settled(store: NamedStore) -> None:
@@ -124,21 +176,20 @@ async def test_an_entry_that_vanished_from_an_archive_stays_settled(store: Named
     await put(store, feed, a_document(ARCHIVE, an_entry("b")))
     assert await live(store, feed) == {("memory", MEMORY, 1)}
 
-    await store.detach(feed, [archive], now=NOW)
+    await store.detach(feed, [archive], now=NOW, is_withdrawn=True)
     assert await store.upkeep.purge(now=NOW + 91 * 86400) == 1
     assert [row.url for row in await store.documents(feed)] == [MEMORY]
     await put(store, feed, memory(an_entry("a"), an_entry("b"), an_entry("c")))
     assert await live(store, feed) == {("memory", MEMORY, 2)}
 
 
-async def test_a_document_fetched_ahead_settles_but_is_not_live(store: NamedStore) -> None:
-    """R8: an archive that is stored but not linked yet settles its identities, and none of its copies is
-    served."""
+async def test_a_document_that_is_not_linked_yet_settles_nothing(store: NamedStore) -> None:
+    """R8: nor is any of its copies served."""
     feed = (await a_feed(store)).id
     await put(store, feed, memory(an_entry("a")))
-    await put(store, feed, a_document(ARCHIVE, an_entry("a"), rank=None))
+    await put(store, feed, a_document(ARCHIVE, an_entry("a", 9.0), rank=None))
 
-    assert await live(store, feed) == set()
+    assert await live(store, feed) == {("memory", MEMORY, 0)}
 
 
 @pytest.mark.parametrize("role", [Role.ARCHIVE, Role.PAGE])
@@ -340,6 +391,7 @@ ARRANGEMENTS = st.tuples(
     st.just("arrange"),
     st.dictionaries(st.integers(0, 6), RANKS, max_size=7),
     st.sets(st.integers(0, 6), max_size=2),
+    st.booleans(),
 )
 STEPS = st.lists(PUTS | ARRANGEMENTS | st.just(("purge",)) | st.just(("publish",)), max_size=12)
 
@@ -351,26 +403,38 @@ class Expected:
     documents: dict[int, NewDocument] = field(default_factory=dict)
     ranks: dict[int, int | None] = field(default_factory=dict)
     settled: set[bytes] = field(default_factory=set)
+    """What was taken out of the chain, and no document has held since."""
     fallen: dict[bytes, float] = field(default_factory=dict)
     """Tombstones that no document bears any more."""
 
     def put(self, number: int, document: NewDocument) -> None:
         old = self.documents.get(number)
-        if old is not None and old.role is Role.ARCHIVE:
+        if old is not None and old.role is Role.ARCHIVE and self.ranks[number] is not None:
             self.settled |= {entry.identity for entry in old.entries}
         if old is not None:
             borne = {tombstone.identity for tombstone in document.tombstones}
             self.keep([each for each in old.tombstones if each.identity not in borne], old)
         self.documents[number] = document
         self.ranks[number] = document.rank
+        self.hold()
+
+    def hold(self) -> None:
+        self.settled -= {
+            entry.identity
+            for number, document in self.documents.items()
+            if self.ranks[number] is not None and document.role is not Role.MEMORY
+            for entry in document.entries
+        }
 
     def keep(self, tombstones: Sequence[Tombstone], bearer: NewDocument) -> None:
         for each in tombstones:
             when_at = min(each.when_at, bearer.fetched_at)
             self.fallen[each.identity] = max(when_at, self.fallen.get(each.identity, when_at))
 
-    def detach(self, number: int) -> None:
+    def detach(self, number: int, *, is_withdrawn: bool) -> None:
         document = self.documents[number]
+        if is_withdrawn and document.role is Role.ARCHIVE and self.ranks[number] is not None:
+            self.settled |= {entry.identity for entry in document.entries}
         if document.role is Role.SUBSCRIPTION and self.ranks[number] is not None:
             self.keep(document.tombstones, document)
             self.documents[number] = replace(document, tombstones=())
@@ -388,10 +452,7 @@ class Expected:
 
     def purge(self) -> None:
         for number in [number for number, rank in self.ranks.items() if rank is None]:
-            document = self.documents.pop(number)
-            del self.ranks[number]
-            if document.role is Role.ARCHIVE:
-                self.settled |= {entry.identity for entry in document.entries}
+            del self.documents[number], self.ranks[number]
 
     def subscription_updated_at(self) -> float | None:
         held = [
@@ -404,12 +465,9 @@ class Expected:
     def live(self) -> dict[int, tuple[int, ...]]:
         copies: dict[bytes, list[Copy]] = defaultdict(list)
         places: list[tuple[int, int]] = []
-        archived = set(self.settled)
         for number in sorted(self.documents):
             document, rank = self.documents[number], self.ranks[number]
             for ordinal, entry in enumerate(document.entries):
-                if document.role is Role.ARCHIVE:
-                    archived.add(entry.identity)
                 if rank is None:
                     continue
                 is_memory = document.role is Role.MEMORY
@@ -430,7 +488,7 @@ class Expected:
             best = choose(
                 held,
                 subscription_updated_at=date,
-                settled=identity in archived,
+                settled=identity in self.settled,
                 burials=self.burials(identity),
             )
             if best is not None:
@@ -470,16 +528,17 @@ async def _take(store: NamedStore, feed: int, expected: Expected, step: Sequence
             )
             (number,) = await put(store, feed, document)
             expected.put(number, document)
-        case ("arrange", ranks, detached):
+        case ("arrange", ranks, detached, bool(is_withdrawn)):
             assert isinstance(ranks, dict)
             assert isinstance(detached, set)
             numbers = dict(enumerate(sorted(expected.documents)))
             wanted = {numbers[at]: rank for at, rank in ranks.items() if at in numbers and at not in detached}
             leaving = {numbers[at] for at in detached if at in numbers}
-            await store.arrange(feed, ranks=wanted, detached=leaving, now=NOW)
-            expected.ranks.update(wanted)
+            await store.arrange(feed, ranks=wanted, detached=leaving, now=NOW, is_withdrawn=is_withdrawn)
             for number in leaving:
-                expected.detach(number)
+                expected.detach(number, is_withdrawn=is_withdrawn)
+            expected.ranks.update(wanted)
+            expected.hold()
         case ("publish",):
             assert await publish(store, feed) is not None
             assert await published_text(store, feed) == await text_of(

@@ -256,7 +256,7 @@ class Decision:
         attached = (row for row in self._documents if row.rank is not None)
         leaving = tuple(row.id for row in attached if row.role is not Role.SUBSCRIPTION)
         if leaving:
-            yield from carry_out(Detach(leaving))
+            yield from carry_out(Detach(leaving, is_withdrawn=False))
 
     def _walk(self, current: Current) -> Steps[tuple[Walked, State]]:
         self._following = _Following(self._given, self._documents, current, self.progress)
@@ -585,7 +585,7 @@ def _drift_steps(
     is_true_end = walked.is_true_end and not stays and not walked.has_copies
     drift = settle_path(chain, walked.path, is_true_end=is_true_end, is_full=given.request.is_full)
     if drift.detached:
-        yield from carry_out(Detach(drift.detached))
+        yield from carry_out(Detach(drift.detached, is_withdrawn=True))
     if drift.is_reordered or (role is Role.PAGE and (yield from _is_disordered(drift.order))):
         yield from carry_out(Reorder({each: rank for rank, each in enumerate(drift.order)}))
 

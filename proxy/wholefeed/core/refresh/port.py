@@ -350,6 +350,7 @@ class StoreSubscription:
     brings_back_memory: bool
     """Whether the memory documents of its family come back with it."""
     detached: tuple[int, ...]
+    """Documents that leave with their format (R23), or the URL that the feed had: they settle nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,6 +464,8 @@ class Detach:
     """Keep documents, but no longer as part of the feed (R25)."""
 
     documents: tuple[int, ...]
+    is_withdrawn: bool
+    """Whether their publisher took them out of its chain (R14, R15): what they hold is settled (R8)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The documents of a feed, with their bodies and entries: read, put, arranged, purged.
 
     [number] = put(db, feed, [NewDocument(...)], now)
-    arrange(db, feed, {number: 0}, [], now)     # its rank, from which the order of the output follows
+    arrange(db, feed, {number: 0}, [], now, is_withdrawn=False)     # its rank: the order of the output
     body = read_body(db, number)
 
 A document is found by feed, URL and role, and keeps its number when it is replaced. What changes the
@@ -25,6 +25,7 @@ from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.base import (
     Database,
+    Row,
     Sql,
     either,
     fetch_all,
@@ -177,7 +178,7 @@ def put_arranged(
 ) -> list[int]:
     """Put documents, and with them what changes of the chain and of the feed."""
     if ranks or detached:
-        arrange(db, feed, ranks, detached, now)
+        arrange(db, feed, ranks, detached, now, is_withdrawn=False)
     numbers = put(db, feed, new, now)
     if changes:
         feeds.update(db, feed, changes)
@@ -232,10 +233,6 @@ _PUT_BODY: Final = """
     INSERT INTO body (document, length, coded) VALUES (:document, :length, :coded)
     ON CONFLICT (document) DO UPDATE SET length = excluded.length, coded = excluded.coded
 """
-_UNSETTLE: Final = """
-    DELETE FROM settled WHERE feed = :feed
-        AND identity IN (SELECT identity FROM entry WHERE document = :document)
-"""
 
 
 def _put_one(
@@ -251,7 +248,7 @@ def _put_one(
     named = document.keys.identities(ambiguous)
     place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
     if place is not None:
-        _take_out(db, change, document, place["id"], place["segment"], is_same=is_same)
+        _take_out(db, change, document, place, is_same=is_same)
     row = fetch_one(db, _PUT, _document_row(feed, document, now))
     assert row is not None
     number = int(row["id"])
@@ -270,20 +267,10 @@ def _put_one(
         change.concern(number)
     if document.rank is not None:
         change.mark([number])
-    if place is not None and document.role is Role.ARCHIVE and not document.memento:
-        run(db, _UNSETTLE, {"feed": feed, "document": number})
+        change.hold([number])
     return number
 
 
-# Rule R8. What stands in a kept archive document is settled anyway, so only what leaves one is written down.
-# Rule R33: a copy of a web archive settles nothing.
-_SETTLE: Final = """
-    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures)
-    SELECT e.feed, e.identity, k.link, k.enclosure, k.content, k.enclosures
-    FROM entry AS e LEFT JOIN entry_key AS k ON k.document = e.document AND k.ordinal = e.ordinal
-    WHERE e.document = :document AND (SELECT memento FROM document WHERE id = :document) = ''
-    ON CONFLICT DO NOTHING
-"""
 _DELETE_ENTRIES: Final = "DELETE FROM entry WHERE document = :document"
 
 
@@ -291,19 +278,19 @@ def _take_out(
     db: Database,
     change: Change,
     document: NewDocument,
-    number: int,
-    segment: int | None,
+    place: Row,
     *,
     is_same: bool,
 ) -> None:
     """Take the old entries of a document out, before its new ones come."""
+    number: int = place["id"]
     change.concern(number)
-    if document.role is Role.ARCHIVE and not is_same:
-        run(db, _SETTLE, {"document": number})
+    if document.role is Role.ARCHIVE and place["rank"] is not None and not is_same:
+        change.withdraw(number)
     run(db, _DELETE_ENTRIES, {"document": number})
     identities.remove(db, number)
     if document.rank is None:
-        _unlink(db, number, segment)
+        _unlink(db, number, place["segment"])
 
 
 _UNLINK: Final = "UPDATE document SET segment = NULL WHERE id = :document"
@@ -392,6 +379,7 @@ def _put_arrived(
         _put_entries(db, feed, [_Coming(found[at], _packed_entries(each), 1) for at, each in new.items()])
         change.concern_new(found.values())
         change.mark(found.values())
+        change.hold(found.values())
     return found
 
 
@@ -509,8 +497,25 @@ def _decoded_body(coded: bytes, length: int) -> bytes:
 _RANK: Final = "UPDATE document SET rank = ? WHERE id = ?"
 
 
-def arrange(db: Database, feed: int, ranks: Mapping[int, int], detached: Collection[int], now: float) -> None:
-    """Give documents their ranks, attaching those that were detached, and detach others."""
+def arrange(
+    db: Database,
+    feed: int,
+    ranks: Mapping[int, int],
+    detached: Collection[int],
+    now: float,
+    *,
+    is_withdrawn: bool,
+) -> None:
+    """Give documents their ranks, attaching those that were detached, and detach others.
+
+    Args:
+        db: In the writer's thread.
+        feed: The feed.
+        ranks: By the numbers of documents.
+        detached: Documents that are no part of the feed any more.
+        now: Epoch seconds.
+        is_withdrawn: Whether their publisher took these out of its chain, which settles their entries (R8).
+    """
     require_known(db, feed)
     before = _places_of(db, feed)
     _check_arrangement(feed, before, ranks, detached)
@@ -526,6 +531,8 @@ def arrange(db: Database, feed: int, ranks: Mapping[int, int], detached: Collect
     change = Change.begin(db, feed)
     for document in leaving:
         _detach(db, change, document, before[document].segment, now)
+        if is_withdrawn and before[document].role is Role.ARCHIVE:
+            change.withdraw(document)
         if before[document].role is Role.SUBSCRIPTION:
             live.release_tombstones(db, feed, document)
     for document in coming:
@@ -580,6 +587,7 @@ def _attach(db: Database, change: Change, document: int, rank: int) -> None:
     run(db, _SET_ENTRIES, {"document": document, "is_live": 1})
     change.concern(document)
     change.mark([document])
+    change.hold([document])
 
 
 _CLASSES: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
@@ -655,9 +663,9 @@ def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
 """How long a detached document is kept."""
 _EXPIRED: Final = either(
-    sqlite="SELECT id, role FROM document WHERE detached_at < :before",
+    sqlite="SELECT id FROM document WHERE detached_at < :before",
     # What another replica is attaching again meanwhile is no longer to be deleted.
-    postgres="SELECT id, role FROM document WHERE detached_at < :before FOR UPDATE SKIP LOCKED",
+    postgres="SELECT id FROM document WHERE detached_at < :before FOR UPDATE SKIP LOCKED",
 )
 _DELETE: Final = "DELETE FROM document WHERE id = :document"
 
@@ -665,8 +673,6 @@ _DELETE: Final = "DELETE FROM document WHERE id = :document"
 def purge(db: Database, before: float) -> int:
     """Delete the documents detached before that instant, and return how many."""
     rows = fetch_all(db, _EXPIRED, {"before": before})
-    for document, role in rows:
-        if role == Role.ARCHIVE:
-            run(db, _SETTLE, {"document": document})
+    for (document,) in rows:
         run(db, _DELETE, {"document": document})
     return len(rows)

@@ -89,8 +89,9 @@ def remove(db: Database, document: int) -> None:
 
 # A mark that names its keys is another item's, or has gone with them.
 _CARRY_SETTLED: Final = """
-    INSERT INTO settled (feed, identity)
-    SELECT feed, :identity FROM settled WHERE feed = :feed AND identity = :before AND content IS NULL
+    INSERT INTO settled (feed, identity, is_withdrawn)
+    SELECT feed, :identity, is_withdrawn FROM settled
+    WHERE feed = :feed AND identity = :before AND content IS NULL
     ON CONFLICT DO NOTHING
 """
 _CARRY_TOMBSTONES: Final = """
@@ -186,16 +187,16 @@ def _unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
 
 
 _SETTLED_BEARERS: Final = """
-    SELECT identity, link, enclosure, content, enclosures FROM settled
+    SELECT identity, link, enclosure, content, enclosures, is_withdrawn FROM settled
     WHERE feed = :feed AND link = :key
     UNION
-    SELECT identity, link, enclosure, content, enclosures FROM settled
+    SELECT identity, link, enclosure, content, enclosures, is_withdrawn FROM settled
     WHERE feed = :feed AND enclosure = :key
 """
 _UNSETTLE: Final = "DELETE FROM settled WHERE feed = :feed AND identity = :identity"
 _SETTLE: Final = """
-    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures)
-    VALUES (:feed, :identity, :link, :enclosure, :content, :enclosures)
+    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures, is_withdrawn)
+    VALUES (:feed, :identity, :link, :enclosure, :content, :enclosures, :is_withdrawn)
     ON CONFLICT DO NOTHING
 """
 _BEARERS: Final = """
@@ -228,7 +229,8 @@ def _split(
             identity = settled.identity(known)
             if identity != row["identity"]:
                 run(db, _UNSETTLE, {"feed": feed, "identity": row["identity"]})
-                run(db, _SETTLE, {"feed": feed, "identity": identity, **settled._asdict()})
+                mark = {"identity": identity, **settled._asdict(), "is_withdrawn": row["is_withdrawn"]}
+                run(db, _SETTLE, {"feed": feed, **mark})
     concerned = {document for document, _ in bearers}
     for document in concerned:
         change.concern(document)

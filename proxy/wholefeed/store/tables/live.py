@@ -46,7 +46,8 @@ _SUBSCRIPTION_UPDATED_AT: Final = """
     ORDER BY rank, id LIMIT 1
 """
 _BEFORE: Final = f"""
-    SELECT ({_SUBSCRIPTION_UPDATED_AT}), EXISTS (SELECT 1 FROM tombstone WHERE feed = :feed)
+    SELECT ({_SUBSCRIPTION_UPDATED_AT}), EXISTS (SELECT 1 FROM tombstone WHERE feed = :feed),
+        EXISTS (SELECT 1 FROM settled WHERE feed = :feed)
     FROM feed WHERE id = :feed
 """  # noqa: S608 - a constant
 _CONCERN: Final = """
@@ -96,8 +97,41 @@ _CONCERN_CLAMPED: Final = """
     )
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
+# Rule R8: a mark says that the publisher took the identity out of its chain, and none has held it since.
+# Rule R33: a copy of a web archive is no word of the publisher's.
+_WITHDRAW: Final = """
+    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures, is_withdrawn)
+    SELECT e.feed, e.identity, k.link, k.enclosure, k.content, k.enclosures, 1
+    FROM entry AS e LEFT JOIN entry_key AS k ON k.document = e.document AND k.ordinal = e.ordinal
+    WHERE e.document = :document AND (SELECT memento FROM document WHERE id = :document) = '' AND NOT EXISTS (
+        SELECT 1 FROM entry AS other CROSS JOIN document AS d ON d.id = other.document
+        WHERE other.feed = e.feed AND other.identity = e.identity AND other.is_live >= 0
+            AND other.document <> e.document AND d.role <> 'memory' AND d.memento = ''
+    )
+    ON CONFLICT DO NOTHING
+"""
+_HOLD: Final = """
+    DELETE FROM settled WHERE feed = :feed AND identity IN (
+        SELECT e.identity FROM document AS d CROSS JOIN entry AS e ON e.document = d.id
+        WHERE d.id IN (SELECT value FROM json_each(:documents)) AND d.role <> 'memory' AND d.memento = ''
+    )
+"""
+_HAS_ARCHIVE: Final = """
+    CASE WHEN EXISTS (
+        SELECT 1 FROM document WHERE feed = :feed AND role = 'archive' AND rank IS NOT NULL AND memento = ''
+    ) THEN 1 ELSE 0 END
+"""
+# Whether marks of unknown cause count changes with the first archive that comes and the last one that leaves.
+_CONCERN_UNKNOWN: Final = f"""
+    INSERT INTO concerned
+    SELECT s.identity, 1 FROM settled AS s
+    WHERE s.feed = :feed AND s.is_withdrawn = 0 AND {_HAS_ARCHIVE} = (
+        SELECT max(e.is_live) FROM entry AS e WHERE e.feed = :feed AND e.identity = s.identity
+    )
+    ON CONFLICT (identity) DO UPDATE SET is_full = 1
+"""  # noqa: S608 - a constant
 # is_live >= 0: the document is attached. is_gone: rule R8, no attached document but memory holds it any more.
-_CONTEST: Final = """
+_CONTEST: Final = f"""
     INSERT INTO contested
     SELECT c.identity,
         CASE WHEN c.is_full <> 0 OR EXISTS (
@@ -110,12 +144,9 @@ _CONTEST: Final = """
         CASE WHEN NOT EXISTS (
             SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
             WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0 AND d.role <> 'memory'
-        ) AND (
-            EXISTS (SELECT 1 FROM settled AS s WHERE s.feed = :feed AND s.identity = c.identity)
-            OR EXISTS (
-                SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
-                WHERE e.feed = :feed AND e.identity = c.identity AND d.role = 'archive' AND d.memento = ''
-            )
+        ) AND EXISTS (
+            SELECT 1 FROM settled AS s
+            WHERE s.feed = :feed AND s.identity = c.identity AND (s.is_withdrawn = 1 OR {_HAS_ARCHIVE} = 1)
         ) THEN 1 ELSE 0 END
     FROM concerned AS c
     WHERE 1 < (
@@ -130,7 +161,7 @@ _CONTEST: Final = """
     ) OR EXISTS (
         SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity = c.identity
     )
-"""
+"""  # noqa: S608 - a constant
 # SQLite's plan of UPDATE ... FROM walked through all entries of the store, looking each up among the decided;
 # PostgreSQL's does so without it.
 _SET_LIVE: Final = either(
@@ -183,10 +214,10 @@ _DECIDE: Final = "INSERT INTO decided VALUES (?, ?, ?)"
 class Change:
     """One change to the documents of a feed, inside one transaction of the writer."""
 
-    def __init__(self, db: Database, feed: int, before: tuple[float | None, bool]) -> None:
+    def __init__(self, db: Database, feed: int, before: tuple[float | None, bool, bool]) -> None:
         self._db = db
         self._feed = feed
-        self._before, self.has_tombstones = before
+        self._before, self.has_tombstones, self._has_settled = before
         """Whether the feed has any, or is about to; where it has none they are not asked for."""
         self.ambiguous: frozenset[EntryId] | None = None
         """The keys that identify nothing in the feed (R9), once they were read."""
@@ -202,7 +233,7 @@ class Change:
         row = fetch_one(db, _BEFORE, {"feed": feed})
         if row is None:
             raise unknown(feed)
-        return cls(db, feed, (row[0], bool(row[1])))
+        return cls(db, feed, (row[0], bool(row[1]), bool(row[2])))
 
     def concern(self, document: int) -> None:
         """Choose again among the copies of each entry that stands in the document now."""
@@ -232,6 +263,15 @@ class Change:
         """Take the documents' entries for new: they stand as live, and nothing was decided about them yet."""
         self._marked.update(documents)
 
+    def withdraw(self, document: int) -> None:
+        """Settle what no other attached document holds: its publisher takes it out of the chain (R8)."""
+        self._has_settled |= run(self._db, _WITHDRAW, {"document": document}) > 0
+
+    def hold(self, documents: Iterable[int]) -> None:
+        """Forget what was settled of the entries of attached documents: the publisher has them again (R8)."""
+        if self._has_settled:
+            run(self._db, _HOLD, {"feed": self._feed, "documents": json_ids(documents)})
+
     def finish(self) -> None:
         """Decide, mark the documents whose live entries changed as dirty, and count the change."""
         parameters = {"feed": self._feed}
@@ -240,6 +280,8 @@ class Change:
         if after != self._before:
             instant = min(at for at in (self._before, after) if at is not None)
             run(self._db, _CONCERN_CLAMPED, {**parameters, "instant": instant})
+        if self._has_settled:
+            run(self._db, _CONCERN_UNKNOWN, parameters)
         used = ["concerned", "changed"]
         if run(self._db, _CONTEST, parameters):
             used.append("contested")
