@@ -249,7 +249,8 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
         repairs: Gains the names of what was done.
 
     Raises:
-        ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have.
+        ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have;
+            `malformed-xml`: a tag ended too soon, so that its feed would be lost.
     """
     cleaned = without_controls(text)
     if len(cleaned) != len(text):
@@ -276,6 +277,10 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
                     position = outline.end
                     continue
             piece = cleaned[max(token.start, position) : token.end]
+            if token.mark is Mark.TEXT and _URL_BEGINS.search(piece):
+                line = cleaned.count(b"\n", 0, token.start) + 1
+                message = f"expected URLs in the tags of outlines, got one outside of them (line {line})"
+                raise ParseError(message, slug="malformed-xml")
             pieces.append(piece if token.mark in _WITHOUT_REFERENCES else mended_references(piece, repairs))
     except TooManyError as exc:
         raise ParseError(

@@ -185,6 +185,7 @@ def test_markup_and_quotes_in_a_value_are_put_right(
         ('text="a < b" xmlUrl="http://a.test/"', "line 3"),
         ('text="a < b" text="c" xmlUrl="http://a.test/"/>', "duplicate attribute"),
         ('text="a < b" xmlUrl="http://a.test/" text>', "line 3"),
+        ('text="<"/><outline text=""/>" xmlUrl="http://a.test/"/>', r"outside of them \(line 3\)"),
         ('text="x" title="a" xmlUrl="http://evil.test/" b" xmlUrl="http://a.test/"/>', "line 3"),
     ],
 )
