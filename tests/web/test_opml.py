@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from xml.etree.ElementTree import fromstring
 
 import pytest
 from aiohttp import FormData, MultipartWriter
@@ -46,6 +47,19 @@ async def test_a_list_goes_through_the_proxy_and_back(proxy: Proxy) -> None:
     back = await proxy.ask("POST", "/opml?undo=1", data=moved.body)
     assert back.body == LIST
     assert back.headers[COUNTS_FIELD] == "rewritten=1, direct=1"
+
+
+async def test_html_in_descriptions_does_not_lose_a_feed(proxy: Proxy) -> None:
+    """A list as people publish it, with bare markup and quotes in values, goes through the proxy, and back
+    it is well-formed with every feed it had; xml.etree reads both."""
+    sent = LIST.replace(b'text="A"', b'text="A" description="<p>The "best" of A<br></p>"')
+    moved = await proxy.ask("POST", "/opml", data=sent)
+    assert (moved.status, moved.headers[COUNTS_FIELD]) == (200, "rewritten=1, not-web=1")
+    back = await proxy.ask("POST", "/opml?undo=1", data=moved.body)
+    assert urls(back) == ["https://example.org/a?b=1&c=2", "urn:x"]
+    for reply in (moved, back):
+        (outline,) = fromstring(reply.body).findall(".//outline[@description]")
+        assert outline.get("description") == '<p>The "best" of A<br></p>'
 
 
 async def test_a_form_s_file_is_taken_with_its_other_fields(proxy: Proxy) -> None:

@@ -13,6 +13,7 @@ touched: only the values of `xmlUrl` are, whatever its letters' case, on `outlin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -22,8 +23,11 @@ from wholefeed.core.parse.encodings import UTF8, Decoded, from_utf8, is_utf8, me
 from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.parse.repair import (
+    ATTRIBUTES,
     CONTROL_CHARACTERS,
     DECLARATION,
+    LESS_THAN,
+    QNAME,
     Mark,
     TooManyError,
     mended_references,
@@ -47,9 +51,10 @@ def read_opml(body: bytes) -> OpmlDocument:
     """Read a subscription list.
 
     What many exports get wrong is put right: bare ampersands, entities of HTML, character references to
-    nothing, control characters, bytes that are no UTF-8, and blanks before the XML declaration. Everything
-    else that is not well-formed is refused with line and column: tags are left alone, for which feeds and
-    folders there are is not for guessing, and a list that lost feeds without a word is worse than none.
+    nothing, control characters, bytes that are no UTF-8, and blanks before the XML declaration; markup and
+    quotes in the values of outlines. Everything else that is not well-formed is refused with line and column:
+    which feeds and folders there are is not for guessing, and a list that lost feeds without a word is worse
+    than none.
 
     Raises:
         ParseError: `not-opml`; or it is not readable: `malformed-xml`, `dtd-forbidden`, `xml-limit`,
@@ -247,7 +252,8 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
         repairs: Gains the names of what was done.
 
     Raises:
-        ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have.
+        ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have;
+            `malformed-xml`: a tag ended too soon, so that its feed would be lost.
     """
     cleaned = without_controls(text)
     if len(cleaned) != len(text):
@@ -256,18 +262,122 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
     if len(begun) != len(cleaned) and begun.startswith(b"<?xml"):
         repairs.add(DECLARATION)
         cleaned = begun
-    pieces = []
+    pieces: list[bytes] = []
+    position, left = 0, _MAX_TOKENS
     try:
-        for number, token in enumerate(tokens(cleaned)):
-            if number > _MAX_TOKENS:
+        for token in tokens(cleaned):
+            left -= 1
+            if left < 0:
                 raise TooManyError
-            piece = cleaned[token.start : token.end]
+            if token.end <= position:
+                continue  # part of an outline's tag
+            if token.mark is Mark.STRAY and (limit := _limit_of_outline(cleaned, token.start)):
+                left -= sum(cleaned.count(each, token.start, limit) for each in _LOOKED_AT)
+                outline = None if left < 0 else _mended_outline(cleaned, token.start, limit)
+                if outline is not None:
+                    pieces.append(outline.made)
+                    repairs |= outline.repairs
+                    position = outline.end
+                    continue
+            piece = cleaned[max(token.start, position) : token.end]
+            if token.mark is Mark.TEXT and _URL_BEGINS.search(piece):
+                line = cleaned.count(b"\n", 0, token.start) + 1
+                message = f"expected URLs in the tags of outlines, got one outside of them (line {line})"
+                raise ParseError(message, slug="malformed-xml")
             pieces.append(piece if token.mark in _WITHOUT_REFERENCES else mended_references(piece, repairs))
     except TooManyError as exc:
         raise ParseError(
             "expected a list that can be repaired, got too much markup", slug="xml-limit"
         ) from exc
     return b"".join(pieces)
+
+
+class _Outline(NamedTuple):
+    """The start tag of an outline, put right."""
+
+    made: bytes
+    end: int
+    """Of it as it was written."""
+    repairs: set[str]
+
+
+_OUTLINE_BEGINS: Final = re.compile(rb"<outline(?=\s)", re.IGNORECASE)
+_OTHER_MARKUP: Final = re.compile(rb"</?(?:outline|body|opml)(?=[\s/>])|<!--", re.IGNORECASE)
+_ATTRIBUTE_BEGINS: Final = re.compile(rb"\s++(" + QNAME + rb")\s*+=\s*+([\"'])")
+_TAG_ENDS: Final = re.compile(rb"(\s*+/?+>)\s*+\Z")
+_URL_BEGINS: Final = re.compile(rb"\sxmlurl\s*+=", re.IGNORECASE)
+
+
+def _limit_of_outline(text: bytes, start: int) -> int:
+    """Return up to where the start tag may go that begins there; 0 where it is none of an outline."""
+    if _OUTLINE_BEGINS.match(text, start) is None:
+        return 0
+    following = _OTHER_MARKUP.search(text, start + 1)
+    return len(text) if following is None else following.start()
+
+
+def _mended_outline(text: bytes, start: int, limit: int) -> _Outline | None:
+    """Escape what stands bare in the values of an outline, as publishers' descriptions do in lists.
+
+    Returns:
+        None: it cannot be said for certain where its values end.
+
+    Raises:
+        TooManyError: There is no end of ampersands.
+    """
+    position = start + len(b"<outline")
+    pieces, repairs = [text[start:position]], set[str]()
+    while (attribute := _ATTRIBUTE_BEGINS.match(text, position, limit)) is not None:
+        end = _end_of_value(text, attribute, limit)
+        value = text[attribute.end() : end]
+        if _URL_BEGINS.search(value):
+            return None  # a quote lacks: the outline would lose its feed
+        pieces += [attribute[0], _as_value(value, attribute[2], repairs), attribute[2]]
+        position = end + 1
+    tag_ends = _TAG_ENDS.match(text, position, limit)
+    return None if tag_ends is None else _Outline(b"".join([*pieces, tag_ends[1]]), tag_ends.end(1), repairs)
+
+
+_LOOKED_AT: Final = (b'"', b"'", b">")
+"""In such a tag; each costs what a piece of markup does."""
+_QUOTES_AND_TAGS: Final = {quote: re.compile(quote + rb"|<(?=[A-Za-z/])|>") for quote in (b'"', b"'")}
+_OF_OUTLINES: Final = frozenset(
+    {b"text", b"title", b"type", b"xmlurl", b"htmlurl", b"url", b"description", b"language", b"version"}
+    | {b"category", b"created", b"iscomment", b"isbreakpoint"}
+)
+"""OPML 2.0, in small letters."""
+
+
+def _end_of_value(text: bytes, attribute: re.Match[bytes], limit: int) -> int:
+    """Return where the quote stands behind which the next attribute or the end of the tag follows.
+
+    In a tag of HTML the attributes are HTML's, but for those that only outlines have.
+
+    Args:
+        text: Of the list.
+        attribute: What begins.
+        limit: Up to there the tag may go.
+    """
+    is_in_tag = False
+    for found in _QUOTES_AND_TAGS[attribute[2]].finditer(text, attribute.end(), limit):
+        if found[0] in (b"<", b">"):
+            is_in_tag = found[0] == b"<"
+            continue
+        another = _ATTRIBUTE_BEGINS.match(text, found.end(), limit)
+        is_next = another is not None and not (is_in_tag and another[1].lower() not in _OF_OUTLINES)
+        if is_next or _TAG_ENDS.match(text, found.end(), limit) is not None:
+            return found.start()
+    return limit
+
+
+def _as_value(written: bytes, quote: bytes, repairs: set[str]) -> bytes:
+    """Return what can stand between such quotes; `repairs` gains the names of what was done."""
+    made = mended_references(written, repairs)
+    if b"<" in made:
+        repairs.add(LESS_THAN)
+    if quote in made:
+        repairs.add(ATTRIBUTES)
+    return made.replace(b"<", b"&lt;").replace(quote, b"&quot;" if quote == b'"' else b"&apos;")
 
 
 # A list made anew (OPML 2.0)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import re
+from contextlib import suppress
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -13,6 +16,8 @@ from wholefeed.core.opml import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, MAX_TAG_BYTE
 from wholefeed.core.parse.limits import ParseError
 
 SAMPLES = sorted((Path(__file__).parents[2] / "data" / "opml").glob("*.opml"))
+SLOW_MACHINE = 60.0
+"""Seconds, where a few are meant."""
 NEW = "http://p.test/feed?url=a&token='\"<>"
 
 
@@ -110,6 +115,134 @@ def test_what_many_exports_get_wrong_is_put_right(outline: str, made: str, repai
     assert document.with_urls([None]) == an_opml(f"<outline {made}/>{comment}").encode()
 
 
+OTHER = '<outline text="b" xmlUrl="http://b.test/"/>'
+
+
+@pytest.mark.parametrize(
+    ("outline", "made", "repairs"),
+    [
+        ('text="a < b" xmlUrl="http://a.test/"', 'text="a &lt; b" xmlUrl="http://a.test/"', ("less-than",)),
+        (
+            'description="<p>A &amp; B<br>\n</p>" xmlUrl="http://a.test/"',
+            'description="&lt;p>A &amp; B&lt;br>\n&lt;/p>" xmlUrl="http://a.test/"',
+            ("less-than",),
+        ),
+        (
+            "text='<i>x</i> & y' xmlUrl='http://a.test/'",
+            "text='&lt;i>x&lt;/i> &amp; y' xmlUrl='http://a.test/'",
+            ("ampersands", "less-than"),
+        ),
+        (
+            'text="he is "the best," and "old"" xmlUrl="http://a.test/"',
+            'text="he is &quot;the best,&quot; and &quot;old&quot;" xmlUrl="http://a.test/"',
+            ("attributes",),
+        ),
+        (
+            "text='it's <b' title='x' xmlUrl='http://a.test/'",
+            "text='it&apos;s &lt;b' title='x' xmlUrl='http://a.test/'",
+            ("attributes", "less-than"),
+        ),
+        (
+            'text="see <a href="http://x.test/?a&b" target="_b">it</a>" xmlUrl="http://a.test/"',
+            'text="see &lt;a href=&quot;http://x.test/?a&amp;b&quot; target=&quot;_b&quot;>it&lt;/a>" xmlUrl="http://a.test/"',
+            ("ampersands", "attributes", "less-than"),
+        ),
+        (
+            'xmlUrl="http://a.test/" own:num="1" text="a "quoted" > word"',
+            'xmlUrl="http://a.test/" own:num="1" text="a &quot;quoted&quot; > word"',
+            ("attributes",),
+        ),
+    ],
+)
+@pytest.mark.parametrize("end", ["/>", " />", "></outline>", f">\n{OTHER}\n</outline>"])
+def test_markup_and_quotes_in_a_value_are_put_right(
+    outline: str, made: str, repairs: tuple[str, ...], end: str
+) -> None:
+    """docs/repair.md: a value ends where the next attribute or the tag's end follows; what stands in it
+    before that is escaped, and everything around it stays, byte for byte."""
+
+    def listed(inside: str) -> bytes:
+        return an_opml(
+            f'{OTHER}\n<outline xmlns:own="urn:own" text="folder">\n'
+            f"<outline {inside}{end}<!-- <&> --></outline>\n{OTHER}"
+        ).encode()
+
+    document = read_opml(listed(outline))
+    assert document.repairs == repairs
+    assert document.with_urls([None] * len(document.subscriptions)) == listed(made)
+    others = 2 + (OTHER in end)
+    assert sorted(each.url for each in document.subscriptions) == [
+        "http://a.test/",
+        *["http://b.test/"] * others,
+    ]
+    assert read_opml(listed(made)).repairs == ()
+
+
+@pytest.mark.parametrize(
+    ("outline", "told"),
+    [
+        ('text="a < b xmlUrl="http://a.test/"/>', "line 3"),
+        ('text="a < b" xmlUrl="http://a.test/"', "line 3"),
+        ('text="a < b" text="c" xmlUrl="http://a.test/"/>', "duplicate attribute"),
+        ('text="a < b" xmlUrl="http://a.test/" text>', "line 3"),
+        ('text="<"/><outline text=""/>" xmlUrl="http://a.test/"/>', r"outside of them \(line 3\)"),
+        ('text="x" title="a" xmlUrl="http://evil.test/" b" xmlUrl="http://a.test/"/>', "line 3"),
+    ],
+)
+def test_a_tag_that_can_be_read_in_two_ways_is_refused(outline: str, told: str) -> None:
+    """No feed is lost or made up: what cannot be put right for certain is refused with its place."""
+    with pytest.raises(ParseError, match=told) as caught:
+        read_opml(an_opml(f"<outline {outline}\n{OTHER}").encode())
+    assert caught.value.slug == "malformed-xml"
+
+
+LISTS = sorted((Path(__file__).parents[3].parent / "shared" / "corpus" / "opml").rglob("*.opml"))
+
+
+@pytest.mark.skipif(not LISTS, reason="the corpus of real lists is absent")
+def test_every_real_list_is_read_with_all_its_feeds() -> None:
+    """awesome-rss-feeds has HTML and quotes in its descriptions: whatever is put right, each xmlUrl that is
+    written in a list is found in it, as it stands there."""
+    read = 0
+    for path in LISTS:
+        if path.name == "missingOpml.opml":
+            continue
+        body = path.read_bytes()
+        document = read_opml(body)
+        written = [
+            html.unescape(url)
+            for url in re.findall(r'\sxmlUrl\s*=\s*"([^"]*)"', body.decode("utf-8", "replace"))
+        ]
+        if "awesome-rss-feeds" in path.as_posix():
+            assert [each.url for each in document.subscriptions] == written, path
+            read += 1
+    assert read > 15
+
+
+@pytest.mark.fault("94")
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *(
+            "<outline a='",
+            '<outline a="',
+            '<outline a="b" ',
+            '<outline a="<',
+            '<outline a="b" c="',
+            '" c="',
+            "'",
+        ),
+        *('" xmlUrl="', '<outline a="x" y', "<b ", '"  ', '" /', '" />', '<outline a="<b" />\n'),
+    ],
+)
+def test_the_cost_of_putting_tags_right_grows_with_the_length(unit: str) -> None:
+    """docs/faults.md row 94: half a megabyte takes a second or two; a quadratic search would take hours."""
+    began = process_time()
+    with suppress(ParseError):
+        read_opml(f'<opml><outline a="{unit * (500_000 // len(unit))}"/></opml>'.encode())
+    assert process_time() - began < SLOW_MACHINE
+
+
 def test_a_wrong_encoding_and_blanks_before_the_declaration_are_put_right() -> None:
     """A text of windows-1252 that says that it is in UTF-8 goes out in UTF-8."""
     text = an_opml('<outline text="für €" xmlUrl="http://a.test/"/>')
@@ -159,8 +292,12 @@ def test_entities_are_refused(subset: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["<opml>" + "<outline/>" * MAX_ELEMENTS, "<opml>" + "<outline a='&'/>\n" * MAX_ELEMENTS * 2],
-    ids=["elements", "repairs"],
+    [
+        "<opml>" + "<outline/>" * MAX_ELEMENTS,
+        "<opml>" + "<outline a='&'/>\n" * MAX_ELEMENTS * 2,
+        "<opml><outline a='<" + "\" '" * MAX_ELEMENTS * 4 + "'/></opml>",
+    ],
+    ids=["elements", "repairs", "quotes"],
 )
 @pytest.mark.fault("94")
 def test_what_costs_too_much_is_refused(body: str) -> None:

@@ -1096,15 +1096,15 @@ class Token(NamedTuple):
 _LESS_THAN: Final = ord("<")
 _SLASH: Final = ord("/")
 _NCNAME: Final = rb"[A-Za-z_\x80-\xff][A-Za-z0-9._\x80-\xff-]*+"
-_QNAME: Final = _NCNAME + rb"(?::" + _NCNAME + rb")?+"
+QNAME: Final = _NCNAME + rb"(?::" + _NCNAME + rb")?+"
 _TAG: Final = re.compile(
-    rb"<(?:/(?P<end>" + _QNAME + rb")\s*+>"
-    rb"|(?P<start>" + _QNAME + rb")(?P<attributes>(?:\s++" + _QNAME + rb"\s*+="
+    rb"<(?:/(?P<end>" + QNAME + rb")\s*+>"
+    rb"|(?P<start>" + QNAME + rb")(?P<attributes>(?:\s++" + QNAME + rb"\s*+="
     rb"\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+)\s*+(?P<empty>/?+)>)"
 )
 _UNENDED_ROOT_TAG: Final = re.compile(
     rb"<(?:" + _NCNAME + rb":)?+(?:rss|feed|RDF)"
-    rb"(?:\s++" + _QNAME + rb"\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+(?=\s*+<)"
+    rb"(?:\s++" + QNAME + rb"\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+(?=\s*+<)"
 )
 
 
@@ -1134,7 +1134,7 @@ def tokens(text: bytes, start: int = 0) -> Iterator[Token]:
 
 
 _ODD_ATTRIBUTE: Final = (
-    rb"\s*+(?P<name>" + _QNAME + rb")(?:\s*+=\s*+(?P<value>\"[^\"<]*+\"|'[^'<]*+'|[^\s\"'<>]++))?+"
+    rb"\s*+(?P<name>" + QNAME + rb")(?:\s*+=\s*+(?P<value>\"[^\"<]*+\"|'[^'<]*+'|[^\s\"'<>]++))?+"
 )
 _ANY_ATTRIBUTE: Final = re.compile(_ODD_ATTRIBUTE)
 
@@ -1173,7 +1173,7 @@ def _other_token(text: bytes, start: int, last_end: int) -> Token:
 
 _DOCTYPE: Final = re.compile(rb"<!DOCTYPE(?P<subset>[^<>\[]*+\[)?+", re.IGNORECASE)
 _ODD_TAG: Final = re.compile(
-    rb"<(?P<start>" + _QNAME + rb")(?P<attributes>\s"
+    rb"<(?P<start>" + QNAME + rb")(?P<attributes>\s"
     rb"(?:" + re.sub(rb"\?P<\w+>", b"?:", _ODD_ATTRIBUTE) + rb")++)\s*+(?P<empty>/?+)>"
 )
 
