@@ -260,7 +260,9 @@ class Collecting:
         if self._known.is_denied or not (self._known.is_ended or self._asking.has_pages):
             return self._refused(self._known.reason)
         missing = self._given.missing.values()
-        return self._walked([note for each in missing if (note := self._asking.still(each)) is not None])
+        notes = [note for each in missing if (note := self._asking.still(each)) is not None]
+        walked, state = self._walked(notes)
+        return replace(walked, has_tried=False), state
 
     def _concluded(self, found: Outcome | None) -> Steps[tuple[Walked, State]]:
         asking, trouble = self._asking, self._asking.trouble
@@ -609,10 +611,10 @@ class _Trouble:
         """Take what did not come."""
         now, status = self._given.clock.now, failure.publisher_status
         if status == _FORBIDDEN and not ask.is_head:
-            self.stop, self.retry_at = "the publisher refuses its pages (403)", now + DAY_SECONDS
+            failure = self._paused("the publisher refuses its pages (403)", failure, DAY_SECONDS)
         elif status == _TOO_MANY or failure.slug == "host-backoff":
-            pause = max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
-            self.stop, self.retry_at = f"the publisher wants a pause ({failure.slug})", now + pause
+            reason = f"the publisher wants a pause ({failure.slug})"
+            failure = self._paused(reason, failure, max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0))
             self.is_host_paused = True
         is_gone = status in GONE
         is_answer = is_gone or (ask.is_head and status is not None and status in _REFUSED)
@@ -626,6 +628,11 @@ class _Trouble:
             self.notes.append(DocumentUnavailable(ask.url, failure.slug))
             self.failures[ask.url] = failure
         return Refused(failure.slug, status)
+
+    def _paused(self, reason: str, failure: Failure, seconds: float) -> Failure:
+        """Ask for nothing more until then; return the failure, after which nothing is tried again sooner."""
+        self.stop, self.retry_at = reason, self._given.clock.now + seconds
+        return replace(failure, retry_after_seconds=seconds)
 
     def forget(self, url: str) -> None:
         """Drop what is noted of a page, which was asked for once more."""
