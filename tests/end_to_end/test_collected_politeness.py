@@ -74,7 +74,28 @@ async def test_403_for_every_page_makes_a_remembered_feed(proxy: Proxy, origin: 
     feed = Feed(proxy, blog)
     reply = await feed.whole()
     assert (reply.state, len(own_ids(reply.body))) == ("remembered", 10)
-    assert len(pages_asked(origin)) == 1
+    assert len(pages_asked(origin)) == 2
+
+
+@pytest.mark.parametrize("status", [403, 406])
+async def test_a_firewall_that_forbids_the_order_alone_leaves_the_pages(
+    proxy: Proxy, origin: Origin, status: int
+) -> None:
+    """R27, R28: `orderby` looks like an attack to some; page 2 without it is asked for before giving up."""
+    blog = WordPress(origin, posts=45)
+
+    def refuse(_number: int, request: Request) -> None:
+        blog.refusal = status if "orderby" in request.target else None
+
+    blog.on_request = refuse
+    feed = Feed(proxy, blog)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len([each for each in pages_asked(origin) if "orderby" in each]) == 1
+    blog.add()
+    reply = await feed.later(DAY)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len([each for each in pages_asked(origin) if "orderby" in each]) == 1
 
 
 @pytest.mark.parametrize("answer", [Status(503), Status(429), Document(body=b"<html>No such page</html>")])
