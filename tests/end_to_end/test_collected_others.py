@@ -307,3 +307,29 @@ async def test_a_blog_whose_links_fail_is_collected(proxy: Proxy, origin: Origin
     assert reply.state == "collected"
     assert set(own_ids(reply.body)) == expected(blogger)
     assert len(origin.requests) <= 2 + 5
+
+
+async def test_a_blog_behind_feedburner_is_collected(proxy: Proxy, origin: Origin) -> None:
+    """R26, R27: the blog leads its feed to FeedBurner's copy, which has the newest posts alone; who says that
+    no redirect is wanted gets its pages."""
+    blogger = Blogger(origin, posts=333, links_pages=False, is_burned=True)
+    reply = await proxy.whole(blogger.feed_url())
+    assert reply.state == "collected"
+    assert set(own_ids(reply.body)) == expected(blogger)
+    assert len(origin.requests) <= 2 + 5
+    blogger.add()
+    proxy.clock.advance(2 * HOUR)
+    reply = await proxy.refreshed(blogger.feed_url())
+    assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(blogger))
+
+
+@pytest.mark.parametrize("query", ["max-results=7", "alt=rss&max-results=50"])
+async def test_a_blog_that_is_asked_for_few_posts_is_collected(
+    proxy: Proxy, origin: Origin, query: str
+) -> None:
+    """R26: a number of posts in the URL is no page: more of them are behind it."""
+    blogger = Blogger(origin, posts=120, links_pages=False)
+    reply = await proxy.whole(f"{blogger.feed_url()}?{query}")
+    assert reply.state == "collected"
+    assert set(own_ids(reply.body)) == expected(blogger)
+    assert all(request.target.count("max-results") == 1 for request in origin.requests)

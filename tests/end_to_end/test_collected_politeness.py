@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import aiohttp
@@ -20,6 +21,9 @@ from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import check_database
 
 API = ("Link", '<{}>; rel="https://api.w.org/"')
+
+
+HOUR = 3600.0
 
 
 async def test_at_most_two_requests_at_once(tmp_path: Path, origin: Origin) -> None:
@@ -70,7 +74,28 @@ async def test_403_for_every_page_makes_a_remembered_feed(proxy: Proxy, origin: 
     feed = Feed(proxy, blog)
     reply = await feed.whole()
     assert (reply.state, len(own_ids(reply.body))) == ("remembered", 10)
-    assert len(pages_asked(origin)) == 1
+    assert len(pages_asked(origin)) == 2
+
+
+@pytest.mark.parametrize("status", [403, 406])
+async def test_a_firewall_that_forbids_the_order_alone_leaves_the_pages(
+    proxy: Proxy, origin: Origin, status: int
+) -> None:
+    """R27, R28: `orderby` looks like an attack to some; page 2 without it is asked for before giving up."""
+    blog = WordPress(origin, posts=45)
+
+    def refuse(_number: int, request: Request) -> None:
+        blog.refusal = status if "orderby" in request.target else None
+
+    blog.on_request = refuse
+    feed = Feed(proxy, blog)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len([each for each in pages_asked(origin) if "orderby" in each]) == 1
+    blog.add()
+    reply = await feed.later(DAY)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert len([each for each in pages_asked(origin) if "orderby" in each]) == 1
 
 
 @pytest.mark.parametrize("answer", [Status(503), Status(429), Document(body=b"<html>No such page</html>")])
@@ -128,6 +153,42 @@ async def test_429_with_retry_after_pauses_the_host(tmp_path: Path, origin: Orig
         assert pages_asked(origin) == []
         reply = await feed.later(6 * 3600)
         assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("later", [1200, 3000])
+async def test_what_is_not_asked_for_in_a_pause_is_as_it_was(
+    proxy: Proxy, origin: Origin, later: int
+) -> None:
+    """R14, R32: 429 pauses for an hour; until then /status says what was tried last, how often, and when it
+    is tried again."""
+    blog = WordPress(origin, posts=45)
+    refusing(blog, 429, since=5)
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "partial"
+    first = proxy.clock()
+    before = (await proxy.status(blog.feed_url()))["missing"]
+    assert [(each["status"], each["attempts"]) for each in before] == [(429, 1)] * len(before) != []
+    due = [datetime.fromisoformat(each["next_attempt"]).timestamp() for each in before]
+    assert min(due) > first + HOUR - 60
+    origin.forget_requests()
+    assert (await feed.later(later)).state == "partial"
+    assert (await proxy.status(blog.feed_url()))["missing"] == before
+    assert pages_asked(origin) == []
+
+
+async def test_a_pause_that_another_feed_was_given_counts_as_no_attempt(proxy: Proxy, origin: Origin) -> None:
+    """R14, R32: what a feed lacks is as it was, though its time has come."""
+    blog = WordPress(origin, posts=95)
+    refusing(blog, 503, since=6, until=7)
+    assert (await Feed(proxy, blog).whole()).state == "partial"
+    before = (await proxy.status(blog.feed_url()))["missing"]
+    refusing(blog, 429, since=0)
+    await proxy.whole(blog.feed_url("rss2", "category/news"))
+    origin.forget_requests()
+    proxy.clock.advance(1200)
+    assert (await proxy.refreshed(blog.feed_url())).state == "partial"
+    assert (await proxy.status(blog.feed_url()))["missing"] == before != []
+    assert pages_asked(origin) == []
 
 
 async def test_503_in_the_middle_is_partial_and_heals(tmp_path: Path, origin: Origin) -> None:

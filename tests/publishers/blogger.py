@@ -20,7 +20,7 @@ from typing import Final
 from urllib.parse import parse_qs
 from xml.sax.saxutils import escape, quoteattr
 
-from tests.answers import Answer, Document, Request, Status
+from tests.answers import Answer, Document, Redirect, Request, Status
 from tests.origin import Origin
 from tests.publishers.blog import Blog, Post, page_of
 from tests.publishers.front import Front
@@ -28,6 +28,8 @@ from tests.publishers.wordpress_query import absint
 
 USUAL: Final = 25
 BLOG: Final = 987654321
+COPY: Final = "/burned"
+"""Where FeedBurner's copy stands, which reads no parameters."""
 
 
 class Blogger(Front):
@@ -37,11 +39,23 @@ class Blogger(Front):
         origin: Whose address it has.
         posts: How many there are at first.
         most: What `max-results` gives at most: 150, later 100.
+        links_pages: Whether its feed links the next page.
+        is_burned: Whether its feed is led to FeedBurner's copy of it, but for who says `redirect=false`.
     """
 
-    def __init__(self, origin: Origin, posts: int = 320, most: int = 150) -> None:
+    def __init__(
+        self,
+        origin: Origin,
+        posts: int = 320,
+        most: int = 150,
+        *,
+        links_pages: bool = True,
+        is_burned: bool = False,
+    ) -> None:
         super().__init__(origin)
         self.most = most
+        self.links_pages = links_pages
+        self.is_burned = is_burned
         self.blog = Blog(posts)
         self.add, self.edit, self.delete = self.blog.add, self.blog.edit, self.blog.delete
         self.back_date, self.bulk_edit = self.blog.back_date, self.blog.bulk_edit
@@ -58,9 +72,11 @@ class Blogger(Front):
 
     async def behind(self, target: str, request: Request) -> Answer:
         path, _, query = target.partition("?")
-        if path not in ("/feeds/posts/default", f"/feeds/{BLOG}/posts/default"):
+        if path not in ("/feeds/posts/default", f"/feeds/{BLOG}/posts/default", COPY):
             return Status(404)
-        fields = {name: values[-1] for name, values in parse_qs(query).items()}
+        if self.is_burned and path != COPY and "redirect=false" not in query:
+            return Redirect(self.url + COPY)
+        fields = {} if path == COPY else {name: values[-1] for name, values in parse_qs(query).items()}
         start = max(1, absint(fields.get("start-index", "")))
         count = min(absint(fields.get("max-results", str(USUAL))), self.most)
         key = "modified" if fields.get("orderby") == "updated" else "published"
@@ -80,6 +96,7 @@ class Blogger(Front):
         total = len(self.posts)
         pages = [("next", start + count)] if count and start + count <= total else []
         pages += [("previous", max(1, start - count))] if start > 1 else []
+        pages = pages if self.links_pages else []
         links = "".join(
             f"<link rel='{name}' type='application/atom+xml' href={quoteattr(self._page(number, count))}/>"
             for name, number in pages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -75,13 +76,26 @@ def test_blogs_are_known(generator: str, url: str) -> None:
         {"url": "https://some.blogspot.com/feeds/comments/default?alt=rss"},
         {"url": "https://some.blogspot.com/feeds/77/comments/default"},
         {"url": "https://some.blogspot.com/feeds/posts/default?start-index=26"},
-        {"asked_url": "https://some.blogspot.com/feeds/posts/default?max-results=5"},
+        {"asked_url": "https://some.blogspot.com/feeds/posts/default?start-index=5"},
         {"family": Family.JSON},
     ],
 )
 def test_others_are_left_alone(changes: dict[str, object]) -> None:
     """R26: neither comments, nor copies elsewhere, nor what is a page already."""
+    if "url" in changes:
+        changes = {"asked_url": changes["url"], **changes}
     assert not Blogger().fits(Posts().sight(**changes))
+
+
+def test_a_blog_that_leads_its_feed_elsewhere_is_known() -> None:
+    """R26: by the URL that it is asked for by; services republish such feeds at theirs."""
+    publisher = Posts()
+    assert Blogger().fits(publisher.sight(url="https://feeds.feedburner.com/some"))
+    job = replace(publisher.job(), url="https://feeds.feedburner.com/some")
+    assert publisher.play(Blogger().collect(job)).is_honoured
+    assert publisher.given == publisher.identities()
+    assert {ask.url.partition("?")[0] for ask in publisher.asked} == {publisher.url.partition("?")[0]}
+    assert all(target.endswith("&redirect=false") for target in publisher.targets)
 
 
 @pytest.mark.parametrize("count", [26, 99, 124, 125, 420, 1000])

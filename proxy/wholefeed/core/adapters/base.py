@@ -250,6 +250,8 @@ class Ask(NamedTuple):
     """Whether it has to be there: it is missing where it is not (R6)."""
     is_probe: bool = False
     """Whether it only shows what the publisher does: what comes is not kept."""
+    is_trial: bool = False
+    """Whether a refusal says something of this question alone, as of HEAD: another one is asked then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +311,11 @@ class Refused:
         return self.status in GONE
 
     @property
+    def is_forbidden(self) -> bool:
+        """Whether the publisher answers, but not this."""
+        return self.status in FORBIDDEN
+
+    @property
     def is_objection(self) -> bool:
         """Whether something came that was not asked for."""
         return self.slug in _OBJECTIONS
@@ -316,6 +323,8 @@ class Refused:
 
 GONE: Final = frozenset({404, 410})
 """What a publisher says of a page that is not there (RFC 9110, 15.5.5 and 15.5.11)."""
+FORBIDDEN: Final = frozenset({400, 401, 403, 405, 406, 501})
+"""What a publisher says of a method, or a firewall of a parameter, that it does not let pass."""
 _OBJECTIONS: Final = frozenset({"redirected", "format", "cross-origin-unconfirmed"})
 """Slugs of what came, but is not what was asked for (R27)."""
 

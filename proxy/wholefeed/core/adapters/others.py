@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Collection as AbstractCollection
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from wholefeed.core.adapters.base import (
     MOST_PAGES,
@@ -450,6 +450,9 @@ class Blogger:
     first, and all posts of the blog can be had so. Comments have a path of their own. Atom feeds link `next`,
     paged feeds then; this is for those without the link, such as `alt=rss`.
 
+    A blog that leaves its feed to FeedBurner leads there whoever does not say `redirect=false`, which the
+    links of its own pages say; the copy has the newest posts and reads no parameters.
+
     A number of entries is no firm ground: what is deleted moves all that is older. So a page begins with the
     last entry of the one before it; where it does not have any of that one, it is asked for from further up.
     """
@@ -457,14 +460,13 @@ class Blogger:
     name: Final = "blogger"
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the generator says so, at the address of a blog: services republish such feeds."""
+        """Return whether the generator says so, of what a blog's own address leads to: services republish."""
         if sight.family not in (Family.ATOM, Family.RSS) or not _BLOGGER_GENERATOR.fullmatch(
             sight.marks.generator
         ):
             return False
-        is_there = _BLOGGER_PATH.search(urlsplit(sight.url).path) is not None
         urls = sight.url, sight.asked_url
-        return is_there and not (has_parameter("start-index", *urls) or has_parameter("max-results", *urls))
+        return any(map(_is_at_blog, urls)) and not has_parameter("start-index", *urls)
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask from the last entry of the subscription document down."""
@@ -500,6 +502,20 @@ class Blogger:
 
 _BLOGGER_GENERATOR: Final = re.compile(r"(?:https?://www\.blogger\.com/? )?Blogger")
 _BLOGGER_PATH: Final = re.compile(r"/feeds/(?:\d+/)?posts/|/(?:atom|rss)\.xml$")
+
+
+def _is_at_blog(url: str) -> bool:
+    return _BLOGGER_PATH.search(urlsplit(url).path) is not None
+
+
+def _blog_page_url(job: Job, start: int) -> str:
+    """Return the URL of the posts from a number on, as many as there may be."""
+    is_led_away = not _is_at_blog(job.url)
+    parts = urlsplit(job.asked_url if is_led_away else job.url)
+    kept = [each for each in parts.query.split("&") if each.partition("=")[0] != "max-results"]
+    url = urlunsplit(parts._replace(query="&".join(kept)))
+    further = {"redirect": "false"} if is_led_away else {}
+    return page_url(url, **{"start-index": start, "max-results": _BLOGGER_MOST}, **further)
 
 
 class _BloggerPages:
@@ -544,8 +560,7 @@ class _BloggerPages:
         return self.count > 1
 
     def _ask(self, start: int, *, is_again: bool) -> Ask:
-        url = page_url(self._job.url, **{"start-index": start, "max-results": _BLOGGER_MOST})
-        return Ask(url, place=start, is_again=is_again)
+        return Ask(_blog_page_url(self._job, start), place=start, is_again=is_again)
 
 
 _BLOGGER_MOST: Final = 100

@@ -266,7 +266,9 @@ def _count_pages(pages: Pages) -> Asking[int | None]:
     if guess == 1:
         return 1
     probe = guess or _PROBE
-    answer = yield from one(pages.by_id(probe, is_probe=guess is None))
+    answer = yield from one(pages.by_id(probe, is_probe=guess is None)._replace(is_trial=True))
+    if isinstance(answer, Refused) and answer.is_forbidden:  # some firewalls take `orderby` for an attack
+        return None
     if isinstance(answer, Refused) and answer.slug == "redirected":
         pages.has_queries = False
         return None

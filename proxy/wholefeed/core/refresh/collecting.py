@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import Final
 
 from wholefeed.core.adapters.base import (
+    FORBIDDEN,
     GONE,
     Adapter,
     Answer,
@@ -260,7 +261,9 @@ class Collecting:
         if not (self._known.is_ended or self._asking.has_kept):
             return self._refused(self._known.reason)
         missing = self._given.missing.values()
-        return self._walked([note for each in missing if (note := self._asking.still(each)) is not None])
+        notes = [note for each in missing if (note := self._asking.still(each)) is not None]
+        walked, state = self._walked(notes)
+        return replace(walked, has_tried=False), state
 
     def _concluded(self, found: Outcome | None) -> Steps[tuple[Walked, State]]:
         asking, trouble = self._asking, self._asking.trouble
@@ -618,24 +621,30 @@ class _Trouble:
     def failed(self, ask: Ask, failure: Failure) -> Refused:
         """Take what did not come."""
         now, status = self._given.clock.now, failure.publisher_status
-        if status == _FORBIDDEN and not ask.is_head:
-            self.stop, self.retry_at = "the publisher refuses its pages (403)", now + DAY_SECONDS
+        is_refusal = (ask.is_head or ask.is_trial) and status in FORBIDDEN
+        if status == _FORBIDDEN and not is_refusal:
+            failure = self._paused("the publisher refuses its pages (403)", failure, DAY_SECONDS)
         elif status == _TOO_MANY or failure.slug == "host-backoff":
-            pause = max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0)
-            self.stop, self.retry_at = f"the publisher wants a pause ({failure.slug})", now + pause
+            reason = f"the publisher wants a pause ({failure.slug})"
+            failure = self._paused(reason, failure, max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0))
             self.is_host_paused = True
         is_gone = status in GONE
-        is_answer = is_gone or (ask.is_head and status is not None and status in _REFUSED)
+        is_answer = is_gone or is_refusal
         self._in_a_row = 0 if is_answer else self._in_a_row + 1
         self.has_failed |= not is_answer
         if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
             self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
             self.retry_at = now + self._given.settings.retry_missing_seconds
-        if not ask.is_head and (ask.is_needed or not is_gone):
+        if not (ask.is_head or is_refusal) and (ask.is_needed or not is_gone):
             self.forget(ask.url)
             self.notes.append(DocumentUnavailable(ask.url, failure.slug))
             self.failures[ask.url] = failure
         return Refused(failure.slug, status)
+
+    def _paused(self, reason: str, failure: Failure, seconds: float) -> Failure:
+        """Ask for nothing more until then; return the failure, after which nothing is tried again sooner."""
+        self.stop, self.retry_at = reason, self._given.clock.now + seconds
+        return replace(failure, retry_after_seconds=seconds)
 
     def forget(self, url: str) -> None:
         """Drop what is noted of a page, which was asked for once more."""
@@ -660,8 +669,6 @@ class _Trouble:
 
 
 _FORBIDDEN, _TOO_MANY = 403, 429
-_REFUSED: Final = frozenset({400, 401, 403, 405, 406, 501})
-"""Of HEAD: the publisher answers, but not this."""
 _HOUR_SECONDS: Final = 3600.0
 _FAILURES_IN_A_ROW: Final = 3
 """A publisher that fails as often is left in peace."""

@@ -614,8 +614,9 @@ _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
 
 def _attempt(given: Given, url: str, note: Note, walked: Walked) -> Attempt:
     now, earlier, failure = given.clock.now, given.missing.get(url), walked.failures.get(url)
-    if earlier is not None and failure is None and earlier.waits(now):
-        return earlier  # not tried this time
+    is_untried = not walked.has_tried or (failure is None and earlier is not None and earlier.waits(now))
+    if earlier is not None and is_untried:
+        return earlier
     if failure is None:
         next_at = now + given.settings.retry_missing_seconds
         return attempted(earlier, url, reason=note.slug, status=None, next_at=next_at, now=now)

@@ -880,6 +880,8 @@ class Walked:
     failures: dict[str, Failure] = field(default_factory=dict)
     """Why the documents that the notes name could not be had, by URL."""
     ending: Ending = OLDEST
+    has_tried: bool = True
+    """Whether anything was asked for; else what was missing before is as it was."""
 
     @property
     def has_copies(self) -> bool:
