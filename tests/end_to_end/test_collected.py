@@ -161,6 +161,7 @@ async def test_where_posts_are_published_before_most_requests_no_loss_is_silent(
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
 
 
+@pytest.mark.fault("112")
 @pytest.mark.parametrize("news", [8, 10, 12])
 async def test_copies_of_different_age_are_no_pages(proxy: Proxy, origin: Origin, news: int) -> None:
     """R27, R28: three servers that drop queries, each with a copy of its own of a category's feed."""

@@ -497,6 +497,7 @@ def test_copies_of_different_age_are_no_pages(path: str, rest: bool) -> None:
         assert site.questions <= 150
 
 
+@pytest.mark.fault("112")
 def test_a_walk_in_which_page_after_page_brings_nothing_ends() -> None:
     """R28: after three; what comes behind the last page is not asked for on and on either."""
     site = Site(Blog(300))
@@ -509,6 +510,7 @@ def test_a_walk_in_which_page_after_page_brings_nothing_ends() -> None:
     assert site.questions <= 1 + 1 + 30
 
 
+@pytest.mark.fault("112")
 def test_a_walk_whose_end_moves_on_and_on_ends() -> None:
     """R28: behind the last page come copies of it that are of different age."""
     site = Site(Blog(300))
