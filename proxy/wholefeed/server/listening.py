@@ -316,11 +316,13 @@ class Connections:
             connections: All that are open.
             idle_seconds: Those idle for longer are; how long a body is waited for is its handler's matter.
         """
-        are_open = set(connections)
+        # One that had to make room is among them until the loop has closed it, and takes no place any more.
+        are_open = {each for each in connections if each.transport is None or not each.transport.is_closing()}
         for use in [each for each in self._waiting if each.connection not in are_open]:
             self._forget(use)
         for connection in connections:
-            self.use_of(connection)
+            if connection in are_open:
+                self.use_of(connection)
         now, surplus = time.monotonic(), len(self._uses) - self.at_most
         return [
             use.connection
