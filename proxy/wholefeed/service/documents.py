@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.compose.compose import CopyDates
@@ -117,11 +118,8 @@ def reply_of(fetched: Fetched) -> Reply:
         url=fetched.url,
         permanent_url=fetched.permanent_url,
         headers=fetched.headers,
-        is_update=fetched.status == _NOT_MODIFIED,
+        is_update=fetched.status == HTTPStatus.NOT_MODIFIED,
     )
-
-
-_NOT_MODIFIED: Final = 304
 
 
 # As the store takes and gives it

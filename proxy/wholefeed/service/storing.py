@@ -138,7 +138,7 @@ class FeedStorage:
             return fetched
         if not names_others(fetched.links, fetched.final_url, stored.links):
             return fetched
-        media_type, body = await self.read(partial(_stored_answer, feed=self.feed_id, document=stored.id))
+        media_type, body = await self.read(partial(_stored_answer, document=stored.id))
         kept = {"etag": stored.etag, "last-modified": stored.last_modified, "content-length": str(len(body))}
         if stored.is_uncacheable and stored.role is not Role.SUBSCRIPTION:
             kept["cache-control"] = "no-cache"
@@ -237,8 +237,16 @@ class FeedStorage:
     async def _arrange(
         self, ranks: Mapping[int, int], detached: tuple[int, ...] = (), *, is_withdrawn: bool = False
     ) -> None:
-        arrange = partial(documents.arrange, is_withdrawn=is_withdrawn, now=self._now())
-        await self.write(partial(arrange, feed=self.feed_id, ranks=ranks, detached=detached))
+        await self.write(
+            partial(
+                documents.arrange,
+                feed=self.feed_id,
+                ranks=ranks,
+                detached=detached,
+                now=self._now(),
+                is_withdrawn=is_withdrawn,
+            )
+        )
 
     async def put_gathered(self) -> None:
         """Put what waits for more, in one transaction; what cannot be put waits on."""
@@ -593,10 +601,9 @@ def _written(intent: port.Remark, feed: int, now: float) -> Callable[[Database],
             assert_never(intent)
 
 
-def _stored_answer(db: Database, feed: int, document: int) -> tuple[str, bytes]:
+def _stored_answer(db: Database, document: int) -> tuple[str, bytes]:
     """Return the media type and the body of a stored document."""
-    media_types = {row.id: row.media_type for row in documents.list_all(db, feed)}
-    return media_types[document], documents.read_body(db, document)
+    return documents.read_media_type(db, document), documents.read_body(db, document)
 
 
 def _touches_document(intent: port.Remark) -> bool:

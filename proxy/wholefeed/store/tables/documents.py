@@ -31,6 +31,7 @@ from wholefeed.store.base import (
     fetch_all,
     fetch_made,
     fetch_one,
+    fetch_value,
     inserting,
     json_ids,
     run,
@@ -464,6 +465,13 @@ def encode_body(body: bytes) -> bytes:
     coded = compressor.compress(body, zstd.ZstdCompressor.FLUSH_FRAME)
     _idle_compressors.append(compressor)
     return coded
+
+
+_GET_MEDIA_TYPE: Final = "SELECT media_type FROM document WHERE id = :document"
+
+
+def read_media_type(db: Database, document: int) -> str:
+    return str(fetch_value(db, _GET_MEDIA_TYPE, {"document": document}))
 
 
 _GET_BODY: Final = "SELECT length, coded FROM body WHERE document = :document"
