@@ -96,7 +96,7 @@ def test_a_remembered_feed_says_since_when_and_what_was_tried() -> None:
     """R7, R27: what came before the first sight is not here; a publisher that may have more is named."""
     plain = words_of(a_status("remembered"), NOW)
     assert "only its newest entries" in plain.state.meaning
-    assert plain.remarks == ("This proxy first saw the feed on 5 March 2019.",)
+    assert plain.remarks == ("Seen by this proxy, in this format, since 5 March 2019.",)
     known = a_collection(walked=None, reason="publisher-status", next_attempt="2023-11-20T00:00:00Z")
     tried = words_of(a_status("remembered", collection=known), NOW)
     assert "looks like one of WordPress" in tried.state.meaning

@@ -8,6 +8,7 @@ from tests.feeds import own_ids, texts
 from tests.origin import Origin
 from tests.publishers.collected import DAY, FORMATS, WEEK, Feed, pages_asked
 from tests.publishers.wordpress import WordPress
+from tests.publishers.wordpress_feeds import CONTENT_TYPES
 from tests.running import Proxy
 
 
@@ -228,3 +229,19 @@ async def test_a_site_read_by_date_loses_nothing_between_two_looks(proxy: Proxy,
         feed.blog.add(published=at, modified=at)
     reply = await feed.later(151 * DAY)
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_a_feed_that_comes_back_in_its_format_is_collected_again(proxy: Proxy, origin: Origin) -> None:
+    """R23, R25, R29, R31: nothing that was published or deleted while it was of another format is lost."""
+    feed = await a_collected(proxy, origin)
+    ever = feed.blog.identities()
+    for form in ("atom", "rss2", "atom"):
+        for _ in range(25):
+            feed.blog.add()
+        feed.blog.default_feed = form
+        reply = await feed.later()
+        assert reply.headers["Content-Type"].startswith(CONTENT_TYPES[form])
+        assert (reply.state, feed.lacks(reply)) == ("collected", set())
+        if form == "rss2":
+            assert ever <= set(own_ids(reply.body))
+        feed.blog.delete(feed.blog.posts[3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.answers import Status
 from tests.feeds import an_item, atom, ids, own_ids, publish_chain, rss
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.running import Proxy, a_config, running
+from tests.running import Clock, Proxy, a_config, running
 from tests.sqlite_faults import PUBLISHING, SqliteFaults
 
 
@@ -252,3 +253,94 @@ async def test_a_forward_chain_is_not_walked_anew_each_time(proxy: Proxy, origin
     proxy.clock.advance(4000)
     assert ids((await proxy.whole(url)).body) == ids(first.body)
     assert set(origin.counts()) == {"/5"}
+
+
+@pytest.mark.parametrize("other", ["another format", "whole", "without links"])
+async def test_pages_that_nobody_looked_at_for_a_while_are_asked_for_again(
+    proxy: Proxy, origin: Origin, other: str
+) -> None:
+    """R6, R23: what stands on the pages when they come back is not what stood there before."""
+    url = origin.url("/feed")
+    publish_pages(origin, 15)
+    assert (await proxy.whole(url)).state == "paged"
+    newest = [an_item(f"e{number}", number) for number in range(27, 22, -1)]
+    make = atom if other == "another format" else rss
+    origin.publish("/feed", make(*newest, complete=other == "whole"))
+    await proxy.refreshed(url)
+    expected = publish_pages(origin, 27)
+    reply = await proxy.refreshed(url)
+    assert (reply.state, sorted(own_ids(reply.body))) == ("paged", sorted(expected))
+    origin.forget_requests()
+    await proxy.refreshed(url)
+    assert origin.counts() == {"/feed": 1}
+
+
+async def test_pages_that_were_not_followed_for_a_while_are_asked_for_again(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """R6: the same where `history.paged` was off."""
+    url = origin.url("/feed")
+    for is_on, newest in ((True, 15), (False, 27), (True, 27)):
+        expected = publish_pages(origin, newest)
+        async with running(a_config(tmp_path, history={"paged": is_on})) as proxy:
+            await proxy.whole(url)
+            found = own_ids((await proxy.refreshed(url)).body)
+        assert not is_on or sorted(found) == sorted(expected)
+
+
+def publish_pages(origin: Origin, newest: int) -> list[str]:
+    """Publish entries `newest` to 1, five a page, as RSS; return their ids."""
+    names = [f"e{number}" for number in range(newest, 0, -1)]
+    pages = [names[at : at + 5] for at in range(0, newest, 5)]
+    for place, page in enumerate(pages):
+        following = f"/feed?page={place + 2}" if place + 1 < len(pages) else None
+        items = [an_item(name, int(name[1:])) for name in page]
+        origin.publish(f"/feed?page={place + 1}" if place else "/feed", rss(*items, next=following))
+    return names
+
+
+async def test_what_another_format_hides_is_told(tmp_path: Path, origin: Origin) -> None:
+    """R7, R23: a note says so, also after a restart; `since` is when the feed came in its format."""
+    url, clock = origin.url("/feed"), Clock()
+    async with running(a_config(tmp_path), clock=clock) as proxy:
+        origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)))
+        await proxy.whole(url)
+        first = (await proxy.status(url))["since"]
+        origin.publish("/feed", atom(an_item("c", 3), an_item("b", 2)))
+        await proxy.refreshed(url)
+        status = await proxy.status(url)
+        since, note = status["since"], {}
+        assert (since, status["notes"]) == (first, [])
+        for make, other in ((rss, "atom"), (atom, "rss"), (rss, "atom")):
+            proxy.clock.advance(90_000)
+            origin.publish("/feed", make(an_item("x", 4)))
+            before = int(clock())
+            reply = await proxy.refreshed(url)
+            status = await proxy.status(url)
+            since = status["since"]
+            assert before <= datetime.fromisoformat(since).timestamp() <= clock()
+            assert reply.reconstruction.startswith("remembered;")
+            assert f'since="{since}"' in reply.reconstruction
+            (note,) = status["notes"]
+            assert (note["code"], note["url"]) == ("FormatChanged", url)
+            assert f"as {other} until {since}" in note["text"]
+            proxy.clock.advance(90_000)
+            origin.publish("/feed", make(an_item("y", 5), an_item("x", 4)))
+            await proxy.refreshed(url)
+            status = await proxy.status(url)
+            assert (status["since"], status["notes"]) == (since, [note])
+    async with running(a_config(tmp_path), clock=clock) as proxy:
+        status = await proxy.status(url)
+        assert (status["since"], status["notes"]) == (since, [note])
+
+
+async def test_a_chain_that_is_whole_in_its_new_format_hides_nothing(proxy: Proxy, origin: Origin) -> None:
+    """R2, R23: what its publisher has is all there."""
+    url = origin.url("/feed")
+    for make in (atom, rss):
+        publish_chain(origin, archives=2, make=make)
+        await proxy.whole(url)
+        await proxy.refreshed(url)
+        status = await proxy.status(url)
+        assert status["state"] == "complete"
+        assert "FormatChanged" not in [note["code"] for note in status["notes"]]

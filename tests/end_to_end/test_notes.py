@@ -51,6 +51,14 @@ def another_format(origin: Origin) -> None:
     origin.publish("/1", rss(an_item("b"), archive=True))
 
 
+def once_another_format(origin: Origin) -> None:
+    origin.publish("/feed", rss(an_item("b", 2), an_item("a", 1)))
+
+
+def now_another_format(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("c", 3)))
+
+
 def another_site(origin: Origin) -> None:
     origin.publish("/feed", atom(an_item("a"), prev_archive="/1"))
     origin.redirect("/1", origin.url("/2").replace("127.0.0.1", "localhost"))
@@ -161,6 +169,7 @@ RAISED: dict[str, tuple[Publish, ...]] = {
     "ChainLoop": (loop,),
     "NoProgress": (no_progress,),
     "LimitReached": (limit,),
+    "FormatChanged": (once_another_format, now_another_format),
     "FormatMismatch": (another_format,),
     "CrossOriginUnconfirmed": (another_site,),
     "BadLink": (bad_link,),

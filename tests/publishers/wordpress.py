@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Final
 
@@ -75,6 +76,8 @@ class WordPress(Front):
         self.paged_ignored = False
         self.orderby_ignored = False
         """`order` too."""
+        self.default_feed = "rss2"
+        """What its filter of that name makes of a feed whose URL names no format."""
         self.add, self.back_date, self.edit, self.bulk_edit = (
             self.blog.add, self.blog.back_date, self.blog.edit, self.blog.bulk_edit
         )  # fmt: skip
@@ -125,7 +128,8 @@ class WordPress(Front):
                     headers=(*self._links(query), ("Content-Type", "text/html; charset=UTF-8")),
                 )
             case "feed" | "comments":
-                return self._feed(query, target, request)
+                named = query if query.format != "rss2" else replace(query, format=self.default_feed)
+                return self._feed(named, target, request)
         return Status(404, (*NO_CACHE, ("Content-Type", "text/html; charset=UTF-8")))
 
     def _moved(self, url: str, content_type: str) -> Answer:

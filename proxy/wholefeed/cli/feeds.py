@@ -126,7 +126,7 @@ def explained(status: Mapping[str, Any], now: float) -> str:
     from wholefeed.core.words import words_of
 
     said = words_of(status, now)
-    lines = [status["url"], f"  {_summary(status)}", f"  first seen {status['since']}"]
+    lines = [status["url"], f"  {_summary(status)}", f"  seen since {status['since']}"]
     lines += [f"  {said.state.meaning}", f"  {said.state.advice}", ""]
     lines += _table(status["chain"], now)
     lines.append("")

@@ -196,6 +196,26 @@ class CurrentUnavailable(Note):
         return f"the subscription document could not be had ({self.reason}): {self.url}"
 
 
+@dataclass(frozen=True, slots=True)
+class FormatChanged(Note):
+    """What was seen of the feed in another format stands apart, until that comes back (rule R23)."""
+
+    reference: ClassVar[str] = "rule R23"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "format-changed"
+
+    found: str
+    other: str
+    last_had: str
+    """When it was of that format last."""
+
+    def __str__(self) -> str:
+        return (
+            f"what was seen of it as {self.other} until {self.last_had} is no part of it while it is"
+            f" {self.found}: {self.url}"
+        )
+
+
 # Pages
 
 

@@ -220,7 +220,7 @@ def times(number: int) -> str:
 
 def _remarks(status: Mapping[str, Any]) -> Iterable[str]:
     if status["state"] == State.REMEMBERED and status["since"]:
-        yield f"This proxy first saw the feed on {day_of(status['since'])}."
+        yield f"Seen by this proxy, in this format, since {day_of(status['since'])}."
     yield from _collected(status.get("collection"))
 
 

@@ -190,6 +190,8 @@ class FeedStorage:
         self.found = None
         rows = await self._documents()
         changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
+        if intent.changes_family:
+            changes["family_since"] = now
         facts, old = found.obtained.read.facts, _row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
         leaving = None if old is None else Leaving(rows, old, facts, now, self._parsed)
@@ -199,7 +201,7 @@ class FeedStorage:
             _Putting(
                 new,
                 now,
-                ranks=returning(rows, intent.family) if intent.brings_back_memory else {},
+                ranks=returning(rows, intent.family) if intent.changes_family else {},
                 detached=intent.detached,
                 changes=self._start.other_than_stored(changes),
                 leaving=leaving,

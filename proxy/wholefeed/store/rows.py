@@ -35,6 +35,8 @@ class FeedRow(StoredFeed):
     entries: int
     parser_version: int
     first_seen_at: float
+    family_since: float | None
+    """When it came in its family after it had been of another; None: it has been of this one ever since."""
     asked_at: float
     checked_at: float | None
     fresh_until: float | None
@@ -47,6 +49,11 @@ class FeedRow(StoredFeed):
     context: bytes | None
     warning: Warned
     warned_at: float | None
+
+    @property
+    def since(self) -> float:
+        """Since when it holds all that its publisher was seen to show (R7), epoch seconds."""
+        return self.first_seen_at if self.family_since is None else self.family_since
 
     @property
     def turn(self) -> Turn:
@@ -67,6 +74,7 @@ class FeedChanges(TypedDict, total=False):
     moved_since: float | None
     moved_times: int
     family: Family
+    family_since: float
     kind: Kind
     is_stale: bool
     is_private: bool

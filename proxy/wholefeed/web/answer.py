@@ -291,7 +291,7 @@ def _reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = Fals
     """Return the value of Feed-Reconstruction (an item of RFC 8941), which is that of the whole feed.
 
     Parameters stand in this order: documents, entries, missing, since, stale, cut. `since` is when the feed
-    was first seen; it goes with `remembered`, where older entries may be unknown.
+    was first seen, or came in its format; it goes with `remembered`, where older entries may be unknown.
     """
     feed = reconstruction.feed
     parameters = [
@@ -301,7 +301,7 @@ def _reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = Fals
         f"missing={len(reconstruction.missing)}",
     ]
     if reconstruction.state is State.REMEMBERED:
-        parameters.append(f'since="{format_rfc3339(feed.first_seen_at)}"')
+        parameters.append(f'since="{format_rfc3339(feed.since)}"')
     if reconstruction.is_stale:
         parameters.append("stale")
     if is_cut:

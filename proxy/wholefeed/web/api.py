@@ -81,7 +81,7 @@ def summary_object(feed: FeedRow) -> dict[str, Any]:
         "format": feed.published_family,
         "documents": feed.documents,
         "entries": feed.entries,
-        "since": _time(feed.first_seen_at),
+        "since": _time(feed.since),
         "last_refresh": _time(feed.checked_at),
         "next_refresh": _time(feed.fresh_until),
     }

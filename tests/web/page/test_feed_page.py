@@ -149,7 +149,7 @@ async def test_a_remembered_feed_says_what_that_means(proxy: Proxy, origin: Orig
     said = text(await shown(proxy, origin.url("/feed")))
     assert STATES[State.REMEMBERED].meaning in said
     assert STATES[State.REMEMBERED].advice in said
-    assert "This proxy first saw the feed on" in said
+    assert "Seen by this proxy, in this format, since" in said
 
 
 async def test_a_collected_feed_says_how_it_was_found(proxy: Proxy, origin: Origin) -> None:

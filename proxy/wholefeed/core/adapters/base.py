@@ -158,6 +158,8 @@ class Collection:
 
     adapter: str = ""
     """Whose pattern it is; empty where none fits."""
+    family: str = ""
+    """Of the feed whose pages they are: those of another format are others. Empty: as the feed's is now."""
     way: str = ""
     """How its pages are asked for, in the adapter's own words."""
     pages: int = 0

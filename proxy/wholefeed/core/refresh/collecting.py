@@ -36,7 +36,7 @@ from wholefeed.core.adapters.base import (
     bears,
 )
 from wholefeed.core.adapters.table import fitting
-from wholefeed.core.model import EntryId, Role, State
+from wholefeed.core.model import EntryId, Family, Role, State
 from wholefeed.core.notes import (
     DocumentUnavailable,
     End,
@@ -74,6 +74,7 @@ from wholefeed.core.refresh.port import (
     StopFetching,
     Stored,
     StoredDocument,
+    StoredFeed,
     TimeOver,
     Touch,
     Wait,
@@ -108,8 +109,7 @@ class Collecting:
         self._current = current
         self._subscription = subscription
         self._adapter = adapter
-        known = Collection.read(given.feed.collection)
-        self._known = known if known.adapter == adapter.name else Collection(adapter=adapter.name)
+        self._known = _known_of(given.feed, adapter, subscription.family)
         self._asking = _PageAsking(given, documents, subscription, self._known, progress)
 
     @classmethod
@@ -340,6 +340,14 @@ class Collecting:
 # The pages that an adapter asks for: stored or fetched, and what becomes of them (R6, R27, R32)
 
 
+def _known_of(feed: StoredFeed, adapter: Adapter, family: Family) -> Collection:
+    """Return what is known of these pages: nothing if it is of another adapter or format (R23)."""
+    known = Collection.read(feed.collection)
+    if known.adapter == adapter.name and known.family in ("", family):
+        return replace(known, family=family)
+    return Collection(adapter=adapter.name, family=family, walk=known.walk)
+
+
 class _PageAsking:
     """Carries out the questions of an adapter."""
 
@@ -497,13 +505,12 @@ class _PageAsking:
         return self._stored.get(document_key(url))
 
     def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> Steps[None]:
-        remembers = row if row is not None and row.rank is not None else None
         put = Put(
             url=ask.url,
             stored_url=row.url if row is not None else ask.url,
             role=Role.PAGE,
             rank=ask.place,
-            remembers=remembers,
+            remembers=row,
             found_by=self._adapter,
             found_in=self._walk,
         )

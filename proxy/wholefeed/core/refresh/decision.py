@@ -36,12 +36,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from wholefeed.core.links import says_incremental
-from wholefeed.core.model import Kind, Relation, Role, State
+from wholefeed.core.model import Family, Kind, Relation, Role, State
 from wholefeed.core.notes import (
     DocumentTruncated,
     DocumentUnavailable,
     End,
     Ending,
+    FormatChanged,
     FormatMismatch,
     MementoServed,
     NewerNotOlder,
@@ -454,7 +455,7 @@ class _Following:
             trail=trail,
             has_news=self._current.has_news,
             ascends=ascends,
-            is_interrupted=self._is_interrupted,
+            is_unwatched=self._is_interrupted or self._was_otherwise,
         )
         self._walking = walking
         return walking.steps()
@@ -466,6 +467,12 @@ class _Following:
         is_ended = feed.state is State.PAGED and not feed.is_walking and not self._is_interrupted
         is_same_family = feed.family is self._current.arrival.family
         return is_ended and is_same_family and not self._given.request.is_full
+
+    @property
+    def _was_otherwise(self) -> bool:
+        """Whether the feed was no paged one, or its pages were not followed, when it was looked at last."""
+        is_paged = self._feed.kind is Kind.PAGED
+        return not is_paged or self._feed.state in (State.COMPLETE, State.COLLECTED, State.REMEMBERED)
 
     @property
     def _is_interrupted(self) -> bool:
@@ -563,11 +570,24 @@ def _settle_steps(
     notes = (*current.notes, *walked.notes)
     if current.kind is not Kind.COMPLETE:  # else nothing but the subscription document stands
         notes = (*notes, *_standing_copies(given, documents))
+    if state is not State.COMPLETE:
+        notes = (*notes, *_put_aside(given, documents, current.arrival.family))
     yield from _drift_steps(given, documents, current, walked, state)
     if not walked.is_true_end or any(note.partial for note in notes):
         state = State.PARTIAL
     missing = _missing(given, notes, walked)
     yield from carry_out(Publish(state=state, notes=notes, ending=walked.ending, missing=missing))
+
+
+def _put_aside(given: Given, documents: Sequence[StoredDocument], family: Family) -> list[FormatChanged]:
+    """Return notes on what is stored in other formats than the feed's, for each of them (R23)."""
+    left: dict[Family, float] = {}
+    for row in documents:
+        if row.family is not family and row.detached_at is not None and row.entries and not row.memento:
+            left[row.family] = max(left.get(row.family, 0.0), row.detached_at)
+    return [
+        FormatChanged(given.feed.fetch_url, family, other, format_rfc3339(at)) for other, at in left.items()
+    ]
 
 
 def _drift_steps(

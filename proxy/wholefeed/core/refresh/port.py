@@ -347,8 +347,8 @@ class StoreSubscription:
     family: Family
     remembers: StoredDocument | None
     """The document that it replaces, when the copies of entries that leave it are to be kept."""
-    brings_back_memory: bool
-    """Whether the memory documents of its family come back with it."""
+    changes_family: bool
+    """Whether the feed was of another family: then the memory documents of this one come back."""
     detached: tuple[int, ...]
     """Documents that leave with their format (R23), or the URL that the feed had: they settle nothing."""
 

@@ -143,7 +143,7 @@ class Subscription:
             kind=kind,
             family=family,
             remembers=stored if remembers else None,
-            brings_back_memory=stored is not None and stored.family is not family,
+            changes_family=stored is not None and stored.family is not family,
             detached=tuple(leaving),
         )
 
@@ -232,7 +232,7 @@ class Subscription:
             kind=fresh.kind,
             family=fresh.arrival.family,
             remembers=None,
-            brings_back_memory=False,
+            changes_family=False,
             detached=(),
         )
         yield from carry_out(storing)

@@ -400,6 +400,7 @@ class PageTrailSteps(TrailSteps):
                                                   nothing new: a normal poll costs one page
     it was not, or something is missing           a page behind one that brought something new, or behind
                                                   a gap; the others come from the store
+    nobody has looked at the pages for a while    every page is revalidated
 
     A page is not stored where each of its entries is served from another document and none of its copies is
     the better one. What leaves a page is remembered, unless another document holds it.
@@ -413,7 +414,7 @@ class PageTrailSteps(TrailSteps):
         trail: The one that is followed.
         has_news: Whether the subscription document brought anything that was not stored.
         ascends: Whether pages are known to get newer along `next`: then the last one is asked for again.
-        is_interrupted: Whether an earlier refresh did not come to its end: then every page is.
+        is_unwatched: Whether nobody has looked at the pages for a while: then every page is.
     """
 
     def __init__(
@@ -427,12 +428,12 @@ class PageTrailSteps(TrailSteps):
         trail: Trail,
         has_news: bool,
         ascends: bool,
-        is_interrupted: bool,
+        is_unwatched: bool,
     ) -> None:
         super().__init__(given, walk, start, answers, progress)
         self._trail = trail
         self._ascends = ascends
-        self._is_interrupted = is_interrupted
+        self._is_unwatched = is_unwatched
         self._news = {walk.tip.url: has_news}
         """Of the subscription document and each page fetched: whether it brought anything not stored."""
         self._is_past_gap = False
@@ -452,7 +453,8 @@ class PageTrailSteps(TrailSteps):
 
     def _is_due(self, _url: str, row: StoredDocument) -> bool:
         behind = document_key(self._trail.target(row.links) or "")
-        return self._is_interrupted or (self._ascends and behind not in self._start.stored)
+        is_unwatched = self._is_unwatched or row.rank is None
+        return is_unwatched or (self._ascends and behind not in self._start.stored)
 
     def _is_gap(self, url: str) -> bool:
         """Return whether the page could not be had the last time: its stored copy may be outdated."""
