@@ -1,4 +1,4 @@
--- 0017: since when a feed is of its format.
+-- 0017: since when a feed is of its format, and when it was noted until when nobody asks for it.
 
 ALTER TABLE feed ADD COLUMN family_since double precision;  -- NULL: ever since it was first seen
 
@@ -7,3 +7,13 @@ UPDATE feed SET family_since = (
     SELECT max(d.detached_at) FROM document AS d
     WHERE d.feed = feed.id AND d.family <> feed.family AND d.memento = ''
 );
+
+-- A publisher that could not be asked: when the next attempt is, was counted from here; NULL: from checked_at.
+ALTER TABLE feed ADD COLUMN failed_at double precision;
+
+UPDATE feed SET failed_at = (
+    SELECT a.last_at FROM attempt AS a WHERE a.feed = feed.id AND a.url = ''
+);
+
+-- serves polling_outlook(): the feeds that have failed by a clock that ran ahead
+CREATE INDEX feed_failed ON feed (failed_at) WHERE failed_at IS NOT NULL;

@@ -67,6 +67,25 @@ async def test_403_pauses_the_collecting_of_a_feed_for_a_day(proxy: Proxy, origi
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
 
 
+@pytest.mark.fault("115")
+@pytest.mark.parametrize("status", [403, 429])
+async def test_a_pause_that_a_wrong_clock_has_noted_does_not_hold(
+    proxy: Proxy, origin: Origin, status: int
+) -> None:
+    """docs/faults.md row 115: of a feed and of its host."""
+    blog = WordPress(origin, posts=45)
+    refusing(blog, status, since=5)
+    feed = Feed(proxy, blog)
+    proxy.clock.advance(20 * 3600)
+    assert (await feed.whole()).state == "partial"
+    proxy.clock.advance(-20 * 3600)
+    blog.on_request, blog.refusal = None, None
+    await proxy.get(feed.url)
+    await proxy.settled()
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
 async def test_403_for_every_page_makes_a_remembered_feed(proxy: Proxy, origin: Origin) -> None:
     """R27, R32: a firewall that lets only the feed itself pass."""
     blog = WordPress(origin, posts=45)

@@ -225,6 +225,77 @@ async def test_a_replica_whose_clock_is_ahead_delays_no_other(
     assert origin.counts() == {"/feed": 2}
 
 
+@pytest.mark.fault("115")
+@pytest.mark.parametrize("hours", [1, 23])
+@pytest.mark.parametrize("restarts", [False, True], ids=["in one process", "after a restart"])
+async def test_what_failed_by_a_wrong_clock_is_tried_again_once_it_is_right(
+    tmp_path: Path, origin: Origin, hours: int, restarts: bool
+) -> None:
+    """Row 115: when a failure is tried again was counted from an instant that has not come."""
+    url, clock, config = origin.url("/feed"), Clock(), a_config(tmp_path)
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    async with AsyncExitStack() as stack:
+        proxy = await stack.enter_async_context(running(config, clock))
+        await proxy.whole(url)
+        clock.advance(hours * 3600)
+        origin.fault("/feed", Status(503))
+        assert "stale" in (await proxy.refreshed(url)).reconstruction
+        clock.advance(-hours * 3600)
+        origin.forget_requests()
+        if restarts:
+            await stack.aclose()
+            proxy = await stack.enter_async_context(running(config, clock))
+        assert "stale" in (await proxy.get(url)).reconstruction
+        await proxy.settled()
+        await proxy.get(url)
+        assert origin.counts() == {"/feed": 1}, "what was noted since is of the right time"
+        origin.heal("/feed")
+        clock.advance(7 * 3600)
+        reply = await proxy.whole(url)
+        assert (reply.state, "stale" in reply.reconstruction) == ("complete", False)
+
+
+@pytest.mark.fault("115")
+async def test_a_failure_is_waited_out_though_the_last_answer_is_of_a_wrong_clock(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """Row 115: the feed was heard of by the wrong clock, and has failed by the right one."""
+    url, clock = origin.url("/feed"), Clock()
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    clock.advance(5 * 3600)
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(url)
+        clock.advance(-5 * 3600)
+        origin.fault("/feed", Status(404))
+        await proxy.refreshed(url)
+        origin.forget_requests()
+        for _ in range(3):
+            await proxy.get(url)
+            await proxy.settled()
+            clock.advance(600)
+        assert origin.counts() == {}
+        clock.advance(3600)
+        await proxy.get(url)
+        assert origin.counts() == {"/feed": 1}
+
+
+@pytest.mark.fault("115")
+async def test_a_failure_that_a_replica_with_a_fast_clock_has_seen_delays_no_other(
+    postgres_url: str, tmp_path: Path, origin: Origin
+) -> None:
+    """Row 115: what it has noted holds for nobody whose clock is right."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    url, ahead = origin.url("/feed"), Clock()
+    ahead.advance(5 * 3600)
+    config = a_config(tmp_path, store={"url": postgres_url, "connections": 4})
+    async with running(config, ahead) as fast, running(config) as right:
+        await right.whole(url)
+        origin.fault("/feed", Status(503), times=1)
+        assert "stale" in (await fast.refreshed(url)).reconstruction
+        assert "stale" not in (await right.whole(url)).reconstruction
+    assert origin.counts() == {"/feed": 3}
+
+
 @pytest.mark.fault("74")
 async def test_sigterm_in_a_walk_ends_it_in_time_and_the_next_start_goes_on(
     tmp_path: Path, origin: Origin

@@ -163,7 +163,7 @@ async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
     now = proxy.clock()
 
     storage = FeedStorage(proxy.app[STORE], Work(Workers(0)), feed.id, now=proxy.clock)
-    storage.remark(NoteFailure(failure=None, fresh_until=now + 7000))
+    storage.remark(NoteFailure(failure=None, failed_at=now, fresh_until=now + 7000))
 
     def fail(_: object) -> None:
         raise StorageFullError("the volume is full")

@@ -118,3 +118,16 @@ async def test_since_when_a_feed_is_of_its_format_is_told_by_what_left_with_the_
     a_document(older, 3, "a", family="'atom'", memento="'http://archive.test/'", **gone)
     await older.bring_up()
     assert older.run("SELECT family_since FROM feed ORDER BY id") == [(300.0,), (None,), (None,)]
+
+
+async def test_when_a_feed_failed_is_told_by_its_last_attempt(older: Older) -> None:
+    """docs/faults.md row 115: what a wrong clock had noted before does not hold either."""
+    for number in (1, 2):
+        a_feed(older, number, is_stale=f"{2 - number}")
+    for url, last_at in (("", 5000), ("http://o.test/archive", 6000)):
+        older.run(
+            "INSERT INTO attempt (feed, url, reason, attempts, first_at, last_at, next_at)"
+            f" VALUES (1, '{url}', 'timeout', 1, 100, {last_at}, 9000)"
+        )
+    await older.bring_up()
+    assert older.run("SELECT failed_at FROM feed ORDER BY id") == [(5000.0,), (None,)]

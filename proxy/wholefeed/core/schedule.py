@@ -2,7 +2,8 @@
 
     fresh_until = now + freshness_seconds(headers, now=now, minimum=300, default=900, maximum=86_400)
     next_at = next_attempt_at("timeout", None, attempts=1, now=now, …)    # in a minute
-    poll_due_at(checked_at, fresh_until, Times(now=now, …))
+    seconds_left(noted_at, fresh_until, now=now, longest_seconds=86_400)
+    poll_due_at(checked_at, noted_at, fresh_until, Times(now=now, …))
 
 Instants are epoch seconds. What a wrong clock has noted puts nothing off (docs/faults.md row 73): `is_ahead`
 knows it by the instant at which it was noted, which is later than now.
@@ -258,7 +259,7 @@ _BELIEVED_TIMES: Final = 3
 _BELIEVED_SECONDS: Final = DAY_SECONDS
 
 
-# Whether what is stored of times is to be believed, and for how long a feed is fresh by it
+# Whether what is stored of times is to be believed, and for how long it is waited for
 
 
 def is_ahead(noted_at: float, *, now: float) -> bool:
@@ -274,41 +275,42 @@ APART_SECONDS: Final = 60.0
 """By so much clocks may differ, of replicas or of one before and after it was set: that delays nothing."""
 
 
-def fresh_seconds_left(
-    checked_at: float | None, fresh_until: float | None, *, now: float, longest_seconds: float
-) -> float:
-    """Return for how long a feed needs no look at its publisher; 0: it is due.
+def seconds_left(noted_at: float | None, until: float | None, *, now: float, longest_seconds: float) -> float:
+    """Return for how long nobody is asked yet; 0: the time has come, or was noted by a wrong clock.
 
     Args:
-        checked_at: When the publisher was last heard of, epoch seconds; None: never.
-        fresh_until: Where its freshness ends (RFC 9111, section 4.2) or, after a failure, the next attempt;
-            epoch seconds.
+        noted_at: When `until` was noted, epoch seconds; None: nobody knows.
+        until: Where freshness ends (RFC 9111, section 4.2) or, after a failure, the next attempt; epoch
+            seconds. None: nothing is waited for.
         now: Epoch seconds.
-        longest_seconds: The furthest that this can be ahead.
+        longest_seconds: The furthest that it can be ahead.
     """
-    if fresh_until is None or (checked_at is not None and is_ahead(checked_at, now=now)):
+    if until is None or (noted_at is not None and is_ahead(noted_at, now=now)):
         return 0.0
-    left_seconds = fresh_until - now
+    left_seconds = until - now
     return left_seconds if 0 < left_seconds <= longest_seconds else 0.0
 
 
 # When a known feed is polled, and how polls are spread over time
 
 
-def poll_due_at(checked_at: float, fresh_until: float, times: Times) -> float:
+def poll_due_at(checked_at: float, noted_at: float, fresh_until: float, times: Times) -> float:
     """Return the instant from which a feed is polled: an interval after the last time, once it is stale.
 
     Nobody is asked sooner than they allow.
 
     Args:
-        checked_at: As in `fresh_seconds_left`.
-        fresh_until: The same.
+        checked_at: When the publisher was last heard of, epoch seconds.
+        noted_at: When `fresh_until` was noted: then, or at a failure since.
+        fresh_until: Where its freshness ends or, after a failure, the next attempt.
         times: Now, and the configured ones.
     """
     now = times.now
-    if is_ahead(checked_at, now=now):
+    if is_ahead(noted_at, now=now):
         return now
     publisher = fresh_until if fresh_until <= now + times.longest_seconds else now
+    if is_ahead(checked_at, now=now):
+        return publisher
     return max(min(checked_at, now) + times.interval_seconds, publisher)
 
 

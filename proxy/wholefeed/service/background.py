@@ -132,7 +132,7 @@ class Polling:
         if time.monotonic() < self._set_aside.get(feed.id, 0.0):
             return False
         times = self._times()
-        due_at = poll_due_at(feed.checked_at or 0.0, feed.fresh_until or 0.0, times)
+        due_at = poll_due_at(feed.checked_at or 0.0, feed.noted_at or 0.0, feed.fresh_until or 0.0, times)
         return due_at <= times.now
 
     async def _look(self) -> None:

@@ -47,7 +47,7 @@ from wholefeed.store.base import changed
 from wholefeed.store.rows import DocumentRow, Failures, FeedRow, SegmentRow, Snapshot
 from wholefeed.store.store import Store
 from wholefeed.store.tables import feeds
-from wholefeed.store.tables.feeds import Version, version_of
+from wholefeed.store.tables.feeds import AGES, Version, version_of
 
 
 class Published:
@@ -183,8 +183,8 @@ class Published:
         feed = held.snapshot.feed
         if version is None or version.published != version_of(feed).published:
             self.drop(feed_id)
-        elif (feed.checked_at, feed.fresh_until) != (version.checked_at, version.fresh_until):
-            feed = changed(feed, checked_at=version.checked_at, fresh_until=version.fresh_until)
+        elif any(getattr(feed, name) != value for name, value in version.ages.items()):
+            feed = changed(feed, **version.ages)
             held.snapshot = changed(held.snapshot, feed=feed)
 
     def renew(self, feed: FeedRow) -> None:
@@ -306,7 +306,7 @@ _FEED: Final = tuple(each.name for each in fields(FeedRow))
 _of_feed: Final = attrgetter(*_FEED)
 _of_segment: Final = attrgetter(*(each.name for each in fields(SegmentRow)))
 _of_attempt: Final = attrgetter(*(each.name for each in fields(Attempt)))
-_APART: Final = ("asked_at", "checked_at", "fresh_until", "revision")
+_APART: Final = ("asked_at", *AGES, "revision")
 """Columns that nothing which is made of a feed depends on: a document that is stored is not published yet."""
 _of_answers: Final = attrgetter(*(name for name in _FEED if name not in _APART))
 

@@ -50,7 +50,7 @@ from wholefeed.core.refresh.port import (
     SubscriptionUnchanged,
     TimeOver,
 )
-from wholefeed.core.schedule import fresh_seconds_left
+from wholefeed.core.schedule import seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.ahead import next_urls
 from wholefeed.core.walk.chain import WalkLimits
@@ -520,7 +520,7 @@ class Refresh:
         """Do something of which nothing is told but that it is done."""
         match intent:
             case port.PauseHost(url, until):
-                self._context.pauses.pause(url, until)
+                self._context.pauses.pause(url, until, now=self._context.now())
             case port.BeginWalk():
                 await self._begin_walk()
             case port.EndWalk():
@@ -899,19 +899,21 @@ class HostPauses:
     """
 
     def __init__(self) -> None:
-        self._until: dict[str, float] = {}
+        self._until: dict[str, tuple[float, float]] = {}
+        """When that was noted, and until when they are left in peace."""
 
-    def pause(self, url: str, until: float) -> None:
+    def pause(self, url: str, until: float, *, now: float) -> None:
         """Leave the host of a URL in peace until then, epoch seconds."""
         host = urlsplit(url).hostname or ""
         self._until.pop(host, None)
         if len(self._until) >= MAX_HOSTS:
             del self._until[next(iter(self._until))]
-        self._until[host] = until
+        self._until[host] = now, until
 
-    def until(self, url: str) -> float | None:
-        """Return until when the host of a URL is left in peace, epoch seconds; None: it is not."""
-        return self._until.get(urlsplit(url).hostname or "")
+    def lasts(self, url: str, *, now: float) -> bool:
+        """Whether the host of a URL is left in peace still."""
+        noted_at, until = self._until.get(urlsplit(url).hostname or "", (None, None))
+        return seconds_left(noted_at, until, now=now, longest_seconds=DAY_SECONDS) > 0
 
 
 class WalkTurns:
@@ -988,8 +990,8 @@ class RefreshContext:
 
     def fresh_seconds_left(self, feed: FeedRow) -> float:
         """Return for how long a feed needs no look at its publisher; 0: it is due."""
-        return fresh_seconds_left(
-            feed.checked_at, feed.fresh_until, now=self.now(), longest_seconds=self.longest_seconds
+        return seconds_left(
+            feed.noted_at, feed.fresh_until, now=self.now(), longest_seconds=self.longest_seconds
         )
 
     def paused_until(self, url: str) -> float | None:
@@ -1012,7 +1014,7 @@ class RefreshContext:
             window=config.fetch.concurrency_per_host,
             walk_seconds=config.limits.walk_seconds,
             may_collect=self._may_collect,
-            collect_paused_until=self.pauses.until,
+            is_collect_paused=lambda url: self.pauses.lasts(url, now=self.now()),
             limits=WalkLimits(
                 documents=config.limits.documents_per_feed,
                 bytes=config.limits.feed_bytes,

@@ -584,8 +584,8 @@ def _written(intent: port.Remark, feed: int, now: float) -> Callable[[Database],
     match intent:
         case port.NoteReply():
             return partial(_note_reply, feed=feed, intent=intent)
-        case port.NoteFailure(failure=failure, fresh_until=fresh_until):
-            changes: FeedChanges = {"is_stale": True, "fresh_until": fresh_until}
+        case port.NoteFailure(failure=failure, failed_at=failed_at, fresh_until=fresh_until):
+            changes: FeedChanges = {"is_stale": True, "failed_at": failed_at, "fresh_until": fresh_until}
             if failure is None:
                 return partial(feeds.update, feed=feed, changes=changes)
             return partial(failures.note_refetch, feed=feed, failure=failure, changes=changes)
@@ -617,6 +617,7 @@ def _note_reply(db: Database, feed: int, intent: port.NoteReply) -> None:
     changes: FeedChanges = {
         "is_stale": False,
         "checked_at": intent.checked_at,
+        "failed_at": None,
         "fresh_until": intent.fresh_until,
     }
     if intent.is_private is not None:

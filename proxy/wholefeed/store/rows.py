@@ -39,6 +39,8 @@ class FeedRow(StoredFeed):
     """When it came in its family after it had been of another; None: it has been of this one ever since."""
     asked_at: float
     checked_at: float | None
+    failed_at: float | None
+    """When its publisher could not be asked, the last time; None: it has answered since."""
     fresh_until: float | None
     modified_at: float | None
     """None until it is published."""
@@ -54,6 +56,11 @@ class FeedRow(StoredFeed):
     def since(self) -> float:
         """Since when it holds all that its publisher was seen to show (R7), epoch seconds."""
         return self.first_seen_at if self.family_since is None else self.family_since
+
+    @property
+    def noted_at(self) -> float | None:
+        """When `fresh_until` was noted, epoch seconds."""
+        return self.checked_at if self.failed_at is None else self.failed_at
 
     @property
     def turn(self) -> Turn:
@@ -81,6 +88,7 @@ class FeedChanges(TypedDict, total=False):
     parser_version: int
     asked_at: float
     checked_at: float | None
+    failed_at: float | None
     fresh_until: float | None
     context: bytes | None
     collection: str

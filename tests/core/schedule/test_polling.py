@@ -38,7 +38,23 @@ def test_a_feed_is_due_an_interval_after_its_last_time_once_it_is_stale(
     checked: float, fresh: float, due: float
 ) -> None:
     """R7; RFC 9111, 4.2; docs/faults.md row 73."""
-    assert poll_due_at(NOW + checked, NOW + fresh, the_times()) == NOW + due
+    assert poll_due_at(NOW + checked, NOW + checked, NOW + fresh, the_times()) == NOW + due
+
+
+@pytest.mark.fault("115")
+@pytest.mark.parametrize(
+    ("checked", "failed", "fresh", "due"),
+    [
+        (-DAY, -100, 500, 500),  # the next attempt
+        (-DAY, HOUR, HOUR + 60, 0),  # it failed by a clock that ran ahead
+        (HOUR, -100, 500, 500),  # it was heard of by one, and has failed since
+    ],
+)
+def test_after_a_failure_a_feed_is_due_with_the_next_attempt(
+    checked: float, failed: float, fresh: float, due: float
+) -> None:
+    """R7; docs/faults.md row 115."""
+    assert poll_due_at(NOW + checked, NOW + failed, NOW + fresh, the_times()) == NOW + due
 
 
 @given(ago, st.floats(-400 * DAY, DAY), intervals, longest)
@@ -46,7 +62,7 @@ def test_nobody_is_asked_sooner_than_they_and_the_interval_allow(
     checked: float, fresh: float, interval: float, longest: float
 ) -> None:
     """R7: a poll waits both for freshness to run out and for history.poll_seconds."""
-    due_at = poll_due_at(NOW - checked, NOW + fresh, the_times(interval, longest))
+    due_at = poll_due_at(NOW - checked, NOW - checked, NOW + fresh, the_times(interval, longest))
     assert due_at >= NOW + fresh
     assert due_at >= NOW - checked + interval
 
@@ -56,7 +72,7 @@ def test_whatever_the_clock_has_done_a_feed_is_polled_again(
     checked: float, fresh: float, interval: float, longest: float
 ) -> None:
     """docs/faults.md row 73."""
-    due_at = poll_due_at(NOW + checked, NOW + fresh, the_times(interval, longest))
+    due_at = poll_due_at(NOW + checked, NOW + checked, NOW + fresh, the_times(interval, longest))
     assert due_at <= NOW + max(interval, longest)
 
 

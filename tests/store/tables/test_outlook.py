@@ -8,6 +8,7 @@ from wholefeed.core.schedule import Times, poll_due_at
 
 DAY = 86_400.0
 OFFSETS = (-4 * DAY, -7200.0, -3600.0, -10.0, 0.0, 10.0, 61.0, 3600.0, 2 * DAY)
+FAILED = (None, -2 * DAY, -10.0, 61.0, 3600.0)
 TIMES = Times(NOW, 3600.0, DAY)
 
 
@@ -15,15 +16,19 @@ async def test_the_feeds_that_are_due_are_those_that_the_rule_names(store: Named
     """`wholefeed.core.schedule.poll_due_at`, for every order of the instants."""
     due: list[tuple[float, int]] = []
     later: list[float] = []
-    for number, (checked, fresh) in enumerate(product(OFFSETS, OFFSETS)):
+    for number, (checked, failed, fresh) in enumerate(product(OFFSETS, FAILED, OFFSETS)):
         feed = await a_feed(store, f"http://o.test/{number}")
-        await store.update_feed(feed.id, checked_at=NOW + checked, fresh_until=NOW + fresh)
-        due_at = poll_due_at(NOW + checked, NOW + fresh, TIMES)
+        failed_at = None if failed is None else NOW + failed
+        await store.update_feed(
+            feed.id, checked_at=NOW + checked, failed_at=failed_at, fresh_until=NOW + fresh
+        )
+        due_at = poll_due_at(NOW + checked, NOW + (checked if failed is None else failed), NOW + fresh, TIMES)
         due.append((NOW + checked, feed.id)) if due_at <= NOW else later.append(due_at)
 
     outlook = await store.outlook(TIMES)
 
-    assert outlook.feeds == len(OFFSETS) ** 2
+    assert outlook.feeds == len(OFFSETS) ** 2 * len(FAILED)
+    assert len(outlook.due) == len(due)
     assert {feed for feed, _ in outlook.due} == {feed for _, feed in due}
     checked_at = {feed: at for at, feed in due}
     assert [checked_at[feed] for feed, _ in outlook.due] == sorted(checked_at.values())

@@ -32,7 +32,7 @@ async def test_they_are_those_of_the_rows(store: NamedStore) -> None:
 
     found = await store.versions([new, other, 77])
     assert found == {each: version_of(await a_row(store, each)) for each in (new, other)}
-    assert found[other].checked_at == 1763770000.12
+    assert found[other].ages["checked_at"] == 1763770000.12
     assert found[new] != found[other]
 
 
@@ -42,6 +42,7 @@ async def test_they_are_those_of_the_rows(store: NamedStore) -> None:
         ({"is_stale": True}, True),
         ({"is_private": True}, True),
         ({"checked_at": NOW}, False),
+        ({"failed_at": NOW}, False),
         ({"fresh_until": NOW}, False),
         ({"asked_at": NOW}, False),
     ],

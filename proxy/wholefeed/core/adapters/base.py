@@ -202,6 +202,8 @@ class Collection:
     """Whether all pages bore one date."""
     retry_at: float | None = None
     """Nothing is asked before: the pattern is not honoured (R27), or the publisher refused (R32)."""
+    noted_at: float | None = None
+    """When that was noted."""
     is_denied: bool = False
     """Whether the publisher has shown nothing of the pattern: the feed is a remembered one."""
     denials: int = 0

@@ -85,6 +85,7 @@ from wholefeed.core.refresh.port import (
     subscription_of,
 )
 from wholefeed.core.refresh.subscription import Current
+from wholefeed.core.schedule import seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS, parse_rfc822
 from wholefeed.core.text.urls import document_key
 
@@ -161,15 +162,14 @@ class Collecting:
 
     @property
     def _is_resting(self) -> bool:
-        """Whether nothing is to be asked yet; an instant more than a week ahead comes from a wrong clock."""
-        now, request = self._given.clock.now, self._given.request
-        paused_until = self._given.settings.collect_paused_until(self._subscription.final_url)
-        if paused_until is not None and now < paused_until:
+        """Whether nothing is to be asked yet."""
+        given, known = self._given, self._known
+        if given.settings.is_collect_paused(self._subscription.final_url):
             return True
-        retry_at = self._known.retry_at
-        if retry_at is None or request.is_full or request.is_forced:
+        if given.request.is_full or given.request.is_forced:
             return False
-        return 0 < retry_at - now <= WEEK_SECONDS
+        now = given.clock.now
+        return seconds_left(known.noted_at, known.retry_at, now=now, longest_seconds=WEEK_SECONDS) > 0
 
     @property
     def _has_moved(self) -> bool:
@@ -269,7 +269,7 @@ class Collecting:
         asking, trouble = self._asking, self._asking.trouble
         now, url = self._given.clock.now, self._subscription.final_url
         known = self._known if found is None else found.known
-        known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at)
+        known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at, noted_at=now)
         reason = trouble.stop or ("" if found is None else found.reason)
         is_unsettled = found is not None and found.wants_all
         if is_unsettled or (found is not None and not (found.is_honoured or trouble.has_failed)):

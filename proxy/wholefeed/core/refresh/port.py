@@ -16,7 +16,7 @@ from wholefeed.core.adapters.base import Marks
 from wholefeed.core.merge import Copy, is_preferred
 from wholefeed.core.model import EntryId, Family, Kind, Role, State
 from wholefeed.core.notes import OLDEST, DocumentTruncated, Ending, FormatMismatch, MementoServed, Note
-from wholefeed.core.schedule import Move, is_ahead, is_due, is_final, next_attempt_at
+from wholefeed.core.schedule import Move, is_due, is_final, next_attempt_at, seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.walk.ahead import count_left
 from wholefeed.core.walk.chain import Arrival, WalkLimits
@@ -109,8 +109,8 @@ class Settings:
     walk_seconds: float = 3600.0
     may_collect: Callable[[str], bool] = lambda _url: True
     """Whether pages that a publisher does not link may be asked for at a URL's host (R26)."""
-    collect_paused_until: Callable[[str], float | None] = lambda _url: None
-    """Until when a URL's host has asked to be left in peace with that (R32), epoch seconds."""
+    is_collect_paused: Callable[[str], bool] = lambda _url: False
+    """Whether a URL's host has asked to be left in peace with that (R32)."""
     limits: WalkLimits
 
 
@@ -304,7 +304,7 @@ class Attempt:
 
     def waits(self, now: float) -> bool:
         """Whether its time has not come; what a wrong clock has noted is waited for by nobody."""
-        return not is_ahead(self.last_at, now=now) and 0 < self.next_at - now <= DAY_SECONDS
+        return seconds_left(self.last_at, self.next_at, now=now, longest_seconds=DAY_SECONDS) > 0
 
 
 def attempted(
@@ -375,6 +375,7 @@ class NoteFailure:
 
     failure: Attempt | None
     """None: it was not asked, which is no failure of its own."""
+    failed_at: float
     fresh_until: float
 
 

@@ -207,7 +207,8 @@ class Subscription:
         """The stored feed serves until the next attempt."""
         given, now, failure = self._given, self._given.clock.now, came.failure
         if failure.is_unasked:
-            return NoteFailure(failure=None, fresh_until=now + (failure.retry_after_seconds or 0.0))
+            fresh_until = now + (failure.retry_after_seconds or 0.0)
+            return NoteFailure(failure=None, failed_at=now, fresh_until=fresh_until)
         next_at = given.next_attempt_at(failure, given.failure, is_subscription=True)
         attempt = attempted(
             given.failure,
@@ -217,7 +218,7 @@ class Subscription:
             next_at=next_at,
             now=now,
         )
-        return NoteFailure(failure=attempt, fresh_until=next_at)
+        return NoteFailure(failure=attempt, failed_at=now, fresh_until=next_at)
 
     def _stand_in(self, copy: ArchivedCopy | None) -> Steps[Current | None]:
         """R33: what an archive has of a subscription document that is gone serves where nothing else is."""

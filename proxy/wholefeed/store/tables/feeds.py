@@ -235,10 +235,11 @@ class Version(NamedTuple):
     """
 
     published: tuple[object, ...]
-    checked_at: float | None
-    fresh_until: float | None
+    ages: Mapping[str, float | None]
+    """The columns `AGES`."""
 
 
+AGES: Final = ("checked_at", "failed_at", "fresh_until")
 _READ_AS: Final[Mapping[str, Callable[[str], Any]]] = {
     "digest": bytes.fromhex,
     "modified_at": float,
@@ -256,12 +257,9 @@ _READ_AS: Final[Mapping[str, Callable[[str], Any]]] = {
     "warned_at": float,
     "published_family": str,
     "via_url": str,
-    "checked_at": float,
-    "fresh_until": float,
+    **dict.fromkeys(AGES, float),
 }
-"""Columns, and what reads each from a text."""
-_AGES: Final = 2
-"""The last columns are told beside what was published."""
+"""Columns, and what reads each from a text; the last ones are told beside what was published."""
 _version_values = attrgetter(*_READ_AS)
 
 
@@ -301,7 +299,7 @@ def parsed_versions(rows: Iterable[tuple[bytes | None, ...]]) -> dict[int, Versi
 
 
 def _version(values: tuple[Any, ...]) -> Version:
-    return Version(values[:-_AGES], *values[-_AGES:])
+    return Version(values[: -len(AGES)], dict(zip(AGES, values[-len(AGES) :], strict=True)))
 
 
 # Which feeds may be polled now, and when the next one may
@@ -324,12 +322,19 @@ _DUE: Final = """
     WHERE checked_at <= :before AND (fresh_until <= :now OR fresh_until > :horizon)
     UNION ALL
     SELECT id, fetch_url, checked_at FROM feed
-    WHERE checked_at > :ahead
+    WHERE checked_at > :ahead AND (failed_at IS NULL OR fresh_until <= :now OR fresh_until > :horizon)
+    UNION ALL
+    SELECT id, fetch_url, checked_at FROM feed
+    WHERE failed_at > :ahead AND checked_at IS NOT NULL AND (
+        (checked_at > :before AND checked_at <= :ahead) OR (fresh_until > :now AND fresh_until <= :horizon)
+    )
     ORDER BY checked_at
 """
 _NEXT_DUE_AT: Final = """
     SELECT min(due_at) FROM (
         SELECT min(fresh_until) AS due_at FROM feed WHERE checked_at <= :before AND fresh_until > :now
+        UNION ALL
+        SELECT min(fresh_until) FROM feed WHERE checked_at > :ahead AND fresh_until > :now
         UNION ALL
         SELECT min(checked_at) + :interval FROM feed WHERE checked_at > :before
     ) AS found
@@ -342,7 +347,7 @@ def outlook(db: Database, times: Times) -> Outlook:
     now, before = times.now, times.now - times.interval_seconds
     ahead, horizon = now + APART_SECONDS, now + times.longest_seconds
     due = fetch_all(db, _DUE, {"now": now, "before": before, "ahead": ahead, "horizon": horizon})
-    instants = {"now": now, "before": before, "interval": times.interval_seconds}
+    instants = {"now": now, "before": before, "ahead": ahead, "interval": times.interval_seconds}
     return Outlook(
         feeds=int(fetch_value(db, _COUNT_FEEDS)),
         due=tuple((row["id"], row["fetch_url"]) for row in due),
