@@ -260,6 +260,7 @@ class Subscription:
             has_moved=self._has_moved,
             has_news=has_news,
             validators=validators,
+            stored_digest=None if self._stored is None else self._stored.digest,
             notes=notes,
         )
 
@@ -275,6 +276,7 @@ class Subscription:
             changed_at=self._stored.fetched_at,
             has_moved=self._has_moved,
             has_news=False,
+            stored_digest=self._stored.digest,
             notes=(),
         )
 
@@ -298,6 +300,8 @@ class Current:
     """Of a feed of pages: whether it brought anything that was not stored."""
     validators: tuple[str, str] | None = None
     """ETag and Last-Modified that it came with; None where it is as it was."""
+    stored_digest: bytes | None
+    """Of its body as it was stored before this refresh; None where none was."""
     notes: tuple[Note, ...]
 
 
