@@ -442,7 +442,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Note that a stored document has not changed."""
+    """Note that a stored document was looked at: it has not changed, or its publisher has it no more."""
 
     document: int
     is_settled: bool | None
