@@ -34,7 +34,6 @@ class FeedRow(StoredFeed):
     documents: int
     entries: int
     parser_version: int
-    first_seen_at: float
     asked_at: float
     checked_at: float | None
     fresh_until: float | None
@@ -71,6 +70,7 @@ class FeedChanges(TypedDict, total=False):
     is_stale: bool
     is_private: bool
     parser_version: int
+    first_seen_at: float
     asked_at: float
     checked_at: float | None
     fresh_until: float | None

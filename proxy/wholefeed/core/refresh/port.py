@@ -174,6 +174,8 @@ class StoredFeed:
     """Of what was published; None until something is."""
     collection: str
     """What is known of a history that the publisher does not link, as `Collection.written` gives it (R26)."""
+    first_seen_at: float
+    """Epoch seconds, as `since` tells it (R7)."""
 
     @property
     def visible_state(self) -> State:
@@ -367,6 +369,8 @@ class NoteReply:
     """Where the subscription document is asked for from now on, when that is elsewhere."""
     move: Move | None
     """What is known of a permanent move, when that is something else than before."""
+    first_seen_at: float | None = None
+    """When the feed was first seen, where a clock that ran ahead had noted a later time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ from wholefeed.core.refresh.port import (
     outcome,
     subscription_of,
 )
-from wholefeed.core.schedule import Move, freshness_seconds, is_believed, is_private, note_move
+from wholefeed.core.schedule import Move, freshness_seconds, is_ahead, is_believed, is_private, note_move
 from wholefeed.core.text.urls import canonical_url, same_document
 from wholefeed.core.walk.chain import Arrival, has_news
 
@@ -186,6 +186,7 @@ class Subscription:
             unchanged=unchanged.id if unchanged is not None else None,
             fetch_url=target or fetch_url,
             move=move,
+            first_seen_at=now if is_ahead(self._feed.first_seen_at, now=now) else None,
         )
 
     def _move(self, reply: Reply) -> tuple[Move | None, str | None]:
