@@ -12,7 +12,7 @@ import pytest
 
 from tests.feeds import an_item, own_ids, rss
 from tests.origin import Origin
-from tests.publishers.collected import FORMATS, WEEK, Feed, pages_asked
+from tests.publishers.collected import DAY, FORMATS, WEEK, Feed, pages_asked
 from tests.publishers.wordpress import WordPress
 from tests.running import Proxy
 
@@ -265,13 +265,17 @@ async def test_behind_a_cache_that_drops_queries_the_archives_by_date_are_read(
 
 
 async def test_a_day_with_more_posts_than_a_page_is_told(proxy: Proxy, origin: Origin) -> None:
-    """R28: nothing leads to the eleventh post of a day: partial."""
+    """R28, R31: nothing leads to the eleventh post of a day: partial, and no look for news changes that."""
     blog = WordPress(origin, posts=30)
     for post in blog.posts[2:16]:
         post.published = blog.posts[2].published
     blog.queries = "ignored"
-    reply = await proxy.whole(blog.feed_url())
-    assert reply.state == "partial"
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "partial"
+    origin.forget_requests()
+    for _ in range(8):
+        assert (await feed.later(DAY / 4)).state == "partial"
+    assert len(origin.requests) <= 8 + 2 * 3
 
 
 @pytest.mark.parametrize("form", FORMATS)

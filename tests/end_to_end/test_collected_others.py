@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.answers import Status
+from tests.answers import Request, Status
 from tests.feeds import an_item, own_ids, rss
 from tests.origin import Origin
 from tests.publishers.blogger import Blogger
 from tests.publishers.discourse import Discourse
 from tests.publishers.github import GitHub, on_loopback
 from tests.publishers.mastodon import Mastodon
-from tests.running import Clock, Proxy, a_config, running
+from tests.running import Clock, Proxy, Reply, a_config, running
 
 DAY = 86_400.0
 HOUR = 3600.0
@@ -26,6 +26,7 @@ MAKERS: dict[str, Callable[[Origin, int], Any]] = {
     "github": GitHub,
     "discourse": Discourse,
     "mastodon": Mastodon,
+    "blogger": lambda origin, posts: Blogger(origin, posts, links_pages=False),
 }
 
 
@@ -288,6 +289,101 @@ async def test_a_look_that_is_refused_is_made_up_for(tmp_path: Path, origin: Ori
         reply = await proxy.refreshed(github.feed_url())
         assert reply.state == "collected"
         assert set(own_ids(reply.body)) == expected(github)
+
+
+async def gone_on(proxy: Proxy, publisher: Publisher, seconds: float) -> Reply:
+    """Let time go by, and have what a reader has then."""
+    proxy.clock.advance(seconds)
+    return await proxy.refreshed(publisher.feed_url())
+
+
+@pytest.mark.parametrize("name", ["github", "discourse", "blogger"])
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_look_that_was_cut_short_half_way_is_made_up_for(
+    tmp_path: Path, origin: Origin, name: str, is_restarted: bool
+) -> None:
+    """R30: the first page behind the subscription document brings no news the next time; what lies behind
+    it has not been seen all the same. So where the server went down in the middle."""
+    publisher, clock = MAKERS[name](origin, 150), Clock()
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(publisher.feed_url())
+        for _ in range(320):
+            publisher.add()
+        before, is_cut = publisher.count, asyncio.Event()
+
+        async def on_request(number: int, _request: object) -> None:
+            if number > before + 2:
+                is_cut.set()
+                publisher.refusal = 500
+                await asyncio.sleep(30 * is_restarted)
+
+        publisher.on_request = on_request
+        clock.advance(2 * HOUR)
+        await proxy.ask("POST", "/refresh", params={"url": publisher.feed_url()})
+        await is_cut.wait()
+        if not is_restarted:
+            await proxy.settled()
+            assert (await proxy.get(publisher.feed_url())).state == "partial"
+    publisher.on_request, publisher.refusal = None, None
+    async with running(a_config(tmp_path), clock) as proxy:
+        reply = await gone_on(proxy, publisher, 2 * HOUR)
+        assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(publisher))
+
+
+@pytest.mark.parametrize("name", ["github", "discourse", "blogger"])
+async def test_what_was_published_in_a_pause_is_all_there(proxy: Proxy, origin: Origin, name: str) -> None:
+    """R30, R32: what the subscription document showed in the meantime has gaps, and is stored."""
+    publisher = MAKERS[name](origin, 150)
+    await proxy.whole(publisher.feed_url())
+
+    def on_request(_number: int, request: Request) -> None:
+        publisher.refusal = 403 if "?" in request.target else None
+
+    publisher.on_request = on_request
+    for _ in range(3):
+        for _ in range(80):
+            publisher.add()
+        assert (await gone_on(proxy, publisher, 2 * HOUR)).state == "partial"
+    publisher.on_request, publisher.refusal = None, None
+    reply = await gone_on(proxy, publisher, DAY)
+    assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(publisher))
+
+
+@pytest.mark.parametrize("name", ["github", "discourse", "blogger", "mastodon"])
+async def test_parameters_that_are_ignored_later_on_are_told(proxy: Proxy, origin: Origin, name: str) -> None:
+    """R27, R31: partial, tried again less and less, until they are honoured again."""
+    publisher = MAKERS[name](origin, 120)
+    await proxy.whole(publisher.feed_url())
+    publisher.queries = "ignored"
+    for _ in range(70):
+        publisher.add()
+    assert (await gone_on(proxy, publisher, 2 * HOUR)).state == "partial"
+    for _ in range(3):
+        origin.forget_requests()
+        for _ in range(18):
+            proxy.clock.advance(4 * HOUR)
+            assert (await proxy.whole(publisher.feed_url())).state == "partial"
+            await proxy.settled()
+    assert sum("?" in request.target for request in origin.requests) <= 2
+    publisher.queries = "honoured"
+    reply = await gone_on(proxy, publisher, HOUR)
+    assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(publisher))
+
+
+async def test_a_walk_that_lost_its_way_is_made_anew(proxy: Proxy, origin: Origin) -> None:
+    """R28, R31: the releases that are asked behind are deleted, one after the other: partial until then."""
+    github = GitHub(origin, 95)
+
+    def on_request(number: int, request: Request) -> None:
+        asked = request.target.partition("?after=")[2]
+        if number > 3:
+            github.delete(*(each for each in github.releases if github.tag(each) == asked))
+
+    github.on_request = on_request
+    assert (await proxy.whole(github.feed_url())).state == "partial"
+    github.on_request = None
+    assert (await gone_on(proxy, github, HOUR / 2)).state == "collected"
+    assert expected(github) <= set(own_ids((await proxy.get(github.feed_url())).body))
 
 
 async def test_a_blog_that_links_its_pages_is_a_paged_feed(proxy: Proxy, origin: Origin) -> None:

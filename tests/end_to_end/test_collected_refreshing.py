@@ -203,6 +203,43 @@ async def test_front_pages_that_failed_are_asked_for_the_next_time(proxy: Proxy,
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
 
 
+async def test_front_pages_that_failed_half_way_are_asked_for_the_next_time(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R30: those in front of them have no news any more, nor has the subscription document, which was edited
+    meanwhile."""
+    blog = WordPress(origin, posts=45)
+    blog.orderby_ignored = True
+    feed = Feed(proxy, blog)
+    await feed.whole()
+    for _ in range(45):
+        blog.add()
+
+    def refuse(_number: int, request: object) -> None:
+        blog.refusal = 503 if "paged=3" in request.target else None  # type: ignore[attr-defined]
+
+    blog.on_request = refuse
+    assert (await feed.later(3600)).state == "partial"
+    blog.on_request, blog.refusal = None, None
+    blog.edit(blog.posts[-1])
+    reply = await feed.later(DAY / 2)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_page_numbers_that_are_ignored_later_on_are_told(proxy: Proxy, origin: Origin) -> None:
+    """R27, R31: page 2 is the subscription document, which does not reach what was known: partial."""
+    feed = Feed(proxy, WordPress(origin, posts=60, pretty=False))
+    blog = feed.blog
+    await feed.whole()
+    blog.paged_ignored = blog.orderby_ignored = True
+    for _ in range(25):
+        blog.add()
+    assert (await feed.later(3600)).state == "partial"
+    blog.paged_ignored = blog.orderby_ignored = False
+    reply = await feed.later()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
 @pytest.mark.parametrize("per_feed", [4, 25])
 async def test_a_back_dated_post_appears_though_pages_have_another_length(
     proxy: Proxy, origin: Origin, per_feed: int

@@ -119,6 +119,36 @@ async def test_a_settled_archive_is_not_looked_at_again(proxy: Proxy, origin: Or
     assert (reply.state, ids(reply.body)) == ("complete", expected)
 
 
+@pytest.mark.fault("53")
+async def test_an_archive_that_is_gone_is_asked_for_once_a_day(proxy: Proxy, origin: Origin) -> None:
+    """R13; docs/faults.md row 53: the newest one, and one that another has followed, until it is back."""
+    url = origin.url("/feed")
+
+    async def asked_in_two_days() -> int:
+        origin.forget_requests()
+        for _ in range(24):
+            proxy.clock.advance(7200)
+            assert (await proxy.whole(url)).state == "complete"
+            await proxy.settled()
+        return len(origin.requests_for("/2"))
+
+    origin.publish("/feed", atom(an_item("c", 3), prev_archive="/2"))
+    origin.publish("/2", atom(an_item("b", 2), archive=True, prev_archive="/1"))
+    origin.publish("/1", atom(an_item("a", 1), archive=True))
+    await proxy.whole(url)
+    proxy.clock.advance(90_000)
+    origin.publish("/feed", atom(an_item("d", 4), prev_archive="/2"))
+    origin.remove("/2")
+    assert await asked_in_two_days() == 1
+    origin.publish("/feed", atom(an_item("e", 5), prev_archive="/3"))
+    origin.publish("/3", atom(an_item("d", 4), an_item("c", 3), archive=True, prev_archive="/2"))
+    assert await asked_in_two_days() == 2
+    origin.publish("/2", atom(an_item("bb", 2), an_item("b", 2), archive=True, prev_archive="/1"))
+    assert await asked_in_two_days() == 1
+    assert await asked_in_two_days() == 0
+    assert ids((await proxy.get(url)).body) == ["e", "d", "c", "bb", "b", "a"]
+
+
 async def test_a_correction_in_the_subscription_document_replaces_the_archived_entry(
     proxy: Proxy, origin: Origin
 ) -> None:

@@ -10,6 +10,7 @@ import signal
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -192,6 +193,24 @@ async def test_a_clock_that_was_put_right_delays_nothing(
         assert re.fullmatch("max-age=(900|899)", reply.headers["Cache-Control"])
         await proxy.whole(url)
         assert origin.counts()["/feed"] == 1, "what was noted since is of the right time"
+
+
+@pytest.mark.fault("73")
+async def test_no_feed_was_first_seen_in_the_future(tmp_path: Path, origin: Origin) -> None:
+    """Row 73; R7: `since` is then the first time that the publisher was heard of by a right clock."""
+    origin.publish("/feed", atom(an_item("a")))
+    url, clock = origin.url("/feed"), Clock()
+    clock.advance(20 * 86_400)
+    async with running(a_config(tmp_path), clock) as proxy:
+        await proxy.whole(url)
+        clock.advance(-20 * 86_400)
+        right_at = clock()
+        await proxy.refreshed(url)
+        clock.advance(3600)
+        for _ in range(2):
+            since = datetime.fromisoformat((await proxy.status(url))["since"])
+            assert 0 <= since.timestamp() - int(right_at) < 60
+            assert (await proxy.refreshed(url)).reconstruction.endswith(f'since="{since:%Y-%m-%dT%H:%M:%SZ}"')
 
 
 @pytest.mark.fault("73")

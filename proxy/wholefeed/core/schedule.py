@@ -399,7 +399,7 @@ def is_due(
 
     FETCHED as the newest         -> OPEN     due when the subscription document has changed, at most daily
     FETCHED behind the newest     -> SETTLED
-    OPEN, no longer the newest    -> due at once, for the last time -> SETTLED
+    OPEN, no longer the newest    -> due at once, for the last time -> SETTLED; daily while it is gone
     SETTLED, but unmarked and sent with no-cache or no-store -> due as if it were the newest
 
     Args:
@@ -408,16 +408,17 @@ def is_due(
         is_marked: As in `is_final`.
         is_uncacheable: As in `is_final`.
         subscription_changed_at: When the subscription document was last had with a change, epoch seconds.
-        checked_at: When it was last fetched or revalidated, epoch seconds.
+        checked_at: When it was last fetched or revalidated, or was gone, epoch seconds.
         now: Epoch seconds.
     """
     if is_final(is_settled=is_settled, is_marked=is_marked, is_uncacheable=is_uncacheable):
         return False
-    if not is_settled and not is_newest:
-        return True
     if is_ahead(checked_at, now=now):
         return True
-    return subscription_changed_at > checked_at and checked_at <= now - DAY_SECONDS
+    is_a_day_ago, is_outdated = checked_at <= now - DAY_SECONDS, subscription_changed_at > checked_at
+    if not is_settled and not is_newest:
+        return is_a_day_ago or is_outdated
+    return is_a_day_ago and is_outdated
 
 
 def is_final(*, is_settled: bool, is_marked: bool, is_uncacheable: bool) -> bool:

@@ -34,7 +34,6 @@ class FeedRow(StoredFeed):
     documents: int
     entries: int
     parser_version: int
-    first_seen_at: float
     family_since: float | None
     """When it came in its family after it had been of another; None: it has been of this one ever since."""
     asked_at: float
@@ -86,6 +85,7 @@ class FeedChanges(TypedDict, total=False):
     is_stale: bool
     is_private: bool
     parser_version: int
+    first_seen_at: float
     asked_at: float
     checked_at: float | None
     failed_at: float | None

@@ -140,6 +140,7 @@ def a_feed(**changes: Any) -> StoredFeed:
         "notes": "[]",
         "digest": None,
         "collection": "{}",
+        "first_seen_at": 0.0,
     }
     return StoredFeed(**(values | changes))
 

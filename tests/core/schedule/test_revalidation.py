@@ -62,10 +62,12 @@ def due(**changes: Any) -> bool:
         pytest.param({"is_settled": True}, False, id="never again once settled"),
         pytest.param({"is_settled": True, "is_newest": False}, False, id="settled, not the newest"),
         pytest.param(
-            {"is_newest": False, "checked_at": NOW, "subscription_changed_at": 0.0},
+            {"is_newest": False, "checked_at": NOW - 60},
             True,
             id="once more when it stops being the newest",
         ),
+        pytest.param({"is_newest": False, "checked_at": NOW}, False, id="it was gone then"),
+        pytest.param({"is_newest": False, "subscription_changed_at": 0.0}, True, id="it was gone a day ago"),
         pytest.param(
             {"is_settled": True, "is_newest": False, "is_marked": False, "is_uncacheable": True},
             True,

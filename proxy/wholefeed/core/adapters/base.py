@@ -174,7 +174,8 @@ class Collection:
     """What identified the last entry of the subscription document when all pages were asked for first: where
     pages are asked for by an entry, they are the same ones ever after."""
     top: str = ""
-    """Identity of the first entry of the subscription document at the last look, in hexadecimal digits."""
+    """Identity of the first entry of the subscription document at the last look that came to its end, in
+    hexadecimal digits."""
     walk: int = 0
     """How often all pages were begun to be asked for; what the last such walk had serves after a restart."""
     began_at: float | None = None
@@ -197,19 +198,25 @@ class Collection:
     scanned_date: float | None = None
     """The latest date of the pages that were asked for by date of change."""
     is_tied: bool = False
-    """Whether two pages by date of change bore one date: all pages have to be asked for again (R30)."""
+    """Whether all pages have to be asked for again (R30): two pages by date of change bore one date, or
+    numbers are not honoured any more."""
     is_flat: bool = False
     """Whether all pages bore one date."""
     retry_at: float | None = None
-    """Nothing is asked before: the pattern is not honoured (R27), or the publisher refused (R32)."""
+    """Nothing is asked before: the pattern is not honoured (R27), or not any more, or the publisher refused
+    (R32)."""
     noted_at: float | None = None
     """When that was noted."""
     is_denied: bool = False
     """Whether the publisher has shown nothing of the pattern: the feed is a remembered one."""
     denials: int = 0
-    """How often in a row that could not even be found out: the pauses between the tries grow."""
+    """How often in a row that could not even be found out, or what was asked for did not come: the pauses
+    between the tries grow."""
     reason: str = ""
     """Why; for people."""
+    lack: str = ""
+    """Why what all pages had is not all there is, though the publisher gives no more; for people. A look for
+    news changes nothing of that."""
 
     @property
     def is_begun(self) -> bool:
@@ -352,6 +359,10 @@ class Job:
     """Whether the subscription document brought an identity that was not stored."""
     is_daily: bool = False
     """Of a look for news: whether the last one that asked for everything was a day ago."""
+    is_interrupted: bool = False
+    """Of a look for news: whether the subscription document has been another since the last look that came to
+    its end. What is stored of that time may have gaps behind it, so a page without news ends nothing before
+    what was known at that look (`is_back`)."""
     known: Collection = field(default_factory=Collection)
     """What is known from earlier collections."""
 
@@ -363,7 +374,11 @@ class Job:
     @property
     def is_linked(self) -> bool:
         """Whether the subscription document reaches back to what it began with at the last look."""
-        return any(identity.hex() == self.known.top for identity in self.page.identities)
+        return self.is_back(self.page)
+
+    def is_back(self, page: Page) -> bool:
+        """Whether a page has what the subscription document began with at the last look."""
+        return any(identity.hex() == self.known.top for identity in page.identities)
 
     def unproven(self, reason: str) -> Outcome:
         """Return that the publisher has shown nothing more than the subscription document."""
@@ -379,6 +394,8 @@ class Outcome:
     is_whole: bool = True
     """Whether every page that the pattern reaches was asked for; which of them failed, the driver knows."""
     known: Collection = field(default_factory=Collection)
+    is_final: bool = False
+    """Of what is not whole: whether the publisher gives no more, so that asking again brings nothing."""
     reason: str = ""
     """Where it is not honoured, or not whole: why, for people."""
     wants_all: bool = False

@@ -142,9 +142,10 @@ class _KeysetPages:
         Args:
             key: Of the entry to begin behind.
             until: A page that has one of these is the last.
-            is_look: So is one without news.
+            is_look: So is one without news; after an interruption only where what was known is reached.
         """
         before: Ask | None = None
+        is_back = self._job.is_linked or not self._job.is_interrupted
         while key is not None and self._asked < MOST_PAGES:
             ask = self._ask(key)
             answer = yield from self._answer(ask, key)
@@ -156,7 +157,9 @@ class _KeysetPages:
                 return True
             if isinstance(answer, Page) and self._is_further(answer):
                 self._meet(answer)
-                if (is_look and not answer.news) or any(each in until for each in answer.identities):
+                is_back = is_back or self._job.is_back(answer)
+                is_known = is_look and is_back and not answer.news
+                if is_known or any(each in until for each in answer.identities):
                     return True
                 before, key = ask, self._key_of(answer)
             elif before is None:
@@ -381,14 +384,15 @@ class Mastodon:
         """Ask for it again where the subscription document does not reach back, and once a day."""
         if job.is_linked and not job.is_daily:
             is_cut = job.known.page_entries >= _MASTODON_MOST
-            known = replace(job.known, top=job.top)
-            return Outcome(
-                is_honoured=True, is_whole=not is_cut, known=known, reason=_MASTODON_CUT if is_cut else ""
-            )
+            return _cut_or_whole(replace(job.known, top=job.top), is_cut=is_cut)
         answer = yield from one(_ask_statuses(job, _MASTODON_MOST, is_again=True))
         if isinstance(answer, Refused):
             return Outcome(is_honoured=True, is_whole=False, known=job.known, reason=answer.slug)
         assert isinstance(answer, Page)
+        is_further = job.is_linked or _goes_further(answer, job.page.identities)
+        if not (is_further or (yield from _is_limit_counted(job))):
+            reason = "the publisher does not give as much as is asked for any more"
+            return Outcome(is_honoured=True, is_whole=False, known=job.known, reason=reason)
         return _with_statuses(job, answer, job.known)
 
 
@@ -426,7 +430,14 @@ def _with_statuses(job: Job, page: Page, known: Collection) -> Outcome:
         collected=max(known.collected, len({*page.identities, *job.page.identities})),
         top=job.top,
     )
-    return Outcome(is_honoured=True, is_whole=not is_cut, known=known, reason=_MASTODON_CUT if is_cut else "")
+    return _cut_or_whole(known, is_cut=is_cut)
+
+
+def _cut_or_whole(known: Collection, *, is_cut: bool) -> Outcome:
+    """Each page is all that the publisher gives: what an earlier one lacked is not asked after."""
+    reason = _MASTODON_CUT if is_cut else ""
+    known = replace(known, lack="")
+    return Outcome(is_honoured=True, is_whole=not is_cut, is_final=is_cut, known=known, reason=reason)
 
 
 def _is_cut(job: Job, page: Page) -> bool:
@@ -534,6 +545,7 @@ class _BloggerPages:
         """Ask for page after page; return whether the first one shows that numbers count (R27)."""
         before, start = self._job.page.identities, len(self._job.page.identities)
         back = stalled = 0
+        is_back = self._job.is_linked or not self._job.is_interrupted
         while 1 < start <= _HIGHEST_START:
             answer = yield from one(self._ask(start, is_again=self._is_look or back > 0))
             if isinstance(answer, Refused):
@@ -554,7 +566,8 @@ class _BloggerPages:
             self.met.update(page)
             self.count += not stalled
             is_end = len(page) == 1 or stalled >= _STALLED
-            if (stalled and is_end) or (self._is_look and not answer.news):
+            is_back = is_back or self._job.is_back(answer)
+            if (stalled and is_end) or (self._is_look and is_back and not answer.news):
                 return True
             before, start, back = page, start + len(page) - 1, 0
         return self.count > 1

@@ -157,7 +157,7 @@ def _since(pages: Pages, ask: AskFor) -> Asking[None]:
     """
     for _ in range(_LOOKS):
         before = pages.latest_validators
-        yield from _front_pages(pages, 1)
+        yield from _front_pages(pages)
         if ask == pages.by_id and not pages.is_refused:
             scan = yield from _changed_since(pages, pages.began_date)
             pages.is_tied = scan.is_tied
@@ -171,14 +171,36 @@ def _since(pages: Pages, ask: AskFor) -> Asking[None]:
 _LOOKS: Final = 2
 
 
-def _front_pages(pages: Pages, number: int) -> Asking[None]:
-    """Ask for front pages until one brings nothing new."""
-    for each in range(number, MOST_PAGES):
-        answer = yield from one(pages.front(each, is_again=True))
+def _front_pages(pages: Pages) -> Asking[None]:
+    """Ask for front pages until one brings nothing that was not met."""
+    for number in range(1, MOST_PAGES):
         met = len(pages.met)
-        page = pages.take(answer)
-        if page is None or not (page.news if number > 1 else len(pages.met) - met):
+        if pages.take((yield from one(pages.front(number, is_again=True)))) is None or len(pages.met) == met:
             return
+
+
+def _front_news(pages: Pages) -> Asking[bool]:
+    """Ask for what stands behind the subscription document, until a page brings nothing new.
+
+    After an interruption that page has to reach what was known before.
+
+    Returns:
+        Whether numbers are honoured still (R27): they are not where nothing reaches what was known, and the
+        page is the subscription document once more.
+    """
+    job = pages.job
+    is_back = job.is_linked or not job.is_interrupted
+    for number in range(2, MOST_PAGES):
+        page = pages.take((yield from one(pages.front(number, is_again=True))))
+        if page is None:
+            break
+        if not (page.news or job.is_linked) and pages.repeats(page):
+            pages.refused = Refused("the publisher does not answer by pages any more")
+            return False
+        is_back = is_back or job.is_back(page)
+        if is_back and not page.news:
+            break
+    return True
 
 
 def _single(pages: Pages) -> Asking[Outcome | None]:
@@ -384,8 +406,8 @@ def _look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
         has_order: Whether the publisher honours the order of ID and of change.
     """
     pages, known = Pages(job), job.known
-    if job.has_news:
-        yield from _front_pages(pages, 2)
+    if job.has_news and not (yield from _front_news(pages)):
+        known = replace(known, is_tied=True)
     if has_order and not pages.is_refused:
         scan = yield from _changed_since(pages, known.scanned_date)
         known = replace(

@@ -349,6 +349,8 @@ def look_by_date(job: Job) -> Asking[Outcome]:
     while span >= first and not pages.is_refused:
         yield from archives.month(span.year, span.month)
         span = _month_before(span)
+    if job.is_linked:  # whatever came since stood in the subscription document
+        archives.full_day = ""
     return _outcome(archives, Outcome(is_honoured=True, known=job.known))
 
 
@@ -450,7 +452,7 @@ def _outcome(archives: _Archives, outcome: Outcome) -> Outcome:
         return replace(outcome, is_whole=False, reason=refused.slug)
     if archives.full_day and not archives.is_through:
         reason = f"more posts of one day than a feed holds: {archives.full_day}"
-        return replace(outcome, is_whole=False, reason=reason)
+        return replace(outcome, is_whole=False, is_final=True, reason=reason)
     return outcome
 
 

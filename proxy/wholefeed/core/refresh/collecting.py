@@ -9,7 +9,9 @@ An adapter (`wholefeed.core.adapters`) says what to ask for; here it is had, and
     403                         nothing is asked for a day
     429, or the host pauses     nothing is asked until it may be, an hour at least
     not honoured                the feed is a remembered one, tried again after a week
+    not honoured any more       `partial`, tried again later and later
     all had                     `collected`;  some not: `partial`, each tried again in its time
+    the publisher has more      `partial` until all is asked for again
 """
 
 from __future__ import annotations
@@ -244,8 +246,9 @@ class Collecting:
             url=row.final_url,
             page=page,
             now=self._given.clock.now,
-            has_news=self._has_news,
+            has_news=self._has_news or self._is_interrupted,
             is_daily=self._is_daily,
+            is_interrupted=self._is_interrupted,
             known=self._known,
         )
 
@@ -253,6 +256,15 @@ class Collecting:
     def _has_news(self) -> bool:
         """Whether there is news: also where an earlier look for what it brought did not come to its end."""
         return self._current.has_news if self._current.has_changed else self._is_unread
+
+    @property
+    def _is_interrupted(self) -> bool:
+        """Whether the subscription document was another since the last look that came to its end.
+
+        One that failed, was cut off or was not made: what stood there since is stored as far as it was seen.
+        """
+        stored = self._current.stored_digest
+        return self._known.is_ended and (stored is None or stored.hex() != self._known.digest)
 
     # What it comes to
 
@@ -271,13 +283,14 @@ class Collecting:
         known = self._known if found is None else found.known
         known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at, noted_at=now)
         reason = trouble.stop or ("" if found is None else found.reason)
-        is_unsettled = found is not None and found.wants_all
+        is_cut_short = found is not None and self._is_cut_short(found)
+        is_unsettled = found is not None and (found.wants_all or (is_cut_short and asking.is_all))
         if is_unsettled or (found is not None and not (found.is_honoured or trouble.has_failed)):
             known = replace(known, walk=known.walk + 1)  # it is over: the next takes nothing that it had
         is_denied = self._is_denied(found)
         known = replace(known, is_denied=is_denied)
-        if is_denied or is_unsettled:
-            known = trouble.later(known, may_be_chance=is_unsettled or trouble.has_failed)
+        if is_denied or is_unsettled or is_cut_short:
+            known = trouble.later(known, may_be_chance=not is_denied or trouble.has_failed)
         else:
             known = replace(known, retry_at=trouble.retry_at, denials=0)
         if is_denied:
@@ -286,16 +299,20 @@ class Collecting:
             return self._refused(reason)
         notes: list[Note] = list(trouble.notes)
         is_whole = found is not None and found.is_honoured and found.is_whole
-        if notes or not (is_whole or self._is_all_there_is(found)):
+        is_all_there_is = self._is_all_there_is(found)
+        if notes or not (is_whole or is_all_there_is):
             known = replace(known, reason=reason)
             if not any(note.partial for note in notes):
                 notes.append(HistoryUnfinished(url, self._adapter.name, reason))
         else:
             etag, last_modified = self._validators
+            lack = reason if is_all_there_is else "" if asking.is_all else known.lack
             known = replace(
                 known,
                 retry_at=None,
-                reason="" if is_whole else reason,
+                reason=lack,
+                lack=lack,
+                top=asking.first[0].hex() if asking.first else "",
                 looked_at=now,
                 is_idle=not (asking.is_all or asking.has_put),
                 daily_at=now if asking.is_all or self._is_daily else known.daily_at,
@@ -316,10 +333,17 @@ class Collecting:
         is_cut_off = asking.has_kept and asking.trouble.has_failed
         return not (found.is_honoured or known.is_ended or is_cut_off)
 
+    def _is_cut_short(self, found: Outcome) -> bool:
+        """Whether what was asked for did not come, though nothing failed and there may be more."""
+        trouble = self._asking.trouble
+        is_short = found.is_honoured and not (found.is_whole or found.is_final)
+        return is_short and not (trouble.has_failed or trouble.notes)
+
     def _is_all_there_is(self, found: Outcome | None) -> bool:
         """Whether the publisher gives no more, though there is: then nothing is gained by asking again."""
-        is_final = found is not None and found.is_honoured and not found.wants_all
-        return is_final and not self._asking.trouble.has_failed
+        if found is None or found.is_whole or found.wants_all or self._asking.trouble.has_failed:
+            return False
+        return found.is_honoured and found.is_final
 
     def _walked(self, notes: list[Note]) -> tuple[Walked, State]:
         known, url = self._known, self._subscription.final_url
@@ -330,6 +354,10 @@ class Collecting:
         partial = tuple(note for note in notes if note.partial)
         ending = Ending(None, partial) if partial else Ending(End.READ)
         failures = dict(self._asking.trouble.failures)
+        # What is looked for daily anyway, or not before a certain time, is not tried again every hour (R14).
+        pause = DAY_SECONDS if known.lack else (known.retry_at or 0.0) - self._given.clock.now
+        if pause > 0:
+            failures[url] = Failure(slug=HistoryUnfinished.slug, retry_after_seconds=pause)
         return Walked(notes=notes, failures=failures, ending=ending), State.COLLECTED
 
     def _refused(self, reason: str) -> tuple[Walked, State]:

@@ -177,6 +177,8 @@ class StoredFeed:
     expires: str = ""
     collection: str
     """What is known of a history that the publisher does not link, as `Collection.written` gives it (R26)."""
+    first_seen_at: float
+    """Epoch seconds, as `since` tells it (R7)."""
 
     @property
     def visible_state(self) -> State:
@@ -370,6 +372,8 @@ class NoteReply:
     """Where the subscription document is asked for from now on, when that is elsewhere."""
     move: Move | None
     """What is known of a permanent move, when that is something else than before."""
+    first_seen_at: float | None = None
+    """When the feed was first seen, where a clock that ran ahead had noted a later time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -446,7 +450,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Note that a stored document has not changed."""
+    """Note that a stored document was looked at: it has not changed, or its publisher has it no more."""
 
     document: int
     is_settled: bool | None

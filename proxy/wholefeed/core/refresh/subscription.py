@@ -41,7 +41,7 @@ from wholefeed.core.refresh.port import (
     outcome,
     subscription_of,
 )
-from wholefeed.core.schedule import CacheFields, Move, freshness_seconds, is_believed, is_private, note_move
+from wholefeed.core.schedule import CacheFields, Move, freshness_seconds, is_ahead, is_believed, is_private, note_move
 from wholefeed.core.text.urls import canonical_url, same_document
 from wholefeed.core.walk.chain import Arrival, has_news
 
@@ -189,6 +189,7 @@ class Subscription:
             unchanged=unchanged.id if unchanged is not None else None,
             fetch_url=target or fetch_url,
             move=move,
+            first_seen_at=now if is_ahead(self._feed.first_seen_at, now=now) else None,
         )
 
     def _move(self, reply: Reply) -> tuple[Move | None, str | None]:
@@ -264,6 +265,7 @@ class Subscription:
             has_moved=self._has_moved,
             has_news=has_news,
             validators=validators,
+            stored_digest=None if self._stored is None else self._stored.digest,
             notes=notes,
         )
 
@@ -279,6 +281,7 @@ class Subscription:
             changed_at=self._stored.fetched_at,
             has_moved=self._has_moved,
             has_news=False,
+            stored_digest=self._stored.digest,
             notes=(),
         )
 
@@ -302,6 +305,8 @@ class Current:
     """Of a feed of pages: whether it brought anything that was not stored."""
     validators: tuple[str, str] | None = None
     """ETag and Last-Modified that it came with; None where it is as it was."""
+    stored_digest: bytes | None
+    """Of its body as it was stored before this refresh; None where none was."""
     notes: tuple[Note, ...]
 
 

@@ -265,6 +265,8 @@ class TrailSteps:
             self._revalidated.add(event.url)
             if isinstance(event, Confirmed):
                 yield from carry_out(replace(self._touch(row), is_uncacheable=event.is_uncacheable))
+            elif isinstance(event, Failed) and event.failure.publisher_status in GONE and not row.memento:
+                yield from carry_out(Touch(document=row.id, is_settled=None))
             self._walk.arrived(event.url, self._confirmed(row))
             return
         assert isinstance(event, Failed), "a document without a stored copy is fetched whole"
