@@ -41,7 +41,15 @@ from wholefeed.core.refresh.port import (
     outcome,
     subscription_of,
 )
-from wholefeed.core.schedule import CacheFields, Move, freshness_seconds, is_ahead, is_believed, is_private, note_move
+from wholefeed.core.schedule import (
+    CacheFields,
+    Move,
+    freshness_seconds,
+    is_ahead,
+    is_believed,
+    is_private,
+    note_move,
+)
 from wholefeed.core.text.urls import canonical_url, same_document
 from wholefeed.core.walk.chain import Arrival, has_news
 
