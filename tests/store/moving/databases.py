@@ -44,6 +44,7 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
         first_seen_at=at, asked_at=at, checked_at=at, modified_at=at, revision=number,
         notes='[{"a": "\\ud800"}]',
         digest=bytes(range(16)), head=b"\0\xff" * number, context=None,
+        title=None if number == 1 else ODD, site=f"https://example.org/{number}/",
     )  # fmt: skip
     _put(db, "alias", url=f"{url}?alias", feed=feed)
     segment = _put(
