@@ -2,7 +2,9 @@
 
 First each document that is made to cost much, as `benchmarks.costly` has it. Then clients that mean harm:
 connections that never say the whole of what they want, a thousand and more at once, and how long a supervisor
-and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then the peak memory under all kinds at once:
+and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then what the lists of feeds cost where a hundred
+have heads as long as 20 KB on the wire can make them (rows 117 and 118). Then the peak memory under all kinds
+at once:
 
 Readers ask for feeds of every kind in `benchmarks.support.hostile` at the same time, each kind at several
 hosts: gzip bombs, documents of 32 MiB near each limit, drips, endless bodies, silence, chains of 5,000
@@ -19,6 +21,7 @@ import argparse
 import asyncio
 import contextlib
 import http.client
+import re
 import tempfile
 import threading
 import time
@@ -161,6 +164,44 @@ def measure_floods() -> None:
             table.row(f"{name}: {said(outcomes)}", str(count), *cells)
 
 
+_LISTS: Final = {"/": "text/html", "/opml": "*/*", "/feeds": "*/*"}
+"""What shows many feeds at once, and as what it is asked for."""
+_IN_A_LIST: Final = re.compile(rb"head(?:/|%2F)")
+
+
+def measure_lists(feeds: int) -> None:
+    """Print a row for each list of so many feeds with long heads."""
+    table = Table("", "answer KB", "CPU s", "peak MB", first_width=70)
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as folder,
+        running_hostile(document_bytes=1 << 10) as hostile,
+        running_server(Path(folder)) as server,
+    ):
+        text_bytes = 0
+        for number in range(feeds):
+            url = hostile.url(HOSTS[number % len(HOSTS)], "head", number)
+            answer = server.whole(url)
+            expect("entries", answer.entries, 1)
+            text_bytes = max(text_bytes, len(answer.body))
+        cells = (f"{text_bytes / 1e3:.0f}", "", f"{server.peak_bytes() / 1e6:.0f}")
+        table.row(f"each of {feeds} feeds with a long head", *cells)
+        for target, media_type in _LISTS.items():
+            before = server.cpu_seconds()
+            body = listed(server, target, media_type)
+            cpu = server.cpu_seconds() - before
+            expect(f"feeds in {target}", len(_IN_A_LIST.findall(body)) >= feeds, True)
+            cells = (f"{len(body) / 1e3:.0f}", f"{cpu:.2f}", f"{server.peak_bytes() / 1e6:.0f}")
+            table.row(f"GET {target}", *cells)
+
+
+def listed(server: Server, target: str, media_type: str) -> bytes:
+    """Ask for a list; return it."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
+    with contextlib.closing(connection):
+        connection.request("GET", target, headers={"Accept": media_type})
+        return connection.getresponse().read()
+
+
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure the server's peak memory under hostile publishers.")
@@ -170,6 +211,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--costly-megabytes", type=float, default=1.0, help="size of a document that costs much (default 1)"
     )
+    parser.add_argument("--listed", type=int, default=100, help="feeds with long heads (default 100)")
     return parser.parse_args()
 
 
@@ -179,6 +221,7 @@ def main() -> None:
     begin()
     measure_all(options.costly_megabytes)
     measure_floods()
+    measure_lists(options.listed)
     over = threading.Event()
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as name,

@@ -84,6 +84,8 @@ async def publish(store: Store, feed: int, text: bytes) -> int:
         family=Family.ATOM,
         via_url=URL,
         state=State.COMPLETE,
+        title="A feed",
+        site="https://example.org/",
         head=b"<feed>",
         head_prefixes=0,
         context=None,

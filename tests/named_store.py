@@ -24,6 +24,7 @@ from wholefeed.store.rows import (
     Failures,
     FeedChanges,
     FeedRow,
+    ListedFeed,
     NewDocument,
     Overview,
     Publication,
@@ -70,7 +71,7 @@ class NamedStore:
     async def feed(self, feed_id: int) -> FeedRow | None:
         return await self.read(lambda db: feeds.find(db, feed_id))
 
-    async def feeds(self, *, limit: int = 1000, offset: int = 0) -> list[FeedRow]:
+    async def feeds(self, *, limit: int = 1000, offset: int = 0) -> list[ListedFeed]:
         return await self.read(lambda db: feeds.list_feeds(db, limit, offset))
 
     async def unfinished_feeds(self) -> list[FeedRow]:

@@ -34,7 +34,10 @@ SMALL = {
     "deflate": [],
     "engine": ["--times", "40"],
     "first": [*CHAIN, "--runs", "1", "--hops"],
-    "hostile": ["--megabytes", "0.1", "--copies", "1", "--seconds", "0", "--costly-megabytes", "0.02"],
+    "hostile": [
+        *("--megabytes", "0.1", "--copies", "1", "--seconds", "0", "--costly-megabytes", "0.02"),
+        *("--listed", "3"),
+    ],
     "large": ["--runs", "1", "--scale", "0.01"],
     "many": ["--feeds", "20", "--seconds", "1"],
     "memory": CHAIN,

@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import contextlib
 import functools
+import gzip
 import sys
 import zlib
 from collections.abc import Iterator
@@ -47,6 +48,10 @@ _UNITS: Final[dict[str, tuple[str, str, str]]] = {
 }
 """Documents near a limit: how each begins, what it repeats, how it ends."""
 
+_HEAD_PREFIXES: Final = "abcdefghijklmnop"
+_HEAD_ELEMENTS: Final = 18_000
+"""Beside the entries; each needs all the namespaces where it stands alone."""
+
 KINDS: Final = ("bomb", *_UNITS, "drip", "endless", "silence", "links", "walk")
 
 
@@ -66,6 +71,15 @@ def running_hostile(*, document_bytes: int) -> Iterator[Hostile]:
     """Start the publishers, and stop them at the end."""
     with running_child(__name__, str(document_bytes)) as port:
         yield Hostile(port)
+
+
+def long_head(number: int) -> bytes:
+    """Return a document of 2 MB, 20 KB gzipped, whose head is 8 MB where each element bears what it needs."""
+    declared = "".join(f' xmlns:{name}="urn:{name}x"' for name in _HEAD_PREFIXES)
+    element = "<a:a" + "".join(f' {name}:a=""' for name in _HEAD_PREFIXES[1:]) + "/>"
+    begins = _ATOM.replace("<title>t<", f"<title>Costly {number}<").replace("<feed", f"<feed{declared}")
+    link = f'<link href="http://site.example/{number}"/>'
+    return f"{begins}{element * _HEAD_ELEMENTS}{link}{_ENTRY % (number, 0, '')}</feed>".encode()
 
 
 def _gzipped(data: bytes) -> bytes:
@@ -121,6 +135,8 @@ class _Server:
                 await self._send(writer, self._chain(number, LINKS, "links"))
             case "walk":
                 await self._send(writer, self._bodies(number), coding="gzip")
+            case "head":
+                await self._send(writer, gzip.compress(long_head(number), 1), coding="gzip")
             case "innocent":
                 await self._send(writer, self._chain(number % 1000, 3, "innocent"))
             case _:

@@ -85,6 +85,9 @@ async def test_a_backup_under_writes_is_restored_and_gives_the_same_answers(
     assert code == 0, said
     assert said.startswith(f"{target}: {target.stat().st_size:,} bytes, ")
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    with closing(sqlite3.connect(target)) as db:
+        titles = dict(db.execute("SELECT url, title FROM feed").fetchall())
+    assert [titles[url] for url in before] == ["A feed"] * len(before)
 
     shutil.copy(target, elsewhere / "wholefeed.db")
     origin.forget_requests()

@@ -85,7 +85,7 @@ def test_a_move_that_is_killed_in_the_middle_goes_on(tmp_path: Path, empty_postg
 async def test_a_moved_store_answers_as_it_did(
     tmp_path: Path, origin: Origin, empty_postgres_url: str
 ) -> None:
-    """Byte for byte, with the same ETag, and without asking a publisher for anything."""
+    """Byte for byte, with the same ETag, and without asking a publisher for anything. So do lists."""
     old = atom(*[an_item(f"old-{n}", n, "x\x7f😀" * 500) for n in range(20, 0, -1)], archive=True)
     origin.publish("/1", old)
     origin.publish("/", atom(an_item("new", 30), prev_archive="/1"))
@@ -97,13 +97,17 @@ async def test_a_moved_store_answers_as_it_did(
     }
     async with serving(tmp_path, **settings) as served:
         expected = [await served.whole(url) for url in urls]
+        exported = (await served.ask("/opml")).body
     assert [each.status for each in expected] == [200, 200]
 
     moving = begin(tmp_path / "wholefeed.db", empty_postgres_url)
     _, err = await asyncio.to_thread(moving.communicate, timeout=WAIT_SECONDS)
     assert moving.returncode == 0, err
     origin.forget_requests()
+    assert b'text="A feed"' in exported
+    assert run(empty_postgres_url, "SELECT DISTINCT title FROM feed") == [("A feed",)]
     async with serving(tmp_path, store_url=empty_postgres_url, **settings) as served:
+        assert (await served.ask("/opml")).body == exported
         found = [await served.whole(url) for url in urls]
         matched = [
             await served.ask("/feed", url=url) for url in urls

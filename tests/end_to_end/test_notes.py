@@ -84,6 +84,10 @@ def archive_changed(origin: Origin) -> None:
     origin.publish("/1", atom(an_item("b"), an_item("c"), archive=True))
 
 
+def head_cut(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a"), extra=f"<subtitle>{'x' * 300_000}</subtitle>"))
+
+
 def encoding_retried(origin: Origin) -> None:
     origin.publish(
         "/feed", atom(an_item("a", 0, "caf\N{LATIN SMALL LETTER E WITH ACUTE}")).decode().encode("latin-1")
@@ -176,6 +180,7 @@ RAISED: dict[str, tuple[Publish, ...]] = {
     "DeadChainLink": (dead_chain_link,),
     "ExtraLink": (extra_link,),
     "ArchiveChanged": (archive_that_will_change, archive_changed),
+    "HeadCut": (head_cut,),
     "EncodingRetried": (encoding_retried,),
     "DocumentRepaired": (repaired,),
     "DocumentTruncated": (truncated,),

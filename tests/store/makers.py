@@ -50,6 +50,8 @@ def a_publication(segments: Sequence[int | NewSegment], **changes: Any) -> Publi
         "state": State.COMPLETE,
         "family": Family.ATOM,
         "via_url": URL,
+        "title": "A feed",
+        "site": "http://o.test/",
         "head": b"<feed>",
         "head_prefixes": 1,
         "context": None,

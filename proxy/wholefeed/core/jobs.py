@@ -28,8 +28,10 @@ from wholefeed.core.adapters.base import Marks, marks_of
 from wholefeed.core.compose.compose import (
     ComposedHead,
     CopyDates,
+    Heading,
     OpenMemory,
     compose_head,
+    heading_of,
     newest_first,
     remember,
 )
@@ -437,13 +439,15 @@ def compose_slices(fragments: AnyFragments, tombstones: Sequence[Tombstone] = ()
     """Do what `compose` does, with what `own_slices` returns."""
     document = fragments.document
     head = compose_head(fragments, tombstones)
-    return Composed(head, Style(document.family, document.version, fragments.context()))
+    style = Style(document.family, document.version, fragments.context())
+    return Composed(head, heading_of(document), style)
 
 
 class Composed(NamedTuple):
     """What a subscription document gives to the answer, beside its entries."""
 
     head: ComposedHead
+    heading: Heading
     style: Style
 
 

@@ -161,16 +161,16 @@ FALLEN_OUT: Final = Place(_CLASS[Role.SUBSCRIPTION], 1 << 62)
 """Of a tombstone that no document bears any more: behind the subscription document, before all others."""
 
 
-def written(tombstones: Sequence[Tombstone]) -> bytes:
-    """Return the tombstones as a head passes them on: one an identity, the newest first."""
+def written(tombstones: Sequence[Tombstone]) -> list[bytes]:
+    """Return the tombstones as a head passes them on, each on a line: one an identity, the newest first."""
     newest: dict[bytes, Tombstone] = {}
     for tombstone in sorted(tombstones, key=lambda each: (-each.when_at, each.ref)):
         if tombstone.ref:
             newest.setdefault(tombstone.identity, tombstone)
-    return b"".join(
+    return [
         f'<at:deleted-entry ref={quoteattr(each.ref)} when="{_rfc3339(each.when_at)}"/>\n'.encode()
         for each in list(newest.values())[:MAX_PASSED_ON]
-    )
+    ]
 
 
 MAX_PASSED_ON: Final = 1000

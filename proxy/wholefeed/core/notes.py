@@ -216,6 +216,20 @@ class FormatChanged(Note):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class HeadCut(Note):
+    """What the head says comes to more than an answer bears: what stands last is left out (rule R21)."""
+
+    reference: ClassVar[str] = "rule R21"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "head-cut"
+
+    left_out: int
+
+    def __str__(self) -> str:
+        return f"the head is too long for every answer, {self.left_out} parts of it are left out: {self.url}"
+
+
 # Pages
 
 

@@ -29,19 +29,15 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from wholefeed.core.chart import Chart, Hole, Place, Span, chart_of, holes_of
-from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
-from wholefeed.core.compose.entries import Shown, shown, unmarked
+from wholefeed.core.compose.compose import Heading, stored_heading
+from wholefeed.core.compose.entries import Shown, shown
 from wholefeed.core.compose.segments import Inflater, Slice, between
 from wholefeed.core.compose.views import entries_of
 from wholefeed.core.links import older_target, recall
-from wholefeed.core.model import SEPARATOR, Family, Kind, Relation, Role, default_namespace
+from wholefeed.core.model import SEPARATOR, Kind, Relation, Role, default_namespace
 from wholefeed.core.notes import DocumentTruncated, JumpedHole
-from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.identities import absolute
-from wholefeed.core.parse.limits import UNLIMITED, ParseError
 from wholefeed.core.refresh.port import Attempt
-from wholefeed.core.text.urls import document_key, is_http
-from wholefeed.core.verbatim.fragments import ALL_PREFIXES
+from wholefeed.core.text.urls import document_key
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
 from wholefeed.service.refresh import RefreshContext, Running
 from wholefeed.service.results import Elsewhere, Status
@@ -471,39 +467,13 @@ _INFLATED_BYTES: Final = 1 << 16
 """Of a segment's text, what is inflated at a time."""
 
 
-class Described(NamedTuple):
-    """What a feed says of itself."""
-
-    title: str
-    """As text in one line; empty when there is none."""
-    site: str
-    """The publisher's page, by http or https; empty when none is named."""
-
-
-async def described(snapshot: Snapshot) -> Described:
-    """Return what the head of a feed says, as it is published."""
-    return await asyncio.to_thread(_described, snapshot.feed)
-
-
-def _described(feed: FeedRow) -> Described:
-    family = feed.published_family
-    address = Address(feed.url, feed.via_url)
-    prologue = compose_prologue(
-        family,
-        feed.head or b"",
-        prefixes=ALL_PREFIXES,
-        address=address,
-        is_complete=False,
-        version=feed.version,
+async def described(feed: FeedRow) -> Heading:
+    """Return what a feed calls itself, as it is published."""
+    if feed.title is not None:
+        return Heading(feed.title, feed.site)
+    return await asyncio.to_thread(
+        stored_heading, feed.published_family, feed.version, feed.head or b"", feed.via_url
     )
-    try:
-        head = parse(prologue + EPILOGUE[family], feed.via_url, "", max_depth=UNLIMITED).head
-    except ParseError:
-        return Described("", "")
-    sites = [link.target for link in head.links if link.relation == "alternate"]
-    if family is not Family.ATOM:  # where the channel's link is no atom:link
-        sites.insert(0, absolute(head.scope.base, head.site_id))
-    return Described(unmarked(head.title), next((site for site in sites if site and is_http(site)), ""))
 
 
 def entries_in(snapshot: Snapshot) -> int:

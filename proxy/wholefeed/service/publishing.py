@@ -39,7 +39,7 @@ from wholefeed.core.model import (
     default_namespace,
     segment_separator,
 )
-from wholefeed.core.notes import Ending
+from wholefeed.core.notes import Ending, HeadCut
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.verbatim.fragments import AnyFragments
@@ -78,7 +78,9 @@ async def assemble(
         return None
     rendering = Rendering(storage)
     feed, documents = stored.feed, stored.documents
-    head, style = await rendering.composed(documents[0], stored.deleted, stored.held[documents[0].id])
+    head, heading, style = await rendering.composed(
+        documents[0], stored.deleted, stored.held[documents[0].id]
+    )
     is_alike = style.namespace == default_namespace(feed.published_family, feed.version)  # R23
     published = {segment.id: segment for segment in stored.published if is_alike}
     rows = {row.id: row for row in documents}
@@ -94,6 +96,7 @@ async def assemble(
     via_url = storage.fetch_url or feed.fetch_url
     version = common_version(style.family, style.version, {row.version for row in documents})
     prefixes = functools.reduce(operator.or_, (each.prefixes for each in segments), head.prefixes)
+    cut = [HeadCut(via_url, head.left_out).as_dict()] if head.left_out else []
     said = (state, via_url, version, f"{prefixes:x}", *map(_shown, shown))
     publication = Publication(
         segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],
@@ -103,6 +106,8 @@ async def assemble(
         is_walking=is_walking,
         ending=None if ending is None else json.dumps(ending.as_dict()),
         missing=missing,
+        title=heading.title,
+        site=heading.site,
         head=head.text,
         head_prefixes=head.prefixes,
         context=style.digest,
@@ -110,7 +115,7 @@ async def assemble(
         documents=sum(row.role is not Role.MEMORY for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),
-        notes=json.dumps(_noted(notes, documents)),
+        notes=json.dumps(_noted([*cut, *notes], documents)),
         parser_version=PARSER_VERSION,
         version=version,
     )

@@ -14,22 +14,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sized
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence, Sized
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
+from wholefeed.core.compose.compose import Heading
 from wholefeed.core.refresh.port import RefreshRequest
-from wholefeed.errors import UnknownFeedError
+from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
 from wholefeed.logs import get_logger
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Checks, Held, Published, Usage
 from wholefeed.service.opening import Openings, Waiting
-from wholefeed.service.people import ChainDocument, Watching
+from wholefeed.service.people import ChainDocument, Watching, described
 from wholefeed.service.refresh import RefreshContext, Running
 from wholefeed.service.results import Reconstruction, Status
-from wholefeed.store.rows import FeedRow, Snapshot
+from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
 from wholefeed.store.tables import feeds
 
 log = get_logger()
@@ -38,7 +40,9 @@ log = get_logger()
 _MAX_LISTED: Final = 1000
 """Feeds in the list of all of them."""
 _FEEDS_PER_PART: Final = 100
-"""Feeds that are read at once: their heads together may be more than fits in memory."""
+"""Feeds that are read at once."""
+_NAMING_SECONDS: Final = 0.5
+"""For so long a part of a list reads titles that were not kept at publication; the next list goes on."""
 
 
 class FeedService:
@@ -204,12 +208,12 @@ class FeedService:
                 raise UnknownFeedError(f"nothing is stored for {url}")
             yield feed
 
-    async def feeds(self) -> list[FeedRow]:
+    async def feeds(self) -> list[ListedFeed]:
         """Return the known feeds, at most `_MAX_LISTED` of them."""
         async with self.checks.answering():
             return await self._store.read(lambda db: feeds.list_feeds(db, _MAX_LISTED, 0))
 
-    async def every_feed(self) -> AsyncIterator[list[FeedRow]]:
+    async def every_feed(self) -> AsyncIterator[list[ListedFeed]]:
         """Give the known feeds by URL, those that are published, some at a time.
 
         One that comes or goes meanwhile may move another to or fro: that one is given twice or not at all.
@@ -220,7 +224,7 @@ class FeedService:
                 rows = await self._store.read(lambda db: feeds.list_feeds(db, _FEEDS_PER_PART, offset))  # noqa: B023 - awaited
             if not rows:
                 return
-            yield [row for row in rows if row.digest]
+            yield await self._named([row for row in rows if row.digest])
             offset += len(rows)
 
     async def listed(self, *, words: str, by_url: bool, number: int) -> Listing:
@@ -241,7 +245,33 @@ class FeedService:
 
         async with self.checks.answering():
             asked = await part(number)
-            return asked if asked.number <= asked.parts else await part(asked.parts)
+            if asked.number > asked.parts:
+                asked = await part(asked.parts)
+        return asked._replace(feeds=tuple(await self._named(asked.feeds)))
+
+    async def _named(self, listed: Sequence[ListedFeed]) -> list[ListedFeed]:
+        """Return feeds with their titles, also those that were published before titles were kept.
+
+        These are read from the heads, one after the other, and then kept. Where there is no time, or the
+        database cannot be read or written, they have none.
+        """
+        unnamed = [row.id for row in listed if row.title is None and row.digest]
+        found: dict[int, Heading] = {}
+        if unnamed:
+            with suppress(StoreError, OverloadedError, TimeoutError):
+                async with asyncio.timeout(_NAMING_SECONDS):
+                    for feed_id in unnamed:
+                        feed = await self._store.read(partial(feeds.find_unnamed, feed=feed_id), feed=feed_id)
+                        if feed is not None:
+                            found[feed_id] = await described(feed)
+        if found:
+            with suppress(StoreError, OverloadedError, TimeoutError):
+                async with asyncio.timeout(_NAMING_SECONDS):
+                    await self._store.write(partial(feeds.keep_headings, headings=found))
+        return [
+            replace(row, title=found[row.id].title, site=found[row.id].site) if row.id in found else row
+            for row in listed
+        ]
 
     # What is asked for
 
@@ -347,11 +377,10 @@ class Answering(AbstractAsyncContextManager[Reconstruction]):
             await self._stack.aclose()
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """One part of the feeds that were looked for."""
 
-    feeds: tuple[FeedRow, ...]
+    feeds: tuple[ListedFeed, ...]
     total: int
     """How many feeds there are with those words."""
     number: int

@@ -45,6 +45,10 @@ class FeedRow(StoredFeed):
     """None until it is published."""
     ending: str
     """Why the last walk ended: JSON, as the service wrote it."""
+    title: str | None
+    """What it calls itself, as published; None: it was published before that was kept, or never."""
+    site: str
+    """The page that it is about; empty where that is not known."""
     head_prefixes: int
     head: bytes | None
     context: bytes | None
@@ -70,6 +74,28 @@ class FeedRow(StoredFeed):
     def is_untouched(self) -> bool:
         """Whether nothing has been stored of the feed yet: no document, and no word of its publisher."""
         return not self.revision and self.checked_at is None and self.fresh_until is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFeed:
+    """What lists tell of a feed. All of it is short, whatever its publisher writes."""
+
+    id: int
+    url: str
+    kind: Kind
+    visible_state: State
+    is_stale: bool
+    published_family: Family
+    documents: int
+    entries: int
+    first_seen_at: float
+    checked_at: float | None
+    fresh_until: float | None
+    digest: bytes | None
+    """As in `StoredFeed`."""
+    title: str | None
+    """As in `FeedRow`."""
+    site: str
 
 
 class FeedChanges(TypedDict, total=False):
@@ -241,6 +267,8 @@ class Publication:
     """Why the walk ended; None leaves what is stored."""
     missing: Sequence[Attempt] | None = None
     """All that could not be had; None leaves what is stored."""
+    title: str
+    site: str
     head: bytes
     head_prefixes: int
     context: bytes | None
@@ -290,6 +318,10 @@ def _named(kind: type[Any]) -> tuple[str, ...]:
 
 FEED_COLUMNS: Final = ", ".join(_named(FeedRow))
 """What `feed_row` reads."""
+LISTED_COLUMNS: Final = ", ".join(_named(ListedFeed)).replace(
+    "visible_state", "CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END AS visible_state"
+)
+"""What `listed_feed` reads."""
 DOCUMENT_COLUMNS: Final = ", ".join(_named(DocumentRow))
 """What `document_row` reads."""
 SEGMENT_COLUMNS: Final = ", ".join(_named(SegmentRow))
@@ -325,6 +357,25 @@ def feed_row(row: Row) -> FeedRow:
     for place, read in _FEED_READERS:
         values[place] = read(values[place])
     return made(FeedRow, values)
+
+
+_LISTED_READERS: Final = _places(
+    ListedFeed,
+    {
+        "kind": member(Kind),
+        "visible_state": member(State),
+        "is_stale": bool,
+        "published_family": member(Family),
+    },
+)
+
+
+def listed_feed(row: Row) -> ListedFeed:
+    """Return what a row of `LISTED_COLUMNS` tells."""
+    values = list(row)
+    for place, read in _LISTED_READERS:
+        values[place] = read(values[place])
+    return made(ListedFeed, values)
 
 
 def _json(text: str) -> Any:

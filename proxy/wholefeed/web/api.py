@@ -25,7 +25,7 @@ from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.people import ChainDocument, News
 from wholefeed.service.results import Status
-from wholefeed.store.rows import DocumentRow, FeedRow
+from wholefeed.store.rows import DocumentRow, FeedRow, ListedFeed
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE, named_url
 
 # What is known of a feed
@@ -71,7 +71,7 @@ def status_object(status: Status) -> dict[str, Any]:
     }
 
 
-def summary_object(feed: FeedRow) -> dict[str, Any]:
+def summary_object(feed: FeedRow | ListedFeed) -> dict[str, Any]:
     """Return what a list of feeds tells of each."""
     return {
         "url": feed.url,

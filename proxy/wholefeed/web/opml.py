@@ -7,20 +7,18 @@ hundred walks that nobody waits for would stand in the way of those that somebod
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import BodyPartReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from wholefeed.config.tables import Config
-from wholefeed.core.compose.compose import heading_of
 from wholefeed.core.opml import MAX_BYTES, Listed, compose_opml, read_opml
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.errors import UploadError
 from wholefeed.fetch.guard import AddressPolicy
 from wholefeed.service.service import FeedService
-from wholefeed.store.rows import FeedRow
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE
 from wholefeed.web.moving import OwnAddresses, Way, moved_in, moved_out, proxied_url
 from wholefeed.web.request import (
@@ -49,17 +47,10 @@ async def exported(service: FeedService, base: str, config: Config) -> bytes:
     """Return the known feeds as a subscription list, through the proxy whose URL is `base`."""
     listed: list[Listed] = []
     async for rows in service.every_feed():
-        listed += await asyncio.to_thread(_listed, rows, base, config)
+        listed += [
+            Listed(row.title or row.url, proxied_url(base, row.url, config.server), row.site) for row in rows
+        ]
     return compose_opml("wholefeed", listed)
-
-
-def _listed(rows: Sequence[FeedRow], base: str, config: Config) -> list[Listed]:
-    found = []
-    for row in rows:
-        heading = heading_of(row.published_family, row.version, row.head or b"", row.via_url)
-        url = proxied_url(base, row.url, config.server)
-        found.append(Listed(heading.title or row.url, url, heading.site))
-    return found
 
 
 UPLOAD_SECONDS: Final = 60

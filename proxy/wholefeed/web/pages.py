@@ -27,7 +27,6 @@ from urllib.parse import parse_qs, quote, quote_plus, unquote, urlencode
 from aiohttp import web
 
 from wholefeed import __version__
-from wholefeed.core.compose.compose import Heading, heading_of
 from wholefeed.core.compose.entries import Shown
 from wholefeed.core.model import State
 from wholefeed.core.parse.discovery import Alternate
@@ -47,10 +46,10 @@ from wholefeed.errors import (
     UploadError,
     WholefeedError,
 )
-from wholefeed.service.people import Excerpt, Timeline, excerpt, timeline_of
+from wholefeed.service.people import Excerpt, Timeline, described, excerpt, timeline_of
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import Listing
-from wholefeed.store.rows import FeedRow
+from wholefeed.store.rows import ListedFeed
 from wholefeed.store.tables.segments import months
 from wholefeed.web.api import json_answer, status_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url
@@ -120,7 +119,8 @@ async def _home_page(request: web.Request, trouble: _Trouble | None) -> web.Resp
     words, by_url = query.get("q", "")[:_MAX_WORDS].strip(), query.get("sort") == "url"
     number = int(query["page"]) if _NUMBER.fullmatch(query.get("page", "")) else 1
     listing = await app[SERVICE].listed(words=words, by_url=by_url, number=number)
-    lines = await asyncio.to_thread(_lines, listing.feeds, app[SERVICE].now())
+    now = app[SERVICE].now()
+    lines = [_feed_line(feed, now) for feed in listing.feeds]
     return await page(
         request,
         "home.html",
@@ -157,18 +157,10 @@ class _FeedLine:
     due: Instant | None
 
 
-def _lines(feeds: Sequence[FeedRow], now: float) -> list[_FeedLine]:
-    """Return the lines of the table. To be called on a thread: the heads of a hundred feeds are read."""
-    return [_feed_line(feed, now) for feed in feeds]
-
-
-def _feed_line(feed: FeedRow, now: float) -> _FeedLine:
-    title = ""
-    if feed.head:
-        title = _heading(feed).title
+def _feed_line(feed: ListedFeed, now: float) -> _FeedLine:
     return _FeedLine(
         url=feed.url,
-        title=plain(title, _MOST_CHARACTERS),
+        title=plain(feed.title or "", _MOST_CHARACTERS),
         shown_url=feed.url.removeprefix("https://").removesuffix("/"),
         state=feed.visible_state,
         is_stale=feed.is_stale,
@@ -306,7 +298,7 @@ async def _shown(
     async with reconstruction.in_time():
         by_month = await app[STORE].read(lambda db: months(db, feed.id))
     timeline = await asyncio.to_thread(timeline_of, chain, by_month)
-    head = await asyncio.to_thread(_heading, feed)
+    head = await described(feed)
     told, now = status_object(status), service.now()
     said = words_of(told, now)
     request[ASKED].add(feed=feed.id, state=told["state"])
@@ -333,10 +325,6 @@ async def _shown(
         due=ahead(status.feed.fresh_until or now, now),
         again_seconds=AGAIN_SECONDS,
     )
-
-
-def _heading(feed: FeedRow) -> Heading:
-    return heading_of(feed.published_family, feed.version, feed.head or b"", feed.via_url)
 
 
 def _proxied(request: web.Request, url: str, **options: str) -> str:

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote, urlsplit
 from aiohttp import web
 from markupsafe import Markup
 
-from wholefeed.core.compose.entries import Enclosure, Shown
+from wholefeed.core.compose.entries import Enclosure, Shown, unmarked
 from wholefeed.core.model import Family, State
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import UrlError, canonical_url
@@ -104,11 +104,11 @@ async def _page_of(
     feed, store = snapshot.feed, request.app[STORE]
     async with reconstruction.in_time():
         entries = await read_entries(snapshot, store, start, _ENTRIES_A_PAGE)
-    head = await described(snapshot)
+    head = await described(feed)
     site = plain_url(head.site or feed.via_url)
     shown = await asyncio.to_thread(_shown, entries, feed.via_url, start, may_load)
     return _View(
-        title=plain(head.title, _LONGEST_TITLE) or urlsplit(feed.via_url).netloc,
+        title=plain(unmarked(head.title), _LONGEST_TITLE) or urlsplit(feed.via_url).netloc,
         site=site,
         site_name=urlsplit(site).netloc,
         state=reconstruction.state,

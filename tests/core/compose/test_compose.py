@@ -14,6 +14,7 @@ from tests.feeds import Item, an_item, atom, atom_03, json_feed, links, rdf, rss
 from wholefeed.core.compose.compose import (
     DROPPED_RELATIONS,
     EPILOGUE,
+    MAX_HEAD_BYTES,
     Address,
     compose_prologue,
     newest_first,
@@ -297,3 +298,55 @@ def test_no_entry_is_lost_or_doubled_by_the_order(order_at: list[float | None]) 
     assert sorted(order) == list(range(len(order_at)))
     dated = [at for n in order if (at := order_at[n]) is not None]
     assert dated == sorted(dated, reverse=True)
+
+
+@pytest.mark.fault("118")
+def test_tombstones_that_are_passed_on_have_no_more_room_than_there_is() -> None:
+    """R19, R21, row 118: a thousand of 4,000 characters each; the newest stay."""
+    document = parse(atom(an_item("a")), "http://o.test/feed")
+    passed_on = [Tombstone(entry_id(f"urn:{n}"), float(n), f"urn:{n}:{'x' * 4000}") for n in range(1_000)]
+    head = compose_parsed(document, passed_on).head
+    kept = head.text.count(b"deleted-entry ")
+    assert MAX_HEAD_BYTES - 5000 < len(head.text) <= MAX_HEAD_BYTES
+    assert head.left_out == 1_000 - kept
+    assert b'ref="urn:999:' in head.text
+    assert b'ref="urn:0:' not in head.text
+
+
+@pytest.mark.fault("118")
+def test_a_channel_without_room_for_its_start_tag_is_left_out() -> None:
+    """R21, row 118: what stands in it leans on the tag and goes with it; the answer is well-formed."""
+    long = f'xmlns:x="urn:x" x:long="{"x" * MAX_HEAD_BYTES}"'
+    document = parse(rdf(an_item("a")).replace(b"<channel ", f"<channel {long} ".encode()), "http://o.test/f")
+    text = composed(document)
+    assert len(text) < 2000
+    ElementTree.fromstring(text)
+    assert [entry.identity for entry in parse(text, "http://p.test/").entries] == [entry_id("urn:a")]
+    assert compose_parsed(document).head.left_out
+
+
+@pytest.mark.fault("118")
+def test_a_json_feed_without_room_for_any_member_is_an_object() -> None:
+    """R21, row 118: `version` itself may be padded to any length."""
+    spaces = " " * MAX_HEAD_BYTES
+    document = parse(
+        json.dumps({"version": f"{spaces}https://jsonfeed.org/version/1.1", "items": []}).encode(),
+        "http://o.test/",
+    )
+    assert "_wholefeed" in json.loads(composed(document))
+
+
+@pytest.mark.fault("118")
+def test_the_names_of_extensions_take_no_room_from_a_feeds_own() -> None:
+    """R21, row 118: a thousand titles, ids and links of others', and of the feed's own, before the first of
+    each that counts."""
+    fill = "".join(
+        f'<m:title xmlns:m="urn:m">{"x" * 400}</m:title><link rel="x-{n}" href="/{"y" * 400}"/>'
+        for n in range(1_000)
+    )
+    body = atom(an_item("a")).replace(b"<title>", fill.encode() + b'<link href="http://o.test/"/><title>', 1)
+    again = parse(composed(parse(body, "http://o.test/feed")), "http://p.test/")
+    assert again.head.title == "A feed"
+    assert again.head.site_id == "urn:feed"
+    assert "http://o.test/" in [link.target for link in again.head.links]
+    assert [child.name for child in again.head.children if child.name == "author"] == ["author"]

@@ -46,6 +46,7 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
         cache_control="private, max-age=60", expires=f"Thu, {ODD}",
         notes='[{"a": "\\ud800"}]',
         digest=bytes(range(16)), head=b"\0\xff" * number, context=None,
+        title=None if number == 1 else ODD, site=f"https://example.org/{number}/",
     )  # fmt: skip
     _put(db, "alias", url=f"{url}?alias", feed=feed)
     segment = _put(

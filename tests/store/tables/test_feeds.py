@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, an_entry, publish
 from tests.store.places import Place
+from wholefeed.core.compose.compose import Heading
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.errors import UnknownFeedError
@@ -100,6 +103,22 @@ async def test_feeds_are_listed_by_url(store: NamedStore) -> None:
 
     assert [row.url[-1] for row in await store.feeds()] == ["a", "b", "c"]
     assert [row.url[-1] for row in await store.feeds(limit=1, offset=1)] == ["b"]
+
+
+@pytest.mark.fault("117")
+async def test_titles_that_were_not_kept_are_kept_later(store: NamedStore) -> None:
+    """Row 117: of feeds that were published before that was done; what was published since stays."""
+    ids = [(await a_feed(store, f"http://o.test/{name}")).id for name in "ab"]
+    for feed in ids:
+        await publish(store, feed, now=NOW)
+    assert [(row.title, row.site) for row in await store.feeds()] == [("A feed", "http://o.test/")] * 2
+    await store.write(partial(feeds.update, feed=ids[0], changes={"title": None, "site": ""}))
+    unnamed = [await store.read(partial(feeds.find_unnamed, feed=feed)) for feed in (*ids, 99)]
+    assert [row and row.head for row in unnamed] == [b"<feed>", None, None]
+    headings = {feed: Heading("Kept later", "http://site.test/") for feed in (*ids, 99)}
+    await store.write(partial(feeds.keep_headings, headings=headings))
+    assert [row.title for row in await store.feeds()] == ["Kept later", "A feed"]
+    assert [row.site for row in await store.feeds()] == ["http://site.test/", "http://o.test/"]
 
 
 async def test_a_forgotten_feed_leaves_nothing_behind(store: NamedStore, place: Place) -> None:

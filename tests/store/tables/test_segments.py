@@ -64,10 +64,12 @@ async def test_what_was_published_is_read_back(store: NamedStore) -> None:
     )
 
     assert row is not None
-    assert (row.state, row.entries, row.notes, row.head, row.context) == (
+    assert (row.state, row.entries, row.notes, row.title, row.site, row.head, row.context) == (
         State.PARTIAL,
         7,
         '["x"]',
+        "A feed",
+        "http://o.test/",
         b"<feed>",
         b"c",
     )

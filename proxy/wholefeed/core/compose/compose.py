@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
@@ -35,7 +35,9 @@ from wholefeed.core.model import (
     MEDIA_TYPE,
     RDF_NS,
     RSS_090,
+    RSS_090_NS,
     RSS_10_NS,
+    RSS_NAMESPACES,
     SEPARATOR,
     WELL_KNOWN_PREFIXES,
     Channel,
@@ -50,9 +52,9 @@ from wholefeed.core.model import (
     segment_end,
 )
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.limits import UNLIMITED, ParseError
+from wholefeed.core.parse.limits import MAX_TITLE_CHARACTERS, UNLIMITED, ParseError
 from wholefeed.core.text.markup import attribute, quoteattr
-from wholefeed.core.text.urls import is_http, resolve
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, fragments_of, prefixes_in
 from wholefeed.core.verbatim.json import JsonFragments
 
@@ -63,27 +65,107 @@ class ComposedHead(NamedTuple):
     text: bytes
     prefixes: int
     """Mask of the well-known prefixes that it uses."""
+    left_out: int = 0
+    """Elements, members and tombstones that there was no room for."""
 
 
 def compose_head(fragments: Fragments | JsonFragments, tombstones: Sequence[Tombstone] = ()) -> ComposedHead:
     """Keep of the head what still holds in the synthesized document, verbatim (R21, R22).
 
+    It comes to `MAX_HEAD_BYTES` at most: what is behind that is left out.
+
     Args:
         fragments: Of the subscription document, for the output's namespace.
         tombstones: Those of the feed; the ones that do not stand in the document are added (R19).
     """
-    document = fragments.document
+    document, room = fragments.document, _Room()
     children = [child for child in document.head.children if not _is_dropped(child)]
     if isinstance(fragments, JsonFragments):
-        return ComposedHead(b",\n".join(map(fragments.head_child, children)), 0)
+        members = [text for _, text in room.taken(children, fragments.head_child)]
+        return ComposedHead(b",\n".join(members), 0, room.left_out)
     own = {tombstone.identity for tombstone in document.head.tombstones}
-    passed_on = written([each for each in tombstones if each.identity not in own])
+    others = [each for each in tombstones if each.identity not in own]
     if document.family is Family.RDF:
-        text = _rdf_head(fragments, children, document.head.channel, passed_on)
+        text = _rdf_head(fragments, children, document.head.channel, others, room)
     else:
-        text = b"".join(fragments.head_child(child) + b"\n" for child in children) + passed_on
-    return ComposedHead(text, prefixes_in(text))
+        taken = room.taken(children, fragments.head_child)
+        text = b"".join([text + b"\n" for _, text in taken]) + room.passed_on(others)
+    return ComposedHead(text, prefixes_in(text), room.left_out)
 
+
+MAX_HEAD_BYTES: Final = 1 << 18
+"""Of a head that is sent: each answer bears it. Sixteen kilobytes on the wire can be 2 MiB of elements, and
+those, each with the namespaces that it needs, 8 MiB (docs/faults.md row 118)."""
+
+
+class _Room:
+    """What is left of the space that a head has."""
+
+    def __init__(self) -> None:
+        self._bytes = MAX_HEAD_BYTES
+        self.left_out = 0
+
+    def took(self, text: bytes) -> bool:
+        """Whether there was room for a text, which has it now."""
+        if len(text) + 2 > self._bytes:  # what is put behind it is no longer
+            return False
+        self._bytes -= len(text) + 2
+        return True
+
+    def taken(
+        self, children: Sequence[HeadChild], made: Callable[[HeadChild], bytes]
+    ) -> list[tuple[HeadChild, bytes]]:
+        """Return the children that there is room for, in their order, each as it goes out.
+
+        What readers need comes first, wherever it stands; of the rest the last ones are left out.
+        """
+        found: dict[int, tuple[HeadChild, bytes]] = {}
+        needed = _needed(children)
+        for child in needed:
+            if child.end - child.start <= self._bytes and self.took(text := made(child)):
+                found[child.start] = child, text
+        first = {child.start for child in needed}
+        for child in children:
+            if child.start not in first:
+                if not self.took(text := made(child)):
+                    break
+                found[child.start] = child, text
+        self.left_out += len(children) - len(found)
+        return [found[place] for place in sorted(found)]
+
+    def passed_on(self, tombstones: Sequence[Tombstone]) -> bytes:
+        """Return the tombstones that there is room for, the newest."""
+        elements = written(tombstones)
+        taken = list(itertools.takewhile(self.took, elements))
+        self.left_out += len(elements) - len(taken)
+        return b"".join(taken)
+
+
+def _needed(children: Sequence[HeadChild]) -> list[HeadChild]:
+    """Return what a document is no feed without, or what its entries lean on, in the order of `_NEEDED`."""
+    found: list[tuple[int, HeadChild]] = []
+    once: set[tuple[str, str]] = set()
+    for child in children:
+        rank = _RANK.get(child.name)
+        if rank is None or child.namespace not in _OWN_NAMESPACES or child.relation not in ("", "alternate"):
+            continue
+        if child.name not in _INHERITED:
+            if (name := (child.namespace, child.name)) in once:
+                continue
+            once.add(name)
+        found.append((rank, child))
+    found.sort(key=lambda each: each[0])
+    return [child for _, child in found]
+
+
+_INHERITED: Final = ("author", "authors", "rights", "copyright")
+_NEEDED: Final = (
+    "version", "title", "id", "updated", "modified", "description", "home_page_url", "link", "language",
+    *_INHERITED,
+)  # fmt: skip
+"""Children of heads, the most necessary first; of each but those that entries inherit the first one."""
+_RANK: Final = {name: rank for rank, name in enumerate(_NEEDED)}
+_OWN_NAMESPACES: Final = frozenset({"", RSS_10_NS, RSS_090_NS, *ATOM_NAMESPACES, *RSS_NAMESPACES})
 
 DROPPED_RELATIONS: Final = frozenset(Relation) | {"hub"}
 """Links of the head that would mislead in the synthesized document (R21)."""
@@ -102,23 +184,46 @@ _OWN_PLACE: Final = b"\0"
 
 
 def _rdf_head(
-    fragments: Fragments, children: Sequence[HeadChild], channel: Channel | None, passed_on: bytes
+    fragments: Fragments,
+    children: Sequence[HeadChild],
+    channel: Channel | None,
+    tombstones: Sequence[Tombstone],
+    room: _Room,
 ) -> bytes:
-    """Return the channel, its children as they are, and what stands beside it except items."""
-    document = fragments.document
-    inside, beside, tag = [], [], b"<channel>"
+    """Return the channel, its children as they are, and what stands beside it except items.
+
+    Where there is no room for the channel's own start tag, there is none for what leans on it.
+    """
+    document, tag = fragments.document, b"<channel>"
+    inside: list[HeadChild] = []
+    beside: list[HeadChild] = []
     for child in children:
         if channel is not None and channel.tag.start < child.start < channel.end:
             if (child.namespace, child.name) != (RSS_10_NS, "items"):
-                inside.append(fragments.channel_child(child, channel) + b"\n")
+                inside.append(child)
         elif child.name != "channel":
-            beside.append(fragments.head_child(child) + b"\n")
-    end = b"</channel>\n"
+            beside.append(child)
     if channel is not None:
-        tag = fragments.channel(channel)
-        end = b"</%s>\n" % tag[1:].replace(b">", b" ").split(maxsplit=1)[0]
+        own = fragments.channel(channel)
+        if room.took(own):
+            tag = own
+        else:
+            room.left_out += 1 + len(inside)
+            inside = []
+    end = b"</%s>\n" % tag[1:].replace(b">", b" ").split(maxsplit=1)[0]
+
+    def made(child: HeadChild) -> bytes:
+        if channel is not None and child in within:
+            return fragments.channel_child(child, channel)
+        return fragments.head_child(child)
+
+    within = set(inside)
+    taken = room.taken([*inside, *beside], made)
     sequence = b"" if document.version == RSS_090 else _in_default(_SEQUENCE, tag)
-    return b"".join([tag, b"\n", *inside, passed_on, sequence, _OWN_PLACE, end, *beside])
+    own_texts = [text + b"\n" for child, text in taken if child in within]
+    others = [text + b"\n" for child, text in taken if child not in within]
+    passed_on = room.passed_on(tombstones)
+    return b"".join([tag, b"\n", *own_texts, passed_on, sequence, _OWN_PLACE, end, *others])
 
 
 _SEQUENCE: Final = b"<items><rdf:Seq/></items>\n"
@@ -201,7 +306,7 @@ def _bound(prefix: str) -> str:
 def _json_prologue(head: bytes, address: Address) -> bytes:
     extension = {"via": address.via_url} | ({"whole": address.whole_url} if address.whole_url else {})
     own = json.dumps({"feed_url": address.self_url, EXTENSION: extension}, ensure_ascii=False)
-    return b'{%s,\n%s,\n"items":[\n' % (head, own[1:-1].encode())
+    return b'{%s%s,\n"items":[\n' % (head and head + b",\n", own[1:-1].encode())
 
 
 def _root(family: Family, version: str, prefixes: int) -> bytes:
@@ -290,16 +395,30 @@ def _namespaces(fragments: Sequence[bytes]) -> bytes:
 
 
 class Heading(NamedTuple):
-    """Read from the head as it goes out; empty where it does not tell."""
+    """Kept beside what is published, for lists of feeds; empty where the head does not tell."""
 
     title: str
-    """On one line."""
+    """On one line, `MAX_TITLE_CHARACTERS` of it at most."""
     site: str
     """The URL of the page that the feed is about."""
 
 
-def heading_of(family: Family, version: str, head: bytes, via_url: str) -> Heading:
-    """Return what a published feed calls itself.
+def heading_of(document: FeedDocument) -> Heading:
+    """Return what a subscription document calls its feed."""
+    head = document.head
+    sites = [link.target for link in head.links if link.relation == "alternate" and link.target]
+    if document.family in (Family.RSS, Family.JSON) and head.site_id:
+        with suppress(ValueError):  # the channel's link is no URL: its title counts all the same
+            sites.insert(0, resolve(head.scope.base, head.site_id))
+    site = next(filter(is_http, sites), "")
+    title = " ".join(head.title[:MAX_TITLE_CHARACTERS].split())
+    return Heading(title, site if len(site) <= MAX_URL_CHARACTERS else "")
+
+
+def stored_heading(family: Family, version: str, head: bytes, via_url: str) -> Heading:
+    """Return what a feed calls itself that was published before that was kept.
+
+    A head that is longer than any is by now says nothing, nor does one that cannot be read.
 
     Args:
         family: As published.
@@ -307,6 +426,8 @@ def heading_of(family: Family, version: str, head: bytes, via_url: str) -> Headi
         head: As `compose_head` made it.
         via_url: Where the publication came from.
     """
+    if len(head) > MAX_HEAD_BYTES:
+        return Heading("", "")
     prologue = compose_prologue(
         family,
         head,
@@ -316,14 +437,9 @@ def heading_of(family: Family, version: str, head: bytes, via_url: str) -> Headi
         version=version,
     )
     try:
-        found = parse(prologue + EPILOGUE[family], via_url, max_depth=UNLIMITED).head
+        return heading_of(parse(prologue + EPILOGUE[family], via_url, max_depth=UNLIMITED))
     except ParseError:
         return Heading("", "")
-    sites = [link.target for link in found.links if link.relation == "alternate" and link.target]
-    if family in (Family.RSS, Family.JSON) and found.site_id:
-        with suppress(ValueError):  # the channel's link is no URL: its title counts all the same
-            sites.insert(0, resolve(found.scope.base, found.site_id))
-    return Heading(" ".join(found.title.split()), next(filter(is_http, sites), ""))
 
 
 # Remembered copies: entries that left the subscription document (rules R7, R8)

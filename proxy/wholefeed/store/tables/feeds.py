@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from wholefeed.core.compose.compose import Heading
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.schedule import APART_SECONDS, Times, is_ahead
 from wholefeed.errors import UnknownFeedError
 from wholefeed.store.base import CLOCK, Database, changed, either, fetch_all, fetch_one, fetch_value, run
-from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
+from wholefeed.store.rows import FEED_COLUMNS, LISTED_COLUMNS, FeedRow, ListedFeed, feed_row, listed_feed
 
 _BY_URL: Final = f"""
     SELECT {FEED_COLUMNS} FROM feed WHERE id = coalesce(
@@ -65,35 +66,57 @@ def unknown(feed: int) -> UnknownFeedError:
     return UnknownFeedError(f"no feed is stored under the number {feed}")
 
 
-_LIST: Final = f"SELECT {FEED_COLUMNS} FROM feed ORDER BY url LIMIT :limit OFFSET :offset"  # noqa: S608
+_LIST: Final = f"SELECT {LISTED_COLUMNS} FROM feed ORDER BY url LIMIT :limit OFFSET :offset"  # noqa: S608
 
 
-def list_feeds(db: Database, limit: int, offset: int) -> list[FeedRow]:
+def list_feeds(db: Database, limit: int, offset: int) -> list[ListedFeed]:
     """Return feeds by URL."""
-    return [feed_row(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
+    return [listed_feed(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
 
 
 _MATCHING: Final = "FROM feed WHERE :words = '' OR instr(lower(url), lower(:words)) > 0"
 # Like SQLite's lower(), that of COLLATE "C" knows ASCII alone.
 _MATCHING_TOO: Final = "FROM feed WHERE :words = '' OR strpos(lower(url), lower(:words COLLATE \"C\")) > 0"
+_LAST_ASKED_FIRST: Final = "ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset"
 _SEARCH_BY_URL: Final = either(
-    sqlite=f"SELECT {FEED_COLUMNS} {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset",
-    postgres=f"SELECT {FEED_COLUMNS} {_MATCHING_TOO} ORDER BY url LIMIT :limit OFFSET :offset",
+    sqlite=f"SELECT {LISTED_COLUMNS} {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset",
+    postgres=f"SELECT {LISTED_COLUMNS} {_MATCHING_TOO} ORDER BY url LIMIT :limit OFFSET :offset",
 )
 _SEARCH_BY_ASKED: Final = either(
-    sqlite=f"SELECT {FEED_COLUMNS} {_MATCHING} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
-    postgres=f"SELECT {FEED_COLUMNS} {_MATCHING_TOO} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
+    sqlite=f"SELECT {LISTED_COLUMNS} {_MATCHING} {_LAST_ASKED_FIRST}",
+    postgres=f"SELECT {LISTED_COLUMNS} {_MATCHING_TOO} {_LAST_ASKED_FIRST}",
 )
 _COUNT_MATCHING: Final = either(
     sqlite=f"SELECT count(*) {_MATCHING}", postgres=f"SELECT count(*) {_MATCHING_TOO}"
 )
 
 
-def search(db: Database, words: str, *, by_url: bool, limit: int, offset: int) -> tuple[list[FeedRow], int]:
+def search(
+    db: Database, words: str, *, by_url: bool, limit: int, offset: int
+) -> tuple[list[ListedFeed], int]:
     """Return feeds whose URL holds the words, by URL or the last asked for first; and how many."""
     statement = _SEARCH_BY_URL if by_url else _SEARCH_BY_ASKED
     rows = fetch_all(db, statement, {"words": words, "limit": limit, "offset": offset})
-    return [feed_row(row) for row in rows], int(fetch_value(db, _COUNT_MATCHING, {"words": words}))
+    return [listed_feed(row) for row in rows], int(fetch_value(db, _COUNT_MATCHING, {"words": words}))
+
+
+# What feeds call themselves that were published before that was kept
+
+_HEADED: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed AND title IS NULL"  # noqa: S608
+_KEEP_HEADING: Final = "UPDATE feed SET title = ?, site = ? WHERE id = ? AND title IS NULL"
+
+
+def find_unnamed(db: Database, feed: int) -> FeedRow | None:
+    """Return the feed, or None when it was forgotten or its title is known."""
+    row = fetch_one(db, _HEADED, {"feed": feed})
+    return None if row is None else feed_row(row)
+
+
+def keep_headings(db: Database, headings: Mapping[int, Heading]) -> None:
+    """Keep what feeds call themselves, of those that have not been published again meanwhile."""
+    db.executemany(
+        _KEEP_HEADING, [(found.title, found.site, feed) for feed, found in sorted(headings.items())]
+    )
 
 
 _STATES: Final = """

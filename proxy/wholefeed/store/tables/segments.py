@@ -139,9 +139,9 @@ _MISPLACED: Final = """
 """
 _PUBLISHING: Final = """
     feed SET
-        state = :state, head = :head, head_prefixes = :head_prefixes, context = :context,
-        documents = :documents, entries = :entries, text_bytes = :text_bytes, notes = :notes,
-        parser_version = :parser_version, version = :version, published_revision = revision,
+        state = :state, title = :title, site = :site, head = :head, head_prefixes = :head_prefixes,
+        context = :context, documents = :documents, entries = :entries, text_bytes = :text_bytes,
+        notes = :notes, parser_version = :parser_version, version = :version, published_revision = revision,
         published_family = :family, via_url = :via_url,
         modified_at = CASE
             -- A second ago, so that the next one is not in the future; but behind what feeds said that stood
@@ -197,6 +197,8 @@ def publish(
         raise StoreError(f"expected every live entry in a segment, got {misplaced} documents in none")
     names = (
         "state",
+        "title",
+        "site",
         "head",
         "head_prefixes",
         "context",
