@@ -29,6 +29,7 @@ CHAIN = ["--archives", "2", "--entries", "5", "--entry-bytes", "600"]
 
 SMALL = {
     "answers": ["--requests", "32", "--runs", "1", "--hops"],
+    "collected": ["--posts", "120", "--times", "1"],
     "compose": [*CHAIN, "--runs", "2"],
     "costly": ["--megabytes", "0.02"],
     "deflate": [],

@@ -23,7 +23,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-_TABLES: Final = ("feed", "segment", "document", "block", "outline", "body", "entry", "entry_key")
+_TABLES: Final = ("feed", "segment", "document", "block", "outline", "member", "body", "entry", "entry_key")
 _AT_ONCE: Final = 2000
 _NUMBERED: Final = ("feed", "segment", "document")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -33,6 +33,7 @@ from wholefeed.errors import InvalidUrlError, RunningLoopError
 from wholefeed.service.documents import document_from
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
+from wholefeed.service.storing import is_collected
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
@@ -164,7 +165,7 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
             if row.role is Role.SUBSCRIPTION:
                 title, links = await asyncio.to_thread(_head, row, body)
             documents.append(await asyncio.to_thread(_held, row, body, attached.live[row.id]))
-    entries_of = Entries.by_publication if _is_collected(attached.documents) else Entries
+    entries_of = Entries.by_publication if is_collected(attached.documents) else Entries
     entries = await asyncio.to_thread(entries_of, documents, attached.ambiguous)
     return Feed(
         url=feed.url,
@@ -201,12 +202,6 @@ def _attached(db: Database, feed_id: int) -> _Attached:
     rows = [row for row in list_all(db, feed_id) if row.rank is not None]
     ambiguous = identities.ambiguous(db, feed_id)
     return _Attached(rows, live_ordinals(db, [row.id for row in rows]), ambiguous)
-
-
-def _is_collected(rows: Sequence[DocumentRow]) -> bool:
-    """Whether pages that an adapter asked for (R26) are what follows the subscription document."""
-    pages = [row for row in rows if row.role in (Role.ARCHIVE, Role.PAGE)]
-    return bool(pages) and all(row.generated_at is not None for row in pages)
 
 
 def _held(row: DocumentRow, body: bytes, live: tuple[int, ...]) -> Held:

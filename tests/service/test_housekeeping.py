@@ -16,7 +16,7 @@ from tests.patching import set_constant
 from tests.running import Proxy, a_config, running
 from wholefeed.store.store import Upkeep
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 17 << 16
 HOUR = 3600.0
 
 

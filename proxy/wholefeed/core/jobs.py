@@ -15,7 +15,6 @@ second copy of it. `JOBS` has every job by the name that it goes under.
 from __future__ import annotations
 
 import hashlib
-import re
 import struct
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,6 +43,7 @@ from wholefeed.core.compose.segments import (
     seal,
     unpack_outline,
 )
+from wholefeed.core.compose.weaving import Members, Weave, pack_member, publication_dates, unpack_members
 from wholefeed.core.links import Navigation, api_url, classify
 from wholefeed.core.merge import counted_instant
 from wholefeed.core.model import (
@@ -63,7 +63,6 @@ from wholefeed.core.model import (
 from wholefeed.core.notes import Note
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import UNLIMITED
-from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.verbatim.fragments import AnyFragments, fragments_of, prefixes_in
 from wholefeed.core.walk.chain import Span
 
@@ -470,19 +469,18 @@ class Style(NamedTuple):
         return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
 
 
-def render(parts: Sequence[Part], style: Style, *, is_mixed: bool = False) -> Rendered:
+def render(parts: Sequence[Part], style: Style) -> Rendered:
     """Return the live entries of documents, one document after the other, as one segment.
 
     Args:
         parts: The documents, in output order.
         style: What they are rendered for.
-        is_mixed: Whether to sort the entries by publication across the documents (R20).
 
     Raises:
         ParseError: Only when another parser has stored one of them.
     """
     rendered = [document for document, _ in parts if isinstance(document, Rendered)]
-    if len(rendered) == len(parts) and not is_mixed and _can_join(rendered, style.family):
+    if len(rendered) == len(parts) and _can_join(rendered, style.family):
         return _joined(rendered)
     text = _Text()
     for document, live in parts:
@@ -495,8 +493,6 @@ def render(parts: Sequence[Part], style: Style, *, is_mixed: bool = False) -> Re
                 text.add(document.parse(), live, style)
             case _:
                 text.add_slices(document, live, style)
-    if is_mixed:
-        text.sort(style.family)
     return text.sealed(style)
 
 
@@ -524,6 +520,8 @@ class Rendered:
     """`Style.digest` where it leans on the head; None where it is the same under each head."""
     outline: bytes
     """Of the text, as `wholefeed.core.compose.segments` packs it."""
+    members: bytes
+    """Its entries, as `wholefeed.core.compose.weaving` packs them, by the places of their parts."""
 
 
 def render_parsed(document: FeedDocument, style: Style) -> Rendered:
@@ -556,6 +554,11 @@ def _joined(rendered: Sequence[Rendered]) -> Rendered:
         entries=sum(each.entries for each in rendered),
         context=next((each.context for each in rendered if each.context is not None), None),
         outline=join_outlines(each.outline for each in rendered),
+        members=b"".join(
+            pack_member(part, *member)
+            for part, each in enumerate(rendered)
+            for _, *member in unpack_members(each.members)
+        ),
     )
 
 
@@ -566,20 +569,22 @@ class _Text:
     fragments: list[bytes] = field(default_factory=list)
     entries: list[tuple[int, float | None]] = field(default_factory=list)
     """Length and date of each."""
+    members: list[bytes] = field(default_factory=list)
+    """The same entries, packed."""
+    parts: int = 0
+    """How many have been added."""
     prefixes: int = 0
     """Mask of the well-known prefixes that may occur."""
     needs_context: bool = False
 
     def add_rendered(self, rendered: Rendered, family: Family) -> None:
         """Append what was rendered before."""
-        sealed = rendered.sealed
-        text = inflate(sealed.block, sealed.length, sealed.crc32)
-        joints = len(SEPARATOR[family]), len(segment_end(family))
-        slices = unpack_outline(rendered.outline)
-        for place, (start, end, order_at) in enumerate(slices, 1):
-            fragment = text[start : end - joints[place == len(slices)]]
-            self.fragments.append(fragment)
-            self.entries.append((len(fragment), order_at))
+        fragments = fragments_in(rendered, family)
+        self.fragments += fragments
+        dates = [each.order_at for each in unpack_outline(rendered.outline)]
+        self.entries += zip(map(len, fragments), dates, strict=True)
+        self.members += [pack_member(self.parts, *each) for _, *each in unpack_members(rendered.members)]
+        self.parts += 1
         self.prefixes |= rendered.prefixes
         self.needs_context = self.needs_context or rendered.context is not None
 
@@ -591,50 +596,119 @@ class _Text:
         """Do the same with a document's slices, which were made for that style."""
         entries = fragments.document.entries
         count = len(entries)
-        ordinals = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
-        order_at = [entries[ordinal].order_at for ordinal in ordinals]
-        places = newest_first(order_at)
-        made = fragments.all_sent([ordinals[place] for place in places], style.context)
+        live = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
+        ordinals = [live[place] for place in newest_first([entries[ordinal].order_at for ordinal in live])]
+        made = fragments.all_sent(ordinals, style.context)
         self.fragments += made
-        self.entries += zip(map(len, made), [order_at[place] for place in places], strict=True)
+        self.entries += zip(map(len, made), [entries[ordinal].order_at for ordinal in ordinals], strict=True)
+        dates, part = publication_dates(fragments.document), self.parts
+        self.members += [
+            pack_member(part, ordinal, len(fragment), dates[ordinal])
+            for ordinal, fragment in zip(ordinals, made, strict=True)
+        ]
+        self.parts += 1
         self.prefixes |= fragments.prefixes
         self.needs_context = self.needs_context or fragments.needs_context
 
-    def sort(self, family: Family) -> None:
-        """Put the entries in the order of their publication, newest first, whatever document they are of."""
-        published = [
-            _published_at(fragment, family) or order_at
-            for fragment, (_, order_at) in zip(self.fragments, self.entries, strict=True)
-        ]
-        places = newest_first(published)
-        self.fragments = [self.fragments[place] for place in places]
-        self.entries = [self.entries[place] for place in places]
-
     def sealed(self, style: Style) -> Rendered:
-        text = SEPARATOR[style.family].join(self.fragments)
-        text += segment_end(style.family) if text else b""
-        dates = [at for _, at in self.entries if at is not None]
-        return Rendered(
-            sealed=seal(text),
-            prefixes=prefixes_in(text, self.prefixes),
-            newest_at=max(dates, default=None),
-            oldest_at=min(dates, default=None),
-            entries=len(self.entries),
-            context=style.digest if self.needs_context else None,
-            outline=pack_outline(self.entries, len(SEPARATOR[style.family]), len(text)),
+        return sealed_text(
+            self.fragments,
+            self.entries,
+            style,
+            prefixes=self.prefixes,
+            needs_context=self.needs_context,
+            members=b"".join(self.members),
         )
 
 
-_PUBLISHED: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?published\b[^>]{0,200}>\s{0,200}([^<\s]{1,80})")
+def fragments_in(rendered: Rendered, family: Family) -> list[bytes]:
+    """Return the text of each entry of what was rendered, without what stands between two."""
+    sealed = rendered.sealed
+    text = inflate(sealed.block, sealed.length, sealed.crc32)
+    joint, end_of_all = len(SEPARATOR[family]), len(segment_end(family))
+    slices = unpack_outline(rendered.outline)
+    fragments = [text[start : end - joint] for start, end, _ in slices[:-1]]
+    return fragments + [text[start : end - end_of_all] for start, end, _ in slices[-1:]]
 
 
-def _published_at(fragment: bytes, family: Family) -> float | None:
-    """Return when an entry of Atom says that it was published, which an edit leaves as it was.
+def sealed_text(
+    fragments: Sequence[bytes],
+    entries: Sequence[tuple[int, float | None]],
+    style: Style,
+    *,
+    prefixes: int,
+    needs_context: bool,
+    members: bytes,
+) -> Rendered:
+    """Return entries that were rendered for a style as one segment.
 
-    The formats of RSS have no other instant to sort by.
+    Args:
+        fragments: The text of each.
+        entries: Length and date of each.
+        style: What they were rendered for.
+        prefixes: Mask of the well-known prefixes that may occur.
+        needs_context: Whether they may lean on the head.
+        members: As in `Rendered`.
     """
-    found = _PUBLISHED.search(fragment) if family is Family.ATOM else None
-    return parse_rfc3339(found[1].decode("utf-8", "replace")) if found is not None else None
+    text = SEPARATOR[style.family].join(fragments)
+    text += segment_end(style.family) if text else b""
+    dates = [at for _, at in entries if at is not None]
+    return Rendered(
+        sealed=seal(text),
+        prefixes=prefixes_in(text, prefixes),
+        newest_at=max(dates, default=None),
+        oldest_at=min(dates, default=None),
+        entries=len(entries),
+        context=style.digest if needs_context else None,
+        outline=pack_outline(entries, len(SEPARATOR[style.family]), len(text)),
+        members=members,
+    )
+
+
+class Sheaf:
+    """A segment of entries that stand in several others (`wholefeed.core.compose.weaving`).
+
+    sheaf = Sheaf(weave, weave.members(stamps))
+    for number in sheaf.strands:
+        sheaf.take(number, rendered, fragments_in(rendered, family))
+    sheaf.sealed(style)
+    """
+
+    def __init__(self, weave: Weave, members: Members) -> None:
+        self.members = members
+        """Its entries."""
+        self._wanted: dict[int, list[tuple[int, int]]] = {}
+        for place, pick in enumerate(weave.picks):
+            self._wanted.setdefault(pick.strand, []).append((place, pick.place))
+        self._fragments = [b""] * len(weave.picks)
+        self._dates: list[float | None] = [None] * len(weave.picks)
+        self._prefixes = 0
+        self._needs_context = False
+
+    @property
+    def strands(self) -> Collection[int]:
+        """The numbers of those that its entries stand in."""
+        return self._wanted.keys()
+
+    def take(self, strand: int, rendered: Rendered, fragments: Sequence[bytes]) -> None:
+        """Take its entries from one of these; `fragments` are the texts of all that stand there."""
+        slices = unpack_outline(rendered.outline)
+        for place, there in self._wanted[strand]:
+            self._fragments[place] = fragments[there]
+            self._dates[place] = slices[there].order_at
+        self._prefixes |= rendered.prefixes
+        self._needs_context = self._needs_context or rendered.context is not None
+
+    def sealed(self, style: Style) -> Rendered:
+        """Return the segment, once all of it is there; `style` is what it was rendered for."""
+        return sealed_text(
+            self._fragments,
+            list(zip(map(len, self._fragments), self._dates, strict=True)),
+            style,
+            prefixes=self._prefixes,
+            needs_context=self._needs_context,
+            members=self.members.packed,
+        )
 
 
 # What is remembered of a document that is being replaced

@@ -46,6 +46,8 @@ from wholefeed.core.verbatim.fragments import AnyFragments
 from wholefeed.service.documents import stored_as
 from wholefeed.service.sources import work_bytes
 from wholefeed.service.storing import FeedStorage, ToRender, read_to_render
+from wholefeed.service.weaving import is_current, woven
+from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
 from wholefeed.store.tables import documents
 from wholefeed.workers.pool import INLINE_BYTES
@@ -85,13 +87,16 @@ async def assemble(
     published = {segment.id: segment for segment in stored.published if is_alike}
     rows = {row.id: row for row in documents}
     segments: list[SegmentRow | NewSegment] = []
-    for step in plan([_checked(place, published, style.digest) for place in stored.places]):
-        match step:
-            case Keep(segment):
-                segments.append(published[segment])
-            case Build(members, is_mixed):
-                parts = [rows[member] for member in members]
-                segments.append(await rendering.segment(parts, style, stored.held, is_mixed=is_mixed))
+    if stored.is_collected:
+        segments = await woven(rendering, storage, stored, published, style, is_walking=is_walking)
+    else:
+        for step in plan([_checked(place, published, style) for place in stored.places]):
+            match step:
+                case Keep(segment):
+                    segments.append(published[segment])
+                case Build(members):
+                    parts = [rows[member] for member in members]
+                    segments.append(await rendering.segment(parts, style, stored.held))
     shown = stored.missing if missing is None else missing
     via_url = storage.fetch_url or feed.fetch_url
     version = common_version(style.family, style.version, {row.version for row in documents})
@@ -118,6 +123,7 @@ async def assemble(
         notes=json.dumps(_noted([*cut, *notes], documents)),
         parser_version=PARSER_VERSION,
         version=version,
+        is_woven=stored.is_collected,
     )
     published_feed = await storage.publish(publication, revision=feed.revision)
     assert published_feed is not None, "nothing else changes the documents while they are assembled"
@@ -127,15 +133,10 @@ async def assemble(
     return published_feed
 
 
-def _checked(place: Placed, published: dict[int, SegmentRow], context_digest: bytes) -> Placed:
+def _checked(place: Placed, published: dict[int, SegmentRow], style: Style) -> Placed:
     """Return a place as it is: a segment that another parser made, or for another head, is not clean."""
     segment = published.get(place.segment) if place.segment is not None else None
-    is_current = (
-        segment is not None
-        and segment.parser_version == PARSER_VERSION
-        and segment.context in (None, context_digest)
-    )
-    return place._replace(is_clean=place.is_clean and is_current)
+    return place._replace(is_clean=place.is_clean and segment is not None and is_current(segment, style))
 
 
 def _digest(
@@ -211,8 +212,6 @@ class Rendering:
         rows: Sequence[DocumentRow],
         style: Style,
         held: Mapping[int, ToRender],
-        *,
-        is_mixed: bool = False,
     ) -> NewSegment:
         """Return the live entries of documents as one segment.
 
@@ -220,11 +219,8 @@ class Rendering:
             rows: The documents, in output order.
             style: What it is rendered for.
             held: What was read of them before; the rest is read now.
-            is_mixed: As for `render`.
         """
-        async with self._work.turn(sum(row.body_bytes for row in rows)):
-            parts = await self._parts(rows, style, held)
-            rendered = await self._rendered(parts, style, is_mixed=is_mixed)
+        rendered = await self.rendered(rows, style, held)
         return NewSegment(
             documents=tuple(row.id for row in rows),
             sealed=rendered.sealed,
@@ -237,6 +233,13 @@ class Rendering:
             outline=rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b"",
         )
 
+    async def rendered(
+        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
+    ) -> Rendered:
+        """Return live entries of documents, one document after the other; arguments as for `segment`."""
+        async with self._work.turn(sum(row.body_bytes for row in rows)):
+            return await self._rendered(await self._parts(rows, style, held), style)
+
     async def _parts(
         self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
     ) -> list[Part]:
@@ -248,8 +251,9 @@ class Rendering:
             found |= await self._storage.read(partial(read_to_render, wanted=unread, at_hand=at_hand))
         shapes = {row.id: self._shape(row, style, found[row.id]) for row in rows}
         bodiless = [number for number, shape in shapes.items() if shape is None]
-        if bodiless:  # what it was rendered for is no longer so
-            found |= await self._storage.read(partial(read_to_render, wanted=bodiless, at_hand={}))
+        if bodiless:  # what it was rendered for is no longer so, or it was never read
+            read = await self._storage.read(partial(_read_bodies, wanted=bodiless))
+            found |= {number: found[number]._replace(body=body) for number, body in read.items()}
         parts = []
         for row in rows:
             shape = shapes[row.id] or self._shape(row, style, found[row.id])
@@ -268,23 +272,27 @@ class Rendering:
             return rendered
         return None if held.body is None else stored_as(row, held.body)
 
-    async def _rendered(self, parts: Sequence[Part], style: Style, *, is_mixed: bool) -> Rendered:
-        if len(parts) == 1 and isinstance(parts[0].document, Rendered) and not is_mixed:
+    async def _rendered(self, parts: Sequence[Part], style: Style) -> Rendered:
+        if len(parts) == 1 and isinstance(parts[0].document, Rendered):
             return parts[0].document
         unparsed = [part.document.body for part in parts if isinstance(part.document, Stored)]
         unparsed_bytes = sum(map(work_bytes, unparsed))
         if unparsed_bytes:  # perhaps in another process: what can be made again is not sent there
             plain = [part._replace(document=_unsliced(part.document)) for part in parts]
-            return await self._work.run(unparsed_bytes, render, plain, style, is_mixed=is_mixed)
+            return await self._work.run(unparsed_bytes, render, plain, style)
         if sum(_size_bytes(part) for part in parts) <= INLINE_BYTES:
-            return render(parts, style, is_mixed=is_mixed)
-        return await asyncio.to_thread(render, parts, style, is_mixed=is_mixed)
+            return render(parts, style)
+        return await asyncio.to_thread(render, parts, style)
 
 
 _OUTLINED_BYTES: Final = 1 << 16
 """Of a segment: what of a smaller one a view takes shows its text."""
 _Shape = Stored | FeedDocument | AnyFragments | Rendered
 """As `Part.document`."""
+
+
+def _read_bodies(db: Database, wanted: Sequence[int]) -> dict[int, bytes]:
+    return {number: documents.read_body(db, number) for number in wanted}
 
 
 def _unsliced(shape: _Shape) -> _Shape:

@@ -778,6 +778,10 @@ class Material(NamedTuple):
     published: tuple[SegmentRow, ...]
     held: dict[int, ToRender]
     """Of the subscription document, and of others that are likely to be rendered."""
+    is_collected: bool
+    """Whether it has pages that an adapter asked for: then segments hold entries (R20)."""
+    members: dict[int, bytes]
+    """Of such segments, by number."""
 
 
 _READ_AHEAD_BYTES: Final = 256 * 1024
@@ -804,8 +808,9 @@ def _read_material(
     attached = [rows[place.document] for place in places]
     if feed is None or not attached or attached[0].role is not Role.SUBSCRIPTION:
         return None
+    has_pages = is_collected(attached)
     wanted, room = [attached[0].id], _READ_AHEAD_BYTES
-    for place, row in zip(places, attached, strict=True):
+    for place, row in () if has_pages else zip(places, attached, strict=True):
         if (place.segment is None or not place.is_clean) and place.live_bytes and row is not attached[0]:
             room -= 0 if row.id in at_hand else row.body_bytes
             if room < 0:
@@ -820,7 +825,14 @@ def _read_material(
         missing=published.missing,
         published=published.segments,
         held=read_to_render(db, wanted, at_hand),
+        is_collected=has_pages,
+        members=segments.members(db, feed_id) if has_pages else {},
     )
+
+
+def is_collected(attached: Iterable[DocumentRow]) -> bool:
+    """Whether pages that an adapter asked for (R26) are among documents, across which R20 sorts then."""
+    return any(row.generated_at is not None for row in attached)
 
 
 class ToRender(NamedTuple):

@@ -237,9 +237,10 @@ class SegmentRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSegment:
-    """A segment to publish: the live entries of `documents`, sealed."""
+    """A segment to publish: the live entries of `documents`, or `members`, sealed."""
 
     documents: tuple[int, ...]
+    """That are in it as a whole."""
     sealed: Sealed
     prefixes: int
     newest_at: float | None
@@ -249,6 +250,8 @@ class NewSegment:
     context: bytes | None = None
     outline: bytes = b""
     """As `wholefeed.core.compose.segments` packs it; empty where nobody needs it."""
+    members: bytes = b""
+    """Of a collected feed: its entries, as `wholefeed.core.compose.weaving` writes them (R20)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +282,8 @@ class Publication:
     notes: str
     parser_version: int
     version: str = ""
+    is_woven: bool = False
+    """Whether the segments hold entries, and not whole documents."""
 
 
 class Failures(NamedTuple):

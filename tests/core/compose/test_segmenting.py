@@ -16,20 +16,10 @@ PLACED = st.builds(
     is_clean=st.booleans(),
     is_settled=st.booleans(),
     live_bytes=st.integers(0, 600) | st.just(5000),
-    is_mixed=st.just(False),
-    is_front=st.just(False),
 )
 FEEDS = st.lists(PLACED, max_size=20).map(
     lambda placed: [one._replace(document=100 + at) for at, one in enumerate(placed)]
 )
-
-
-@st.composite
-def mixed_feeds(draw: st.DrawFn) -> list[Placed]:
-    """Feeds with pages that an adapter asked for: the subscription document and memory stand in front."""
-    documents = draw(FEEDS)
-    front = draw(st.integers(0, 3))
-    return [one._replace(is_mixed=True, is_front=at < front) for at, one in enumerate(documents)]
 
 
 def a_document(number: int, **changes: object) -> Placed:
@@ -213,18 +203,3 @@ def test_what_is_drawn_in_draws_in_the_next() -> None:
 
     assert plan([a_document(1, live_bytes=50), *kept], target_bytes=TARGET) == [Build((1, 2, 3))]
     assert plan([a_document(1, live_bytes=30), *kept], target_bytes=TARGET) == [Build((1, 2)), Keep(7)]
-
-
-@given(mixed_feeds())
-def test_what_stands_in_front_is_sorted_with_the_newest_pages(documents: list[Placed]) -> None:
-    """R20: a post that stands in the subscription document and one on a page are in one order, unless they
-    are too much to be sealed at each change; and nothing is sealed that has not changed."""
-    feed = Executed(documents)
-    steps = feed.run()
-    live = [d for d in documents if d.live_bytes]
-    assert contents(documents, steps) == [d.document for d in live]
-    assert all(step.is_mixed for step in steps if isinstance(step, Build))
-    assert all(isinstance(step, Keep) for step in feed.run())
-    if live and live[0].is_front and len(live) > 1 and sum(d.live_bytes for d in live) <= 4 * TARGET:
-        linked = {d.document: d.segment for d in feed.documents}
-        assert linked[live[0].document] == linked[live[1].document]

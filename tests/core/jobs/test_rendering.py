@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.feeds import an_item, atom
-from wholefeed.core.compose.segments import inflate
-from wholefeed.core.jobs import JOINED_BYTES, Part, Rendered, Stored, compose, render
+from wholefeed.core.compose.segments import inflate, unpack_outline
+from wholefeed.core.compose.weaving import Members, Strand, Weave, unpack_members, weave
+from wholefeed.core.jobs import JOINED_BYTES, Part, Rendered, Sheaf, Stored, compose, fragments_in, render
 
 
 def a_stored(body: bytes) -> Stored:
@@ -86,23 +87,44 @@ def test_what_leans_on_the_head_says_so() -> None:
     assert style.digest != compose(by_b).style.digest
 
 
-def test_pages_that_an_adapter_asked_for_are_sorted_as_one() -> None:
-    """R20: collected entries stand by their instants, whatever page they are on and in whatever shape."""
+def test_what_is_rendered_says_which_entries_it_has() -> None:
+    """R20: by part, ordinal, length and date of publication, in whatever shape the documents are."""
     style = compose(NEWER).style
-    parts = [Part(NEWER, None), Part(OLDER, None)]
-    rendered = render(parts, style, is_mixed=True)
-    found = places(rendered, "b", "y", "x", "c", "a")
+    parts = [Part(NEWER, None), Part(OLDER, [1, 0])]
+    rendered = render(parts, style)
+    fragments = fragments_in(rendered, style.family)
+    members = list(unpack_members(rendered.members))
+    assert [size for _, _, size, _ in members] == [len(each) for each in fragments]
+    documents = [NEWER.parse(), OLDER.parse()]
+    for (part, ordinal, _, published_at), fragment in zip(members, fragments, strict=True):
+        entry = documents[part].entries[ordinal]
+        assert fragment.endswith(documents[part].text[entry.end - 60 : entry.end])
+        assert published_at == entry.order_at
+    one_by_one = [Part(render([part], style), None) for part in parts]
+    assert render(one_by_one, style) == rendered
+
+
+def test_entries_of_several_segments_become_one() -> None:
+    """R20: in the order that is wanted, with all that is known of each, as if it had been rendered so."""
+    style = compose(NEWER).style
+    both = render([Part(NEWER, None), Part(OLDER, None)], style)
+    sources = {-1: render([Part(NEWER, None)], style), -2: render([Part(OLDER, None)], style)}
+    strands = [
+        Strand(number, Members({number: b"s" * 16}, source.members), source.sealed.length)
+        for number, source in sources.items()
+    ]
+    (step,) = weave(strands, [0, -1, -2], gone={})
+    assert isinstance(step, Weave)
+    sheaf = Sheaf(step, step.members(dict.fromkeys(sources, b"s" * 16)))
+    for number in sheaf.strands:
+        sheaf.take(number, sources[number], fragments_in(sources[number], style.family))
+    woven = sheaf.sealed(style)
+    found = places(woven, "b", "y", "x", "c", "a")
     assert found == sorted(found)
     assert min(found) >= 0
-    one_by_one = [Part(render([part], style), None) for part in parts]
-    assert render(one_by_one, style, is_mixed=True) == rendered
-
-
-def test_an_edit_moves_no_entry_of_such_a_page() -> None:
-    """R20: by publication; atom:published stays what it was when atom:updated moves."""
-    body = atom(an_item("edited", 9), an_item("later", 5))
-    title, published = b"<title>edited</title>", b"<published>2003-01-01T00:00:00Z</published>"
-    page = a_stored(body.replace(title, title + published))
-    rendered = render([Part(page, None)], compose(page).style, is_mixed=True)
-    found = places(rendered, "later", "edited")
-    assert found == sorted(found)
+    assert sorted(text(woven).split("<entry")) == sorted(text(both).split("<entry"))
+    assert (woven.newest_at, woven.oldest_at, woven.entries) == (
+        both.newest_at, both.oldest_at, both.entries
+    )  # fmt: skip
+    dates = [each.order_at or 0.0 for each in unpack_outline(woven.outline)]
+    assert dates == sorted(dates, reverse=True)

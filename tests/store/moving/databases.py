@@ -57,6 +57,7 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
     _put(db, "block", segment=segment, deflated=b"abc" * 1000 * number)
     _put(db, "block_rest", segment=segment, number=1, deflated=b"rest" * number)
     _put(db, "outline", segment=segment, packed=b"\0\1\2")
+    _put(db, "member", segment=segment, packed=b"\0\1\2\3")
     document = _put(
         db, "document", feed=feed, url=url, final_url=url, role="subscription", rank=1, family="atom",
         site_id=ODD, links="{}", is_marked=0, is_settled=1, is_uncacheable=0, brought_news=1,

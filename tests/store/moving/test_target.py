@@ -42,7 +42,7 @@ def test_everything_arrives_as_it_was(tmp_path: Path, postgres_url: str) -> None
 
     assert found.rows == run(postgres_url, "SELECT sum(n) FROM (" + " UNION ALL ".join(
         f"SELECT count(*) AS n FROM {name}" for name in
-        ("feed", "alias", "segment", "block", "block_rest", "outline", "document", "body", "entry",
+        ("feed", "alias", "segment", "block", "block_rest", "outline", "member", "document", "body", "entry",
          "entry_key", "tombstone", "settled", "ambiguous_key", "attempt", "memento_search", "forgotten")
     ) + ") AS counted")[0][0]  # fmt: skip
     assert run(postgres_url, "SELECT to_regclass('moving')") == [(None,)], "servers may open it"

@@ -55,6 +55,7 @@ FILLED = """
     INSERT INTO block SELECT n, 'd' FROM generate_series(1, 4000) AS n;
     INSERT INTO block_rest SELECT n, 1, 'd' FROM generate_series(1, 4000) AS n;
     INSERT INTO outline SELECT n, 'd' FROM generate_series(1, 4000) AS n;
+    INSERT INTO member SELECT n, 'd' FROM generate_series(1, 4000) AS n;
     INSERT INTO document (
         feed, url, final_url, role, rank, family, site_id, links, is_marked, is_settled, is_uncacheable,
         brought_news, digest, media_type, fetched_at, checked_at, parser_version, body_bytes, entries,
@@ -78,8 +79,8 @@ FILLED = """
     INSERT INTO contested SELECT decode(md5('' || n), 'hex'), 0, 0 FROM generate_series(1, 50) AS n;
     INSERT INTO changed SELECT n FROM generate_series(1, 5) AS n;
     INSERT INTO decided SELECT n, 1, 1 FROM generate_series(1, 50) AS n;
-    ANALYZE feed, alias, segment, block, block_rest, outline, document, body, entry, entry_key, ambiguous_key,
-        settled, tombstone, attempt, memento_search
+    ANALYZE feed, alias, segment, block, block_rest, outline, member, document, body, entry, entry_key,
+        ambiguous_key, settled, tombstone, attempt, memento_search
 """
 """Enough of everything, so that an index is the shorter way; and what one change brings."""
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -132,6 +133,26 @@ async def test_a_publication_that_leaves_entries_out_is_an_error(store: NamedSto
     with pytest.raises(StoreError, match="expected attached documents"):
         await store.publish(feed, a_publication([*before, a_segment(999)]), revision=revision, now=NOW)
     assert await segment_ids(store, feed) == before
+
+
+async def test_segments_of_entries_say_which_they_are(store: NamedStore) -> None:
+    """R20: of a collected feed no document has a segment; that every live entry is in one is told by their
+    number."""
+    feed = (await a_feed(store)).id
+    page = a_document(URL, an_entry("a"), an_entry("b"))
+    await store.put_documents(feed, [page], now=NOW)
+    revision, _ = await store.placed(feed)
+    segment = replace(a_segment(text=b"<entry>a</entry>"), members=b"which", entries=2)
+    woven = partial(a_publication, [segment], is_woven=True)
+    with pytest.raises(StoreError, match="expected 2 live entries in segments, got 1"):
+        await store.publish(feed, woven(entries=1), revision=revision, now=NOW)
+    assert await store.publish(feed, woven(entries=2), revision=revision, now=NOW) is not None
+    ((number, members),) = (await store.read(partial(segments.members, feed=feed))).items()
+    assert members == b"which"
+    _, (placed,) = await store.placed(feed)
+    assert (placed.segment, placed.is_clean) == (None, True)
+    await publish(store, feed)  # it is no collected feed any more
+    assert number not in await store.read(partial(segments.members, feed=feed))
 
 
 async def test_last_modified_moves_forward_only_with_the_digest(store: NamedStore) -> None:

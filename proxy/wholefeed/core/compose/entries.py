@@ -34,6 +34,7 @@ from defusedxml.ElementTree import DefusedXMLParser, fromstring
 
 from wholefeed.core.compose.compose import newest_first, synthesize
 from wholefeed.core.compose.segments import Sealed, inflate, seal
+from wholefeed.core.compose.weaving import Key, publication_dates
 from wholefeed.core.model import (
     ATOM_03_NS,
     ATOM_NS,
@@ -171,9 +172,9 @@ class Entries(Sequence[Entry]):
     @classmethod
     def by_publication(cls, documents: Sequence[Held], ambiguous: Collection[EntryId] = ()) -> Self:
         """Return entries sorted by publication across their documents, each of which is read for it once."""
-        dates = [each.published or each.updated for each in cls(documents, ambiguous)]
-        order = newest_first([None if date is None else date.timestamp() for date in dates])
-        return cls(documents, ambiguous, order)
+        held = [each for each in documents if each.live]
+        keys = [key for place, each in enumerate(held) for key in _keys(each, place)]
+        return cls(held, ambiguous, sorted(range(len(keys)), key=keys.__getitem__))
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -252,12 +253,28 @@ _ANY_DEPTH: Final = 1 << 62
 """The documents were within the limits when they were fetched, whatever those are now."""
 
 
-def _read(kept: Held, ambiguous: Collection[EntryId]) -> list[Entry]:
+def _parsed(kept: Held) -> FeedDocument:
     body = inflate(kept.body.block, kept.body.length, kept.body.crc32)
-    document = parse(body, kept.url, kept.media_type, max_depth=_ANY_DEPTH)
+    return parse(body, kept.url, kept.media_type, max_depth=_ANY_DEPTH)
+
+
+def _ordinals(document: FeedDocument, live: Sequence[int]) -> list[int]:
+    """Return which entries are the feed's, newest first."""
+    order = newest_first([document.entries[ordinal].order_at for ordinal in live])
+    return [live[place] for place in order]
+
+
+def _keys(kept: Held, place: int) -> Iterator[Key]:
+    """Yield what the entries of a document are sorted by across documents, in the order of `_read`."""
+    document = _parsed(kept)
+    dates = publication_dates(document)
+    return (Key(-dates[ordinal], place, ordinal) for ordinal in _ordinals(document, kept.live))
+
+
+def _read(kept: Held, ambiguous: Collection[EntryId]) -> list[Entry]:
+    document = _parsed(kept)
     document = document.identified({*ambiguous, *document.ambiguous})
-    order = newest_first([document.entries[ordinal].order_at for ordinal in kept.live])
-    ordinals = [kept.live[place] for place in order]
+    ordinals = _ordinals(document, kept.live)
     made = []
     for ordinal, fields in zip(ordinals, read_fields(document, ordinals), strict=True):
         entry = document.entries[ordinal]

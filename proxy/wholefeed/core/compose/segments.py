@@ -39,18 +39,17 @@ from isal.igzip_lib import IsalError
 
 # Which documents share a segment
 
-_TARGET_BYTES: Final = 1 << 20
+TARGET_BYTES: Final = 1 << 20
 
 
-def plan(documents: Sequence[Placed], *, target_bytes: int = _TARGET_BYTES) -> list[Keep | Build]:
+def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> list[Keep | Build]:
     """Return the segments of a feed, newest first.
 
     Without a change nothing is built. A kept segment of less than half the target is drawn into a new one
     only by a neighbour that is new and at least half its size. So each time a byte is sealed again its
     segment has grown by half: log1.5(target / size) times in all, amortised, however the documents arrive;
     and small segments side by side are each more than twice the next, so they stay few. Groups fill up from
-    the old end, so a document that is put in front moves nothing behind it. Where entries are sorted across
-    documents, the subscription document is sealed together with the newest pages each time it changes.
+    the old end, so a document that is put in front moves nothing behind it.
 
     Args:
         documents: The attached documents in output order. Those without live bytes belong to no segment.
@@ -59,11 +58,11 @@ def plan(documents: Sequence[Placed], *, target_bytes: int = _TARGET_BYTES) -> l
     groups: list[_Group] = []
     for group in _kept_or_single(documents):
         joined = group
-        while groups and _may_join(groups[-1], joined, target_bytes):
+        while groups and may_join(groups[-1], joined, target_bytes):
             joined = _join(groups.pop(), joined)
         groups.append(joined)
     return [
-        Keep(group.segment) if group.segment is not None else Build(group.documents[::-1], group.is_mixed)
+        Keep(group.segment) if group.segment is not None else Build(group.documents[::-1])
         for group in reversed(groups)
     ]
 
@@ -79,11 +78,6 @@ class Placed(NamedTuple):
     is_settled: bool
     """Whether it is final: only such documents share a segment."""
     live_bytes: int
-    is_mixed: bool = False
-    """Whether the feed has pages that an adapter asked for: then documents share segments whose entries are
-    sorted across them (R20)."""
-    is_front: bool = False
-    """Of such a feed: the subscription document or remembered copies, which go with the newest pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +92,6 @@ class Build:
     """The live entries of these documents, in output order, become one new segment."""
 
     documents: tuple[int, ...]
-    is_mixed: bool = False
-    """Whether their entries are sorted across them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +102,6 @@ class _Group:
     """The segment to keep; None: it is to be built."""
     is_settled: bool
     live_bytes: int
-    is_mixed: bool
-    is_front: bool
 
 
 def _kept_or_single(documents: Sequence[Placed]) -> Iterable[_Group]:
@@ -141,18 +131,26 @@ def _group(run: Sequence[Placed], segment: int | None) -> _Group:
     return _Group(
         documents=tuple(placed.document for placed in run),
         segment=segment,
-        is_settled=all(placed.is_settled or placed.is_mixed for placed in run),
-        is_mixed=run[0].is_mixed,
-        is_front=all(placed.is_front for placed in run),
+        is_settled=all(placed.is_settled for placed in run),
         live_bytes=sum(placed.live_bytes for placed in run),
     )
 
 
-def _may_join(older: _Group, newer: _Group, target_bytes: int) -> bool:
-    if older.is_mixed is not newer.is_mixed:
-        return False
-    if newer.is_mixed and newer.is_front:
-        return older.live_bytes + newer.live_bytes <= _FRONT_TARGETS * target_bytes
+class Group(Protocol):
+    """What may become one segment with its neighbour."""
+
+    @property
+    def segment(self) -> int | None:
+        """The segment that it is; None: it is to be built."""
+
+    @property
+    def is_settled(self) -> bool: ...
+    @property
+    def live_bytes(self) -> int: ...
+
+
+def may_join(older: Group, newer: Group, target_bytes: int) -> bool:
+    """Return whether two neighbours become one segment."""
     if not (older.is_settled and newer.is_settled) or older.live_bytes + newer.live_bytes > target_bytes:
         return False
     if older.segment is None and newer.segment is None:
@@ -160,17 +158,13 @@ def _may_join(older: _Group, newer: _Group, target_bytes: int) -> bool:
     return _draws_in(older, newer, target_bytes) or _draws_in(newer, older, target_bytes)
 
 
-_FRONT_TARGETS: Final = 4
-"""What is sorted with the newest pages may come to as much, with them."""
-
-
-def _draws_in(new: _Group, kept: _Group, target_bytes: int) -> bool:
+def _draws_in(new: Group, kept: Group, target_bytes: int) -> bool:
     if new.segment is not None or kept.segment is None:
         return False
     return kept.live_bytes <= 2 * new.live_bytes and may_be_drawn_in(kept.live_bytes, target_bytes)
 
 
-def may_be_drawn_in(live_bytes: int, target_bytes: int = _TARGET_BYTES) -> bool:
+def may_be_drawn_in(live_bytes: int, target_bytes: int = TARGET_BYTES) -> bool:
     """Whether a segment of so many bytes may become part of a larger one, while nothing in it changes."""
     return 2 * live_bytes < target_bytes
 
@@ -181,8 +175,6 @@ def _join(older: _Group, newer: _Group) -> _Group:
         segment=None,
         is_settled=True,
         live_bytes=older.live_bytes + newer.live_bytes,
-        is_mixed=newer.is_mixed,
-        is_front=older.is_front and newer.is_front,
     )
 
 

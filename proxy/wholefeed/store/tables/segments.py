@@ -95,9 +95,19 @@ def outline(db: Database, segment: int) -> bytes | None:
     return None if found is None else bytes(found)
 
 
+_MEMBERS: Final = """
+    SELECT m.segment, m.packed FROM segment AS s CROSS JOIN member AS m ON m.segment = s.id
+    WHERE s.feed = :feed AND s.position IS NOT NULL
+"""
+
+
+def members(db: Database, feed: int) -> dict[int, bytes]:
+    """Return the entries of each segment of a feed that holds entries, and not whole documents (R20)."""
+    return {row[0]: bytes(row[1]) for row in fetch_all(db, _MEMBERS, {"feed": feed})}
+
+
 _PLACED: Final = """
-    SELECT id, segment, is_dirty = 0, is_settled, live_bytes, role IN ('subscription', 'memory'),
-        generated_at IS NOT NULL
+    SELECT id, segment, is_dirty = 0, is_settled, live_bytes
     FROM document
     WHERE feed = :feed AND rank IS NOT NULL
     ORDER BY CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
@@ -107,11 +117,7 @@ _PLACED: Final = """
 def places(db: Database, feed: int) -> list[Placed]:
     """Return the attached documents of a feed in output order, for a plan."""
     rows = fetch_all(db, _PLACED, {"feed": feed})
-    is_mixed = any(row[6] for row in rows)
-    return [
-        Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4], is_mixed, is_mixed and bool(row[5]))
-        for row in rows
-    ]
+    return [Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4]) for row in rows]
 
 
 # Publication
@@ -132,6 +138,12 @@ _UNLINK: Final = """
     UPDATE document SET segment = NULL, is_dirty = 0
     WHERE feed = :feed AND live_bytes = 0 AND (segment IS NOT NULL OR is_dirty <> 0)
 """
+# Of a feed whose segments hold entries no document has one.
+_UNLINK_ALL: Final = """
+    UPDATE document SET segment = NULL, is_dirty = 0
+    WHERE feed = :feed AND (segment IS NOT NULL OR is_dirty <> 0)
+"""
+_LIVE: Final = "SELECT count(*) FROM entry WHERE feed = :feed AND is_live = 1"
 _MISPLACED: Final = """
     SELECT count(*) FROM document AS d LEFT JOIN segment AS s ON s.id = d.segment
     WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0
@@ -192,9 +204,7 @@ def publish(
         elif current[segment] != position:
             moves.append((position, segment))
     run_many(db, _MOVE, moves)
-    run(db, _UNLINK, {"feed": feed})
-    if misplaced := fetch_value(db, _MISPLACED, {"feed": feed}):
-        raise StoreError(f"expected every live entry in a segment, got {misplaced} documents in none")
+    _settle(db, feed, publication)
     names = (
         "state",
         "title",
@@ -225,6 +235,16 @@ def publish(
     row = fetch_one(db, _PUBLISH, {**values, **shown_as})
     assert row is not None, "it was there when this began"
     return feed_row(row)
+
+
+def _settle(db: Database, feed: int, publication: Publication) -> None:
+    """Take the documents for what is published of them, once all that is live is in a segment."""
+    run(db, _UNLINK_ALL if publication.is_woven else _UNLINK, {"feed": feed})
+    if publication.is_woven:
+        if (live := fetch_value(db, _LIVE, {"feed": feed})) != publication.entries:
+            raise StoreError(f"expected {live} live entries in segments, got {publication.entries}")
+    elif misplaced := fetch_value(db, _MISPLACED, {"feed": feed}):
+        raise StoreError(f"expected every live entry in a segment, got {misplaced} documents in none")
 
 
 _STRIDE: Final = 1 << 20
@@ -281,6 +301,7 @@ _INSERT: Final = """
 _INSERT_BLOCK: Final = "INSERT INTO block (segment, deflated) VALUES (:segment, :deflated)"
 _INSERT_REST: Final = "INSERT INTO block_rest (segment, number, deflated) VALUES (?, ?, ?)"
 _INSERT_OUTLINE: Final = "INSERT INTO outline (segment, packed) VALUES (:segment, :packed)"
+_INSERT_MEMBERS: Final = "INSERT INTO member (segment, packed) VALUES (:segment, :packed)"
 _LINK: Final = """
     UPDATE document SET segment = ?, is_dirty = 0 WHERE id = ? AND feed = ? AND rank IS NOT NULL
 """
@@ -315,6 +336,9 @@ def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> None
         db.executemany(_INSERT_REST, rest)
     if segment.outline:
         run(db, _INSERT_OUTLINE, {"segment": row["id"], "packed": segment.outline})
+    if segment.members:
+        run(db, _INSERT_MEMBERS, {"segment": row["id"], "packed": segment.members})
+        return
     linked = db.executemany(_LINK, [(row["id"], document, feed) for document in segment.documents])
     if linked.rowcount != len(segment.documents):
         raise StoreError(f"expected attached documents of feed {feed}, got {segment.documents}")

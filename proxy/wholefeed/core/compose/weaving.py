@@ -1,0 +1,415 @@
+"""The entries of a collected feed in the order of their publication, across its documents (R20).
+
+Of other feeds a segment holds whole documents (`wholefeed.core.compose.segments`). The pages that an adapter
+asked for hold what was published at any time, so here a segment holds entries, whatever documents they are
+of, and says which (`Members`):
+
+    found = compare(strands, stamps, live)      # what is in them and not live, what is live and not in them
+    steps = weave([*strands, *rendered], order, gone=found.gone, ...)
+    for step in steps:
+        match step:
+            case Keep(number): ...
+            case Weave(picks): ...              # entries of one strand or several become one new segment
+
+A strand is a segment that is published, or what was rendered just now because no segment has it. Published
+ones are kept wherever they can be: an entry that is newer than all stands in a segment of its own until those
+in front are worth joining; an older one has the segment written anew in which it belongs, and no other.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from math import ceil, inf
+from operator import itemgetter
+from typing import Final, NamedTuple, Self
+
+from wholefeed.core.compose.segments import TARGET_BYTES, Keep, may_join
+from wholefeed.core.model import Family, FeedDocument
+from wholefeed.core.text.dates import parse_rfc3339
+
+# When an entry was published
+
+UNDATED: Final = -inf
+"""Of the entries of a document that bears no date at all: they stand last, in the order of documents."""
+
+
+def publication_dates(document: FeedDocument) -> list[float]:
+    """Return what each entry of a document is sorted by, from the top.
+
+    An entry without a date takes that of the one before it, or else behind it, on its page: so it stands
+    behind the one, or before the other, wherever that comes to stand.
+    """
+    text, is_atom = document.text, document.family is Family.ATOM
+    dates: list[float | None] = []
+    for entry in document.entries:
+        said = _published_at(text, entry.start, entry.end) if is_atom else None
+        dates.append(entry.order_at if said is None else said)
+    last = next((at for at in dates if at is not None), UNDATED)
+    return [last := last if at is None else at for at in dates]
+
+
+def _published_at(text: bytes, start: int, end: int) -> float | None:
+    """Return when an entry of Atom says that it was published, which an edit leaves as it was.
+
+    The formats of RSS have no other instant to sort by.
+    """
+    if text.find(b"published", start, end) < 0:
+        return None
+    found = _PUBLISHED.search(text, start, end)
+    return parse_rfc3339(found[1].decode("utf-8", "replace")) if found is not None else None
+
+
+_PUBLISHED: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?published\b[^>]{0,200}>\s{0,200}([^<\s]{1,80})")
+
+
+# Which entries a segment holds
+
+
+class Member(NamedTuple):
+    """One entry of a segment."""
+
+    document: int
+    ordinal: int
+    size: int
+    """Of its text, in bytes, without what stands between two."""
+    published_at: float
+    """As `publication_dates` gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The entries of a segment, from the top, in 20 bytes each."""
+
+    stamps: Mapping[int, bytes]
+    """By document, in output order: what it has as long as its entries read the same."""
+    packed: bytes
+    """As `pack_member` makes them; documents are counted in the order of `stamps`."""
+
+    @classmethod
+    def of(cls, members: Iterable[Member], stamps: Mapping[int, bytes]) -> Self:
+        """Pack members of documents; `stamps` has those of more, in output order."""
+        held = list(members)
+        present = {member.document for member in held}
+        own = {document: stamp for document, stamp in stamps.items() if document in present}
+        places = {document: place for place, document in enumerate(own)}
+        return cls(own, b"".join([pack_member(places[document], *rest) for document, *rest in held]))
+
+    @classmethod
+    def read(cls, text: bytes) -> Self:
+        """Return what `written` gave."""
+        (count,) = _COUNT.unpack_from(text)
+        start = _COUNT.size + count * _DOCUMENT.size
+        return cls(dict(_DOCUMENT.iter_unpack(text[_COUNT.size : start])), text[start:])
+
+    def written(self) -> bytes:
+        """Return it as bytes."""
+        documents = [_DOCUMENT.pack(*each) for each in self.stamps.items()]
+        return b"".join([_COUNT.pack(len(documents)), *documents, self.packed])
+
+    def __len__(self) -> int:
+        return len(self.packed) // _MEMBER.size
+
+    def __iter__(self) -> Iterator[Member]:
+        return self._of(self.packed)
+
+    @property
+    def ends(self) -> tuple[Member, Member]:
+        """The first and the last, of at least one."""
+        first, last = self._of(self.packed[: _MEMBER.size] + self.packed[-_MEMBER.size :])
+        return first, last
+
+    def _of(self, packed: bytes) -> Iterator[Member]:
+        documents = list(self.stamps)
+        for place, ordinal, size, published_at in _MEMBER.iter_unpack(packed):
+            yield Member(documents[place], ordinal, size, published_at)
+
+
+STAMP_BYTES: Final = 16
+_COUNT: Final = struct.Struct("=I")
+_DOCUMENT: Final = struct.Struct(f"=q{STAMP_BYTES}s")
+_MEMBER: Final = struct.Struct("=IIId")
+pack_member: Final = _MEMBER.pack
+"""Of a document's place among several, ordinal, size and `published_at`."""
+unpack_members: Final = _MEMBER.iter_unpack
+
+
+class Strand(NamedTuple):
+    """Entries whose text is sealed."""
+
+    number: int
+    """Of the segment; where it is new, what the caller knows it by, below 0."""
+    members: Members
+    size_bytes: int
+    """Of the text."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was rendered just now, to be woven in."""
+        return self.number < 0
+
+
+class Key(NamedTuple):
+    """What entries are sorted by.
+
+    What has no date of its own comes right behind the entry that it has it of, which is before it in the same
+    document.
+    """
+
+    published: float
+    """Less than that of what is older: `publication_dates` turned round."""
+    place: int
+    """Of the document, in output order."""
+    ordinal: int
+
+
+# What has changed
+
+
+class Difference(NamedTuple):
+    """What segments and documents have apart."""
+
+    gone: Mapping[int, Collection[int]]
+    """Members that are no longer live, as places in their strand; by strand."""
+    missing: Mapping[int, Sequence[int]]
+    """The ordinals of entries that stand in no strand, by document."""
+
+
+def compare(
+    strands: Iterable[Strand], stamps: Mapping[int, bytes], live: Mapping[int, Sequence[int]]
+) -> Difference:
+    """Compare what is published with what is live.
+
+    Args:
+        strands: What is published and can stay so.
+        stamps: Of all attached documents, in output order.
+        live: The ordinals of the live entries of those that may have changed; the others have not.
+    """
+    wanted = {document: set(ordinals) for document, ordinals in live.items()}
+    gone: dict[int, set[int]] = {}
+    for number, members, _ in strands:
+        changed = {document for document in members.stamps if document in live or document not in stamps}
+        if not changed:
+            continue
+        lost = set()
+        for place, (document, ordinal, _, _) in enumerate(members):
+            if document in changed:
+                is_same = members.stamps[document] == stamps.get(document)
+                if is_same and ordinal in wanted[document]:
+                    wanted[document].remove(ordinal)
+                else:
+                    lost.add(place)
+        if lost:
+            gone[number] = lost
+    missing = {document: sorted(ordinals) for document, ordinals in wanted.items() if ordinals}
+    return Difference(gone, missing)
+
+
+# What is to be written
+
+
+@dataclass(frozen=True, slots=True)
+class Weave:
+    """These entries become one new segment."""
+
+    picks: Sequence[Pick]
+    """The entries, newest first."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What they come to."""
+        return sum(pick.member.size for pick in self.picks)
+
+    def members(self, stamps: Mapping[int, bytes]) -> Members:
+        """Return what the segment holds; `stamps` of its documents."""
+        return Members.of((pick.member for pick in self.picks), stamps)
+
+
+class Pick(NamedTuple):
+    """One entry of a new segment."""
+
+    key: Key
+    strand: int
+    """The number of the strand in which its text is."""
+    place: int
+    """It has there."""
+    member: Member
+
+
+def weave(
+    strands: Iterable[Strand],
+    order: Sequence[int],
+    *,
+    gone: Mapping[int, Collection[int]],
+    is_walking: bool = False,
+    target_bytes: int = TARGET_BYTES,
+) -> list[Keep | Weave]:
+    """Return the segments of a feed in the order of publication, newest first.
+
+    While documents still come, each strand stays for itself and only strands are sorted: an import is sorted
+    once, at its end.
+
+    Args:
+        strands: What is published and can stay so, and what is new.
+        order: All attached documents in output order, the subscription document first.
+        gone: As in `Difference`.
+        is_walking: Whether documents still come.
+        target_bytes: What a segment may come to; a longer entry stands alone.
+    """
+    loom = _Loom({document: place for place, document in enumerate(order)}, gone, target_bytes)
+    return loom.joined(loom.apart(strands) if is_walking else loom.in_order(strands))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    """A segment in the making."""
+
+    first: Key
+    last: Key
+    live_bytes: int
+    is_settled: bool
+    """Whether it is not the subscription document's alone, which is replaced again and again."""
+    strand: Strand | None
+    """What is kept; None: the picks are written."""
+    picks: Sequence[Pick] = ()
+
+    @property
+    def segment(self) -> int | None:
+        return None if self.strand is None else self.strand.number
+
+
+class _Loom:
+    def __init__(
+        self, places: Mapping[int, int], gone: Mapping[int, Collection[int]], target_bytes: int
+    ) -> None:
+        self._places = places
+        self._gone = gone
+        self._target_bytes = target_bytes
+
+    def apart(self, strands: Iterable[Strand]) -> list[_Piece]:
+        """Return a piece for each strand, those that begin newest first."""
+        pieces = []
+        for strand in strands:
+            whole = self._kept(strand)
+            pieces += self._written(sorted(self._picks(strand))) if whole is None else [whole]
+        return sorted(pieces, key=lambda piece: piece.first)
+
+    def in_order(self, strands: Iterable[Strand]) -> list[_Piece]:
+        """Return pieces of which each ends before the next begins."""
+        kept, loose = list[_Piece](), list[Pick]()
+        for strand in strands:
+            whole = self._kept(strand)
+            if whole is None:
+                loose += self._picks(strand)
+            else:
+                kept.append(whole)
+        alone = list[_Piece]()
+        for group in _overlapping(kept):
+            if len(group) > 1:
+                loose += [pick for piece in group for pick in self._taken(piece)]
+            else:
+                alone += group
+        loose.sort()
+        parted = [piece for piece in alone if _is_parted(piece, loose)]
+        if parted:
+            alone = [piece for piece in alone if piece not in parted]
+            loose = sorted([*loose, *(pick for piece in parted for pick in self._taken(piece))])
+        pieces, start = list[_Piece](), 0
+        for piece in alone:
+            end = bisect_left(loose, piece.first, key=_key)
+            pieces += [*self._written(loose[start:end]), piece]
+            start = end
+        return pieces + self._written(loose[start:])
+
+    def joined(self, pieces: Sequence[_Piece]) -> list[Keep | Weave]:
+        """Let small neighbours become one where that is worth its cost, from the old end on."""
+        joined = list[_Piece]()
+        for piece in reversed(pieces):
+            newer = piece
+            while joined and may_join(joined[-1], newer, self._target_bytes):
+                older = joined.pop()
+                newer = self._piece(sorted([*self._taken(newer), *self._taken(older)]))
+            joined.append(newer)
+        return [
+            Weave(piece.picks) if piece.strand is None else Keep(piece.strand.number)
+            for piece in reversed(joined)
+        ]
+
+    def _kept(self, strand: Strand) -> _Piece | None:
+        """Return a strand as it is published; None where it has to be taken apart."""
+        if strand.is_new or strand.number in self._gone:
+            return None
+        places = [self._places[document] for document in strand.members.stamps]
+        if places != sorted(places):  # documents have traded places
+            return None
+        first, last = map(self._key, strand.members.ends)
+        return _Piece(first, last, strand.size_bytes, self._is_settled(strand.members.stamps), strand)
+
+    def _taken(self, piece: _Piece) -> Sequence[Pick]:
+        return piece.picks if piece.strand is None else self._picks(piece.strand)
+
+    def _picks(self, strand: Strand) -> list[Pick]:
+        gone, number = self._gone.get(strand.number, ()), strand.number
+        return [
+            Pick(self._key(member), number, place, member)
+            for place, member in enumerate(strand.members)
+            if place not in gone
+        ]
+
+    def _key(self, member: Member) -> Key:
+        return Key(-member.published_at, self._places[member.document], member.ordinal)
+
+    def _is_settled(self, documents: Iterable[int]) -> bool:
+        return any(self._places[document] for document in documents)
+
+    def _written(self, picks: Sequence[Pick]) -> list[_Piece]:
+        """Return new pieces of about one size; what the subscription document has in front is for itself."""
+        lead = len(list(takewhile(lambda pick: not pick.key.place, picks)))
+        stretches = [picks[:lead], picks[lead:]] if lead else [picks]
+        return [self._piece(part) for stretch in stretches for part in _cut(stretch, self._target_bytes)]
+
+    def _piece(self, picks: Sequence[Pick]) -> _Piece:
+        size_bytes = sum(pick.member.size for pick in picks)
+        is_settled = self._is_settled(pick.member.document for pick in picks)
+        return _Piece(picks[0].key, picks[-1].key, size_bytes, is_settled, None, picks)
+
+
+_key: Final = itemgetter(0)
+
+
+def _overlapping(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
+    """Return pieces in groups of which each ends before the next begins."""
+    groups, end = list[list[_Piece]](), Key(-inf, 0, 0)
+    for piece in sorted(pieces, key=lambda each: each.first):
+        if groups and piece.first < end:
+            groups[-1].append(piece)
+        else:
+            groups.append([piece])
+        end = max(end, piece.last)
+    return groups
+
+
+def _is_parted(piece: _Piece, loose: Sequence[Pick]) -> bool:
+    """Whether an entry belongs between the first and the last of a piece."""
+    at = bisect_left(loose, piece.first, key=_key)
+    return at < len(loose) and loose[at].key < piece.last
+
+
+def _cut(picks: Sequence[Pick], target_bytes: int) -> list[Sequence[Pick]]:
+    """Return picks in parts of about one size, which is the target at most."""
+    total = sum(pick.member.size for pick in picks)
+    share = total / max(1, ceil(total / target_bytes))
+    parts, at, before = list[list[Pick]](), -1, 0
+    for pick in picks:
+        size = pick.member.size
+        middle = int((before + size / 2) / share)
+        if middle > at:
+            parts.append([])
+            at = middle
+        parts[-1].append(pick)
+        before += size
+    return list(parts)

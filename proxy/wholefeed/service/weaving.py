@@ -1,0 +1,291 @@
+"""The segments of a collected feed, whose entries stand by publication across its documents (R20).
+
+    segments = await woven(rendering, storage, stored, published, style, is_walking=False)
+
+`wholefeed.core.compose.weaving` decides. What is not in a segment yet is rendered from its document; what is
+moved is taken from the segments that it stands in, so no document is read again for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+from wholefeed.core.compose.segments import TARGET_BYTES, Keep, Sealed
+from wholefeed.core.compose.weaving import STAMP_BYTES, Members, Strand, Weave, compare, weave
+from wholefeed.core.jobs import Rendered, Sheaf, Style, fragments_in
+from wholefeed.core.model import Family
+from wholefeed.core.parse.limits import PARSER_VERSION
+from wholefeed.service.storing import FeedStorage, Material, ToRender
+from wholefeed.store.base import Database
+from wholefeed.store.rows import DocumentRow, NewSegment, SegmentRow
+from wholefeed.store.tables import segments
+from wholefeed.store.tables.documents import live_ordinals
+from wholefeed.workers.pool import INLINE_BYTES
+
+_T = TypeVar("_T")
+
+
+class Renders(Protocol):
+    """Renders entries of documents, one document after the other."""
+
+    async def rendered(
+        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
+    ) -> Rendered: ...
+
+
+async def woven(
+    rendering: Renders,
+    storage: FeedStorage,
+    stored: Material,
+    published: Mapping[int, SegmentRow],
+    style: Style,
+    *,
+    is_walking: bool,
+) -> list[SegmentRow | NewSegment]:
+    """Return the segments of a feed with pages that an adapter asked for, in output order.
+
+    Args:
+        rendering: Renders what is in no segment.
+        storage: What is stored of the feed.
+        stored: What a publication is made of.
+        published: The segments that may stay, by number.
+        style: What they are rendered for.
+        is_walking: Whether documents still come; then entries are not sorted across segments yet.
+    """
+    sound = dict(published)
+    while True:
+        try:
+            return await _woven(rendering, storage, stored, sound, style, is_walking=is_walking)
+        except _DamagedError as exc:  # its entries are rendered from their documents
+            del sound[exc.segment]
+
+
+class _DamagedError(Exception):
+    """A segment is not what was stored."""
+
+    def __init__(self, segment: int) -> None:
+        super().__init__(segment)
+        self.segment = segment
+
+
+async def _woven(
+    rendering: Renders,
+    storage: FeedStorage,
+    stored: Material,
+    published: Mapping[int, SegmentRow],
+    style: Style,
+    *,
+    is_walking: bool,
+) -> list[SegmentRow | NewSegment]:
+    members = {number: Members.read(packed) for number, packed in stored.members.items()}
+    strands = [
+        Strand(number, members[number], row.length)
+        for number, row in published.items()
+        if number in members and is_current(row, style)
+    ]
+    stamps = {row.id: _stamp(row) for row in stored.documents}
+    live = await _live(storage, stored, members, {strand.number for strand in strands})
+    found = await _worked(_judged_bytes(strands), partial(compare, strands, stamps, live))
+    new = await _rendered_anew(rendering, stored, found.missing, style)
+    for place, (rows, each) in enumerate(new):
+        own = {row.id: stamps[row.id] for row in rows}
+        strands.append(Strand(~place, Members(own, each.members), each.sealed.length))
+    decide = partial(weave, strands, list(stamps), gone=found.gone, is_walking=is_walking)
+    steps = await _worked(_judged_bytes(strands), decide)
+    sources = _Sources(storage, published, [each for _, each in new])
+    made = iter(await sources.sewn([each for each in steps if isinstance(each, Weave)], stamps, style))
+    subscription = stored.documents[0].id
+    storage.fresh.drop(number for number in found.missing if number != subscription)
+    return [published[step.segment] if isinstance(step, Keep) else next(made) for step in steps]
+
+
+def is_current(segment: SegmentRow, style: Style) -> bool:
+    """Whether a segment is what would be made of its entries now: another parser made it, or another head."""
+    return segment.parser_version == PARSER_VERSION and segment.context in (None, style.digest)
+
+
+# What may have changed
+
+
+async def _live(
+    storage: FeedStorage, stored: Material, members: Mapping[int, Members], current: Collection[int]
+) -> Mapping[int, Sequence[int]]:
+    """Return which entries are live of documents of which others may have been, when they were published.
+
+    Args:
+        storage: What is stored of the feed.
+        stored: What a publication is made of.
+        members: What is published.
+        current: The segments of that which can stay.
+    """
+    lost = {document for number, each in members.items() if number not in current for document in each.stamps}
+    wanted = [
+        place.document
+        for place in stored.places
+        if not place.is_clean or place.segment is not None or place.document in lost
+    ]
+    return await storage.read(partial(live_ordinals, documents=wanted)) if wanted else {}
+
+
+def _stamp(row: DocumentRow) -> bytes:
+    """Return what stands for all that the text of its entries is made of."""
+    said = (row.digest.hex(), row.final_url, row.media_type, str(row.parser_version))
+    text = "\0".join(said).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=STAMP_BYTES).digest()
+
+
+# What is in no segment yet
+
+
+async def _rendered_anew(
+    rendering: Renders, stored: Material, missing: Mapping[int, Sequence[int]], style: Style
+) -> list[tuple[list[DocumentRow], Rendered]]:
+    rows = [row for row in stored.documents if row.id in missing]
+    made = []
+    for group in _groups(rows, stored.documents[0].id):
+        held = {}
+        for row in group:
+            known = stored.held.get(row.id)
+            held[row.id] = ToRender(missing[row.id], None if known is None else known.body)
+        made.append((group, await rendering.rendered(group, style, held)))
+    return made
+
+
+def _groups(rows: Sequence[DocumentRow], subscription: int) -> Iterator[list[DocumentRow]]:
+    """Yield documents that are rendered together; the subscription document is alone."""
+    group, size_bytes = list[DocumentRow](), 0
+    for row in rows:
+        if group and (group[0].id == subscription or size_bytes + row.body_bytes > TARGET_BYTES):
+            yield group
+            group, size_bytes = [], 0
+        group.append(row)
+        size_bytes += row.body_bytes
+    if group:
+        yield group
+
+
+# What is written anew
+
+_BATCH_BYTES: Final = 32 << 20
+"""Of text that is in memory at once. An import of more reads what it is sorted from as often as this goes
+into it."""
+
+
+class _Sources:
+    """Where the texts of entries are.
+
+    Args:
+        storage: Where segments are read.
+        published: Those that are stored, by number.
+        new: What was rendered just now; its first strand has the number -1.
+    """
+
+    def __init__(
+        self, storage: FeedStorage, published: Mapping[int, SegmentRow], new: Sequence[Rendered]
+    ) -> None:
+        self._storage = storage
+        self._published = published
+        self._new = new
+
+    async def sewn(
+        self, weaves: Sequence[Weave], stamps: Mapping[int, bytes], style: Style
+    ) -> list[NewSegment]:
+        """Return the segments that are to be written, in their order."""
+        made = []
+        for batch in _batches(weaves):
+            size_bytes = sum(each.size_bytes for each in batch)
+            async with self._storage.work.turn(size_bytes):
+                made += await self._sewn(batch, stamps, style)
+        return made
+
+    async def _sewn(
+        self, weaves: Sequence[Weave], stamps: Mapping[int, bytes], style: Style
+    ) -> list[NewSegment]:
+        size_bytes = sum(map(_picked_bytes, weaves))
+        sheaves = await _worked(size_bytes, lambda: [Sheaf(each, each.members(stamps)) for each in weaves])
+        for number in sorted({number for sheaf in sheaves for number in sheaf.strands}, reverse=True):
+            source = await self._rendered(number)
+            takers = [sheaf for sheaf in sheaves if number in sheaf.strands]
+            await _worked(source.sealed.length, partial(_take, takers, number, source, style.family))
+        made = []
+        for each, sheaf in zip(weaves, sheaves, strict=True):
+            rendered = await _worked(each.size_bytes, partial(sheaf.sealed, style))
+            made.append(_segment(rendered, sheaf.members))
+        return made
+
+    async def _rendered(self, number: int) -> Rendered:
+        if number < 0:
+            return self._new[~number]
+        return await self._storage.read(partial(_read, row=self._published[number]))
+
+
+def _batches(weaves: Sequence[Weave]) -> Iterator[Sequence[Weave]]:
+    batch, size_bytes = list[Weave](), 0
+    for each in weaves:
+        if batch and size_bytes + each.size_bytes > _BATCH_BYTES:
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(each)
+        size_bytes += each.size_bytes
+    if batch:
+        yield batch
+
+
+async def _worked(size_bytes: int, work: Callable[[], _T]) -> _T:
+    return work() if size_bytes <= INLINE_BYTES else await asyncio.to_thread(work)
+
+
+_JUDGED_BYTES: Final = 128
+"""Of text, that take as long to be sealed as one entry takes to be judged."""
+
+
+def _judged_bytes(strands: Iterable[Strand]) -> int:
+    return _JUDGED_BYTES * sum(len(strand.members) for strand in strands)
+
+
+def _picked_bytes(weave: Weave) -> int:
+    return _JUDGED_BYTES * len(weave.picks)
+
+
+def _take(sheaves: Sequence[Sheaf], number: int, source: Rendered, family: Family) -> None:
+    try:
+        fragments = fragments_in(source, family)
+    except ValueError as exc:
+        raise _DamagedError(number) from exc
+    for sheaf in sheaves:
+        sheaf.take(number, source, fragments)
+
+
+def _read(db: Database, row: SegmentRow) -> Rendered:
+    """Return a segment as it is stored."""
+    pieces = range(-(-row.deflated_bytes // segments.PIECE_BYTES))
+    block = b"".join(segments.piece(db, row.id, number) for number in pieces)
+    return Rendered(
+        sealed=Sealed(block, row.length, row.crc32, row.crc_shift, row.digest),
+        prefixes=row.prefixes,
+        newest_at=row.newest_at,
+        oldest_at=row.oldest_at,
+        entries=row.entries,
+        context=row.context,
+        outline=segments.outline(db, row.id) or b"",
+        members=b"",
+    )
+
+
+def _segment(rendered: Rendered, members: Members) -> NewSegment:
+    return NewSegment(
+        documents=(),
+        sealed=rendered.sealed,
+        prefixes=rendered.prefixes,
+        newest_at=rendered.newest_at,
+        oldest_at=rendered.oldest_at,
+        entries=rendered.entries,
+        parser_version=PARSER_VERSION,
+        context=rendered.context,
+        outline=rendered.outline,
+        members=members.written(),
+    )

@@ -1,0 +1,319 @@
+"""Which entries of a collected feed make which segments (`wholefeed.core.compose.weaving`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.feeds import an_item, atom, rss
+from wholefeed.core.compose.segments import Keep
+from wholefeed.core.compose.weaving import (
+    UNDATED,
+    Member,
+    Members,
+    Strand,
+    Weave,
+    compare,
+    publication_dates,
+    weave,
+)
+from wholefeed.core.model import FeedDocument
+from wholefeed.core.parse.documents import parse
+
+TARGET = 1000
+
+
+class Text(NamedTuple):
+    """An entry of a document: what it is and how long."""
+
+    name: str
+    published_at: float
+    size: int = 100
+
+
+@dataclass
+class Feed:
+    """A collected feed as the store and the service have it, without their texts."""
+
+    documents: dict[int, list[Text]] = field(default_factory=dict)
+    """In output order, with all of their entries; the first one is the subscription document."""
+    versions: dict[int, int] = field(default_factory=dict)
+    live: dict[str, int] = field(default_factory=dict)
+    """By entry the document whose copy counts."""
+    segments: dict[int, Members] = field(default_factory=dict)
+    """In output order."""
+    dirty: set[int] = field(default_factory=set)
+    written_bytes: int = 0
+    next: int = 1
+
+    def put(self, document: int, *texts: Text) -> None:
+        """Put a document, whose copies count from now on; what only it held is gone."""
+        left = {name for name, holder in self.live.items() if holder == document}
+        self.dirty |= {document}
+        self.documents[document] = list(texts)
+        self.versions[document] = self.versions.get(document, 0) + 1
+        for text in texts:
+            self.dirty.add(self.live.get(text.name, document))
+            self.live[text.name] = document
+        for name in left - {text.name for text in texts}:
+            del self.live[name]
+            for other, held in self.documents.items():
+                if any(text.name == name for text in held):
+                    self.live[name] = other
+                    self.dirty.add(other)
+                    break
+
+    def publish(self, *, is_walking: bool = False) -> list[Keep | Weave]:
+        stamps = {document: bytes([self.versions[document]]) * 16 for document in self.documents}
+        published = [Strand(number, each, size_of(each)) for number, each in self.segments.items()]
+        live = {
+            document: [
+                n for n, text in enumerate(self.documents[document]) if self.live[text.name] == document
+            ]
+            for document in self.dirty & self.documents.keys()
+        }
+        found = compare(published, stamps, live)
+        new = [
+            Strand(~place, Members.of(self._members(document, ordinals), stamps), 0)
+            for place, (document, ordinals) in enumerate(found.missing.items())
+        ]
+        steps = weave(
+            [*published, *new],
+            list(self.documents),
+            gone=found.gone,
+            is_walking=is_walking,
+            target_bytes=TARGET,
+        )
+        segments: dict[int, Members] = {}
+        for step in steps:
+            if isinstance(step, Keep):
+                segments[step.segment] = self.segments[step.segment]
+            else:
+                segments[self.next] = Members.read(step.members(stamps).written())
+                self.written_bytes += step.size_bytes
+                self.next += 1
+        self.segments, self.dirty = segments, set()
+        return steps
+
+    def _members(self, document: int, ordinals: Sequence[int]) -> list[Member]:
+        texts = self.documents[document]
+        return [Member(document, n, texts[n].size, texts[n].published_at) for n in ordinals]
+
+    @property
+    def names(self) -> list[str]:
+        """The entries as they are published."""
+        return [
+            self.documents[each.document][each.ordinal].name
+            for members in self.segments.values()
+            for each in members
+        ]
+
+    @property
+    def expected(self) -> list[str]:
+        """All entries by publication; equal ones as their documents stand."""
+        held = [
+            (-text.published_at, place, ordinal, text.name)
+            for place, (document, texts) in enumerate(self.documents.items())
+            for ordinal, text in enumerate(texts)
+            if self.live[text.name] == document
+        ]
+        return [name for *_, name in sorted(held)]
+
+
+def size_of(members: Members) -> int:
+    return sum(each.size for each in members)
+
+
+def a_page(*published: float, size: int = 100) -> list[Text]:
+    return [Text(f"at {at}", at, size) for at in published]
+
+
+def a_blog(posts: int) -> Feed:
+    """A blog whose posts stand on pages of ten, and the newest five in its subscription document, too."""
+    feed = Feed()
+    feed.put(0, *a_page(*range(posts, posts - 5, -1)))
+    for page, newest in enumerate(range(posts - 5, 0, -10), 1):
+        feed.put(page, *a_page(*range(newest, max(newest - 10, 0), -1)))
+    feed.publish()
+    return feed
+
+
+DATES = st.integers(1, 40) | st.just(UNDATED)
+PAGES = st.lists(
+    st.tuples(st.integers(0, 5), st.lists(st.tuples(DATES, st.integers(1, 400)), max_size=12), st.booleans()),
+    max_size=12,
+)
+
+
+@settings(max_examples=300)
+@given(PAGES)
+@example([(0, [(1, 100)], False), (1, [(1, 100), (2, 100)], False)])
+def test_entries_stand_by_publication_whatever_the_order_of_arrival(
+    puts: list[tuple[int, list[tuple[float, int]], bool]],
+) -> None:
+    """R20: each live entry stands once, and the dated ones newest first, once nothing comes any more; undated
+    ones in the order of their documents."""
+    feed = Feed({document: [] for document in range(6)}, dict.fromkeys(range(6), 0))
+    for document, texts, is_walking in puts:
+        feed.put(document, *(Text(f"{document}:{n}:{at}", at, size) for n, (at, size) in enumerate(texts)))
+        feed.publish(is_walking=is_walking)
+        assert sorted(feed.names) == sorted(feed.expected)
+        if not is_walking:
+            assert feed.names == feed.expected
+    feed.publish()
+    assert feed.names == feed.expected
+    feed.documents = {document: feed.documents[document] for document in (0, 3, 5, 1, 2, 4)}
+    feed.publish()
+    assert feed.names == feed.expected, "documents have traded places"
+
+
+@settings(max_examples=300)
+@given(PAGES, st.randoms())
+def test_the_order_of_arrival_does_not_matter(
+    puts: list[tuple[int, list[tuple[float, int]], bool]], chance: object
+) -> None:
+    """R20: the same pages, come in another order, are the same feed."""
+    pages = {
+        document: [Text(f"{document}:{n}", at, size) for n, (at, size) in enumerate(texts)]
+        for document, texts, _ in puts
+    }
+    one, other = (Feed({document: [] for document in range(6)}, dict.fromkeys(range(6), 0)) for _ in range(2))
+    turned = list(pages.items())
+    chance.shuffle(turned)  # type: ignore[attr-defined]
+    for feed, arrivals in ((one, pages.items()), (other, turned)):
+        for document, texts in arrivals:
+            feed.put(document, *texts)
+            feed.publish()
+    assert one.names == other.names
+
+
+@given(PAGES)
+def test_what_has_not_changed_is_not_written_again(
+    puts: list[tuple[int, list[tuple[float, int]], bool]],
+) -> None:
+    """A feed that did not change keeps all of its segments, also one that was looked at for nothing."""
+    feed = Feed({document: [] for document in range(6)}, dict.fromkeys(range(6), 0))
+    for document, texts, is_walking in puts:
+        feed.put(document, *(Text(f"{document}:{n}:{at}", at, size) for n, (at, size) in enumerate(texts)))
+        feed.publish(is_walking=is_walking)
+    feed.publish()
+    feed.dirty = set(feed.documents)
+    assert all(isinstance(step, Keep) for step in feed.publish())
+
+
+def test_what_is_newer_than_all_is_appended() -> None:
+    """R20: it costs what the subscription document holds, and in the long run what falls out of it, a few
+    times; not what stands behind."""
+    feed = a_blog(200)
+    feed.written_bytes = 0
+    for at in range(201, 301):
+        feed.put(0, *a_page(*range(at, at - 5, -1)))
+        feed.put(at, *a_page(at - 5))  # what fell out of it is remembered
+        feed.publish()
+        assert feed.names == feed.expected
+    assert feed.written_bytes <= 100 * (500 + 100 * 6)
+    assert len(feed.segments) <= 2 * 300 * 100 / TARGET + 8
+
+
+@given(st.integers(1, 199), st.integers(1, 999))
+def test_what_is_older_has_its_own_segment_written_alone(day: int, part: int) -> None:
+    """R20: and no more than the next one beside it."""
+    feed = a_blog(200)
+    feed.written_bytes = 0
+    before = feed.segments
+    feed.put(500, *a_page(day + part / 1000))
+    feed.publish()
+    assert feed.names == feed.expected
+    assert feed.written_bytes <= 2 * TARGET
+    assert len(before.keys() - feed.segments.keys()) <= 2
+
+
+def test_an_edit_writes_the_segments_of_what_was_edited() -> None:
+    """R10, R20: the copies of a page by date of change take the place of those that stood there."""
+    feed = a_blog(200)
+    feed.written_bytes = 0
+    feed.put(500, *a_page(150, 50, 20))
+    feed.publish()
+    assert feed.names == feed.expected
+    assert feed.written_bytes <= 3 * TARGET
+
+
+def test_an_import_is_sorted_once_at_its_end() -> None:
+    """R20: while it comes, each part of it is written for itself and nothing of what is there."""
+    feed = a_blog(200)
+    feed.written_bytes = 0
+    for page in range(10):
+        feed.put(500 + page, *a_page(*(at + 0.5 for at in range(190 - page, 10, -10))))
+        feed.publish(is_walking=True)
+        assert len(feed.names) == 200 + 18 * (page + 1)
+    assert feed.written_bytes <= 2 * 180 * 100
+    feed.written_bytes = 0
+    feed.publish()
+    assert feed.names == feed.expected
+    assert feed.written_bytes <= (200 + 180) * 100
+    assert len(feed.segments) <= 2 * 380 * 100 / TARGET
+
+
+def test_a_document_that_left_takes_its_entries_along() -> None:
+    """R25: what is detached is no part of any segment."""
+    feed = a_blog(60)
+    gone = feed.documents.pop(3)
+    for text in gone:
+        del feed.live[text.name]
+    feed.publish()
+    assert feed.names == feed.expected
+    assert not {text.name for text in gone} & set(feed.names)
+
+
+def test_segments_are_of_about_one_size() -> None:
+    """What is cut comes to the target at most, but for one entry; a longer one is not cut."""
+    feed = Feed()
+    feed.put(0)
+    feed.put(1, *(Text(f"e{n}", 1000 - n, 1 + n * 37 % 300) for n in range(100)), Text("long", 3.5, 5000))
+    feed.publish()
+    sizes = [size_of(each) for each in feed.segments.values()]
+    assert [size for size in sizes if size > TARGET + 300] in ([], [max(sizes)])
+    assert len(sizes) <= 2 * sum(sizes) / TARGET
+
+
+def test_members_are_read_as_they_were_written() -> None:
+    """Documents with their stamps, entries with their dates, also none."""
+    stamps = {7: b"s" * 16, 1 << 40: b"t" * 16, 8: b"u" * 16}
+    entries = [Member(1 << 40, 0, 100, 17.5), Member(7, 3, 1, UNDATED), Member(1 << 40, 1, 2, 0.0)]
+    members = Members.read(Members.of(entries, stamps).written())
+    assert list(members) == entries
+    assert members.ends == (entries[0], entries[-1])
+    assert list(members.stamps.items()) == [(7, b"s" * 16), (1 << 40, b"t" * 16)]
+    assert len(members) == 3
+
+
+def dated(document: FeedDocument) -> Mapping[str, float]:
+    ids = [
+        document.text[entry.start : entry.end].split(b"<title>")[1].split(b"</title>")[0].decode()
+        for entry in document.entries
+    ]
+    return dict(zip(ids, publication_dates(document), strict=True))
+
+
+@pytest.mark.parametrize("make", [atom, rss])
+def test_undated_entries_stand_behind_their_predecessor(make: Callable[..., bytes]) -> None:
+    """R20: on the page; what stands before all dated ones goes before the first of them."""
+    dates = {"x": None, "a": 9, "y": None, "z": None, "b": 5, "w": None}
+    body = make(*(an_item(name, at) for name, at in dates.items()))
+    found = dated(parse(body, "http://a.test/", ""))
+    assert found["x"] == found["a"] == found["y"] == found["z"] > found["b"] == found["w"]
+    nothing = dated(parse(make(an_item("a", None), an_item("b", None)), "http://a.test/", ""))
+    assert set(nothing.values()) == {UNDATED}
+
+
+def test_an_edit_moves_no_entry() -> None:
+    """R20: by publication; atom:published stays what it was when atom:updated moves."""
+    title, published = b"<title>edited</title>", b"<published>2003-01-01T00:00:00Z</published>"
+    body = atom(an_item("edited", 9), an_item("later", 5)).replace(title, title + published)
+    found = dated(parse(body, "http://a.test/", ""))
+    assert found["later"] > found["edited"]
