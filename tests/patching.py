@@ -45,6 +45,8 @@ CONSTANTS: Final = {
     "MAX_VALUES": Constant(_READ_MANY, ("core.parse.jsonfeed",)),
     "MAX_WAITING_WALKS": Constant(_MANY_WALKS, ("service.opening",)),
     "MAX_WIRE_BYTES": Constant("16 MB for each kind of answer", ("fetch.exchange",)),
+    "PAGE_SECONDS": Constant("no page takes a second", ("service.showing",)),
+    "PAGE_WAIT_SECONDS": Constant(_WAIT_LONG, ("service.showing",)),
     "PARSER_VERSION": Constant(
         "there is one version of the parser at a time",
         ("service.documents", "service.publishing", "core.refresh.decision", "core.refresh.subscription"),

@@ -113,6 +113,19 @@ async def test_a_page_has_nothing_loaded_as_a_part_of_itself(
     assert origin.requests == []
 
 
+@pytest.mark.fault("97")
+@pytest.mark.parametrize("part", ["iframe", "frame", "object", "embed", "empty", "track", "worker"])
+async def test_the_feed_for_people_is_a_part_of_nothing(proxy: Proxy, origin: Origin, part: str) -> None:
+    """Row 97: a page of entries costs something to make, and only who opens it can read it."""
+    publish_chain(origin, archives=1)
+    query = {"url": origin.url("/feed")}
+    reply = await proxy.ask("GET", "/view", params=query, headers={"Sec-Fetch-Dest": part})
+    assert (reply.status, slug(reply)) == (403, "cross-origin")
+    assert origin.requests == []
+    for fields in ({}, {"Sec-Fetch-Dest": "document"}):
+        assert (await proxy.ask("GET", "/view", params=query, headers=fields)).status == 200
+
+
 @pytest.mark.fault("25")
 async def test_nothing_of_a_reader_reaches_a_publisher_and_no_cookie_comes_back(
     proxy: Proxy, origin: Origin

@@ -14,6 +14,8 @@ from typing import IO, Any
 import pytest
 
 from tests.workers.samples import BODIES, a_sender, long_work
+from wholefeed.core.compose.reading import Begun, show_entries
+from wholefeed.core.compose.sanitising import Elsewhere
 from wholefeed.core.jobs import (
     EntryFacts,
     Part,
@@ -25,7 +27,9 @@ from wholefeed.core.jobs import (
     remember_copies,
     render,
 )
+from wholefeed.core.model import ATOM_NS, Family
 from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.text.urls import Places
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.workers import child, pool
 from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
@@ -113,6 +117,35 @@ async def test_a_job_does_the_same_in_a_worker(name: str) -> None:
         written = await workers.run(LARGE, remember_copies, stored, (), None, fetched_at=2e9, next_number=1)
         assert written == memory
         assert len(workers.pids) == 1
+
+
+ENTRY = Begun(
+    b"<entry><title>A</title><content type='html'>&lt;p>x&lt;script></content></entry>", is_cut=False
+)
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+async def test_what_is_shown_to_people_is_made_in_a_process_however_small(limit: int) -> None:
+    """docs/faults.md row 119: its time is bounded there; without processes a thread does it."""
+    loads = Elsewhere(Places.of(["http://proxy.test"]))
+    here = show_entries([ENTRY], Family.ATOM, namespace=ATOM_NS, base="http://a.test/", loads=loads)
+    async with opened(limit, start_bytes=START_BYTES) as workers:
+        there = await workers.run_briefly(
+            1.0, show_entries, [ENTRY], Family.ATOM, namespace=ATOM_NS, base="http://a.test/", loads=loads
+        )
+        assert there == here
+        assert there[0].content == "<p>x</p>"
+        assert len(workers.pids) == limit
+
+
+async def test_what_takes_longer_than_it_may_is_ended() -> None:
+    """Row 119: by the seconds that were given, not by those that a document has."""
+    large = Begun(b"<entry><content type='html'>" + b"&lt;p>x" * 5000 + b"</content></entry>", is_cut=False)
+    async with opened() as workers:
+        with pytest.raises(WorkTooLongError, match=r"0\.01 s"):
+            await workers.run_briefly(
+                0.01, show_entries, [large] * 20, Family.ATOM, namespace=ATOM_NS, base="http://a.test/"
+            )
 
 
 @pytest.mark.fault("109")

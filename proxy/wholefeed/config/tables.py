@@ -210,7 +210,7 @@ class LimitsConfig:
     workers: int | str = _key(
         "auto",
         automatic(0, 64),
-        "processes for large documents, at most; auto: one less than there are cores, 1 to 4; 0: threads",
+        "processes for large documents and pages; auto: one less than there are cores, 1 to 4; 0: threads",
     )
 
 

@@ -9,7 +9,8 @@
 Bytes come in: what is to be known of a document comes out, read once; or what is sent of it, a head or the
 sealed text of a segment (docs/design.md#segments); or the memory documents to write before it is replaced
 (rules R7, R8). What comes back holds neither the text nor an object an entry: who has the body needs no
-second copy of it. `JOBS` has every job by the name that it goes under.
+second copy of it. `JOBS` has every job by the name that it goes under, and with them what makes a page of
+entries for people (`wholefeed.core.compose.reading`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from wholefeed.core.compose.compose import (
     newest_first,
     remember,
 )
+from wholefeed.core.compose.reading import show_entries
 from wholefeed.core.compose.segments import (
     Sealed,
     inflate,
@@ -795,6 +797,6 @@ def _parsed(document: Stored | FeedDocument) -> FeedDocument:
 
 
 JOBS: Final[Mapping[str, Callable[..., Any]]] = {
-    job.__name__: job for job in (read_document, read_again, render, compose, remember_copies)
+    job.__name__: job for job in (read_document, read_again, render, compose, remember_copies, show_entries)
 }
 """What may be asked of another process."""

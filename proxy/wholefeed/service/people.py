@@ -31,6 +31,7 @@ from typing import Final, NamedTuple
 from wholefeed.core.chart import Chart, Hole, Place, Span, chart_of, holes_of
 from wholefeed.core.compose.compose import Heading, stored_heading
 from wholefeed.core.compose.entries import Shown, shown
+from wholefeed.core.compose.reading import Begun
 from wholefeed.core.compose.segments import Inflater, Slice, between
 from wholefeed.core.compose.views import entries_of
 from wholefeed.core.links import older_target, recall
@@ -518,9 +519,34 @@ async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int)
         start: The first of them, counted in output order (R20) from 0.
         count: How many.
     """
-    end = start + min(count, _MOST_ENTRIES)
-    room = _ROOM_BYTES
-    found: list[Shown] = []
+    texts = await read_texts(snapshot, store, start, min(count, _MOST_ENTRIES), room_bytes=_ROOM_BYTES)
+    return await asyncio.to_thread(_shown, snapshot.feed, texts)
+
+
+def _shown(feed: FeedRow, texts: Sequence[Begun]) -> tuple[Shown, ...]:
+    family, namespace = feed.published_family, namespace_of(feed)
+    return tuple(shown(family, text, namespace=namespace, is_cut=is_cut) for text, is_cut in texts)
+
+
+def namespace_of(feed: FeedRow) -> str:
+    """Return the default namespace around the entries of a feed as it is sent."""
+    return default_namespace(feed.published_family, feed.version)
+
+
+async def read_texts(
+    snapshot: Snapshot, store: Store, start: int, count: int, *, room_bytes: int
+) -> tuple[Begun, ...]:
+    """Return the texts of entries, or their beginnings.
+
+    Args:
+        snapshot: As for `read_entries`, and so the others.
+        store: Where it is.
+        start: The first of them.
+        count: How many.
+        room_bytes: What they may come to before they are cut to `_LEAST_BYTES` each.
+    """
+    end, room = start + count, room_bytes
+    found: list[Begun] = []
     before = 0
     for segment in snapshot.segments:
         first, last = max(start - before, 0), min(end - before, segment.entries)
@@ -531,7 +557,7 @@ async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int)
                 if await asyncio.to_thread(taken.add, piece):
                     break
             room = taken.room
-            found += await asyncio.to_thread(taken.entries, snapshot.feed)
+            found += taken.entries(SEPARATOR[snapshot.feed.published_family].strip())
     return tuple(found)
 
 
@@ -584,16 +610,7 @@ class _Taken:
             self._at += len(text)
         return len(self._texts) == len(self._ranges)
 
-    def entries(self, feed: FeedRow) -> list[Shown]:
-        family = feed.published_family
-        namespace = default_namespace(family, feed.version)
-        joint = SEPARATOR[family].strip()
-        return [
-            shown(
-                family,
-                text if is_cut else text.strip().removesuffix(joint),
-                namespace=namespace,
-                is_cut=is_cut,
-            )
-            for text, (_, _, is_cut) in zip(self._texts, self._ranges, strict=True)
-        ]
+    def entries(self, joint: bytes) -> Iterator[Begun]:
+        """Give them; `joint` is what stands behind an entry that is not the last."""
+        for text, (_, _, is_cut) in zip(self._texts, self._ranges, strict=True):
+            yield Begun(text if is_cut else text.strip().removesuffix(joint), is_cut)

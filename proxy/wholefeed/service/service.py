@@ -31,6 +31,7 @@ from wholefeed.service.opening import Openings, Waiting
 from wholefeed.service.people import ChainDocument, Watching, described
 from wholefeed.service.refresh import RefreshContext, Running
 from wholefeed.service.results import Reconstruction, Status
+from wholefeed.service.showing import Showing
 from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
 from wholefeed.store.tables import feeds
 
@@ -77,6 +78,8 @@ class FeedService:
         self.load = Load(context, self._running, self._openings, self._published)
         self.watching = Watching(context, self._running, self._stopping)
         """Tells everybody who follows a feed how far its refresh is."""
+        self.showing = Showing(context.store, context.source.work)
+        """Makes the pages that people read."""
 
         # methods of the parts that are asked of the service; each says there what it does
         self.announced = self._waiting.announced

@@ -409,6 +409,18 @@ class Work:
             await self.on_the_spot()
         return await self._workers.run(size_bytes, job, *args, **kwargs)
 
+    async def run_briefly(
+        self, cpu_seconds: float, job: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Do one of them in a process that ends when it has computed for so long.
+
+        Raises:
+            WorkTooLongError: It has.
+            WorkError: As for `run`.
+            OverloadedError: The program is being stopped.
+        """
+        return await self._workers.run_briefly(cpu_seconds, job, *args, **kwargs)
+
     async def on_the_spot(self) -> None:
         """Wait until nothing else has been worked on here in this turn of the loop: others want it, too.
 

@@ -59,13 +59,15 @@ _EMBEDDED: Final = frozenset({"image", "audio", "video", "script", "style", "fon
 """What a page has its browser load without a click (Fetch, 3.2.7: the destinations of Sec-Fetch-Dest)."""
 
 
-def refuse_embedding(request: web.Request, _asked: Asked) -> None:
+def refuse_embedding(request: web.Request, asked: Asked) -> None:
     """Refuse what a page wants to show or play as a part of itself: that is what static files alone are for.
 
     Whoever may write a picture into a page, as every publisher may, else has readers' browsers add feeds, and
-    sends them with the session of somebody who has logged in (docs/faults.md row 97).
+    sends them with the session of somebody who has logged in (docs/faults.md row 97). The feed for people,
+    which is made at some cost, is for who opens it: it is no part of anything.
     """
-    if request.headers.get("Sec-Fetch-Dest") in _EMBEDDED:
+    destination = request.headers.get("Sec-Fetch-Dest")
+    if destination in _EMBEDDED or (asked.route == VIEW and destination not in (None, "document")):
         raise AccessDeniedError("expected no request for a part of a page", slug="cross-origin")
 
 

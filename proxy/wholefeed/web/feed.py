@@ -141,13 +141,13 @@ async def _answered_from(
     app[COUNTS].given("memory")
     asked.facts = ready.facts
     if response is not None:
-        return await _send(request, response)
+        return await send(request, response)
     assert body is not None, "it is a whole answer"
     await _note_warned(asked, wanted, feed)
     fields = _fields(asked, feed, ready, now, has_body=True)
     if len(body) <= SLICE_BYTES:
-        return await _send(request, web.Response(headers=fields, body=body))
-    return await _send(request, web.StreamResponse(headers=fields), _pieces(body))
+        return await send(request, web.Response(headers=fields, body=body))
+    return await send(request, web.StreamResponse(headers=fields), _pieces(body))
 
 
 async def _answered_with(
@@ -168,7 +168,7 @@ async def _answered_with(
         )
     response = _without_body(request, asked, feed, ready, now)
     if response is not None:
-        return await _send(request, response)
+        return await send(request, response)
     await _note_warned(asked, wanted, feed)
     fields = _fields(asked, feed, ready, now, has_body=True)
     pieces = slices(ready.answer, blocks)
@@ -177,8 +177,8 @@ async def _answered_with(
         if body is None:
             async with reconstruction.in_time():
                 body = b"".join([piece async for piece in pieces])
-        return await _send(request, web.Response(headers=fields, body=body))
-    return await _send(request, web.StreamResponse(headers=fields), pieces)
+        return await send(request, web.Response(headers=fields, body=body))
+    return await send(request, web.StreamResponse(headers=fields), pieces)
 
 
 def _at(wanted: Representation, feed: FeedRow, now: float) -> Representation:
@@ -243,7 +243,7 @@ async def _pieces(body: bytes) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def _send(
+async def send(
     request: web.Request, response: web.StreamResponse, pieces: AsyncIterator[bytes] | None = None
 ) -> web.StreamResponse:
     """Send an answer whose body is its own, which is one write, or comes in pieces.

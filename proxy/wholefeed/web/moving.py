@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import quote
 
 from wholefeed.config.tables import ServerConfig
 from wholefeed.core.opml import OpmlDocument
-from wholefeed.core.text.urls import safe_url
+from wholefeed.core.text.urls import HTTP_AUTHORITY, Places, safe_url
 from wholefeed.errors import InvalidUrlError, RequestError
 from wholefeed.fetch.base import parse_target
 from wholefeed.fetch.guard import AddressPolicy
@@ -77,7 +77,7 @@ def moved_out(document: OpmlDocument, own: OwnAddresses) -> Moved:
 
 
 def _looks_proxied(url: str) -> bool:
-    authority = _AUTHORITY.match(url.strip())
+    authority = HTTP_AUTHORITY.match(url.strip())
     target = url.strip()[authority.end() :] if authority else ""
     return bool(_WEB.match(_feed_in(target)))
 
@@ -158,54 +158,24 @@ IN_WORDS: Final[Mapping[Left, str]] = MappingProxyType(
 
 # Where the proxy is reached, and the feeds behind its URLs
 
-_DEFAULT_PORT: Final = {"http": 80, "https": 443}
-_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-
 
 class OwnAddresses:
-    """Where the proxy is reached; http and https, and the names of this machine, are one.
+    """Where the proxy is reached.
 
     Args:
         bases: Scheme and authority, and a path where there is one, without a final slash.
     """
 
     def __init__(self, bases: Iterable[str]) -> None:
-        found = [address for base in bases if base and (address := _address_of(base)) is not None]
-        self._own: Final = {
-            (name, port, parts.path.rstrip("/"))
-            for (host, port), parts in found
-            for name in (_LOOPBACK if host in _LOOPBACK else (host,))
-        }
+        self.places: Final = Places.of(bases)
 
     def feed_behind(self, url: str) -> str | None:
         """Return the URL of the feed that one of the proxy's own leads to, as it stands there.
 
         None: it is none of the proxy's. Empty: it is, and leads to no feed.
         """
-        text = url.strip()
-        address, authority = _address_of(text), _AUTHORITY.match(text)
-        if address is None or authority is None:
-            return None
-        target = text[authority.end() :]
-        for host, port, path in self._own:
-            if address[0] == (host, port) and target.startswith(f"{path}/"):
-                return _feed_in(target[len(path) :])
-        return None
-
-
-_AUTHORITY: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
-
-
-def _address_of(url: str) -> tuple[tuple[str, int | None], SplitResult] | None:
-    """Return host and port (None: the scheme's own) and the parts of an http(s) URL."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return None
-    if parts.scheme not in _DEFAULT_PORT or not parts.hostname:
-        return None
-    return (parts.hostname, None if port == _DEFAULT_PORT[parts.scheme] else port), parts
+        target = self.places.target(url)
+        return None if target is None else _feed_in(target)
 
 
 _FEED_PATH: Final = re.compile(r"/feed/?\?", re.IGNORECASE)

@@ -28,6 +28,7 @@ from aiohttp import web
 
 from wholefeed import __version__
 from wholefeed.core.compose.entries import Shown
+from wholefeed.core.compose.sanitising import plain, plain_url
 from wholefeed.core.model import State
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.readers import READERS, Reader
@@ -56,7 +57,6 @@ from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url
 from wholefeed.web.moving import OwnAddresses, proxied_url
 from wholefeed.web.pages_base import Instant, begin_session, end_session, is_browser, page, session_of
 from wholefeed.web.request import FEED_ROUTES, Asked, base_url, completed, instead_url, whole_body
-from wholefeed.web.sanitising import plain, plain_url
 
 _MOST_CHARACTERS: Final = 200
 """Of a title, or of the names of authors."""
@@ -694,6 +694,7 @@ _ADVICE_BY_SLUG: Final = {
     " allows them.",
     "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
     "unknown-feed": "Paste its address to begin with it.",
+    "too-costly": "Read it where it was published, or subscribe to it: readers get the feed as it is.",
     "timeout": "It is still being looked for: try again in a moment.",
 }
 _NO_LIST: Final = "That file is no list of subscriptions"

@@ -35,7 +35,8 @@ CONTENT_SECURITY_POLICY: Final = (
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 """Of every page: style and script of the proxy's own, nothing from elsewhere, nothing inline."""
-_PAGE_FIELDS: Final = {
+PAGE_FIELDS: Final = {
+    "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Cache-Control": "no-store",
     # With `no-referrer` a browser sends `Origin: null` with the page's own forms (Fetch, "append a request
@@ -43,23 +44,24 @@ _PAGE_FIELDS: Final = {
     "Referrer-Policy": "same-origin",
     "Vary": "Accept, Cookie",
 }
+"""Of every page."""
 
 
 async def page(request: web.Request, template: str, *, status: int = 200, **context: object) -> web.Response:
-    """Answer with a page made of a file in the folder of templates, which shows the values of `context`.
+    """Answer with a page made of a file in the folder of templates, which shows the values of `context`."""
+    text = await page_text(request, template, **context)
+    return web.Response(body=text.encode("utf-8", "replace"), status=status, headers=PAGE_FIELDS)
 
-    It is made on a thread, since templates are read when they are first used.
-    """
+
+async def page_text(request: web.Request, template: str, **context: object) -> str:
+    """Return the text of a page. It is made on a thread: templates are read when they are first used."""
     values = {
         "root": root_of(request),
         "action": partial(_action, request),
         "is_logged_in": bool(request[ASKED].session),
         **context,
     }
-    text = await asyncio.to_thread(_rendered, template, values)
-    return web.Response(
-        text=text, status=status, content_type="text/html", charset="utf-8", headers=_PAGE_FIELDS
-    )
+    return await asyncio.to_thread(rendered, template, values)
 
 
 def root_of(request: web.Request) -> str:
@@ -75,7 +77,8 @@ def _action(request: web.Request, path: str, **query: str) -> str:
     return root_of(request) + path + ("?" + urlencode(query) if query else "")
 
 
-def _rendered(template: str, context: Mapping[str, object]) -> str:
+def rendered(template: str, context: Mapping[str, object]) -> str:
+    """Return what a file in the folder of templates makes of values; it may read files."""
     return _environment().get_template(template).render(context)
 
 

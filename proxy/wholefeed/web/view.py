@@ -1,42 +1,53 @@
 """GET /view?url=U: a feed for people, newest entries first, a page at a time.
 
-Entries are what strangers have written (`wholefeed.web.sanitising`). Nothing is loaded from elsewhere
-unless `media=1` asks for pictures, audio and video; and nothing that they name is loaded from the proxy
-itself, to which the reader's browser sends the session (docs/faults.md row 97).
+Entries are what strangers have written (`wholefeed.core.compose.sanitising`). Nothing is loaded from
+elsewhere unless `media=1` asks for pictures, audio and video; and nothing that they name is loaded from the
+proxy itself, to which the reader's browser sends the session (docs/faults.md row 97).
+
+What stands of the entries on a page is the same for all who ask for it, bounded, and kept
+(`wholefeed.service.showing`); what stands around it is made for each, and small.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 from markupsafe import Markup
 
-from wholefeed.core.compose.entries import Enclosure, Shown, unmarked
+from wholefeed.core.compose.entries import unmarked
+from wholefeed.core.compose.reading import Article, File
+from wholefeed.core.compose.sanitising import Cut, Elsewhere, plain, plain_url
 from wholefeed.core.model import Family, State
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.core.text.urls import UrlError, canonical_url
+from wholefeed.core.text.urls import Places
 from wholefeed.core.words import STALE, STATES, Words
 from wholefeed.errors import NothingYetError, RequestError
-from wholefeed.service.people import described, entries_in, read_entries
+from wholefeed.service.people import described, entries_in
 from wholefeed.service.results import Reconstruction
-from wholefeed.web.feed import carried, to_view
-from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE, with_instead
-from wholefeed.web.moving import OwnAddresses
-from wholefeed.web.pages_base import CONTENT_SECURITY_POLICY, Instant, page
+from wholefeed.service.showing import Page, Wanted
+from wholefeed.web.answer import sliced
+from wholefeed.web.feed import carried, send, to_view
+from wholefeed.web.keys import ASKED, CONFIG, SERVICE, with_instead
+from wholefeed.web.pages_base import (
+    CONTENT_SECURITY_POLICY,
+    PAGE_FIELDS,
+    Instant,
+    page,
+    page_text,
+    rendered,
+)
 from wholefeed.web.request import Asked, base_url, read_wait
-from wholefeed.web.sanitising import Allowance, MayLoad, plain, plain_url, sanitised
 
 _ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
 """How long a feed that is not known yet is waited for before the page says that it is being read."""
 _LONGEST_TITLE: Final = 300
-_LONGEST_NAME: Final = 120
 _MEDIA_POLICY: Final = CONTENT_SECURITY_POLICY.replace(
     "img-src 'self' data:", "img-src 'self' data: https: http:; media-src https: http:"
 )
@@ -49,36 +60,47 @@ async def get_view(request: web.Request) -> web.StreamResponse:
     return await with_instead(request, lambda url: _view(request, request[ASKED], url))
 
 
-async def _view(request: web.Request, asked: Asked, url: str) -> web.Response:
+async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamResponse:
     options = asked.query.options
     service, most = request.app[SERVICE], request.app[CONFIG].limits.respond_within_seconds
     wait_seconds = read_wait({"wait": str(_WAIT_SECONDS), **options}, most)
     number = _number(options.get("page", ""))
-    may_load = _elsewhere(request, asked) if options.get("media") == "1" else None
+    loads = _elsewhere(request, asked) if options.get("media") == "1" else None
     try:
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
-            view = await _page_of(request, reconstruction, url, number, may_load)
+            view = await _view_of(reconstruction, url, number, has_media=loads is not None)
+            wanted = Wanted((number - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, loads)
+            entries = await service.showing.page(reconstruction, wanted, _articles)
     except NothingYetError:
         return await page(request, "view_loading.html", url=url)
-    response = await page(request, "view.html", carried=carried(asked), view=view)
-    if may_load is not None:
-        response.headers["Content-Security-Policy"] = _MEDIA_POLICY
-    return response
+    around = await page_text(request, "view.html", carried=carried(asked), view=view)
+    with service.showing.sending(entries):
+        return await _send(request, around, entries, _MEDIA_POLICY if loads else CONTENT_SECURITY_POLICY)
 
 
-def _elsewhere(request: web.Request, asked: Asked) -> MayLoad:
+_ENTRIES: Final = "<!--entries-->"
+"""Where they stand on the page; no value in a template comes out as that."""
+
+
+async def _send(request: web.Request, around: str, entries: Page, policy: str) -> web.StreamResponse:
+    before, _, behind = around.encode("utf-8", "replace").partition(_ENTRIES.encode())
+    body = entries.body or b""
+    response = web.StreamResponse(headers={**PAGE_FIELDS, "Content-Security-Policy": policy})
+    response.content_length = len(before) + len(body) + len(behind)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for part in (before, body, behind):
+            for piece in sliced(part):
+                yield piece
+
+    return await send(request, response, None if request.method == "HEAD" else pieces())
+
+
+def _elsewhere(request: web.Request, asked: Asked) -> Elsewhere:
     """Return what says of a URL that it is not the proxy's, by its own name or by the one that was used."""
     base = base_url(request, asked, request.app[CONFIG].server)
     is_asked_so = request.host.lower() == urlsplit(base).netloc.lower()
-    own = OwnAddresses([base, "" if is_asked_so else f"http://{request.host}"])
-
-    def may_load(url: str) -> bool:
-        try:
-            return own.feed_behind(canonical_url(url)) is None
-        except UrlError:  # nobody knows what a browser makes of it
-            return False
-
-    return may_load
+    return Elsewhere(Places.of([base, "" if is_asked_so else f"http://{request.host}"]))
 
 
 _NUMBER: Final = re.compile("[1-9][0-9]{0,8}", re.ASCII)
@@ -92,21 +114,14 @@ def _number(given: str) -> int:
     return int(given)
 
 
-async def _page_of(
-    request: web.Request, reconstruction: Reconstruction, url: str, number: int, may_load: MayLoad | None
-) -> _View:
+async def _view_of(reconstruction: Reconstruction, url: str, number: int, *, has_media: bool) -> _View:
     snapshot = reconstruction.snapshot
-    total = entries_in(snapshot)
+    total, feed = entries_in(snapshot), snapshot.feed
     pages = max(1, -(-total // _ENTRIES_A_PAGE))
     if number > pages:
         raise RequestError(f"expected page as a number from 1 to {pages}, got {number}")
-    start = (number - 1) * _ENTRIES_A_PAGE
-    feed, store = snapshot.feed, request.app[STORE]
-    async with reconstruction.in_time():
-        entries = await read_entries(snapshot, store, start, _ENTRIES_A_PAGE)
     head = await described(feed)
     site = plain_url(head.site or feed.via_url)
-    shown = await asyncio.to_thread(_shown, entries, feed.via_url, start, may_load)
     return _View(
         title=plain(unmarked(head.title), _LONGEST_TITLE) or urlsplit(feed.via_url).netloc,
         site=site,
@@ -115,10 +130,9 @@ async def _page_of(
         said=STATES[reconstruction.state],
         stale=STALE if reconstruction.is_stale else None,
         total=total,
-        entries=shown,
         number=number,
         pages=pages,
-        has_media=may_load is not None,
+        has_media=has_media,
         query=quote(url, safe=""),
         file="feed.json" if feed.published_family is Family.JSON else "feed.xml",
     )
@@ -126,7 +140,7 @@ async def _page_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _View:
-    """What the page shows of a feed."""
+    """What the page shows of a feed around its entries."""
 
     title: str
     site: str
@@ -139,7 +153,6 @@ class _View:
     """None: the publisher answered when it was asked last."""
     total: int
     """Entries of the feed."""
-    entries: list[_Entry]
     number: int
     """Of this page, from 1, the one with the newest."""
     pages: int
@@ -150,9 +163,10 @@ class _View:
     """What the feed is called when it is saved."""
 
 
-def _shown(entries: tuple[Shown, ...], via_url: str, start: int, may_load: MayLoad | None) -> list[_Entry]:
-    left = Allowance()
-    return [_entry(each, number, via_url, left, may_load) for number, each in enumerate(entries, start + 1)]
+def _articles(articles: Sequence[Article], first: int) -> bytes:
+    """Return entries as they stand on the page."""
+    entries = [_entry(each, number) for number, each in enumerate(articles, first)]
+    return rendered("entries.html", {"entries": entries}).encode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,23 +182,25 @@ class _Entry:
     """Where it differs by more than a day."""
     author: str
     content: Markup
+    cut: Cut
     files: tuple[_File, ...]
-    is_cut: bool
+    files_left: int
 
 
-def _entry(entry: Shown, number: int, via_url: str, left: Allowance, may_load: MayLoad | None) -> _Entry:
-    at = entry.published if entry.published is not None else entry.updated
-    has_changed = entry.updated is not None and at is not None and entry.updated - at > DAY_SECONDS
+def _entry(article: Article, number: int) -> _Entry:
+    at, updated = article.at, article.updated
+    has_changed = updated is not None and at is not None and updated - at > DAY_SECONDS
     return _Entry(
         number=number,
-        title=plain(entry.title, _LONGEST_TITLE),
-        link=plain_url(entry.link),
+        title=article.title,
+        link=article.link,
         at=_instant(at),
-        updated=_instant(entry.updated) if has_changed else None,
-        author=plain(entry.author, _LONGEST_NAME),
-        content=sanitised(entry.content, entry.base or via_url, left, may_load=may_load),
-        files=tuple(_file(each, may_load) for each in entry.enclosures),
-        is_cut=entry.is_cut,
+        updated=_instant(updated) if has_changed else None,
+        author=article.author,
+        content=Markup(article.content),  # noqa: S704 - it is what the sanitiser has made
+        cut=article.cut,
+        files=tuple(map(_file, article.files)),
+        files_left=article.files_left,
     )
 
 
@@ -210,15 +226,12 @@ class _File:
     """What plays or shows it on this page; empty when nothing does."""
 
 
-def _file(file: Enclosure, may_load: MayLoad | None) -> _File:
-    kind = file.media_type.partition(";")[0].strip().lower()
-    url = plain_url(file.url)
-    name = unquote(urlsplit(url).path.rpartition("/")[2], errors="replace")
+def _file(file: File) -> _File:
     element = ""
-    if may_load is not None and may_load(url):
-        element = {"image": "img", "audio": "audio", "video": "video"}.get(kind.partition("/")[0], "")
-    said = ", ".join(each for each in (plain(kind, 60), _size(file.length)) if each)
-    return _File(url, plain(name, _LONGEST_NAME) or urlsplit(url).netloc, said, element)
+    if file.may_load:
+        element = {"image": "img", "audio": "audio", "video": "video"}.get(file.kind.partition("/")[0], "")
+    said = ", ".join(each for each in (file.kind, _size(file.length)) if each)
+    return _File(file.url, file.name, said, element)
 
 
 _STEP: Final = 1000

@@ -124,9 +124,31 @@ class Workers:
             return await self._in_turn(body_bytes, partial(job, *arguments, **options))
         if self._is_for_thread(body_bytes):
             return await asyncio.to_thread(job, *arguments, **options)
+        return await self._run_there(body_bytes, CPU_SECONDS, job, *arguments, **options)
+
+    async def run_briefly(
+        self, cpu_seconds: float, job: Callable[_P, _T], /, *arguments: _P.args, **options: _P.kwargs
+    ) -> _T:
+        """Do what `run` does in a process, however small it is, so that it ends when its time is over.
+
+        Where there are to be no workers a thread does it, and nothing ends that.
+        """
+        if not self._limit or asyncio.get_running_loop().time() < self._threads_until:
+            return await asyncio.to_thread(job, *arguments, **options)
+        return await self._run_there(self._start_bytes, cpu_seconds, job, *arguments, **options)
+
+    async def _run_there(
+        self,
+        body_bytes: int,
+        cpu_seconds: float,
+        job: Callable[_P, _T],
+        /,
+        *arguments: _P.args,
+        **options: _P.kwargs,
+    ) -> _T:
         worker = await self._turn(body_bytes)
         try:
-            result: _T = await self._ask(worker, job.__name__, arguments, options, CPU_SECONDS)
+            result: _T = await self._ask(worker, job.__name__, arguments, options, cpu_seconds)
         except _WorkerStartError as exc:
             self._threads_until = asyncio.get_running_loop().time() + RETRY_SECONDS
             if self._on_trouble is not None:

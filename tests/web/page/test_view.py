@@ -13,6 +13,7 @@ import pytest
 from tests.answers import Silence, Status
 from tests.feeds import an_item, atom, json_feed, publish_chain, rdf, rss
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import Proxy, Reply, a_config, running
 from tests.web.page.browsing import browse, read, text
 from wholefeed.core.model import State
@@ -224,6 +225,58 @@ async def test_huge_entries_make_no_huge_page(proxy: Proxy, origin: Origin) -> N
     assert len(reply.body) < 400_000
     assert text(reply).count("too long to be shown whole") == 1
     assert titles(reply) == ["a", "b"]
+
+
+@pytest.mark.fault("119")
+async def test_what_is_cut_says_so_with_a_way_to_the_rest(proxy: Proxy, origin: Origin) -> None:
+    """docs/faults.md row 119: an entry's own page, or the feed; of its files those that find room."""
+    link = '<link href="http://s.test/a"/>'
+    files = "".join(f'<link rel="enclosure" href="http://s.test/{"f" * 1900}{n}"/>' for n in range(9))
+    much = "&lt;b>x&lt;/b>" * 4000
+    entries = [
+        f"<entry><id>urn:{number}</id><updated>2024-01-0{9 - number}T00:00:00Z</updated>{inside}</entry>"
+        for number, inside in enumerate(
+            (
+                f'{link}<content type="html">{much}</content>',
+                f'<content type="html">{much}</content>',
+                f"{link}<content>{'word ' * 60_000}</content>",
+                f"{link}{files}<content>short</content>",
+            )
+        )
+    ]
+    origin.publish("/feed", atom().replace(b"</feed>", f"{''.join(entries)}</feed>".encode()))
+    reply = await view(proxy, origin.url("/feed"))
+    articles = reply.body.decode().split("<article")[1:]
+    said = [" ".join(re.sub("<[^>]*>", " ", each).split()) for each in articles]
+    too_much = "This entry has too much markup to be shown as it is: this is its text. "
+    assert f"x {too_much}Its page, linked above, may have the rest." in said[0]
+    assert f"x {too_much}The feed itself, which can be downloaded above, has the rest." in said[1]
+    assert "This entry is too long to be shown whole. Its page, linked above, may have the rest." in said[2]
+    left = re.search("short .* ([0-9]) more, which the feed itself has", said[3])
+    assert left is not None
+    assert articles[3].count("<li>") == 9 - int(left[1]) + 1
+
+
+@pytest.mark.fault("119")
+async def test_a_page_that_is_too_costly_is_told_in_words(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 119: 422, and what can be done instead."""
+    costly = "&lt;p>&lt;a href='x'>x&lt;/a>" * 1900
+    origin.publish("/feed", rss(*(an_item(f"e{number}", number, costly) for number in range(3))))
+    set_constant(monkeypatch, "PAGE_SECONDS", 0.01)
+    reply = await view(proxy, origin.url("/feed"))
+    assert reply.status == 422
+    assert "Read it where it was published" in text(reply)
+
+
+async def test_head_says_what_get_would(proxy: Proxy, origin: Origin) -> None:
+    """RFC 9110, 9.3.2: the same fields, and nothing behind them."""
+    origin.publish("/feed", atom(an_item("a", 1, "word " * 9000)))
+    whole = await view(proxy, origin.url("/feed"))
+    head = await browse(proxy, f"/view?url={quoted(origin.url('/feed'))}", method="HEAD")
+    assert (head.status, head.body) == (200, b"")
+    assert int(head.headers["Content-Length"]) == len(whole.body) > 40_000
 
 
 async def test_a_feed_that_is_not_there_yet_is_being_read(proxy: Proxy, origin: Origin) -> None:

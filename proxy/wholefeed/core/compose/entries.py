@@ -700,8 +700,9 @@ _LENGTH: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 def _http_url(base: str, reference: str) -> str:
+    written = reference.strip()
     try:
-        url = resolve(base, reference.strip()) if base else reference.strip()
+        url = resolve(base, written) if base and written else written  # nothing leads to no base
     except ValueError:
         return ""
     return quote(url, safe=_OF_URLS) if url and is_http(url) else ""

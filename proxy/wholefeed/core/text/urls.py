@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, NamedTuple
-from urllib.parse import unquote
+from typing import Final, NamedTuple, Self
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import idna
 
@@ -271,6 +272,60 @@ def host_of(url: str) -> str:
     """
     authority = split(canonical_url(url)).authority
     return _split_authority(authority, url)[1].strip("[]")
+
+
+# Where a server is reached
+
+
+class Places(NamedTuple):
+    """Where one server is reached; http and https, and the names of this machine, are one.
+
+    own = Places.of(["https://feeds.example/below"])
+    own.target("https://FEEDS.example/below/feed?url=x")        # /feed?url=x
+    """
+
+    known: frozenset[tuple[str, int | None, str]]
+    """Host, port (None: the scheme's own), and the path below which all of it is, without a final slash."""
+
+    @classmethod
+    def of(cls, bases: Iterable[str]) -> Self:
+        """Return the places that URLs name, which have no final slash; what is no URL names none."""
+        found = [address for base in bases if base and (address := _address_of(base)) is not None]
+        return cls(
+            frozenset(
+                (name, port, parts.path.rstrip("/"))
+                for (host, port), parts in found
+                for name in (_LOOPBACK if host in _LOOPBACK else (host,))
+            )
+        )
+
+    def target(self, url: str) -> str | None:
+        """Return what a URL asks the server for, from the slash on; None: it is another server's."""
+        text = url.strip()
+        address, authority = _address_of(text), HTTP_AUTHORITY.match(text)
+        if address is None or authority is None:
+            return None
+        target = text[authority.end() :]
+        for host, port, path in self.known:
+            if address[0] == (host, port) and target.startswith(f"{path}/"):
+                return target[len(path) :]
+        return None
+
+
+_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+HTTP_AUTHORITY: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
+
+
+def _address_of(url: str) -> tuple[tuple[str, int | None], SplitResult] | None:
+    """Return host and port (None: the scheme's own) and the parts of an http(s) URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
+        return None
+    return (parts.hostname, None if port == DEFAULT_PORTS[parts.scheme] else port), parts
 
 
 # The generic syntax of RFC 3986: components, references, percent-encoding. It knows neither http nor hosts.

@@ -1,0 +1,201 @@
+"""A page's entries as they are shown to people: read, sanitised, and bounded together.
+
+    entries = show_entries([Begun(text, is_cut=False)], Family.ATOM, namespace=ATOM_NS, base=via_url)
+    entries[0].title, entries[0].content, entries[0].cut
+
+Whatever publishers wrote, the entries of a page come to `ENTRIES_BYTES` at most with the markup around them,
+and to about half a second of computing (docs/faults.md row 119). Each has a part of that which none before it
+can take: what does not fit is cut, and says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from wholefeed.core.compose.entries import Enclosure, Shown, shown
+from wholefeed.core.compose.sanitising import (
+    LONGEST_URL,
+    Allowance,
+    Cut,
+    Elsewhere,
+    plain,
+    plain_url,
+    sanitised,
+)
+from wholefeed.core.model import Family
+
+PAGE_BYTES: Final = 1 << 20
+"""What a page may come to, in UTF-8."""
+ENTRIES_BYTES: Final = PAGE_BYTES - (1 << 17)
+"""What its entries may: the rest is for what stands around them, a feed's URL above all."""
+_ARTICLE_BYTES: Final = 1600
+"""Of the markup of an entry itself, whatever stands in it."""
+_FILE_BYTES: Final = 400
+"""Of the markup of a file of an entry, its type and size with it."""
+_LEAST_BYTES: Final = 1 << 12
+"""For the files and the content of each entry, whatever the others take, if there is so much."""
+_FILES_BYTES: Final = 1 << 14
+"""For the files of one entry."""
+_LONGEST_TITLE: Final = 300
+_LONGEST_NAME: Final = 120
+
+
+class Begun(NamedTuple):
+    """The text of an entry in its segment, or its beginning."""
+
+    text: bytes
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Article:
+    """An entry as a page shows it."""
+
+    title: str
+    """As text, like all others here but the content."""
+    link: str
+    at: float | None
+    """When it was published, else updated; epoch seconds."""
+    updated: float | None
+    author: str
+    content: str
+    """HTML, sanitised."""
+    cut: Cut
+    files: tuple[File, ...]
+    files_left: int
+    """How many there are beside those."""
+
+
+class File(NamedTuple):
+    """A file that goes with an entry."""
+
+    url: str
+    name: str
+    kind: str
+    """Its media type; empty when nothing is said of it."""
+    length: int | None
+    may_load: bool
+
+
+def show_entries(
+    entries: Sequence[Begun],
+    family: Family,
+    *,
+    namespace: str,
+    base: str,
+    loads: Elsewhere | None = None,
+) -> list[Article]:
+    """Return the entries of a page.
+
+    Args:
+        entries: Their texts.
+        family: Of the feed.
+        namespace: The default one around each.
+        base: What relative URLs count from where an entry does not say.
+        loads: Which pictures, audio and video may be loaded; None: none, and they become links.
+    """
+    read = [
+        shown(family, text, namespace=namespace, is_cut=is_cut) for text, is_cut in _of_few_elements(entries)
+    ]
+    heads = [_Head.of(each) for each in read]
+    left_bytes = ENTRIES_BYTES - sum(_ARTICLE_BYTES + each.bytes for each in heads)
+    least_bytes = min(_LEAST_BYTES, left_bytes // max(1, len(read)))
+    left, made = Allowance(), []
+    for number, (entry, head) in enumerate(zip(read, heads, strict=True), 1):
+        room_bytes = left_bytes - least_bytes * (len(read) - number)
+        article, taken_bytes = _article(entry, head, room_bytes, left, base, loads)
+        made.append(article)
+        left_bytes -= taken_bytes
+    return made
+
+
+_MOST_ELEMENTS: Final = 50_000
+"""Tags of XML, or as many in JSON, that are read for one page; content that is escaped has none."""
+_LEAST_ELEMENTS: Final = 500
+"""Of each entry."""
+_TAG: Final = re.compile(b"<")
+
+
+def _of_few_elements(entries: Sequence[Begun]) -> Iterator[Begun]:
+    """Give the entries, those of very many elements cut short: XHTML may be nothing but elements."""
+    left = _MOST_ELEMENTS - _LEAST_ELEMENTS * len(entries)
+    for each in entries:
+        count, most = each.text.count(b"<"), _LEAST_ELEMENTS + max(left, 0)
+        left -= max(0, min(count, most) - _LEAST_ELEMENTS)
+        if count <= most:
+            yield each
+        else:
+            beyond = next(islice(_TAG.finditer(each.text), most, None))
+            yield Begun(each.text[: beyond.start()], is_cut=True)
+
+
+class _Head(NamedTuple):
+    """What is shown of every entry, and what that comes to."""
+
+    title: str
+    link: str
+    author: str
+    bytes: int
+
+    @classmethod
+    def of(cls, entry: Shown) -> _Head:
+        title, author = plain(entry.title, _LONGEST_TITLE), plain(entry.author, _LONGEST_NAME)
+        link = _short(plain_url(entry.link))
+        return cls(title, link, author, sum(map(_escaped_bytes, (title, link, author))))
+
+
+def _short(url: str) -> str:
+    return url if len(url) <= LONGEST_URL else ""
+
+
+def _escaped_bytes(text: str) -> int:
+    """Return what a text comes to as a template writes it."""
+    return len(text.encode("utf-8", "replace")) + 4 * sum(map(text.count, "&<>'\""))
+
+
+def _article(
+    entry: Shown, head: _Head, room_bytes: int, left: Allowance, base: str, loads: Elsewhere | None
+) -> tuple[Article, int]:
+    """Return an entry as it is shown, and what its files and its content come to."""
+    files_left_bytes = files_bytes = min(room_bytes // 2, _FILES_BYTES)
+    files = []
+    for enclosure in entry.enclosures:
+        file = _file(enclosure, loads)
+        size = _FILE_BYTES + 2 * _escaped_bytes(file.url) + 3 * _escaped_bytes(file.name)
+        if file.url and size <= files_left_bytes:
+            files_left_bytes -= size
+            files.append(file)
+    room_bytes -= (taken_bytes := files_bytes - files_left_bytes)
+    content, cut = sanitised(entry.content, entry.base or base, left, most_bytes=room_bytes, may_load=loads)
+    at = entry.published if entry.published is not None else entry.updated
+    article = Article(
+        title=head.title,
+        link=head.link,
+        at=at,
+        updated=entry.updated,
+        author=head.author,
+        content=content,
+        cut=Cut.END if entry.is_cut else cut,
+        files=tuple(files),
+        files_left=len(entry.enclosures) - len(files),
+    )
+    return article, taken_bytes + len(content.encode())
+
+
+def _file(file: Enclosure, loads: Elsewhere | None) -> File:
+    url = _short(plain_url(file.url))
+    parts = urlsplit(url)
+    name = plain(unquote(parts.path.rpartition("/")[2], errors="replace"), _LONGEST_NAME)
+    kind = plain(file.media_type.partition(";")[0].strip().lower(), 60)
+    return File(
+        url=url,
+        name=name or parts.netloc,
+        kind=kind,
+        length=file.length,
+        may_load=loads is not None and loads(url),
+    )

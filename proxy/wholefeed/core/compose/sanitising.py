@@ -1,0 +1,493 @@
+"""HTML of strangers, made fit to stand in a page of ours (docs/security.md has what stands against what).
+
+    sanitised(entry.content, base, Allowance(), most_bytes=1 << 16).html
+
+What comes out is made of a short list of elements and attributes, by nh3 (ammonia), whose parser is a
+browser's. Before it stand limits: HTML's rules of mending let a few KB make millions of elements, or keep the
+parser busy for seconds, since a tag may cost as much as there are elements around it. So tags, references and
+URLs are counted, and few elements stand in each other (`levelled`; docs/faults.md row 119). What goes beyond
+the limits is shown as text, and said to be.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from wholefeed.core.compose.entries import paragraphs
+from wholefeed.core.text.urls import Places, UrlError, canonical_url, is_http, resolve
+
+_MOST_TAGS: Final = 6000
+"""Of an entry."""
+_MOST_REFERENCES: Final = 30_000
+"""Of an entry: `&amp;` and the like."""
+
+
+@dataclass(slots=True)
+class Allowance:
+    """What is left for the entries of one page: all of it together costs half a second at most."""
+
+    tags: int = 40_000
+    references: int = 200_000
+    urls: int = 8000
+
+
+class Cut(Enum):
+    """What of an entry is not shown as its publisher wrote it."""
+
+    NOTHING = "nothing"
+    MARKUP = "markup"
+    """It is shown as text."""
+    END = "end"
+    """Of what is shown as text the beginning alone is."""
+
+
+class Clean(NamedTuple):
+    """HTML that a page may show."""
+
+    html: str
+    cut: Cut
+
+
+MayLoad = Callable[[str], bool]
+"""Says whether a picture, audio or video at a URL may be loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Lets be loaded what is not the proxy's own, which browsers would ask for with the reader's session.
+
+    docs/faults.md row 97.
+    """
+
+    own: Places
+
+    def __call__(self, url: str) -> bool:
+        try:
+            return self.own.target(canonical_url(url)) is None
+        except UrlError:  # nobody knows what a browser makes of it
+            return False
+
+
+def sanitised(
+    content: str, base: str, left: Allowance, *, most_bytes: int, may_load: MayLoad | None = None
+) -> Clean:
+    """Return HTML of a stranger as a page may show it.
+
+    Args:
+        content: As published.
+        base: What relative URLs count from.
+        left: What is left for this page; what is used of it is taken away.
+        most_bytes: What it may come to, in UTF-8.
+        may_load: Which pictures, audio and video are loaded, the others being left out; None: none is, and
+            all become links.
+    """
+    shown = _DATA.sub("data:", content).encode("utf-8", "replace").decode()
+    tags, references = shown.count("<"), shown.count("&")
+    if tags <= min(left.tags, _MOST_TAGS) and references <= min(left.references, _MOST_REFERENCES):
+        left.tags -= tags
+        left.references -= references
+        made = _cleaned(shown, _Judge(base, left, most_bytes, may_load), most_bytes, may_load is not None)
+        if made is not None:
+            return Clean(made, Cut.NOTHING)
+    text = _CONTROLS.sub("", html.unescape(_MARKUP.sub(" ", shown)))
+    made = paragraphs(text)
+    if len(made.encode()) <= most_bytes:
+        return Clean(made, Cut.MARKUP)
+    beginning = text.strip()[: most_bytes // _LONGEST_CHARACTER - 3].rstrip()
+    return Clean(paragraphs(f"{beginning} …"), Cut.END)
+
+
+_DATA: Final = re.compile(r"\bdata:[a-z]+/[^\s\"'<>]*", re.IGNORECASE)
+_MARKUP: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
+_LONGEST_CHARACTER: Final = 5
+"""Bytes that one of a text comes to at most, as `&amp;`; a line's end has a character beside it."""
+
+
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What people do not see and layouts do: control characters, and what turns the direction of all that
+follows. Isolation does the rest."""
+
+
+def plain(text: str, longest: int) -> str:
+    """Return a text for one line, without what would turn or break the lines around it."""
+    shown = _CONTROLS.sub("", text)
+    return shown if len(shown) <= longest else shown[:longest].rstrip() + "…"
+
+
+def plain_url(url: str) -> str:
+    """Return a URL, or its host, with what would turn or break the line encoded (RFC 3987, 4.1 forbids it).
+
+    What it leads to is the same; what it looks like is no other's any more (docs/faults.md row 110).
+    """
+    return _TURNING.sub(lambda found: quote(found[0]), url)
+
+
+_TURNING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+# Which elements and attributes pass
+
+# fmt: off
+_TAGS: Final = frozenset({
+    "a", "abbr", "bdi", "br", "cite", "code", "del", "dfn", "em", "ins", "kbd", "mark", "q", "rp", "rt",
+    "ruby", "samp", "span", "strong", "sub", "sup", "time", "var", "wbr",
+    "blockquote", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "h3", "h4", "h5", "h6", "hr",
+    "li", "ol", "p", "pre", "summary", "ul",
+    "caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr",
+})
+# fmt: on
+_EMBEDDED: Final = frozenset({"img", "audio", "video", "source", "iframe"})
+_MEDIA: Final = _EMBEDDED - {"iframe"}
+_SILENT: Final = frozenset({"script", "style", "template", "svg", "math", "title", "select", "textarea"})
+"""Elements that go with all that stands in them."""
+_ATTRIBUTES: Final = {
+    "*": {"dir", "lang"},
+    "a": {"href"},
+    "abbr": {"title"},
+    "dfn": {"title"},
+    "ol": {"start", "reversed"},
+    "li": {"value"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan", "scope"},
+    "time": {"datetime"},
+}
+_OF_MEDIA: Final = {"img": {"src", "alt"}, "audio": {"src"}, "video": {"src"}, "source": {"src", "type"}}
+_OF_EMBEDDED: Final = {**_OF_MEDIA, "iframe": {"src"}, "h1": set[str](), "h2": set[str]()}
+_SET: Final = {
+    "img": {"loading": "lazy", "referrerpolicy": "no-referrer"},
+    "audio": {"controls": "", "preload": "none"},
+    "video": {"controls": "", "preload": "none"},
+}
+_HEADING: Final = re.compile(r"<(/?)h([1-6])(?=[ >])")
+_EMPTY_HEADING: Final = re.compile(r"<h[3-6](?: [^<>]*)?>\s*</h[3-6]>")
+
+
+def _cleaned(content: str, judge: _Judge, most_bytes: int, has_media: bool) -> str | None:
+    """Return what is left of HTML; None where that is too much."""
+    from nh3 import clean  # noqa: PLC0415 - 2 MB that only these pages need
+
+    first = clean(
+        levelled(content),
+        tags={*_TAGS, *_EMBEDDED, "h1", "h2"},
+        clean_content_tags=set(_SILENT),
+        attributes={**_ATTRIBUTES, **_OF_EMBEDDED},
+        attribute_filter=judge,
+        url_schemes={"http", "https", "mailto"},
+        link_rel=None,
+    )
+    first = _HEADING.sub(lambda found: f"<{found[1]}h{min(int(found[2]) + 2, 6)}", first)
+    first = _EMPTY_HEADING.sub("", first)
+    if len(first) > most_bytes or _levels_of(first) > _MOST_MENDED_LEVELS:
+        return None
+    # What is changed here goes through the sanitiser once more: that has the last word.
+    made = clean(
+        _Linking(has_media=has_media).sub(_CONTROLS.sub("", first)),
+        tags={*_TAGS, *(_MEDIA if has_media else ())},
+        clean_content_tags=set(_SILENT),
+        attributes={**_ATTRIBUTES, **(_OF_MEDIA if has_media else {})},
+        attribute_filter=judge.again,
+        url_schemes={"http", "https", "mailto"},
+        set_tag_attribute_values=_SET if has_media else None,
+        link_rel="noopener noreferrer nofollow",
+    )
+    return made if len(made.encode()) <= most_bytes else None
+
+
+_URLS: Final = frozenset({"href", "src"})
+_VALUES: Final = {
+    "dir": re.compile("ltr|rtl|auto", re.IGNORECASE),
+    "lang": re.compile("[A-Za-z0-9-]{1,35}", re.ASCII),
+    "start": re.compile("-?[0-9]{1,6}", re.ASCII),
+    "value": re.compile("-?[0-9]{1,6}", re.ASCII),
+    "colspan": re.compile("[1-9]|1[0-9]|20", re.ASCII),
+    "rowspan": re.compile("[1-9]|1[0-9]|20", re.ASCII),
+    "scope": re.compile("col|row", re.IGNORECASE),
+    "datetime": re.compile("[0-9TZ:.+-]{1,40}", re.ASCII),
+}
+LONGEST_URL: Final = 2000
+
+
+class _Judge:
+    """Says which value an attribute gets: URLs are made absolute, until they have come to a lot."""
+
+    def __init__(self, base: str, left: Allowance, most_bytes: int, may_load: MayLoad | None) -> None:
+        self._base = base
+        self._may_load = may_load
+        self._allowance = left
+        self._left_bytes = most_bytes
+
+    def __call__(self, tag: str, name: str, value: str) -> str | None:
+        if name in _URLS:
+            return self._url(tag, value)
+        return self.again(tag, name, value)
+
+    def again(self, tag: str, name: str, value: str) -> str | None:
+        """Return a value whose URLs are absolute already."""
+        if name in _URLS:
+            return value if is_http(value) or (tag == "a" and value.startswith("mailto:")) else None
+        pattern = _VALUES.get(name)
+        return value if pattern is None or pattern.fullmatch(value) else None
+
+    def _url(self, tag: str, value: str) -> str | None:
+        self._allowance.urls -= 1
+        if len(value) > LONGEST_URL or self._allowance.urls < 0:
+            return None
+        try:
+            url = resolve(self._base, value) if self._base else value.strip()
+        except ValueError:
+            return None
+        if tag in _MEDIA and self._may_load is not None and not self._may_load(url):
+            return None
+        self._left_bytes -= len(url)
+        return self.again(tag, "src", url) if self._left_bytes >= 0 else None
+
+
+_LINKED: Final = re.compile(
+    r"<(?P<end>/?)(?P<name>a|img|iframe|audio|video|source)(?P<attributes>(?: [a-z-]+=\"[^\"]*\")*)>"
+)
+_ATTRIBUTE: Final = re.compile(r' ([a-z-]+)="([^"]*)"')
+_SPOKEN: Final = {"img": "Image", "iframe": "Embedded page", "audio": "Audio", "video": "Video"}
+
+
+class _Linking:
+    """Turns what would be loaded into links; within a link into words, for links do not stand in links."""
+
+    def __init__(self, *, has_media: bool) -> None:
+        self._loaded = _MEDIA if has_media else frozenset()
+        self._is_in_link = False
+
+    def sub(self, text: str) -> str:
+        """Return the text, which is as nh3 writes it."""
+        return _LINKED.sub(self._one, text)
+
+    def _one(self, found: re.Match[str]) -> str:
+        name, attributes = found["name"], dict(_ATTRIBUTE.findall(found["attributes"]))
+        if name == "a":
+            self._is_in_link = not found["end"]
+            return found[0]
+        if name in self._loaded and (found["end"] or name != "img"):
+            return found[0]
+        if name in self._loaded and "src" in attributes:
+            return found[0] if "alt" in attributes else f'{found[0][:-1]} alt="">'
+        return "" if found["end"] else self._words(name, attributes)
+
+    def _words(self, name: str, attributes: Mapping[str, str]) -> str:
+        url, alt = attributes.get("src", ""), attributes.get("alt", "").strip()
+        word = _SPOKEN.get(name, "File")
+        words = f"[{word}: {alt}]" if alt else f"[{word}]"
+        if url and not self._is_in_link:
+            return f' <a href="{url}">{words}</a> '
+        return f" {words} " if name != "source" else ""
+
+
+# Levels
+
+_MOST_LEVELS: Final = 64
+"""Of elements in each other; people write a dozen, what builds pages for them forty."""
+# fmt: off
+_RENAMED: Final = {
+    **dict.fromkeys(("big", "font", "nobr", "small", "tt", "u", "noscript", "center"), "span"),
+    **dict.fromkeys(("s", "strike"), "del"),
+    "b": "strong",
+    "i": "em",
+}
+"""Elements that a parser opens again wherever they were not closed are kept few."""
+_FORMATTING: Final = frozenset({"strong", "em", "code", "a"})
+"""Those that are left of them."""
+_BARE: Final = frozenset({*_RENAMED, "strong", "em", "code"})
+"""Their attributes count for nothing."""
+_VOID: Final = frozenset({
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "keygen", "link", "meta", "param", "source",
+    "track", "wbr",
+})
+_UNSHOWN: Final = frozenset({
+    "script", "style", "textarea", "title", "iframe", "noembed", "noframes", "svg", "math", "template",
+    "select",
+})
+"""Elements in which nothing is a tag, or none that is shown."""
+_IGNORED: Final = frozenset({
+    "html", "head", "body", "frameset", "frame", "form", "button", "object", "applet", "marquee", "xmp",
+    "plaintext", "listing",
+})
+"""Tags that mean nothing here, or change how others are read."""
+_CELLS: Final = frozenset({"td", "th", "caption"})
+_PARTS: Final = frozenset({*_CELLS, "tr", "thead", "tbody", "tfoot", "colgroup"})
+_SCOPE: Final = frozenset({*_CELLS, "table"})
+_TABLE: Final = frozenset({"table"})
+_BLOCKS: Final = frozenset({
+    "address", "article", "aside", "blockquote", "details", "dd", "dir", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "li",
+    "main", "menu", "nav", "ol", "p", "pre", "search", "section", "summary", "ul",
+})
+"""What ends a paragraph."""
+# fmt: on
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+"""An end tag of any ends any."""
+_SPECIAL: Final = _BLOCKS | _PARTS | _TABLE
+_AROUND_ITEM: Final = _SPECIAL - {"address", "div", "p"}
+_AROUND_END: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(_SPECIAL, _SCOPE),
+    **dict.fromkeys(_PARTS | _TABLE, _TABLE),
+    "li": _SCOPE | {"ul", "ol"},
+    **dict.fromkeys(_FORMATTING, _SCOPE),
+}
+"""Where no element is looked for that an end tag ends; of others than these, in all that is special."""
+_ENDED: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
+    "li": (frozenset({"li"}), _AROUND_ITEM),
+    **dict.fromkeys(("dt", "dd"), (frozenset({"dt", "dd"}), _AROUND_ITEM)),
+    **dict.fromkeys(("td", "th"), (_CELLS, _TABLE)),
+    "tr": (_CELLS | {"tr"}, _TABLE),
+    **dict.fromkeys(("thead", "tbody", "tfoot", "colgroup", "caption"), (_PARTS, _TABLE)),
+    "table": (_TABLE, _CELLS),
+    "a": (frozenset({"a"}), _SCOPE),
+}
+"""What a start tag ends beside paragraphs, the outermost of it, and where it is not looked for."""
+_PARAGRAPH: Final = frozenset({"p"})
+_B: Final = r"[ \t\n\f\r]"
+_TOKEN: Final = re.compile(
+    r"<(?:"
+    r"!--(?:-?>|.*?(?:--!?>|\Z))"
+    r"|(?:[!?]|/(?![A-Za-z]))[^>]*+(?:>|\Z)"
+    r"|(?P<end>/?)(?P<name>[A-Za-z][^ \t\n\f\r/>]*+)"
+    rf"(?P<attributes>(?:(?:{_B}|/)++|[^ \t\n\f\r/>][^ \t\n\f\r/>=]*+"
+    rf"(?:{_B}*+={_B}*+(?:\"[^\"]*+\"|'[^']*+'|[^ \t\n\f\r>\"'][^ \t\n\f\r>]*+|(?=>))|(?!{_B}*+=)))*+)>"
+    r"|(?P<endless>/?[A-Za-z]))",
+    re.DOTALL,
+)
+"""Comments and tags as HTML's tokeniser reads them (HTML, 13.2.5). A tag that does not end takes with it all
+that follows."""
+
+
+def levelled(content: str) -> str:
+    """Return HTML whose elements are within few others, whatever a parser does to mend it.
+
+    The tags that it has are those that are written here, each once: what else could be taken for one is none
+    any more. What is deeper loses its tags, and keeps its words.
+    """
+    levels = _Levels()
+    at = 0
+    while found := _TOKEN.search(content, at):
+        levels.text(content[at : found.start()])
+        at = found.end()
+        if found["endless"]:
+            return "".join(levels.written)
+        if not found["name"]:
+            continue
+        name = found["name"].lower()
+        if name in _UNSHOWN and not found["end"]:
+            at = levels.skip(name, found, content)
+        elif name not in _IGNORED:
+            attributes = "" if name in _BARE else found["attributes"]
+            levels.tag(_RENAMED.get(name, name), attributes, is_end=bool(found["end"]))
+    levels.text(content[at:])
+    return "".join(levels.written)
+
+
+_MOST_MENDED_LEVELS: Final = 3 * _MOST_LEVELS
+"""The same as a parser has mended it: tables have elements that nobody wrote."""
+_WRITTEN: Final = re.compile(r"<(/?)(?!(?:br|hr|wbr|col|img|source)[ >])[a-z]")
+
+
+def _levels_of(written: str) -> int:
+    """Return how many elements stand in each other in what the sanitiser has written."""
+    now = deepest = 0
+    for found in _WRITTEN.finditer(written):
+        now += -1 if found[1] else 1
+        deepest = max(deepest, now)
+    return deepest
+
+
+class _Levels:
+    """Writes tags as they came, unless that makes too many levels.
+
+    It follows which elements are open, as HTML tells it (13.2.6). Where it errs it takes more for open than
+    there is.
+    """
+
+    def __init__(self) -> None:
+        self._open: list[str] = []
+        self._left_out = Counter[str]()
+        """Start tags that were, and whose end tags are to be."""
+        self._endless = set[str]()
+        """Elements of which there is no further end tag."""
+        self.written: list[str] = []
+
+    def text(self, text: str) -> None:
+        self.written.append(text.replace("<", "&lt;"))
+
+    def skip(self, name: str, found: re.Match[str], content: str) -> int:
+        """Leave out an element that is not shown, but for where a page stands in it; return its end."""
+        if name == "iframe":
+            self.written.append(f"<iframe{found['attributes']}></iframe>")
+        end = None if name in self._endless else _END_OF[name].search(content, found.end())
+        if end is not None:
+            return end.end()
+        self._endless.add(name)
+        # what is drawn or chosen may end with the first tag that does not belong there
+        return found.end() if name in _FOREIGN else len(content)
+
+    def tag(self, name: str, attributes: str, *, is_end: bool) -> None:
+        if is_end:
+            self._end(name)
+        elif name in _PARTS and "table" not in self._open:
+            return  # of no table
+        elif name in _VOID or self._is_begun(name):
+            self.written.append(f"<{name}{attributes}>")
+
+    def _is_begun(self, name: str) -> bool:
+        """Note that an element begins, unless it is to be left out."""
+        is_twice = name in _FORMATTING and name != "a" and name in self._open
+        if not is_twice:
+            if name in _BLOCKS or name == "table":
+                self._leave(_PARAGRAPH, _SCOPE)
+            if name in _HEADINGS and self._open and self._open[-1] in _HEADINGS:
+                self._open.pop()
+            if name in _ENDED:
+                self._leave(*_ENDED[name])
+        if is_twice or len(self._open) >= _MOST_LEVELS:
+            self._left_out[name] += 1
+            return False
+        self._open.append(name)
+        return True
+
+    def _end(self, name: str) -> None:
+        if self._left_out[name]:
+            self._left_out[name] -= 1
+        elif self._leave(
+            _HEADINGS if name in _HEADINGS else {name}, _AROUND_END.get(name, _SPECIAL), is_outermost=False
+        ):
+            self.written.append(f"</{name}>")
+        elif name == "br":
+            self.written.append("<br>")
+
+    def _leave(self, names: Collection[str], around: Collection[str], *, is_outermost: bool = True) -> bool:
+        """Take an element for ended, with what is in it; return whether there is one of these names.
+
+        What formats goes on behind the element in which it was begun.
+        """
+        found = None
+        for place in range(len(self._open) - 1, -1, -1):
+            if self._open[place] in names:
+                found = place
+                if not is_outermost:
+                    break
+            elif self._open[place] in around:
+                break
+        if found is None:
+            return False
+        ended = self._open[found]
+        within = self._open[found + 1 :]
+        keeps = within if ended in _FORMATTING else [each for each in within if each in _FORMATTING]
+        self._open[found:] = keeps
+        return True
+
+
+_FOREIGN: Final = frozenset({"svg", "math", "select", "template"})
+_END_OF: Final = {name: re.compile(rf"</{name}(?=[\s/>])[^>]*>", re.IGNORECASE) for name in _UNSHOWN}
