@@ -88,7 +88,8 @@ class ListedFeed:
     published_family: Family
     documents: int
     entries: int
-    first_seen_at: float
+    since: float
+    """As in `FeedRow`."""
     checked_at: float | None
     fresh_until: float | None
     digest: bytes | None
@@ -323,9 +324,11 @@ def _named(kind: type[Any]) -> tuple[str, ...]:
 
 FEED_COLUMNS: Final = ", ".join(_named(FeedRow))
 """What `feed_row` reads."""
-LISTED_COLUMNS: Final = ", ".join(_named(ListedFeed)).replace(
-    "visible_state", "CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END AS visible_state"
-)
+_LISTED: Final = {
+    "visible_state": "CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END AS visible_state",
+    "since": "coalesce(family_since, first_seen_at) AS since",
+}
+LISTED_COLUMNS: Final = ", ".join(_LISTED.get(name, name) for name in _named(ListedFeed))
 """What `listed_feed` reads."""
 DOCUMENT_COLUMNS: Final = ", ".join(_named(DocumentRow))
 """What `document_row` reads."""
