@@ -28,7 +28,7 @@ TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
 OTHERS: dict[str, dict[str, object]] = {
     "wholefeed.store.tables.documents._EXPIRED": {"before": 1.0},
     "wholefeed.store.tables.feeds._DUE": {"before": 1.0, "now": 1e6, "ahead": 1e6},
-    "wholefeed.store.tables.feeds._NEXT_DUE_AT": {"before": 1.0},
+    "wholefeed.store.tables.feeds._NEXT_DUE_AT": {"before": 1.0, "ahead": 1e6},
     "wholefeed.store.tables.segments._INSERT": {"position": 1},
     "wholefeed.store.tables.segments._PUBLISH": {"documents": 1},
 }
