@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests.feeds import BASE_AT, an_item, atom
 from wholefeed.core.compose.compose import SEALED_BYTES, SEALED_ENTRIES, MemoryDocument, OpenMemory, remember
+from wholefeed.core.merge import OTHER
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.documents import parse
 
@@ -27,7 +28,7 @@ def opened(memory: MemoryDocument) -> OpenMemory:
 
 
 def left(old: FeedDocument, new: FeedDocument, memory: OpenMemory | None = None) -> list[MemoryDocument]:
-    present = {entry.identity for entry in new.entries}
+    present = dict.fromkeys((entry.identity for entry in new.entries), OTHER)
     next_number = 7 if memory is None else memory.number + 2
     return remember(old, present, memory, fetched_at=FETCHED_AT, next_number=next_number)
 
@@ -75,7 +76,7 @@ def test_a_remembered_copy_gives_way_only_to_one_that_is_preferred(
 
 def test_a_document_counts_with_no_later_date_than_it_is_given() -> None:
     """R10: that of a page is at most its subscription document's."""
-    (memory,) = remember(a_feed("a", updated=9), (), None, fetched_at=FETCHED_AT, latest=BASE_AT + 3600.0)
+    (memory,) = remember(a_feed("a", updated=9), {}, None, fetched_at=FETCHED_AT, latest=BASE_AT + 3600.0)
     assert memory.dates[0].document_updated_at == BASE_AT + 3600.0
 
 
