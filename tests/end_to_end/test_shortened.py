@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.aged import Aged
 from tests.feeds import own_ids, stamp, texts
 from tests.origin import Origin
-from tests.postgres import Cluster, on_both
+from tests.postgres import on_both
 from tests.publishers.collected import DAY, Feed
 from tests.publishers.wordpress import WordPress
 from tests.running import Clock, Proxy, a_config, running
-from tests.sqlite_faults import rows
 from wholefeed.core.model import ATOM_NS
 
 pytestmark = on_both
@@ -315,34 +315,9 @@ async def test_what_was_stored_before_is_judged_by_its_bytes(aged: Aged, origin:
     async with running(aged.config, clock) as proxy:
         await looked(proxy, origin, make(all_of(FULL), 1))
         await looked(proxy, origin, make(all_of(FULL, NAMES[:2]), 2))
-    aged.age()
+    aged.age(15)
     async with running(aged.config, clock) as proxy:
         assert await looked(proxy, origin, make(all_of(SUMMARY), 3)) == all_of("full")
-
-
-class Aged:
-    """A store that is there already: what the version before would have left of it."""
-
-    def __init__(self, folder: Path, url: str, cluster: Cluster | None) -> None:
-        self.config = a_config(folder, store={"url": url})
-        self._cluster = cluster
-
-    def age(self) -> None:
-        is_shared = self._cluster is not None
-        version = "UPDATE wholefeed_schema SET version = 15" if is_shared else "PRAGMA user_version = 15"
-        parser = "UPDATE document SET parser_version = 7"
-        for sql in ("ALTER TABLE entry DROP COLUMN fullness", parser, version):
-            if self._cluster is not None:
-                self._cluster.run(sql, self.config.store.url)
-            else:
-                rows(Path(self.config.store.path), sql)
-
-
-@pytest.fixture
-def aged(tmp_path: Path, store_url: str, request: pytest.FixtureRequest) -> Aged:
-    """A store without a word on what is full, once it is let age."""
-    cluster: Cluster | None = request.getfixturevalue("shared_postgres") if store_url else None
-    return Aged(tmp_path, store_url, cluster)
 
 
 async def test_a_copy_of_the_store_knows_what_was_cut(

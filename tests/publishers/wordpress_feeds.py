@@ -109,6 +109,8 @@ class Channel:
     updated: int
     excerpts: bool = False
     """Whether they have no more than that (its option `rss_use_excerpt`)."""
+    dated: bool = True
+    """Whether it says when it was updated, in the formats that need not."""
 
 
 def _excerpt(post: Post) -> str:
@@ -148,11 +150,12 @@ def _rss_channel(
     channel: Channel, *, language: str = "\t<language>en-US</language>\n", indent: str = ""
 ) -> str:
     site = channel.site
+    built = f"\t<lastBuildDate>{_rfc822(channel.updated)}</lastBuildDate>\n"
     return (
         f"{_RSS_HEAD}\n<channel>\n\t<title>{indent}{escape(channel.title)}</title>\n"
         f'\t<atom:link href={quoteattr(channel.self_url)} rel="self" type="application/rss+xml" />\n'
         f"\t<link>{site.url}</link>\n\t<description></description>\n"
-        f"\t<lastBuildDate>{_rfc822(channel.updated)}</lastBuildDate>\n{language}"
+        f"{built if channel.dated else ''}{language}"
         "\t<sy:updatePeriod>\n\thourly\t</sy:updatePeriod>\n\t<sy:updateFrequency>\n\t1\t</sy:updateFrequency>\n"
         f"\t<generator>{site.generator}</generator>\n{site.extra}"
     )

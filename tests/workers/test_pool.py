@@ -483,4 +483,4 @@ async def test_many_entries_come_back_as_one_piece() -> None:
         entries = (await read(workers, body)).facts.entries
     assert len(entries) > 10_000
     assert isinstance(next(iter(entries)), EntryFacts)
-    assert len(entries.data) == 45 * len(entries)
+    assert len(entries.data) == 53 * len(entries)

@@ -76,7 +76,8 @@ class Copy(NamedTuple):
     """Of a remembered copy: that of the subscription document it stood in."""
     fetched_at: float
     generated_at: float | None = None
-    """In a feed with pages that an adapter asked for (R26): when its document was made by the publisher."""
+    """In a feed with pages that an adapter asked for (R26): when its document was made by the publisher; of a
+    remembered copy that of the document it stood in. None: that is not known, or does not count."""
     is_collected: bool = False
     """Whether it stands on such a page."""
     fullness: int = Fullness.UNKNOWN
@@ -93,13 +94,12 @@ def _precedence(
 ) -> tuple[float, int, float, float, int, int, int, bool]:
     rank = rank_of(copy, subscription_updated_at=subscription_updated_at)
     is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
-    made_at = _UNDATED if copy.generated_at is None else copy.generated_at
-    return (*rank, made_at, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)
+    return (*rank, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)
 
 
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
-Rank = tuple[float, int, float]
+Rank = tuple[float, int, float, float]
 """What R10 compares before it asks where a copy stands."""
 
 
@@ -110,19 +110,23 @@ def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
         document = min(document, copy.fetched_at)
     elif document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
         document = min(document, subscription_updated_at)
-    return ranked(counted_instant(copy.updated_at, copy.fetched_at), copy.fullness, document)
+    instant = counted_instant(copy.updated_at, copy.fetched_at)
+    return ranked(instant, copy.fullness, document, copy.generated_at)
 
 
 _CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
 """Documents whose date counts as at most their subscription document's (R10)."""
 
 
-def ranked(updated_at: float | None, fullness: int, document_updated_at: float | None) -> Rank:
+def ranked(
+    updated_at: float | None, fullness: int, document_updated_at: float | None, made_at: float | None
+) -> Rank:
     """Return what is to be compared, of instants that count: a dated copy goes first."""
     return (
         _UNDATED if updated_at is None else updated_at,
         fullness,
         _UNDATED if document_updated_at is None else document_updated_at,
+        _UNDATED if made_at is None else made_at,
     )
 
 

@@ -486,6 +486,7 @@ class Leaving:
             "fetched_at": old.fetched_at,
             "next_number": self._next_number,
             "latest": latest,
+            "made_at": documents.made_at(db, old.id),
         }
         present = found.present | dict.fromkeys(elsewhere, OTHER)
         return _Left((self._document(db, old), present, memory), options)

@@ -21,6 +21,7 @@ FACTS = st.builds(
     size=st.integers(0, (1 << 32) - 1),
     document_updated_at=INSTANTS,
     fullness=st.sampled_from(Fullness),
+    made_at=INSTANTS,
 )
 
 
@@ -43,6 +44,6 @@ def test_entries_take_their_own_dates_or_those_of_copies() -> None:
     size = first.end - first.start
     own = next(iter(PackedEntries.of(document)))
     assert own == EntryFacts(first.identity, first.updated_at, first.order_at, size, None, fullness_of(first))
-    dates = [CopyDates(1.0, 2.0, 0)] * len(document.entries)
+    dates = [CopyDates(1.0, 2.0, 0, 3.0)] * len(document.entries)
     copied = next(iter(PackedEntries.of(document, dates)))
-    assert copied == EntryFacts(first.identity, 1.0, first.order_at, size, 2.0, 0)
+    assert copied == EntryFacts(first.identity, 1.0, first.order_at, size, 2.0, 0, 3.0)

@@ -146,6 +146,7 @@ copies = st.lists(
         position=st.integers(0, 2),
         ordinal=st.integers(0, 2),
         document_updated_at=st.none() | st.sampled_from([1.0, 2.0, 3.0]),
+        generated_at=st.none() | st.sampled_from([1.0, 2.0]),
         fullness=st.sampled_from(Fullness),
     ),
     max_size=4,
@@ -198,6 +199,15 @@ def test_a_page_that_an_adapter_asked_for_is_no_newer_than_its_receipt() -> None
         position=8,
     )
     assert chosen(ahead, later) == 2
+
+
+@pytest.mark.parametrize("made_at", [None, NOW])
+def test_a_remembered_copy_is_as_old_as_the_document_it_stood_in(made_at: float | None) -> None:
+    """R10: whatever stands nearer, and whenever it was remembered; one of unknown age gives way."""
+    memory = a_copy(1, role=Role.MEMORY, generated_at=made_at, fetched_at=NOW + 99)
+    page = a_copy(2, role=Role.PAGE, generated_at=NOW + 60, is_collected=True, fetched_at=NOW + 60)
+    assert chosen(memory, page) == 2
+    assert chosen(memory._replace(generated_at=NOW + 61), page) == 1
 
 
 @pytest.mark.parametrize("document_updated_at", [None, 7.0])

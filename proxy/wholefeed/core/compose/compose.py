@@ -338,6 +338,7 @@ def remember(
     next_number: int = 1,
     latest: float | None = None,
     fullness: Sequence[int] = (),
+    made_at: float | None = None,
 ) -> list[MemoryDocument]:
     """Return the memory documents to write so that no entry of `old` is lost.
 
@@ -353,6 +354,7 @@ def remember(
         next_number: What the first new memory document is numbered, the others after it; no other has it.
         latest: The date of `old` counts as at most this: a page's as the subscription document's (R10).
         fullness: Of its entries, where more is known of it than they tell.
+        made_at: When `old` was made, where that counts (R10).
 
     Returns:
         The documents to write, the oldest first; empty when no entry left, or none that is not remembered
@@ -369,7 +371,7 @@ def remember(
         own = fullness[n] if fullness else fullness_of(entry)
         if own <= present.get(entry.identity, _NOTHING):
             continue
-        dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated, own)
+        dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated, own, made_at)
         if not _is_better(best.get(entry.identity), dates):
             copies.append(_Copy(fragments.entry(n), entry.identity, dates))
     if not copies:
@@ -417,6 +419,8 @@ class CopyDates(NamedTuple):
     """Of the subscription document that it last stood in."""
     fullness: int | None
     """None: nobody has looked."""
+    made_at: float | None
+    """When that document was made, in a feed with pages that an adapter asked for; None: nobody knows."""
 
 
 class _Copy(NamedTuple):
@@ -439,7 +443,7 @@ def _is_better(held: CopyDates | None, leaving: CopyDates) -> bool:
 
 def _rank_of(dates: CopyDates) -> Rank:
     fullness = Fullness.UNKNOWN if dates.fullness is None else dates.fullness
-    return ranked(dates.updated_at, fullness, dates.document_updated_at)
+    return ranked(dates.updated_at, fullness, dates.document_updated_at, dates.made_at)
 
 
 def _documents(like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int]) -> list[MemoryDocument]:

@@ -105,7 +105,8 @@ def superseded(db: Database, feed: int) -> dict[int, int]:
 
 
 _COPY_DATES: Final = """
-    SELECT updated_at, document_updated_at, fullness FROM entry WHERE document = :document ORDER BY ordinal
+    SELECT updated_at, document_updated_at, fullness, made_at FROM entry
+    WHERE document = :document ORDER BY ordinal
 """
 
 
@@ -129,6 +130,18 @@ def identities_but(db: Database, document: int, but: Collection[EntryId]) -> lis
     """Return the identities that stand in a document, from the top, but these."""
     rows = fetch_all(db, _IDENTITIES, {"document": document})
     return [EntryId(row["identity"]) for row in rows if row["identity"] not in but]
+
+
+_MADE_AT: Final = """
+    SELECT CASE WHEN f.collection <> '{}' THEN coalesce(d.generated_at, d.fetched_at) END
+    FROM document AS d JOIN feed AS f ON f.id = d.feed WHERE d.id = :document
+"""
+
+
+def made_at(db: Database, document: int) -> float | None:
+    """Return when a document was made, where that counts for its copies (R10)."""
+    at: float | None = fetch_value(db, _MADE_AT, {"document": document})
+    return at
 
 
 _SAID: Final = """
@@ -420,9 +433,10 @@ def _put_arrived(
 _MOST_ENTRIES: Final = 256
 """Rows of one statement: SQLite is at it for half a millisecond."""
 _ENTRY_COLUMNS: Final = (
-    "document, feed, is_live, ordinal, identity, updated_at, order_at, document_updated_at, size, fullness"
+    "document, feed, is_live, ordinal, "
+    "identity, updated_at, order_at, document_updated_at, made_at, size, fullness"
 )
-_ENTRY_VALUES: Final = "?, ?, ?, ?, ?, {0}, {0}, {0}, ?, ?"
+_ENTRY_VALUES: Final = "?, ?, ?, ?, ?, {0}, {0}, {0}, {0}, ?, ?"
 
 
 class _Coming(NamedTuple):

@@ -214,8 +214,9 @@ _COPY_COLUMNS: Final = """
     e.identity, e.document, e.ordinal, e.is_live, e.updated_at, e.fullness, d.role, d.rank, d.fetched_at,
     CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at,
     d.generated_at IS NOT NULL AS is_collected,
-    CASE WHEN (SELECT f.collection FROM feed AS f WHERE f.id = e.feed) <> '{}'
-        THEN coalesce(d.generated_at, d.fetched_at) END AS made_at
+    CASE WHEN (SELECT f.collection FROM feed AS f WHERE f.id = e.feed) = '{}' THEN NULL
+        WHEN d.role = 'memory' THEN e.made_at
+        ELSE coalesce(d.generated_at, d.fetched_at) END AS made_at
 """
 """What `_copy_of_row` reads, of an entry e and its document d."""
 _COPIES: Final = f"""
@@ -451,7 +452,7 @@ def held_as_good(db: Database, feed: int, identities: Iterable[EntryId], documen
     return found
 
 
-_NO_RANK: Final = ranked(None, Fullness.CUT, None)
+_NO_RANK: Final = ranked(None, Fullness.CUT, None, None)
 
 
 def fuller(db: Database, feed: int, said: Iterable[Said]) -> int:
