@@ -124,7 +124,7 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
     obtained = await obtain(source, URL)
     rows = await store.read(partial(documents_table.list_all, feed=feed.id))
     documents = [new_document(URL, obtained, role=Role.SUBSCRIPTION, rank=0)]
-    leaving = Leaving(rows, rows[0], obtained.read.facts, time.time())
+    leaving = Leaving(rows, rows[0], obtained, time.time())
     documents += await documents_to_remember(store, source.work, leaving)
     storage = FeedStorage(store, source.work, feed.id, now=time.time)
     await put(store, storage, documents)

@@ -15,7 +15,9 @@ from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
 from tests import postgres, scratch
+from tests.aged import Aged
 from tests.origin import Origin
+from tests.postgres import Cluster
 from tests.publishers.real_wordpress import NONE_HERE, RealWordPress, running_wordpress, what_lacks
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import Connections, SqliteFaults
@@ -92,6 +94,13 @@ def store_url(request: pytest.FixtureRequest) -> str:
         return ""
     found: str = request.getfixturevalue("postgres_url")
     return found
+
+
+@pytest.fixture
+def aged(tmp_path: Path, store_url: str, request: pytest.FixtureRequest) -> Aged:
+    """A store of one's own, which can be taken back to an earlier schema between two starts."""
+    cluster: Cluster | None = request.getfixturevalue("shared_postgres") if store_url else None
+    return Aged(tmp_path, store_url, cluster)
 
 
 @pytest.fixture

@@ -48,8 +48,9 @@ def test_a_move_that_is_killed_in_the_middle_goes_on(tmp_path: Path, empty_postg
     stopped = begin(database, url)
     with psycopg.connect(url) as holder:
         until = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < until:  # as soon as there are tables, none can be written behind `document`
+        while time.monotonic() < until:  # as soon as it begins to copy, no table can be behind `document`
             try:
+                holder.execute("SELECT name FROM moving")
                 holder.execute("LOCK TABLE entry IN SHARE MODE NOWAIT")
                 break
             except psycopg.Error:

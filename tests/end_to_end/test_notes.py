@@ -139,6 +139,14 @@ def identity_repeated(origin: Origin) -> None:
     origin.publish("/feed", atom(an_item("a", 1, "one"), an_item("a", 1, "another")))
 
 
+def texts_full(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a", text="one two three four")))
+
+
+def texts_shortened(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a", text="one two\u2026"), updated=1))
+
+
 def memento_served(origin: Origin) -> None:
     capture = {"timestamp": "20190501120000", "url": origin.url("/feed"), "status": "200"}
     origin.publish(f"{COLLECTION}/cdx", json.dumps(capture))
@@ -195,6 +203,7 @@ RAISED: dict[str, tuple[Publish, ...]] = {
     "HistoryUnfinished": (history_unfinished,),
     "HistoryShort": (history_short,),
     "MementoServed": (memento_served,),
+    "TextsShortened": (texts_full, texts_shortened),
 }
 
 BESIDE: dict[str, set[str]] = {"JumpedHole": {"DocumentUnavailable"}}

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.aged import Aged
 from tests.feeds import Item, an_item, atom, own_ids, rss
 from tests.origin import Origin
-from tests.postgres import Cluster, on_both
+from tests.postgres import on_both
 from tests.running import Clock, Proxy, a_config, running
-from tests.sqlite_faults import rows
 
 pytestmark = on_both
 
@@ -166,40 +166,6 @@ async def test_what_its_publisher_took_out_stays_away_in_a_copy_of_the_store(
 # What was stored before it was kept why archives leave
 
 
-TO_SCHEMA_14 = (
-    *("ALTER TABLE feed DROP COLUMN title", "ALTER TABLE feed DROP COLUMN site"),
-    *("DROP INDEX settled_unknown", "ALTER TABLE settled DROP COLUMN is_withdrawn"),
-)
-
-
-class Aged:
-    """A store that is there already: what the version before would have left of it."""
-
-    def __init__(self, folder: Path, url: str, cluster: Cluster | None) -> None:
-        self.config = a_config(folder, store={"url": url})
-        self._cluster = cluster
-
-    def run(self, *statements: str) -> None:
-        url, path = self.config.store.url, Path(self.config.store.path)
-        for sql in statements:
-            if self._cluster is not None:
-                self._cluster.run(sql, url)
-            else:
-                rows(path, sql)
-
-    def age(self) -> None:
-        is_shared = self._cluster is not None
-        version = "UPDATE wholefeed_schema SET version = 14" if is_shared else "PRAGMA user_version = 14"
-        self.run("DELETE FROM settled", *TO_SCHEMA_14, version)
-
-
-@pytest.fixture
-def aged(tmp_path: Path, store_url: str, request: pytest.FixtureRequest) -> Aged:
-    """A store without a word on why archives left it, once it is let age."""
-    cluster: Cluster | None = request.getfixturevalue("shared_postgres") if store_url else None
-    return Aged(tmp_path, store_url, cluster)
-
-
 async def test_what_an_earlier_version_lost_comes_back(aged: Aged, origin: Origin) -> None:
     """R8: nobody knows why its archives have left; they settle nothing while none is attached."""
     clock = Clock()
@@ -211,7 +177,7 @@ async def test_what_an_earlier_version_lost_comes_back(aged: Aged, origin: Origi
         "UPDATE entry SET is_live = 0 WHERE is_live = 1"
         " AND document IN (SELECT id FROM document WHERE role = 'memory')"
     )
-    aged.age()
+    aged.age(14)
     async with running(aged.config, clock) as proxy:
         assert await looked(proxy, origin, rss(*items("hgf"))) == ("remembered", "hgfed")
 
@@ -228,7 +194,7 @@ async def test_what_an_earlier_version_took_out_stays_away(aged: Aged, origin: O
     async with running(aged.config, clock) as proxy:
         await archived(proxy, origin)
         assert await revised() == ("complete", "fecba")
-    aged.age()
+    aged.age(14)
     async with running(aged.config, clock) as proxy:
         body = atom(*items("gfe"), updated=22, prev_archive="/2b")
         assert await looked(proxy, origin, body) == ("complete", "gfecba")

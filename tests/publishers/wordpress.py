@@ -67,6 +67,10 @@ class WordPress(Front):
         self.pretty = pretty
         self.wordpress_com = wordpress_com
         self.version = "6.6"
+        self.excerpts = False
+        """Its option `rss_use_excerpt`: feeds have no full texts."""
+        self.dated = True
+        """Whether a channel says when it was updated, which a plugin may leave out."""
         self.rest_status: int | None = None
         """What REST requests get instead of an answer: 401, 403, 404."""
         self.api_link = not wordpress_com
@@ -161,6 +165,8 @@ class WordPress(Front):
             title=query.title(self.blog.title, found=bool(posts), beyond=beyond),
             self_url=self.url + target,
             updated=max((post.modified for post in posts), default=self.blog.modified),
+            excerpts=self.excerpts,
+            dated=self.dated,
         )
         if comments and not beyond:
             newest = 0 if "of" in query.fields else self.blog.comments

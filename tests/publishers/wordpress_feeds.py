@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from tests.publishers.blog import Post
 
+EXCERPT_WORDS: Final = 55
 CONTENT_TYPES: Final = {
     "rss2": "application/rss+xml",
     "atom": "application/atom+xml",
@@ -106,6 +107,15 @@ class Channel:
     title: str
     self_url: str
     updated: int
+    excerpts: bool = False
+    """Whether they have no more than that (its option `rss_use_excerpt`)."""
+    dated: bool = True
+    """Whether it says when it was updated, in the formats that need not."""
+
+
+def _excerpt(post: Post) -> str:
+    words = post.content.split()
+    return " ".join(words[:EXCERPT_WORDS]) + (" [&#8230;]" if len(words) > EXCERPT_WORDS else "")
 
 
 def feed(name: str, channel: Channel, posts: Sequence[Post]) -> str:
@@ -129,7 +139,7 @@ def comments(channel: Channel, numbers: Sequence[int]) -> str:
 
 
 def _rss2(channel: Channel, posts: Sequence[Post]) -> str:
-    return _rss_channel(channel) + _ends(_rss_item(channel.site, post) for post in posts)
+    return _rss_channel(channel) + _ends(_rss_item(channel, post) for post in posts)
 
 
 def _ends(items: Iterable[str]) -> str:
@@ -140,18 +150,23 @@ def _rss_channel(
     channel: Channel, *, language: str = "\t<language>en-US</language>\n", indent: str = ""
 ) -> str:
     site = channel.site
+    built = f"\t<lastBuildDate>{_rfc822(channel.updated)}</lastBuildDate>\n"
     return (
         f"{_RSS_HEAD}\n<channel>\n\t<title>{indent}{escape(channel.title)}</title>\n"
         f'\t<atom:link href={quoteattr(channel.self_url)} rel="self" type="application/rss+xml" />\n'
         f"\t<link>{site.url}</link>\n\t<description></description>\n"
-        f"\t<lastBuildDate>{_rfc822(channel.updated)}</lastBuildDate>\n{language}"
+        f"{built if channel.dated else ''}{language}"
         "\t<sy:updatePeriod>\n\thourly\t</sy:updatePeriod>\n\t<sy:updateFrequency>\n\t1\t</sy:updateFrequency>\n"
         f"\t<generator>{site.generator}</generator>\n{site.extra}"
     )
 
 
-def _rss_item(site: Site, post: Post) -> str:
+def _rss_item(channel: Channel, post: Post) -> str:
+    site = channel.site
     link = site.permalink(post)
+    encoded = (
+        f"\t\t\t\t\t\t\t\t\t\t<content:encoded><![CDATA[<p>{post.content}</p>\n]]></content:encoded>\n\n"
+    )
     categories = "".join(
         f"\t\t<category><![CDATA[{name}]]></category>\n" for name in (post.category, *post.tags)
     )
@@ -160,8 +175,8 @@ def _rss_item(site: Site, post: Post) -> str:
         f"\t\t\t\t\t<comments>{link}#respond</comments>\n\n"
         f"\t\t<dc:creator><![CDATA[{post.author}]]></dc:creator>\n\t\t<pubDate>{_rfc822(post.published)}</pubDate>\n"
         f'{categories}\t\t<guid isPermaLink="false">{site.guid(post)}</guid>\n\n'
-        f"\t\t\t\t\t<description><![CDATA[{post.content}]]></description>\n"
-        f"\t\t\t\t\t\t\t\t\t\t<content:encoded><![CDATA[<p>{post.content}</p>\n]]></content:encoded>\n\n"
+        f"\t\t\t\t\t<description><![CDATA[{_excerpt(post)}]]></description>\n"
+        f"{'' if channel.excerpts else encoded}"
         f"\t\t\t\t\t<wfw:commentRss>{site.feed_of(post, 'rss2')}</wfw:commentRss>\n"
         "\t\t\t<slash:comments>0</slash:comments>\n"
         "\t\t\t</item>\n"
@@ -176,12 +191,16 @@ def _atom(channel: Channel, posts: Sequence[Post]) -> str:
         f"\t<updated>{_w3c(channel.updated)}</updated>\n\n"
         f'\t<link rel="alternate" type="text/html" href="{site.url}" />\n\t<id>{site.atom_id}</id>\n'
         f'\t<link rel="self" type="application/atom+xml" href={quoteattr(channel.self_url)} />\n\n'
-        f"\t{site.atom_generator}\n{''.join(_atom_entry(site, post) for post in posts)}</feed>\n"
+        f"\t{site.atom_generator}\n{''.join(_atom_entry(channel, post) for post in posts)}</feed>\n"
     )
 
 
-def _atom_entry(site: Site, post: Post) -> str:
+def _atom_entry(channel: Channel, post: Post) -> str:
+    site = channel.site
     link = site.permalink(post)
+    content = (
+        f'\t\t\t\t\t<content type="html" xml:base="{link}"><![CDATA[<p>{post.content}</p>\n]]></content>\n\n'
+    )
     categories = "".join(
         f'<category scheme="{site.url}" term="{name}" />' for name in (post.category, *post.tags)
     )
@@ -190,8 +209,8 @@ def _atom_entry(site: Site, post: Post) -> str:
         f'\t\t<title type="html"><![CDATA[{post.title}]]></title>\n'
         f'\t\t<link rel="alternate" type="text/html" href="{link}" />\n\n\t\t<id>{site.guid(post)}</id>\n'
         f"\t\t<updated>{_w3c(post.modified)}</updated>\n\t\t<published>{_w3c(post.published)}</published>\n"
-        f'\t\t{categories}\n\t\t<summary type="html"><![CDATA[{post.content}]]></summary>\n\n'
-        f'\t\t\t\t\t<content type="html" xml:base="{link}"><![CDATA[<p>{post.content}</p>\n]]></content>\n\n'
+        f'\t\t{categories}\n\t\t<summary type="html"><![CDATA[{_excerpt(post)}]]></summary>\n\n'
+        f"{'' if channel.excerpts else content}"
         f'\t\t\t\t\t<link rel="replies" type="text/html" href="{link}#comments" thr:count="0" />\n'
         f'\t\t\t<link rel="replies" type="application/atom+xml" href="{site.feed_of(post, "atom")}"'
         ' thr:count="0" />\n'
@@ -209,20 +228,22 @@ def _rdf(channel: Channel, posts: Sequence[Post]) -> str:
         "\t<sy:updateBase>2000-01-01T12:00+00:00</sy:updateBase>\n"
         f'\t<admin:generatorAgent rdf:resource="{site.generator}" />\n'
         f"\t<items>\n\t\t<rdf:Seq>\n{listed}\t\t\t\t</rdf:Seq>\n\t</items>\n</channel>\n"
-        f"{''.join(_rdf_item(site, post) for post in posts)}</rdf:RDF>\n"
+        f"{''.join(_rdf_item(channel, post) for post in posts)}</rdf:RDF>\n"
     )
 
 
-def _rdf_item(site: Site, post: Post) -> str:
+def _rdf_item(channel: Channel, post: Post) -> str:
+    site = channel.site
     link = site.permalink(post)
+    encoded = f"\t\t<content:encoded><![CDATA[<p>{post.content}</p>\n]]></content:encoded>\n\n"
     subjects = "".join(
         f"\t\t\t<dc:subject><![CDATA[{name}]]></dc:subject>\n" for name in (post.category, *post.tags)
     )
     return (
         f'<item rdf:about="{link}">\n\t<title>{escape(post.title)}</title>\n\t<link>{link}</link>\n\n'
         f"\t<dc:creator><![CDATA[{post.author}]]></dc:creator>\n\t<dc:date>{_w3c(post.published)}</dc:date>\n"
-        f"{subjects}\n\t\t\t<description><![CDATA[{post.content}]]></description>\n"
-        f"\t\t<content:encoded><![CDATA[<p>{post.content}</p>\n]]></content:encoded>\n\n\t</item>\n"
+        f"{subjects}\n\t\t\t<description><![CDATA[{_excerpt(post)}]]></description>\n"
+        f"{'' if channel.excerpts else encoded}\t</item>\n"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.named_store import NamedStore
 from wholefeed.core.compose.segments import Build, Keep, Sealed, plan, seal
+from wholefeed.core.merge import Fullness
 from wholefeed.core.model import Family, Kind, Role, State, entry_id
 from wholefeed.store.rows import FeedRow, NewDocument, NewEntry, NewSegment, Publication
 
@@ -16,9 +17,14 @@ URL = "http://o.test/feed"
 
 
 def an_entry(
-    name: str, updated_at: float | None = None, *, document_updated_at: float | None = None, size: int = 100
+    name: str,
+    updated_at: float | None = None,
+    *,
+    document_updated_at: float | None = None,
+    size: int = 100,
+    fullness: int = Fullness.UNKNOWN,
 ) -> NewEntry:
-    return NewEntry(entry_id(name), updated_at, updated_at, size, document_updated_at)
+    return NewEntry(entry_id(name), updated_at, updated_at, size, document_updated_at, fullness)
 
 
 def a_document(

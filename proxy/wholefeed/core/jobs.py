@@ -35,6 +35,7 @@ from wholefeed.core.compose.compose import (
     newest_first,
     remember,
 )
+from wholefeed.core.compose.cutting import cut_short
 from wholefeed.core.compose.reading import show_entries
 from wholefeed.core.compose.segments import (
     Sealed,
@@ -47,7 +48,7 @@ from wholefeed.core.compose.segments import (
 )
 from wholefeed.core.compose.weaving import Members, Weave, pack_member, publication_dates, unpack_members
 from wholefeed.core.links import Navigation, api_url, classify
-from wholefeed.core.merge import counted_instant
+from wholefeed.core.merge import OTHER, Fullness, Said, counted_instant, fullness_of
 from wholefeed.core.model import (
     ENTRY_ID_BYTES,
     MEDIA_TYPE,
@@ -231,7 +232,7 @@ class DocumentFacts:
         return replace(self, entries=self.entries.identified(self.keys.identities(ambiguous)))
 
 
-# The entries of a document in little space: 44 bytes each instead of several objects
+# The entries of a document in little space: 53 bytes each instead of several objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +260,18 @@ class PackedEntries:
         """
         if dates:
             return cls.packed(
-                EntryFacts(each.identity, at.updated_at, each.order_at, each.end - each.start, at[1])
+                EntryFacts(
+                    each.identity,
+                    at.updated_at,
+                    each.order_at,
+                    each.end - each.start,
+                    at.document_updated_at,
+                    fullness_of(each) if at.fullness is None else at.fullness,
+                    at.made_at,
+                )
                 for each, at in zip(document.entries, dates, strict=True)
             )
-        pack, none = _RECORD.pack, _NO_INSTANT
+        pack, none, full, unknown = _RECORD.pack, _NO_INSTANT, int(Fullness.FULL), int(Fullness.UNKNOWN)
         return cls(
             b"".join(
                 [
@@ -271,9 +280,13 @@ class PackedEntries:
                         none if updated_at is None else updated_at,
                         none if order_at is None else order_at,
                         none,
+                        none,
                         end - start,
+                        full if has_content else unknown,
                     )
-                    for identity, updated_at, order_at, start, end, _, _, _, _, _ in document.entries
+                    for identity, updated_at, order_at, start, end, _, _, _, _, _, has_content in (
+                        document.entries
+                    )
                 ]
             )
         )
@@ -284,8 +297,16 @@ class PackedEntries:
         pack = _RECORD.pack
         return cls(
             b"".join(
-                pack(identity, _number(updated_at), _number(order_at), _number(document_at), size)
-                for identity, updated_at, order_at, size, document_at in entries
+                pack(
+                    identity,
+                    _number(updated_at),
+                    _number(order_at),
+                    _number(document_at),
+                    _number(made_at),
+                    size,
+                    fullness,
+                )
+                for identity, updated_at, order_at, size, document_at, fullness, made_at in entries
             )
         )
 
@@ -293,17 +314,34 @@ class PackedEntries:
         return len(self.data) // _RECORD.size
 
     def __iter__(self) -> Iterator[EntryFacts]:
-        for identity, updated_at, order_at, document_at, size in _RECORD.iter_unpack(self.data):
+        for identity, updated_at, order_at, document_at, made_at, size, fullness in self.records():
             yield EntryFacts(
-                EntryId(identity), _instant(updated_at), _instant(order_at), size, _instant(document_at)
+                EntryId(identity),
+                _instant(updated_at),
+                _instant(order_at),
+                size,
+                _instant(document_at),
+                fullness,
+                _instant(made_at),
             )
 
-    def records(self) -> Iterator[tuple[bytes, float, float, float, int]]:
+    def records(self) -> Iterator[_Record]:
         """Yield the entries as they are packed, without an object for each.
 
-        Identity, `updated_at`, `order_at`, `document_updated_at` and size; no instant is not a number.
+        Identity, `updated_at`, `order_at`, `document_updated_at`, `made_at`, size and fullness; no instant is
+        not a number.
         """
-        return cast("Iterator[tuple[bytes, float, float, float, int]]", _RECORD.iter_unpack(self.data))
+        return cast("Iterator[_Record]", _RECORD.iter_unpack(self.data))
+
+    def said(self) -> Iterator[Said]:
+        """Yield the entries as they are compared with what stood in their place."""
+        for identity, updated_at, _, _, _, size, fullness in self.records():
+            yield Said(EntryId(identity), _instant(updated_at), size, fullness)
+
+    @property
+    def fullness(self) -> bytes:
+        """Of each, from the top."""
+        return self.data[_RECORD.size - 1 :: _RECORD.size]
 
     def identities(self) -> Iterator[EntryId]:
         for (identity,) in _IDENTITY.iter_unpack(self.data):
@@ -321,9 +359,18 @@ class PackedEntries:
             data[start : start + ENTRY_ID_BYTES] = identity
         return replace(self, data=bytes(data))
 
+    def cut(self, ordinals: Iterable[int]) -> Self:
+        """Return the same entries, these of them known to be cut short (R10)."""
+        data = bytearray(self.data)
+        for ordinal in ordinals:
+            data[(ordinal + 1) * _RECORD.size - 1] = Fullness.CUT
+        return replace(self, data=bytes(data))
+
     def copy_dates(self) -> tuple[CopyDates, ...]:
-        """Return the dates that remembered copies are known by."""
-        return tuple(CopyDates(each.updated_at, each.document_updated_at) for each in self)
+        """Return what remembered copies are known by."""
+        return tuple(
+            CopyDates(each.updated_at, each.document_updated_at, each.fullness, each.made_at) for each in self
+        )
 
     @property
     def dated_identities(self) -> DatedIdentities:
@@ -341,6 +388,13 @@ class EntryFacts(NamedTuple):
     """In bytes, as the publisher wrote it."""
     document_updated_at: float | None = None
     """Of a remembered copy: that of the subscription document it stood in."""
+    fullness: int = Fullness.UNKNOWN
+    """As a `Fullness`."""
+    made_at: float | None = None
+    """Of a remembered copy: when the document was made that it stood in, as `Copy.generated_at`."""
+
+
+_Record = tuple[bytes, float, float, float, float, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,8 +408,8 @@ class DatedIdentities:
         return ((identity, None if isnan(updated_at) else updated_at) for identity, updated_at in keys)
 
 
-_RECORD: Final = struct.Struct(f"={ENTRY_ID_BYTES}sdddI")
-_DATED_IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}sd20x")
+_RECORD: Final = struct.Struct(f"={ENTRY_ID_BYTES}sddddIB")
+_DATED_IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}sd29x")
 _IDENTITY: Final = struct.Struct(f"={ENTRY_ID_BYTES}s{_RECORD.size - ENTRY_ID_BYTES}x")
 assert _DATED_IDENTITY.size == _IDENTITY.size == _RECORD.size
 
@@ -718,25 +772,31 @@ class Sheaf:
 
 def remember_copies(
     old: Stored | FeedDocument,
-    present: Collection[EntryId],
+    present: Mapping[EntryId, int],
     memory: StoredMemory | None,
     *,
+    new: Stored | FeedDocument | None = None,
+    known: Sequence[int | None] = (),
     ambiguous: Collection[EntryId] = (),
     fetched_at: float,
     next_number: int,
     latest: float | None = None,
+    made_at: float | None = None,
     keeps_parsed: bool = False,
-) -> list[WrittenMemory]:
-    """Return the memory documents to write so that no entry of `old` is lost.
+) -> Kept:
+    """Return the memory documents to write so that no entry of `old` is lost, and no full text.
 
     Args:
         old: What is replaced.
-        present: The identities that need not be remembered.
+        present: As `Replacement.present`; `OTHER` where nothing need be remembered.
         memory: The newest memory document that is not sealed, if there is one.
+        new: What replaces it, where the texts have to be compared.
+        known: The fullness of the old entries, as it is stored.
         ambiguous: Keys that identify nothing in the feed (R9).
         fetched_at: When `old` was fetched, epoch seconds.
         next_number: What the first new memory document is numbered.
         latest: The date of `old` counts as at most this.
+        made_at: When `old` was made, where that counts (R10).
         keeps_parsed: Whether to return them parsed, too: for small ones, in the same process.
 
     Raises:
@@ -747,9 +807,26 @@ def remember_copies(
         held = OpenMemory(memory.number, _parsed(memory.document).identified(ambiguous), memory.dates)
     document = _parsed(old).identified(ambiguous)
     media_type = MEDIA_TYPE[Family.JSON] if document.family is Family.JSON else _XML_TYPE
+    fullness = _fullness_of(document, known)
+    cut = frozenset[EntryId]()
+    if new is not None:
+        was_cut = {
+            entry.identity
+            for entry, own in zip(document.entries, fullness, strict=True)
+            if own == Fullness.CUT
+        }
+        cut = cut_short(document, _parsed(new).identified(ambiguous), was_cut)
+        present = {each: Fullness.CUT if each in cut and at != OTHER else at for each, at in present.items()}
     written = []
     for each in remember(
-        document, present, held, fetched_at=fetched_at, next_number=next_number, latest=latest
+        document,
+        present,
+        held,
+        fetched_at=fetched_at,
+        next_number=next_number,
+        latest=latest,
+        fullness=fullness,
+        made_at=made_at,
     ):
         stored = Stored(each.text, f"{MEMORY_URL}{each.number}", media_type)
         parsed = stored.parse()
@@ -763,7 +840,22 @@ def remember_copies(
                 parsed=parsed if keeps_parsed else None,
             )
         )
-    return written
+    return Kept(written, cut)
+
+
+def _fullness_of(document: FeedDocument, known: Sequence[int | None]) -> list[int]:
+    told = known if len(known) == len(document.entries) else [None] * len(document.entries)
+    return [
+        fullness_of(entry) if own is None else own for entry, own in zip(document.entries, told, strict=True)
+    ]
+
+
+class Kept(NamedTuple):
+    """What is kept of a document that is replaced, and what was found out about the one that replaces it."""
+
+    written: list[WrittenMemory]
+    cut: frozenset[EntryId]
+    """The entries that were cut short there (R10)."""
 
 
 class StoredMemory(NamedTuple):

@@ -10,10 +10,12 @@ and never on the order in which their documents arrived.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import IntEnum
 from typing import Final, NamedTuple
 
-from wholefeed.core.model import Role, Tombstone
+from wholefeed.core.model import Entry, EntryId, Role, Tombstone
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.markup import quoteattr
 
@@ -43,6 +45,22 @@ def choose(
     return max(held, key=lambda copy: _precedence(copy, subscription_updated_at), default=None)
 
 
+class Fullness(IntEnum):
+    """How much of an entry's text a copy has, as far as that is known (R10)."""
+
+    CUT = 0
+    """It ends in a mark of cutting where the copy that it replaced went on."""
+    UNKNOWN = 1
+    """It has no full content: its summary may be all that there is."""
+    FULL = 2
+    """It has full content: atom:content, content:encoded, content_html or content_text."""
+
+
+def fullness_of(entry: Entry) -> Fullness:
+    """Return what an entry tells by itself: what was cut shows only beside the copy before."""
+    return Fullness.FULL if entry.has_content else Fullness.UNKNOWN
+
+
 class Copy(NamedTuple):
     """One copy of an entry, and what is known of the document it stands in."""
 
@@ -58,9 +76,12 @@ class Copy(NamedTuple):
     """Of a remembered copy: that of the subscription document it stood in."""
     fetched_at: float
     generated_at: float | None = None
-    """In a feed with pages that an adapter asked for (R26): when its document was made by the publisher."""
+    """In a feed with pages that an adapter asked for (R26): when its document was made by the publisher; of a
+    remembered copy that of the document it stood in. None: that is not known, or does not count."""
     is_collected: bool = False
     """Whether it stands on such a page."""
+    fullness: int = Fullness.UNKNOWN
+    """As a `Fullness`."""
 
 
 def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | None) -> bool:
@@ -70,38 +91,42 @@ def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | No
 
 def _precedence(
     copy: Copy, subscription_updated_at: float | None
-) -> tuple[float, float, float, int, int, int, bool]:
-    instant, document = dates_of(copy, subscription_updated_at=subscription_updated_at)
+) -> tuple[float, int, float, float, int, int, int, bool]:
+    rank = rank_of(copy, subscription_updated_at=subscription_updated_at)
     is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
-    made_at = _UNDATED if copy.generated_at is None else copy.generated_at
-    return (instant, document, made_at, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)
+    return (*rank, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)
 
 
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
-Dates = tuple[float, float]
+Rank = tuple[float, int, float, float]
 """What R10 compares before it asks where a copy stands."""
 
 
-def dates_of(copy: Copy, *, subscription_updated_at: float | None) -> Dates:
-    """Return the dates of a copy and its document, as far as they count."""
+def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
+    """Return what a copy and its document say of themselves, as far as it counts."""
     document = copy.document_updated_at
     if document is not None and copy.is_collected:
         document = min(document, copy.fetched_at)
     elif document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
         document = min(document, subscription_updated_at)
-    return comparable(counted_instant(copy.updated_at, copy.fetched_at), document)
+    instant = counted_instant(copy.updated_at, copy.fetched_at)
+    return ranked(instant, copy.fullness, document, copy.generated_at)
 
 
 _CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
 """Documents whose date counts as at most their subscription document's (R10)."""
 
 
-def comparable(updated_at: float | None, document_updated_at: float | None) -> Dates:
-    """Return instants that count, a copy's and its document's, to be compared: a dated copy goes first."""
+def ranked(
+    updated_at: float | None, fullness: int, document_updated_at: float | None, made_at: float | None
+) -> Rank:
+    """Return what is to be compared, of instants that count: a dated copy goes first."""
     return (
         _UNDATED if updated_at is None else updated_at,
+        fullness,
         _UNDATED if document_updated_at is None else document_updated_at,
+        _UNDATED if made_at is None else made_at,
     )
 
 
@@ -111,6 +136,77 @@ _UNDATED: Final = float("-inf")
 def counted_instant(updated_at: float | None, fetched_at: float) -> float | None:
     """Return the update instant that counts: none when it is over a day after the fetch (R10)."""
     return None if updated_at is None or updated_at > fetched_at + DAY_SECONDS else updated_at
+
+
+# What stands in a document in the place of what stood there (R7, R8, R10)
+
+
+class Said(NamedTuple):
+    """An entry of a document, as far as it is compared with what stands in its place later."""
+
+    identity: EntryId
+    updated_at: float | None
+    size: int
+    """In bytes."""
+    fullness: int | None
+    """None: nobody has looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What becomes of the entries of a document when another one takes its place."""
+
+    present: dict[EntryId, int] = field(default_factory=dict)
+    """The fullness of what stands in the place of each; `OTHER` where that is another revision."""
+    gone: list[EntryId] = field(default_factory=list)
+    """Those in whose place nothing stands."""
+    fuller: list[EntryId] = field(default_factory=list)
+    """Those that are fuller than what stands in their place, or may be."""
+    needs_texts: bool = False
+    """Whether the texts have to be compared, to know what was cut."""
+
+
+OTHER: Final = Fullness.FULL + 1
+"""Nothing is fuller."""
+
+
+def replacement(old: Iterable[Said], new: Iterable[Said]) -> Replacement:
+    """Compare what stood in a document with what stands there now.
+
+    The texts are asked for only where half of the entries in common have become smaller, as they do when
+    they are cut, or where some were cut before: what says the same still is.
+    """
+    latest: dict[EntryId, Said] = {}
+    for each in new:
+        if each.identity not in latest or _revision(each) > _revision(latest[each.identity]):
+            latest[each.identity] = each
+    found = Replacement()
+    smaller = common = 0
+    suspects = list[EntryId]()
+    was_cut = False
+    for was in old:
+        now = latest.get(was.identity)
+        if now is None:
+            found.gone.append(was.identity)
+            continue
+        fullness, before = _revision(now)[1], Fullness.FULL if was.fullness is None else was.fullness
+        is_same = now.updated_at == was.updated_at
+        common += 1
+        smaller += now.size < was.size
+        was_cut |= before == Fullness.CUT
+        found.present[was.identity] = fullness if is_same else OTHER
+        if is_same and before > fullness:
+            found.fuller.append(was.identity)
+        elif is_same and before > Fullness.CUT and now.size < was.size:
+            suspects.append(was.identity)
+    if was_cut or (suspects and 2 * smaller >= common):
+        return replace(found, fuller=found.fuller + suspects, needs_texts=True)
+    return found
+
+
+def _revision(said: Said) -> tuple[float, int]:
+    instant = _UNDATED if said.updated_at is None else said.updated_at
+    return instant, Fullness.UNKNOWN if said.fullness is None else said.fullness
 
 
 # What a publisher has deleted (R19; RFC 6721)

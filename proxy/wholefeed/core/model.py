@@ -225,6 +225,8 @@ class Entry(NamedTuple):
     """None where it has an id of its own."""
     is_absolute: bool = False
     """Whether it was seen, as it was read, that no URL in it has to be written absolute; in Atom."""
+    has_content: bool = False
+    """Whether full content stands in it, and is not empty (R10)."""
 
     def identified(self, ambiguous: Container[EntryId]) -> Entry:
         """Return the same entry, identified by the first of its keys that is not ambiguous, if it has any."""

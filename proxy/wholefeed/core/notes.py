@@ -453,6 +453,21 @@ class IdentityRepeated(ReadingNote):
         return f"{self.entries} entries share the identity of another one and say something else: {self.url}"
 
 
+@dataclass(frozen=True, slots=True)
+class TextsShortened(ReadingNote):
+    """Where full texts stood, there are excerpts now, or none: the full ones are served (rule R10)."""
+
+    reference: ClassVar[str] = "rule R10"
+    partial: ClassVar[bool] = False
+    slug: ClassVar[str] = "texts-shortened"
+
+    entries: int
+    """How many give way to the fuller copy that was had before."""
+
+    def __str__(self) -> str:
+        return f"{self.entries} entries are shorter than they were, and served as they were: {self.url}"
+
+
 # Why a walk ended
 
 

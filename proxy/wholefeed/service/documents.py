@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from wholefeed.core.compose.compose import CopyDates
 from wholefeed.core.jobs import (
     Composed,
-    DocumentFacts,
+    Kept,
     Rendered,
     Stored,
     StoredMemory,
@@ -30,8 +30,9 @@ from wholefeed.core.jobs import (
     read_again,
     remember_copies,
 )
+from wholefeed.core.merge import OTHER, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
-from wholefeed.core.notes import BadLink, ExtraLink
+from wholefeed.core.notes import BadLink, ExtraLink, TextsShortened
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
 from wholefeed.core.refresh.port import ArchivedCopy, Confirmed, FreshDocument, Reply
 from wholefeed.core.schedule import age_seconds, is_uncacheable
@@ -66,6 +67,7 @@ def fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) 
         marks=obtained.read.marks,
         order=tuple(entry.order_at for entry in obtained.read.facts.entries) if is_collected else (),
         validators=_validators_of(obtained.fetched),
+        fullness=obtained.read.facts.entries.fullness,
         reading_notes=obtained.read.facts.notes,
         link_notes=navigation.notes,
     )
@@ -408,17 +410,17 @@ async def documents_to_remember(store: Store, work: Work, leaving: Leaving) -> l
     if left is None:
         return []
     size_bytes = sum(map(_work_bytes, left.documents))
-    written = await work.run(
+    kept = await work.run(
         size_bytes, remember_copies, *left.arguments, keeps_parsed=size_bytes <= HELD_BYTES, **left.options
     )
-    return leaving.puts(written)
+    return leaving.puts(kept)
 
 
 class Leaving:
-    """What leaves a subscription document or page that is being replaced, for memory documents (R7, R8).
+    """What leaves a subscription document or page that is being replaced, for memory documents (R7, R8, R10).
 
-    The memory documents are detached where the new one is of another family: then every entry has left, and
-    waits for the family to come back (R23).
+    A copy that is fuller than what takes its place is remembered too. The memory documents are detached where
+    the new one is of another family: then every entry has left, and waits for the family to come back (R23).
 
     Args:
         rows: All documents of the feed.
@@ -434,23 +436,25 @@ class Leaving:
         self,
         rows: Sequence[DocumentRow],
         old: DocumentRow,
-        new: DocumentFacts,
+        new: Obtained,
         now: float,
         parsed: ParsedDocuments | None = None,
         *,
         is_page: bool = False,
     ) -> None:
         self._old, self._new, self._now, self._is_page = old, new, now, is_page
-        self._is_attached = new.family is old.family
+        self._is_attached = new.read.facts.family is old.family
         memories = [row for row in rows if row.role is Role.MEMORY]
         usable = [row for row in memories if row.family is old.family and row.rank is not None]
         self._open = max((row for row in usable if not row.is_settled), key=_memory_number, default=None)
         self._next_number = 1 + max((_memory_number(row) for row in memories), default=0)
         self.replaced = [old] if self._open is None else [old, self._open]
         """What will be replaced if anything leaves."""
-        is_small = sum(row.body_bytes for row in self.replaced) <= HELD_BYTES
+        is_small = sum(row.body_bytes for row in self.replaced) <= HELD_BYTES and new.document is not None
         found = {row.id: parsed.find(row) for row in self.replaced} if parsed is not None and is_small else {}
         self._held = {number: document for number, document in found.items() if document is not None}
+        self._is_shortened = any(note["code"] == TextsShortened.__name__ for note in old.notes)
+        self._cut: frozenset[EntryId] = frozenset()
 
     @property
     def is_at_hand(self) -> bool:
@@ -466,44 +470,72 @@ class Leaving:
 
     def look(self, db: Database) -> _Left | None:
         """Read what is needed of the documents that entries leave and come into; None: nothing leaves."""
-        old, new, latest = self._old, self._new, None
-        present = set(new.entries.identities()) if self._is_attached else set()
-        gone = documents.identities_but(db, old.id, present)
-        if self._is_page and self._is_attached:
-            present |= live.held_as_good(db, old.feed, gone, old.id)
+        old, facts, latest = self._old, self._new.read.facts, None
+        was, standing = documents.said(db, old.id), list(facts.entries.said()) if self._is_attached else []
+        found = replacement(was, standing)
+        is_moved = self._is_page and self._is_attached
+        left = [*found.gone, *found.fuller] if is_moved else found.fuller
+        elsewhere = live.held_as_good(db, old.feed, left, old.id)
+        if is_moved:
             latest = None if old.found_by else live.subscription_updated_at(db, old.feed)
-        if not any(identity not in present for identity in gone):
+        self._is_shortened |= bool(found.fuller)
+        if not (found.needs_texts or any(each not in elsewhere for each in (*found.gone, *found.fuller))):
             return None
         memory = None
         if self._open is not None:
             dates = documents.copy_dates(db, self._open.id)
             memory = StoredMemory(_memory_number(self._open), self._document(db, self._open), dates)
         options = {
-            "ambiguous": identities.ambiguous_with(db, old.feed, new.keys, new.ambiguous),
+            "new": self._new.document or _stored_of(self._new) if found.needs_texts else None,
+            "known": [each.fullness for each in was],
+            "ambiguous": identities.ambiguous_with(db, old.feed, facts.keys, facts.ambiguous),
             "fetched_at": old.fetched_at,
             "next_number": self._next_number,
             "latest": latest,
+            "made_at": documents.made_at(db, old.id),
         }
+        present = found.present | dict.fromkeys(elsewhere, OTHER)
         return _Left((self._document(db, old), present, memory), options)
 
     def _document(self, db: Database, row: DocumentRow) -> Stored | FeedDocument:
         return self._held.get(row.id) or stored_as(row, documents.read_body(db, row.id))
 
-    def puts(self, written: Sequence[WrittenMemory]) -> list[Put]:
-        return [_memory_put(each, self._old, self._now, is_attached=self._is_attached) for each in written]
+    def puts(self, kept: Kept) -> list[Put]:
+        """Return what is to be remembered, and take in what was found out about the new document."""
+        self._cut = kept.cut
+        return [
+            _memory_put(each, self._old, self._now, is_attached=self._is_attached) for each in kept.written
+        ]
+
+    def judged(self, db: Database, new: NewDocument) -> NewDocument:
+        """Return the document that is to be put, with what is known of how full its texts are (R10)."""
+        entries = self._new.read.facts.entries
+        if self._cut:
+            places = enumerate(entries.identities())
+            entries = entries.cut([ordinal for ordinal, each in places if each in self._cut])
+            new = replace(new, entries=entries)
+        fuller = live.fuller(db, self._old.feed, entries.said()) if self._is_shortened else 0
+        note = TextsShortened(new.url, fuller).as_dict()
+        return replace(new, notes=[*new.notes, note]) if fuller else new
+
+
+def _stored_of(obtained: Obtained) -> Stored:
+    fetched = obtained.fetched
+    return Stored(fetched.body, fetched.final_url, fetched.media_type)
 
 
 class _Left(NamedTuple):
     """What `remember_copies` is given."""
 
-    arguments: tuple[Stored | FeedDocument, set[EntryId], StoredMemory | None]
+    arguments: tuple[Stored | FeedDocument, dict[EntryId, int], StoredMemory | None]
     options: dict[str, Any]
 
     @property
     def documents(self) -> list[Stored | FeedDocument]:
         """What it takes apart."""
         outgoing, _, memory = self.arguments
-        return [outgoing] if memory is None else [outgoing, memory.document]
+        others = (None if memory is None else memory.document, self.options["new"])
+        return [outgoing, *(each for each in others if each is not None)]
 
 
 def _work_bytes(document: Stored | FeedDocument) -> int:
@@ -602,13 +634,13 @@ async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument
         tombstones=() if row.memento else facts.tombstones,  # R33
         keys=facts.keys,
         ambiguous=facts.ambiguous,
-        notes=[replace(note, url=row.url).as_dict() for note in facts.notes] + _link_notes(row),
+        notes=[replace(note, url=row.url).as_dict() for note in facts.notes] + _lasting_notes(row),
     )
 
 
-_ON_LINKS: Final = frozenset({BadLink.__name__, ExtraLink.__name__})
+_LASTING: Final = frozenset({BadLink.__name__, ExtraLink.__name__, TextsShortened.__name__})
 
 
-def _link_notes(row: DocumentRow) -> list[NoteDict]:
-    """Return what was remarked on its links, which are kept as they were read."""
-    return [note for note in row.notes if note["code"] in _ON_LINKS]
+def _lasting_notes(row: DocumentRow) -> list[NoteDict]:
+    """Return what was remarked on its links, which are kept as they were read, and beside what was there."""
+    return [note for note in row.notes if note["code"] in _LASTING]

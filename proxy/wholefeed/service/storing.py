@@ -195,9 +195,9 @@ class FeedStorage:
         changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
         if intent.changes_family:
             changes["family_since"] = now
-        facts, old = found.obtained.read.facts, _row_of(intent.remembers, rows)
+        old = _row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
-        leaving = None if old is None else Leaving(rows, old, facts, now, self._parsed)
+        leaving = None if old is None else Leaving(rows, old, found.obtained, now, self._parsed)
         if leaving is not None and not leaving.is_at_hand:
             new += await documents_to_remember(self._store, self.work, leaving)
         await self._put_all(
@@ -214,14 +214,14 @@ class FeedStorage:
 
     async def _put(self, intent: port.Put, obtained: Obtained) -> int:
         now = self._now()
-        new = [_described(intent, obtained)]
+        new, leaving = [_described(intent, obtained)], None
         if intent.remembers is not None:
             rows = await self._documents()
             old = _row_of(intent.remembers, rows)
             assert old is not None, "nothing else changes the documents of a feed meanwhile"
-            leaving = Leaving(rows, old, obtained.read.facts, now, is_page=True)
+            leaving = Leaving(rows, old, obtained, now, is_page=True)
             new += await documents_to_remember(self._store, self.work, leaving)
-        identifier, *_ = await self._put_all(_Putting(new, now))
+        identifier, *_ = await self._put_all(_Putting(new, now, leaving=leaving))
         return identifier
 
     async def _put_all(self, putting: _Putting) -> list[int]:
@@ -727,7 +727,7 @@ class _Putting(NamedTuple):
     changes: FeedChanges | None = None
     """Columns of the feed."""
     leaving: Leaving | None = None
-    """What leaves the document that is replaced; what is to be remembered of it is put, too."""
+    """What leaves the document that the first one replaces; what is to be remembered of it is put, too."""
     looks: bool = False
     """Whether to look in the same trip at what a decision wants to know and publish next."""
 
@@ -748,6 +748,8 @@ def _put_and_look(db: Database, feed_id: int, putting: _Putting, new: Sequence[N
     remembered = leaving.documents(db) if leaving is not None and leaving.is_at_hand else []
     puts = [*putting.puts, *remembered]
     coming = [*new, *(each.new for each in remembered)]
+    if leaving is not None:
+        coming[0] = leaving.judged(db, coming[0])
     numbers = documents.put_arranged(
         db, feed_id, coming, putting.ranks, putting.detached, changes, putting.now
     )

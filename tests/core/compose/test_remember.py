@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.feeds import BASE_AT, an_item, atom
+from tests.feeds import BASE_AT, an_item, atom, rss
 from wholefeed.core.compose.compose import SEALED_BYTES, SEALED_ENTRIES, MemoryDocument, OpenMemory, remember
+from wholefeed.core.merge import OTHER
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.documents import parse
 
@@ -27,7 +28,7 @@ def opened(memory: MemoryDocument) -> OpenMemory:
 
 
 def left(old: FeedDocument, new: FeedDocument, memory: OpenMemory | None = None) -> list[MemoryDocument]:
-    present = {entry.identity for entry in new.entries}
+    present = dict.fromkeys((entry.identity for entry in new.entries), OTHER)
     next_number = 7 if memory is None else memory.number + 2
     return remember(old, present, memory, fetched_at=FETCHED_AT, next_number=next_number)
 
@@ -75,8 +76,18 @@ def test_a_remembered_copy_gives_way_only_to_one_that_is_preferred(
 
 def test_a_document_counts_with_no_later_date_than_it_is_given() -> None:
     """R10: that of a page is at most its subscription document's."""
-    (memory,) = remember(a_feed("a", updated=9), (), None, fetched_at=FETCHED_AT, latest=BASE_AT + 3600.0)
+    (memory,) = remember(a_feed("a", updated=9), {}, None, fetched_at=FETCHED_AT, latest=BASE_AT + 3600.0)
     assert memory.dates[0].document_updated_at == BASE_AT + 3600.0
+
+
+@pytest.mark.parametrize(("made_at", "is_kept"), [(4.0, True), (5.0, False), (6.0, False)])
+def test_a_remembered_copy_gives_way_to_none_that_was_made_before(made_at: float, is_kept: bool) -> None:
+    """R10: of pages that an adapter asked for, which nothing else dates."""
+    first, back = (parse(rss(an_item("a", 4, text)), URL) for text in ("first", "back"))
+    (memory,) = remember(first, {}, None, fetched_at=FETCHED_AT, made_at=5.0)
+    assert [dates.made_at for dates in memory.dates] == [5.0]
+    second = remember(back, {}, opened(memory), fetched_at=FETCHED_AT, made_at=made_at)
+    assert [b"first" in each.text for each in second] == ([] if is_kept else [False])
 
 
 def test_an_entry_without_an_author_takes_its_documents_along() -> None:

@@ -75,7 +75,7 @@ def test_instants_far_in_the_future_do_not_count_for_the_span() -> None:
 def test_the_dates_of_copies_count_where_there_is_one_for_each() -> None:
     """A newer parser may find another number of entries in a memory document than were written into it."""
     stored = Stored(BODIES["atom"], "http://a.test/", "")
-    dates = [CopyDates(float(n), 9.0) for n in range(3)]
+    dates = [CopyDates(float(n), 9.0, None, None) for n in range(3)]
     assert [each.updated_at for each in read_again(stored, dates).entries] == [0.0, 1.0, 2.0]
     assert read_again(stored, dates[:2]) == read_again(stored)
 

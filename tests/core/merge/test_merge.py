@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.merge import Copy, choose
+from wholefeed.core.merge import Copy, Fullness, choose
 from wholefeed.core.model import Role
 from wholefeed.core.text.dates import DAY_SECONDS
 
@@ -24,6 +24,7 @@ def a_copy(
     fetched_at: float = NOW,
     generated_at: float | None = None,
     is_collected: bool = False,
+    fullness: Fullness = Fullness.UNKNOWN,
 ) -> Copy:
     return Copy(
         key,
@@ -35,6 +36,7 @@ def a_copy(
         fetched_at,
         generated_at,
         is_collected,
+        fullness,
     )
 
 
@@ -64,6 +66,31 @@ def test_equal_instants_fall_to_the_most_recently_updated_document() -> None:
     older = a_copy(1, updated_at=5, position=0, document_updated_at=7)
     newer = a_copy(2, updated_at=5, position=1, document_updated_at=8)
     assert chosen(older, newer) == 2
+
+
+@pytest.mark.parametrize("updated_at", [None, 5.0])
+def test_full_content_goes_before_none_and_either_before_what_was_cut(updated_at: float | None) -> None:
+    """R10: without instants, or with equal ones, wherever they stand, whatever their documents' dates."""
+    cut = a_copy(
+        1, updated_at=updated_at, role=Role.SUBSCRIPTION, document_updated_at=9, fullness=Fullness.CUT
+    )
+    unknown = a_copy(2, updated_at=updated_at, role=Role.PAGE, document_updated_at=8)
+    full = a_copy(3, updated_at=updated_at, role=Role.MEMORY, position=7, fullness=Fullness.FULL)
+    assert [chosen(cut, unknown, full), chosen(cut, unknown), chosen(cut)] == [3, 2, 1]
+
+
+def test_a_later_instant_goes_before_fuller_content() -> None:
+    """R10; RFC 4287, 4.2.15: its publisher says that it was revised."""
+    full = a_copy(1, updated_at=5, fullness=Fullness.FULL)
+    assert chosen(full, a_copy(2, updated_at=6, fullness=Fullness.CUT)) == 2
+    assert chosen(full._replace(updated_at=None), a_copy(2, updated_at=1)) == 2
+
+
+@pytest.mark.parametrize("fullness", Fullness)
+def test_of_equally_full_copies_the_dates_decide(fullness: Fullness) -> None:
+    """R10: an edit shows, be there full content or not."""
+    older = a_copy(1, document_updated_at=7, fullness=fullness)
+    assert chosen(older, a_copy(2, position=9, document_updated_at=8, fullness=fullness)) == 2
 
 
 @pytest.mark.parametrize("role", [Role.ARCHIVE, Role.PAGE])
@@ -119,6 +146,8 @@ copies = st.lists(
         position=st.integers(0, 2),
         ordinal=st.integers(0, 2),
         document_updated_at=st.none() | st.sampled_from([1.0, 2.0, 3.0]),
+        generated_at=st.none() | st.sampled_from([1.0, 2.0]),
+        fullness=st.sampled_from(Fullness),
     ),
     max_size=4,
 ).map(lambda drawn: [copy._replace(key=n) for n, copy in enumerate(drawn)])
@@ -170,6 +199,15 @@ def test_a_page_that_an_adapter_asked_for_is_no_newer_than_its_receipt() -> None
         position=8,
     )
     assert chosen(ahead, later) == 2
+
+
+@pytest.mark.parametrize("made_at", [None, NOW])
+def test_a_remembered_copy_is_as_old_as_the_document_it_stood_in(made_at: float | None) -> None:
+    """R10: whatever stands nearer, and whenever it was remembered; one of unknown age gives way."""
+    memory = a_copy(1, role=Role.MEMORY, generated_at=made_at, fetched_at=NOW + 99)
+    page = a_copy(2, role=Role.PAGE, generated_at=NOW + 60, is_collected=True, fetched_at=NOW + 60)
+    assert chosen(memory, page) == 2
+    assert chosen(memory._replace(generated_at=NOW + 61), page) == 1
 
 
 @pytest.mark.parametrize("document_updated_at", [None, 7.0])

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.parse.makers import URL, atom, rss, slices
+from tests.core.parse.makers import URL, atom, only, rss, slices
 from wholefeed.core.model import Family
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
@@ -171,3 +173,45 @@ def test_slices_are_right_across_the_pieces_that_expat_is_fed() -> None:
 
     assert len(body) > 4 << 18
     assert slices(parse(body, URL)) == [entry.encode() for entry in entries]
+
+
+@pytest.mark.parametrize(
+    ("content", "is_full"),
+    [
+        ("x", True),
+        ("<![CDATA[<p>x</p>]]>", True),
+        ("&lt;p>", True),
+        ("<p xmlns='http://www.w3.org/1999/xhtml'/>", True),
+        ("", False),
+        (" \n ", False),
+        (" <![CDATA[ ]]>\n", False),
+    ],
+)
+def test_full_content_is_content_with_something_in_it(content: str, is_full: bool) -> None:
+    """R10: atom:content, content:encoded, content_html and content_text; a summary is none."""
+    head = '<rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"><channel>'
+    guid, date = "<guid>1</guid>", "<pubDate>Mon, 05 Jan 2026 12:00:00 +0000</pubDate>"
+    others = "<description>x</description><media:content xmlns:media='http://search.yahoo.com/mrss/'/>"
+    updated = "<updated>2026-01-01T00:00:00Z</updated><summary>x</summary>"
+    for own in (guid + date, guid, date):
+        item = f"<item>{own}{others}<content:encoded>{content}</content:encoded></item>"
+        assert only(f"{head}{item}</channel></rss>".encode()).has_content is is_full
+    for own in ("<id>1</id>" + updated, "<id>1</id>", updated):
+        entry = f"<entry>{own}<content>{content}</content></entry>"
+        assert only(atom(entry)).has_content is is_full
+    said = "x" if is_full else " "
+    for member in ("content_html", "content_text"):
+        body = {
+            "version": "https://jsonfeed.org/version/1.1",
+            "items": [{"id": "1", "summary": "x", member: said}],
+        }
+        assert only(json.dumps(body).encode()).has_content is is_full
+
+
+def test_a_summary_is_no_full_content() -> None:
+    """R10: nor is what is said of a file."""
+    items = "<item><guid>1</guid><description>x</description></item>"
+    entry = "<entry><id>1</id><updated>2026-01-01T00:00:00Z</updated><summary>x</summary></entry>"
+    media = "<entry><id>1</id><m:content xmlns:m='http://search.yahoo.com/mrss/'>x</m:content></entry>"
+    for body in (rss(items), atom(entry), atom(media)):
+        assert not only(body).has_content

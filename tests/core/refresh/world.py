@@ -14,7 +14,7 @@ from typing import Any, TypeGuard, assert_never
 
 from tests.makers import FEED, an_arrival
 from wholefeed.core.links import FH_INCREMENTAL, Evidence, recognise
-from wholefeed.core.merge import Copy
+from wholefeed.core.merge import Copy, Fullness
 from wholefeed.core.model import EntryId, Family, Kind, Role, State, entry_id
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh import port
@@ -86,6 +86,7 @@ class Page:
             is_tentative=finding.is_tentative,
             is_marked=self.is_marked,
             is_uncacheable=self.is_uncacheable,
+            fullness=bytes([Fullness.UNKNOWN]) * len(self.entries),
         )
 
 

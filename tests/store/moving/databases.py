@@ -69,7 +69,8 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
         identity = number.to_bytes(8) + ordinal.to_bytes(8)
         _put(
             db, "entry", document=document, ordinal=ordinal, feed=feed, identity=identity, size=100,
-            updated_at=at, order_at=None, is_live=1,
+            updated_at=at, order_at=None, is_live=1, fullness=(None, 0, 1, 2)[ordinal % 4],
+            made_at=at + ordinal,
         )  # fmt: skip
         _put(db, "entry_key", document=document, ordinal=ordinal, feed=feed, content=identity)
     _put(db, "tombstone", feed=feed, identity=b"t" * 16, document=document, when_at=at, ref=ODD)

@@ -18,7 +18,7 @@ async def test_entries_come_back_as_they_were_put(store: NamedStore, count: int)
     feed = (await a_feed(store)).id
     dates = [(None, None, None), (1.5, 2.5, 3.5), (None, 0.0, -1.0), (1e300, None, 5e-324)]
     entries = [
-        NewEntry(entry_id(f"{at}"), updated_at, order_at, at, of_document)
+        NewEntry(entry_id(f"{at}"), updated_at, order_at, at, of_document, at % 3, order_at)
         for at in range(count)
         for updated_at, order_at, of_document in [dates[at % len(dates)]]
     ]
@@ -30,7 +30,9 @@ async def test_entries_come_back_as_they_were_put(store: NamedStore, count: int)
         put = entries[rank:]
         found = await store.read(partial(documents.dated_entries, document=number))
         assert found == [(each.identity, each.order_at) for each in put]
-        copies = tuple(CopyDates(each.updated_at, each.document_updated_at) for each in put)
+        copies = tuple(
+            CopyDates(each.updated_at, each.document_updated_at, each.fullness, each.made_at) for each in put
+        )
         assert await store.copy_dates(number) == copies
     rows = await store.documents(feed)
     assert [row.entries for row in rows] == [len(entries[rank:]) for rank in (0, 1)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish, text_of
 from wholefeed.core.compose.segments import inflate
-from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, choose, place_of
+from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, Fullness, choose, place_of
 from wholefeed.core.model import Role, Tombstone, entry_id
 from wholefeed.store.base import Database
 from wholefeed.store.rows import NewDocument, NewEntry
@@ -368,7 +368,14 @@ async def test_many_copies_of_one_identity_are_decided_in_chunks(store: NamedSto
 INSTANTS = st.sampled_from([None, 1.0, 2.0, NOW + 90_000.0])
 DATES = st.sampled_from([None, 10.0, 20.0, 30.0])
 ENTRIES = st.lists(
-    st.builds(an_entry, st.sampled_from("abcde"), INSTANTS, document_updated_at=DATES), max_size=4
+    st.builds(
+        an_entry,
+        st.sampled_from("abcde"),
+        INSTANTS,
+        document_updated_at=DATES,
+        fullness=st.sampled_from(Fullness),
+    ),
+    max_size=4,
 )
 SLOTS = [(Role.SUBSCRIPTION, 0), (Role.MEMORY, 1), (Role.MEMORY, 2), (Role.PAGE, 4), (Role.PAGE, 5)]
 SLOTS += [(Role.ARCHIVE, n) for n in range(4)]
@@ -396,6 +403,15 @@ ARRANGEMENTS = st.tuples(
 STEPS = st.lists(PUTS | ARRANGEMENTS | st.just(("purge",)) | st.just(("publish",)), max_size=12)
 
 
+def named(document: NewDocument) -> set[bytes]:
+    return {entry.identity for entry in document.entries}
+
+
+def full(document: NewDocument) -> set[bytes]:
+    """The identities of which a document has full content (R10)."""
+    return {entry.identity for entry in document.entries if entry.fullness == Fullness.FULL}
+
+
 @dataclass
 class Expected:
     """The same documents in memory, judged anew each time."""
@@ -406,17 +422,29 @@ class Expected:
     """What was taken out of the chain, and no document has held since."""
     fallen: dict[bytes, float] = field(default_factory=dict)
     """Tombstones that no document bears any more."""
+    fullness: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Of remembered copies, by document and ordinal, where an archive has said something else since."""
 
     def put(self, number: int, document: NewDocument) -> None:
         old = self.documents.get(number)
         if old is not None and old.role is Role.ARCHIVE and self.ranks[number] is not None:
             self.settled |= {entry.identity for entry in old.entries}
+            if document.rank is not None:
+                self.believe(full(old) & named(document) - full(document))
         if old is not None:
+            for ordinal in range(len(old.entries)):
+                self.fullness.pop((number, ordinal), None)
             borne = {tombstone.identity for tombstone in document.tombstones}
             self.keep([each for each in old.tombstones if each.identity not in borne], old)
         self.documents[number] = document
         self.ranks[number] = document.rank
         self.hold()
+
+    def believe(self, shortened: set[bytes]) -> None:
+        for number, document in self.documents.items():
+            for ordinal, entry in enumerate(document.entries):
+                if document.role is Role.MEMORY and entry.identity in shortened:
+                    self.fullness[number, ordinal] = Fullness.CUT
 
     def hold(self) -> None:
         self.settled -= {
@@ -479,6 +507,7 @@ class Expected:
                     ordinal=ordinal,
                     document_updated_at=entry.document_updated_at if is_memory else document.updated_at,
                     fetched_at=document.fetched_at,
+                    fullness=self.fullness.get((number, ordinal), entry.fullness),
                 )
                 copies[entry.identity].append(copy)
                 places.append((number, ordinal))

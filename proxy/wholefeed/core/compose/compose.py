@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
-from wholefeed.core.merge import comparable, counted_instant, written
+from wholefeed.core.merge import Fullness, Rank, counted_instant, fullness_of, ranked, written
 from wholefeed.core.model import (
     ATOM_03_NS,
     ATOM_NAMESPACES,
@@ -447,12 +447,14 @@ def stored_heading(family: Family, version: str, head: bytes, via_url: str) -> H
 
 def remember(
     old: FeedDocument,
-    present: Collection[EntryId],
+    present: Mapping[EntryId, int],
     memory: OpenMemory | None,
     *,
     fetched_at: float,
     next_number: int = 1,
     latest: float | None = None,
+    fullness: Sequence[int] = (),
+    made_at: float | None = None,
 ) -> list[MemoryDocument]:
     """Return the memory documents to write so that no entry of `old` is lost.
 
@@ -462,11 +464,13 @@ def remember(
 
     Args:
         old: The subscription document that is being replaced.
-        present: The identities in the document that replaces it.
+        present: The fullness of what stands in the place of each entry that stays: a fuller copy is kept.
         memory: The newest memory document that is not sealed, if there is one.
         fetched_at: When `old` was fetched, epoch seconds.
         next_number: What the first new memory document is numbered, the others after it; no other has it.
         latest: The date of `old` counts as at most this: a page's as the subscription document's (R10).
+        fullness: Of its entries, where more is known of it than they tell.
+        made_at: When `old` was made, where that counts (R10).
 
     Returns:
         The documents to write, the oldest first; empty when no entry left, or none that is not remembered
@@ -480,9 +484,10 @@ def remember(
     best = {copy.identity: copy.dates for copy in reversed(held)}
     copies = []
     for n, entry in enumerate(old.entries):
-        if entry.identity in present:
+        own = fullness[n] if fullness else fullness_of(entry)
+        if own <= present.get(entry.identity, _NOTHING):
             continue
-        dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated)
+        dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated, own, made_at)
         if not _is_better(best.get(entry.identity), dates):
             copies.append(_Copy(fragments.entry(n), entry.identity, dates))
     if not copies:
@@ -493,6 +498,9 @@ def remember(
         numbers = itertools.chain([memory.number], numbers)
         copies += [copy for copy in held if copy.identity not in gone]
     return _documents(old, copies, numbers)
+
+
+_NOTHING: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,6 +533,10 @@ class CopyDates(NamedTuple):
     """The update instant that counted when the copy was remembered."""
     document_updated_at: float | None
     """Of the subscription document that it last stood in."""
+    fullness: int | None
+    """None: nobody has looked."""
+    made_at: float | None
+    """When that document was made, in a feed with pages that an adapter asked for; None: nobody knows."""
 
 
 class _Copy(NamedTuple):
@@ -542,7 +554,12 @@ def _held(memory: OpenMemory | None) -> list[_Copy]:
 
 def _is_better(held: CopyDates | None, leaving: CopyDates) -> bool:
     """Return whether R10 prefers a remembered copy to one that leaves now; of equal ones the latter."""
-    return held is not None and comparable(*held) > comparable(*leaving)
+    return held is not None and _rank_of(held) > _rank_of(leaving)
+
+
+def _rank_of(dates: CopyDates) -> Rank:
+    fullness = Fullness.UNKNOWN if dates.fullness is None else dates.fullness
+    return ranked(dates.updated_at, fullness, dates.document_updated_at, dates.made_at)
 
 
 def _documents(like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int]) -> list[MemoryDocument]:

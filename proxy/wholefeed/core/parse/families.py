@@ -205,6 +205,10 @@ class FamilyParser(Waiting, ABC):
         """Of the entry that is being read."""
         self.enclosures: list[str] = []
         """The URLs of its enclosures, as written."""
+        self.has_content = False
+        """Whether full content stands in it (R10)."""
+        self.content_marks = frozenset[str]() if self.is_full else frozenset({_CONTENT})
+        """For `marks`: its text is wanted where all fields are read."""
         self.head_values: dict[str, str] = {}
         self.children: list[HeadChild] = []
         self.links: list[Link] = []
@@ -327,6 +331,7 @@ class FamilyParser(Waiting, ABC):
             self.parser.StartElementHandler = self.parser.EndElementHandler = None
             return
         self.values = {}
+        self.has_content = False
         if self.is_full:
             self.enclosures = []
             self.entry_base = base_in(scope.base, attributes)
@@ -340,6 +345,9 @@ class FamilyParser(Waiting, ABC):
         slot = self.fields.get(name)
         if slot is None:
             return
+        if slot == _CONTENT and not self.has_content:
+            at = self.parser.CurrentByteIndex
+            self.has_content = _CONTENT_BEGINS.match(self.guard.text, at) is not None
         if slot in self.marks:
             self.mark(slot, attributes)
         elif slot not in self.values:
@@ -582,25 +590,38 @@ def _once(number: int, name: str, text: bytes) -> bytes:
     return rb"%s%s>%s</%s\s*+>" % (name.encode(), _DECLARES_NOTHING, only, name.encode())
 
 
-def _leaf_or(leaves: Iterable[bytes], other: bytes) -> bytes:
+def _leaf_or(leaves: Iterable[bytes], content: tuple[str, bytes], other: bytes) -> bytes:
     """Return the pattern of a child that is one of these leaves, as most are, else the other one.
 
     It takes half as long as the other one alone. No child matches in two ways: of an entry that does not
     match in the end each way would be tried with each of all others.
+
+    Args:
+        leaves: Patterns.
+        content: Name and pattern of the attributes of one more leaf, which sets the group `content`.
+        other: A pattern.
     """
-    either = b"|".join(leaves)
-    return rb"%s|(?!%s)%s" % (either, either, other)
+    either, marked = (
+        b"|".join((*leaves, _leaf(*content, before)))
+        for before in (b"", rb"(?:(?!%s)(?P<content>))?+" % _BLANK)
+    )
+    return rb"%s|(?!%s)%s" % (marked, either, other)
 
 
-def _leaf(name: str, attributes: bytes = _ANY) -> bytes:
+_BLANK: Final = rb"\s*+(?:<!\[CDATA\[\s*+\]\]>\s*+)?+</"
+"""What stands behind the start tag of an element that says nothing."""
+
+
+def _leaf(name: str, attributes: bytes = _ANY, before: bytes = b"") -> bytes:
     """Return the pattern of a child without elements in it, behind the "<" of its start tag.
 
     Args:
         name: Its name.
         attributes: The pattern of its attributes.
+        before: What has to match before its text.
     """
     text = rb"[^<]*+(?:%s[^<]*+)*+" % _CDATA
-    return rb"%s%s(?:/>|>%s</%s\s*+>)" % (name.encode(), attributes, text, name.encode())
+    return rb"%s%s(?:/>|>%s%s</%s\s*+>)" % (name.encode(), attributes, before, text, name.encode())
 
 
 def _skipped(name: bytes, group: bytes, attributes: bytes = _ANY) -> bytes:
@@ -616,9 +637,17 @@ def _skipped(name: bytes, group: bytes, attributes: bytes = _ANY) -> bytes:
     return rb"(?P<%s>%s)(?=[\s/>])%s(?:/>|>%s</(?P=%s)\s*+>)" % (group, name, attributes, body, group)
 
 
-def _other_than(*names: str) -> bytes:
-    """Return the pattern of a name, with a prefix or without, that ends in none of these."""
-    return rb"(?!(?:[^\s<>/=\"'!?:]++:)?+(?:%s)[\s/>])%s" % ("|".join(names).encode(), _NAME)
+def _other_than(*names: str, content: str) -> bytes:
+    """Return the pattern of a name, with a prefix or without, that ends in none of these.
+
+    Where it is that of the content, and something stands there, the group `elements` is set.
+    """
+    other = rb"(?!(?:[^\s<>/=\"'!?:]++:)?+(?:%s)[\s/>])%s" % ("|".join(names).encode(), _NAME)
+    return rb"(?>(?P<elements>%s(?=%s>(?!%s)))|%s)" % (content.encode(), _ANY, _BLANK, other)
+
+
+_CONTENT_BEGINS: Final = re.compile(rb"<%s%s>(?!%s)" % (_NAME, _ANY, _BLANK))
+"""Where an element begins that says something."""
 
 
 # Atom
@@ -641,8 +670,11 @@ def _atom_names(*names: str) -> dict[str, str]:
 _ATOM_ENTRIES: Final = frozenset(_atom_names("entry"))
 _PERSON_AND_RIGHTS: Final = _atom_names("author", "rights")
 _ATOM_HEAD: Final = _atom_names("id", "title", "updated")
+_CONTENT: Final = "content"
+"""What full content is kept as, in each family (R10)."""
 _ATOM_FIELDS: Final = _atom_names("author", "rights", "id", "updated", "source")
-_ATOM_FULL_FIELDS: Final = _ATOM_FIELDS | _atom_names("published", "link", "title", "content", "summary")
+_ATOM_FULL_FIELDS: Final = _ATOM_FIELDS | _atom_names("published", "link", "title", "summary")
+_ATOM_CONTENT: Final = _atom_names(_CONTENT)
 
 
 class _AtomParser(FamilyParser):
@@ -657,8 +689,8 @@ class _AtomParser(FamilyParser):
     def __init__(self, guard: Guard, url: str, options: Options, version: str) -> None:
         super().__init__(guard, url, options)
         self.version = version
-        self.fields = _ATOM_FULL_FIELDS if self.is_full else _ATOM_FIELDS
-        self.marks = frozenset({"author", "rights", "source", "link"})
+        self.fields = (_ATOM_FULL_FIELDS if self.is_full else _ATOM_FIELDS) | _ATOM_CONTENT
+        self.marks = frozenset({"author", "rights", "source", "link"}) | self.content_marks
 
     def begin(self, attributes: list[str]) -> None:
         self.enter(Frame(2, self._child_began, 1, nothing), attributes)
@@ -704,8 +736,10 @@ class _AtomParser(FamilyParser):
             if not self.is_full:
                 raise FieldsNeededError
             order_at = parse_rfc3339(values.get("published", ""))
+        has_author, has_rights, has_content = "author" in values, "rights" in values, self.has_content
+        identity = self.identity()
         return Entry(
-            self.identity(), updated_at, order_at, start, end, "author" in values, "rights" in values
+            identity, updated_at, order_at, start, end, has_author, has_rights, has_content=has_content
         )
 
     def head(self) -> Head:
@@ -715,7 +749,7 @@ class _AtomParser(FamilyParser):
 
 _ATOM_LEAVES: Final = (
     *(_leaf(name, _DECLARES_NOTHING) for name in ("title", "summary", "category", "published")),
-    *(_leaf(name, ABSOLUTE) for name in ("link", "content")),
+    _leaf("link", ABSOLUTE),
 )
 """In Atom's own namespace, as they are not renamed: of others any attribute may be a URL."""
 _ATOM_ENTRY: Final = _entry_pattern(
@@ -723,15 +757,22 @@ _ATOM_ENTRY: Final = _entry_pattern(
     _once(2, "id", _TEXT),
     _once(3, "updated", _DATE),
     _leaf_or(
-        _ATOM_LEAVES, _skipped(_other_than(*{name.rpartition("}")[2] for name in _ATOM_FIELDS}), b"other")
+        _ATOM_LEAVES,
+        (_CONTENT, ABSOLUTE),
+        _skipped(
+            _other_than(*{name.rpartition("}")[2] for name in _ATOM_FIELDS}, content=_CONTENT), b"other"
+        ),
     ),
     _skipped(rb"(?P<author>author(?=[\s/>]))|(?P<rights>rights(?=[\s/>]))", b"own", _DECLARES_NOTHING),
 )
-_ATOM_GROUPS: Final = (2, 3, *(_ATOM_ENTRY.groupindex[name] for name in ("author", "rights", "other")))
+_ATOM_GROUPS: Final = (
+    *(2, 3),
+    *(_ATOM_ENTRY.groupindex[name] for name in ("author", "rights", "other", "content", "elements")),
+)
 
 
 def _plain_atom_entry(found: re.Match[bytes]) -> Entry | None:
-    written, at, author, rights, other = found.group(*_ATOM_GROUPS)
+    written, at, author, rights, other, content, elements = found.group(*_ATOM_GROUPS)
     if not written or written.isspace() or not at:
         return None
     instant = parse_rfc3339(at.decode())
@@ -740,13 +781,16 @@ def _plain_atom_entry(found: re.Match[bytes]) -> Entry | None:
     has_author, has_rights = author is not None, rights is not None
     is_absolute = other is None and not (has_author or has_rights)
     start, end = found.start(1), found.end()
+    has_content = content is not None or elements is not None
     identity = written_id(written)
-    return Entry(identity, instant, instant, start, end, has_author, has_rights, 0, None, is_absolute)
+    return Entry(
+        identity, instant, instant, start, end, has_author, has_rights, 0, None, is_absolute, has_content
+    )
 
 
 # RSS
 
-_CONTENT_NS: Final = "http://purl.org/rss/1.0/modules/content/"
+_CONTENT_NS: Final = WELL_KNOWN_PREFIXES["content"]
 _RSS_HEAD: Final = {"link": "link", "title": "title", "lastBuildDate": "built", "pubDate": "published"}
 _RSS_FIELDS: Final = {"guid": "id", "pubDate": "pubDate"}
 _RSS_FULL_FIELDS: Final = {**_RSS_FIELDS, "link": "link", "title": "title", "description": "summary"} | {
@@ -758,11 +802,11 @@ _FOREIGN_FIELDS: Final = {
     f"{DCTERMS_NS}}}modified": "modified",
     f"{ATOM_NS}}}published": "published",
     f"{DC_NS}}}date": "date",
+    f"{_CONTENT_NS}}}encoded": _CONTENT,
 }
 _MEDIA: Final = "media"
 _FOREIGN_FULL_FIELDS: Final = {
     **_FOREIGN_FIELDS,
-    f"{_CONTENT_NS}}}encoded": "content",
     f"{WELL_KNOWN_PREFIXES['media']}}}content": _MEDIA,
     f"{DC_NS}}}creator": "creator",
     f"{WELL_KNOWN_PREFIXES['itunes']}}}author": "itunes_author",
@@ -787,7 +831,7 @@ class _RssParser(FamilyParser):
         self._namespaces: set[str] = set()
         self._head_slots: dict[str, str] = {}
         self._has_channel = False
-        self.marks = frozenset({"enclosure", _MEDIA})
+        self.marks = frozenset({"enclosure", _MEDIA}) | self.content_marks
         self._place = 0
         """`Entry.scope` of the items that come."""
         self._around = self.scope
@@ -853,11 +897,14 @@ class _RssParser(FamilyParser):
             self.head_child(name, attributes)
 
     def plain(self) -> Plain | None:
-        is_usual = self._container.on_child == self._channel_child and not self.scope.prefixes.get("")
+        prefixes = self.scope.prefixes
+        is_usual = self._container.on_child == self._channel_child and not prefixes.get("")
+        for prefix, uri in prefixes.items():  # content is known by its usual prefix alone
+            is_usual = is_usual and (uri == _CONTENT_NS) == (prefix == "content")
         return Plain(b"</item>", _RSS_ITEM, self._plain_item) if is_usual else None
 
     def _plain_item(self, found: re.Match[bytes]) -> Entry | None:
-        written, at = found.group(2, 3)
+        written, at, content, elements = found.group(*_RSS_GROUPS)
         if not written or not at:
             return None
         if written.startswith(_CDATA_BEGINS):
@@ -865,13 +912,15 @@ class _RssParser(FamilyParser):
         order_at = parse_rfc822(at.decode())
         if order_at is None or written.isspace():
             return None
-        return Entry(written_id(written), None, order_at, found.start(1), found.end(), scope=self._place)
+        has_content = content is not None or elements is not None
+        start, end, identity = found.start(1), found.end(), written_id(written)
+        return Entry(identity, None, order_at, start, end, scope=self._place, has_content=has_content)
 
     def item_began(self, attributes: list[str]) -> None:
         self.entry_began(attributes, self.scopes.at(self._place, self.scope))
 
     def mark(self, slot: str, attributes: list[str]) -> None:
-        url = attribute_of(attributes, "url")
+        url = attribute_of(attributes, "url") if slot != _CONTENT else None
         if url and slot == _MEDIA:  # no enclosure: such URLs change with an edit
             self.values[_MEDIA] = f"{self.values.get(_MEDIA, '')}\n{url}"
         elif url:
@@ -904,7 +953,8 @@ class _RssParser(FamilyParser):
         for slot in ("published", "pubDate", "date"):
             if order_at is None and slot in values:
                 order_at = parse_rfc822(values[slot])
-        return Entry(self.identity(), updated_at, order_at, start, end, scope=self._place)
+        place, has_content = self._place, self.has_content
+        return Entry(self.identity(), updated_at, order_at, start, end, scope=place, has_content=has_content)
 
     def head(self) -> Head:
         values = self.head_values
@@ -926,15 +976,18 @@ def _rss_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str]
 # counts only where there is none.
 _OTHER_DATES: Final = ("updated", "modified", "published")
 _RSS_TEXTS: Final = ("title", "link", "description", "category", "comments", "author")
-_FOREIGN_TEXTS: Final = ("dc:creator", "content:encoded")
+_RSS_CONTENT: Final = "content:encoded"
 _RSS_ITEM: Final = _entry_pattern(
     "item",
     _once(2, "guid", _TEXT + rb"|<!\[CDATA\[[^\]\r]++\]\]>"),
     _once(3, "pubDate", _DATE),
     _leaf_or(
-        map(_leaf, _RSS_TEXTS + _FOREIGN_TEXTS), _skipped(_other_than(*_RSS_FIELDS, *_OTHER_DATES), b"other")
+        [_leaf(name) for name in (*_RSS_TEXTS, "dc:creator")],
+        (_RSS_CONTENT, _ANY),
+        _skipped(_other_than(*_RSS_FIELDS, *_OTHER_DATES, content=_RSS_CONTENT), b"other"),
     ),
 )
+_RSS_GROUPS: Final = (2, 3, _RSS_ITEM.groupindex["content"], _RSS_ITEM.groupindex["elements"])
 
 
 # RSS in RDF

@@ -166,7 +166,10 @@ def _item(value: object, url: str) -> _Item | None:
     has_author = bool(value.get("author") or value.get("authors"))
     keys = entry_keys(values, _enclosures(value), url)
     own = None if has_id(values) else keys
-    return _Item(Entry(entry_id(values["id"]), updated_at, order_at, 0, 0, has_author, keys=own), keys)
+    has_content = bool(values["content"].strip(SPACES))
+    identity = entry_id(values["id"])
+    entry = Entry(identity, updated_at, order_at, 0, 0, has_author, keys=own, has_content=has_content)
+    return _Item(entry, keys)
 
 
 class _Item(NamedTuple):

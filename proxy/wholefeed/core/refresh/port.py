@@ -667,6 +667,8 @@ class FreshDocument:
     """ETag and Last-Modified, empty where there is none."""
     order: tuple[float | None, ...] = ()
     """What the output sorts its entries by, from the top; of a page that an adapter asked for."""
+    fullness: bytes = b""
+    """Of each of its entries, from the top, as a `Fullness` (R10)."""
     reading_notes: tuple[Note, ...] = ()
     link_notes: tuple[Note, ...] = ()
 
@@ -924,11 +926,14 @@ def adds_to(read: KnownRead, fresh: FreshDocument, fetched_at: float, *, is_coll
                 fetched_at=fetched_at,
                 generated_at=fetched_at if is_collected else None,
                 is_collected=is_collected,
+                fullness=fullness,
             ),
             read.live[identity],
             subscription_updated_at=read.subscription_updated_at,
         )
-        for ordinal, (identity, updated_at) in enumerate(fresh.arrival.keys or ())
+        for ordinal, ((identity, updated_at), fullness) in enumerate(
+            zip(fresh.arrival.keys or (), fresh.fullness, strict=True)
+        )
     )
 
 

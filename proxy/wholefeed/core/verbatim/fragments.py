@@ -136,7 +136,7 @@ class Fragments:
         takes_nothing = is_same or not self.needs_context
         made = []
         for index in indices:
-            _, _, _, start, end, has_author, has_rights, scope, _, _ = entries[index]
+            _, _, _, start, end, has_author, has_rights, scope, _, _, _ = entries[index]
             if (takes_nothing or (has_author and has_rights)) and text.startswith(bare, start):
                 made.append(openings[scope] + text[start + behind : end])
             else:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import chain, count, islice, repeat
 from operator import add
@@ -20,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from wholefeed.core.compose.compose import CopyDates
 from wholefeed.core.jobs import PackedEntries, PackedKeys
+from wholefeed.core.merge import Fullness, Said
 from wholefeed.core.model import EntryId, Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
@@ -103,12 +105,13 @@ def superseded(db: Database, feed: int) -> dict[int, int]:
 
 
 _COPY_DATES: Final = """
-    SELECT updated_at, document_updated_at FROM entry WHERE document = :document ORDER BY ordinal
+    SELECT updated_at, document_updated_at, fullness, made_at FROM entry
+    WHERE document = :document ORDER BY ordinal
 """
 
 
 def copy_dates(db: Database, document: int) -> tuple[CopyDates, ...]:
-    """Return the dates of a document's copies, from the top."""
+    """Return what is known of a document's copies, from the top."""
     return tuple(CopyDates(*row) for row in fetch_all(db, _COPY_DATES, {"document": document}))
 
 
@@ -127,6 +130,28 @@ def identities_but(db: Database, document: int, but: Collection[EntryId]) -> lis
     """Return the identities that stand in a document, from the top, but these."""
     rows = fetch_all(db, _IDENTITIES, {"document": document})
     return [EntryId(row["identity"]) for row in rows if row["identity"] not in but]
+
+
+_MADE_AT: Final = """
+    SELECT CASE WHEN f.collection <> '{}' THEN coalesce(d.generated_at, d.fetched_at) END
+    FROM document AS d JOIN feed AS f ON f.id = d.feed WHERE d.id = :document
+"""
+
+
+def made_at(db: Database, document: int) -> float | None:
+    """Return when a document was made, where that counts for its copies (R10)."""
+    at: float | None = fetch_value(db, _MADE_AT, {"document": document})
+    return at
+
+
+_SAID: Final = """
+    SELECT identity, updated_at, size, fullness FROM entry WHERE document = :document ORDER BY ordinal
+"""
+
+
+def said(db: Database, document: int) -> list[Said]:
+    """Return the entries of a document, from the top, as they are compared with what replaces them."""
+    return [Said(*row) for row in fetch_all(db, _SAID, {"document": document})]
 
 
 _ASKED_AT_ONCE: Final = 256
@@ -192,11 +217,16 @@ def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: fl
     An entry whose identity has changed is found by its place, where the document has as many as before.
     """
     change = Change.begin(db, feed)
-    for document in documents:
+    for each in documents:
+        document = each
         place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
         before = [] if place is None else identities_but(db, place["id"], ())
         if document.role is Role.MEMORY:
             identities.note(db, change, feed, PackedKeys(), identities.proven(document.keys, before))
+        elif place is not None and len(document.entries) == len(before):
+            were = enumerate(said(db, place["id"]))
+            cut = [ordinal for ordinal, was in were if was.fullness == Fullness.CUT]
+            document = replace(document, entries=_packed_entries(document).cut(cut))
         number = _put_one(db, change, feed, document, now, is_same=True)
         now_named = identities_but(db, number, ())
         if len(now_named) != len(before):  # nothing tells which entry is which
@@ -248,7 +278,10 @@ def _put_one(
     ambiguous = identities.note(db, change, feed, document.keys, document.ambiguous)
     named = document.keys.identities(ambiguous)
     place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
+    were_full = frozenset[EntryId]()
     if place is not None:
+        if document.role is Role.ARCHIVE and place["rank"] is not None and not is_same:
+            were_full = _full_identities(db, place["id"])
         _take_out(db, change, document, place, is_same=is_same)
     row = fetch_one(db, _PUT, _document_row(feed, document, now))
     assert row is not None
@@ -269,7 +302,20 @@ def _put_one(
     if document.rank is not None:
         change.mark([number])
         change.hold([number])
+        if were_full and (
+            shortened := were_full.intersection(packed.identities()) - _full_identities(db, number)
+        ):
+            change.believe(shortened)
     return number
+
+
+_FULL_IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document AND fullness = 2"
+
+
+def _full_identities(db: Database, document: int) -> frozenset[EntryId]:
+    """Return the entries of a document that have full content (R10)."""
+    rows = fetch_all(db, _FULL_IDENTITIES, {"document": document})
+    return frozenset(EntryId(row["identity"]) for row in rows)
 
 
 _DELETE_ENTRIES: Final = "DELETE FROM entry WHERE document = :document"
@@ -387,9 +433,10 @@ def _put_arrived(
 _MOST_ENTRIES: Final = 256
 """Rows of one statement: SQLite is at it for half a millisecond."""
 _ENTRY_COLUMNS: Final = (
-    "document, feed, is_live, ordinal, identity, updated_at, order_at, document_updated_at, size"
+    "document, feed, is_live, ordinal, "
+    "identity, updated_at, order_at, document_updated_at, made_at, size, fullness"
 )
-_ENTRY_VALUES: Final = "?, ?, ?, ?, ?, {0}, {0}, {0}, ?"
+_ENTRY_VALUES: Final = "?, ?, ?, ?, ?, {0}, {0}, {0}, {0}, ?, ?"
 
 
 class _Coming(NamedTuple):

@@ -19,12 +19,23 @@ the comparison rests on has moved: ranks, or the date of the subscription docume
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, Self
 
-from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, Dates, choose, comparable, dates_of, place_of
+from wholefeed.core.merge import (
+    FALLEN_OUT,
+    Burial,
+    Copy,
+    Fullness,
+    Rank,
+    Said,
+    choose,
+    place_of,
+    rank_of,
+    ranked,
+)
 from wholefeed.core.model import EntryId, Role, Tombstone
 from wholefeed.store.base import (
     Database,
@@ -121,6 +132,13 @@ _HAS_ARCHIVE: Final = """
         SELECT 1 FROM document WHERE feed = :feed AND role = 'archive' AND rank IS NOT NULL AND memento = ''
     ) THEN 1 ELSE 0 END
 """
+_DOUBT: Final = """
+    UPDATE entry SET fullness = 0 WHERE feed = ? AND identity = ?
+        AND document IN (SELECT id FROM document WHERE feed = ? AND role = 'memory')
+"""
+_CONCERN_FULLY: Final = """
+    INSERT INTO concerned VALUES (?, 1) ON CONFLICT (identity) DO UPDATE SET is_full = 1
+"""
 # Whether marks of unknown cause count changes with the first archive that comes and the last one that leaves.
 _CONCERN_UNKNOWN: Final = f"""
     INSERT INTO concerned
@@ -193,11 +211,12 @@ _SET_DIRTY: Final = either(
 )
 _COUNT_CHANGE: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
 _COPY_COLUMNS: Final = """
-    e.identity, e.document, e.ordinal, e.is_live, e.updated_at, d.role, d.rank, d.fetched_at,
+    e.identity, e.document, e.ordinal, e.is_live, e.updated_at, e.fullness, d.role, d.rank, d.fetched_at,
     CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at,
     d.generated_at IS NOT NULL AS is_collected,
-    CASE WHEN (SELECT f.collection FROM feed AS f WHERE f.id = e.feed) <> '{}'
-        THEN coalesce(d.generated_at, d.fetched_at) END AS made_at
+    CASE WHEN (SELECT f.collection FROM feed AS f WHERE f.id = e.feed) = '{}' THEN NULL
+        WHEN d.role = 'memory' THEN e.made_at
+        ELSE coalesce(d.generated_at, d.fetched_at) END AS made_at
 """
 """What `_copy_of_row` reads, of an entry e and its document d."""
 _COPIES: Final = f"""
@@ -271,6 +290,14 @@ class Change:
         """Forget what was settled of the entries of attached documents: the publisher has them again (R8)."""
         if self._has_settled:
             run(self._db, _HOLD, {"feed": self._feed, "documents": json_ids(documents)})
+
+    def believe(self, shortened: Collection[EntryId]) -> None:
+        """Take the publisher's word for what its archive held in full, and does not any more (R10).
+
+        What is remembered of these entries counts as less than what stands there.
+        """
+        run_many(self._db, _DOUBT, [(self._feed, each, self._feed) for each in shortened])
+        run_many(self._db, _CONCERN_FULLY, [(each,) for each in shortened])
 
     def finish(self) -> None:
         """Decide, mark the documents whose live entries changed as dirty, and count the change."""
@@ -379,7 +406,14 @@ def _copy_of_row(key: int, row: Row) -> Copy:
         fetched_at=row["fetched_at"],
         generated_at=row["made_at"],
         is_collected=bool(row["is_collected"]),
+        fullness=_fullness(row),
     )
+
+
+def _fullness(row: Row) -> int:
+    """Return how full a copy is taken to be; what nobody has looked at is looked at by the next refresh."""
+    fullness = row["fullness"]
+    return Fullness.UNKNOWN if fullness is None else fullness
 
 
 # The copies of single identities
@@ -390,7 +424,8 @@ _ATTACHED: Final = f"""
     FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
     WHERE e.feed = :feed AND e.identity = :identity AND e.is_live >= 0
 """  # noqa: S608 - a constant
-_SERVED: Final = f"{_ATTACHED} AND e.is_live = 1 AND d.role <> 'memory'"
+_LIVE: Final = f"{_ATTACHED} AND e.is_live = 1"
+_SERVED: Final = f"{_LIVE} AND d.role <> 'memory'"
 
 
 def served(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
@@ -400,15 +435,33 @@ def served(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[Entry
 
 
 def held_as_good(db: Database, feed: int, identities: Iterable[EntryId], document: int) -> set[EntryId]:
-    """Return those of which another attached document holds a copy with dates as good as the document's."""
+    """Return those of which another attached document holds a copy that ranks with the document's own.
+
+    Where nobody has looked how full that is, it counts as full.
+    """
     latest, found = subscription_updated_at(db, feed), set[EntryId]()
     for identity in identities:
-        own, others = [comparable(None, None)], list[Dates]()
+        own, others = list[Rank](), list[Rank]()
         for row in fetch_all(db, _ATTACHED, {"feed": feed, "identity": identity}):
-            place = own if row["document"] == document else others
-            place.append(dates_of(_copy_of_row(0, row), subscription_updated_at=latest))
-        if others and max(others) >= max(own):
+            copy, is_own = _copy_of_row(0, row), row["document"] == document
+            if is_own and row["fullness"] is None:
+                copy = copy._replace(fullness=Fullness.FULL)
+            (own if is_own else others).append(rank_of(copy, subscription_updated_at=latest))
+        if others and max(others) >= max(own, default=_NO_RANK):
             found.add(identity)
+    return found
+
+
+_NO_RANK: Final = ranked(None, Fullness.CUT, None, None)
+
+
+def fuller(db: Database, feed: int, said: Iterable[Said]) -> int:
+    """Return how many of these entries, of one document, have a live copy that is fuller and no later."""
+    found = 0
+    for each in said:
+        row = fetch_one(db, _LIVE, {"feed": feed, "identity": each.identity})
+        is_same = row is not None and row["updated_at"] == each.updated_at
+        found += row is not None and is_same and _fullness(row) > (each.fullness or Fullness.CUT)
     return found
 
 

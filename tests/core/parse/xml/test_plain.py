@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss
-from wholefeed.core.model import Family, FeedDocument
+from wholefeed.core.model import WELL_KNOWN_PREFIXES, Family, FeedDocument
 from wholefeed.core.notes import DocumentRepaired
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.expat import Guard
@@ -27,6 +27,7 @@ from wholefeed.core.parse.limits import (
 )
 from wholefeed.core.verbatim.addresses import with_absolute_urls
 
+CONTENT_NS = WELL_KNOWN_PREFIXES["content"]
 ID = "<id>urn:1</id>"
 AT = "<updated>2026-01-01T00:00:00Z</updated>"
 PLAIN_ENTRY = (
@@ -104,6 +105,10 @@ CHILDREN = st.sampled_from(
             '<content src="x"/>',
             "<content>t</content >",
         ),
+        *("<content> </content>", "<content/>", "<content:encoded>x</content:encoded>", "<content:encoded/>"),
+        *("<content:encoded> <![CDATA[ ]]> </content:encoded>", "<content:encoded><p/></content:encoded >"),
+        *("<content:encoded a='>'><![CDATA[x]]></content:encoded>", "<o:encoded>x</o:encoded>", "<encoded/>"),
+        *('<content type="xhtml"> </content>', "<content a='>'><b/></content>", "<o:content>x</o:content>"),
         *('<summary>a<![CDATA[<link href="/1"/>]]></summary>', "<category term='/1'/>", "<icon>/1</icon>"),
         *('<o:link href="/1"/>', '<title xmlns="http://search.yahoo.com/mrss/" url="/1"/>', "<published/>"),
     ]
@@ -123,7 +128,10 @@ DECLARED = st.sampled_from(
         ' xmlns:a="http://www.w3.org/2005/Atom" xmlns:o="u:o" xmlns:dc="http://purl.org/dc/elements/1.1/"',
         ' xmlns:a="u:a" xmlns:o="http://www.w3.org/2005/Atom" xmlns:dc="u:dc"',
         ' xmlns:a="http://purl.org/atom/ns#" xmlns:o="http://purl.org/dc/terms/" xmlns:dc="u:dc"',
+        f' xmlns:a="u:a" xmlns:o="{CONTENT_NS}" xmlns:dc="u:dc"',
     ]
+).flatmap(
+    lambda written: st.sampled_from([f'{written} xmlns:content="{uri}"' for uri in (CONTENT_NS, "u:c")])
 )
 
 

@@ -1,0 +1,58 @@
+"""A store that is there already, as an earlier version would have left it.
+
+async with running(aged.config, clock) as proxy: ...
+aged.age(15)
+async with running(aged.config, clock) as proxy: ...
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.postgres import Cluster
+from tests.running import a_config
+from tests.sqlite_faults import rows
+
+UNDOING = {
+    15: ("DELETE FROM settled", "DROP INDEX settled_unknown", "ALTER TABLE settled DROP COLUMN is_withdrawn"),
+    16: (
+        "ALTER TABLE entry DROP COLUMN fullness",
+        "ALTER TABLE entry DROP COLUMN made_at",
+        "UPDATE document SET parser_version = 7",
+    ),
+    17: (
+        "DROP INDEX feed_failed",
+        *(
+            f"ALTER TABLE feed DROP COLUMN {column}"
+            for column in ("family_since", "failed_at", "cache_control", "expires")
+        ),
+    ),
+    18: ("DROP TABLE member",),
+    19: ("ALTER TABLE feed DROP COLUMN title", "ALTER TABLE feed DROP COLUMN site"),
+}
+"""What takes away what each version of the schema has brought."""
+
+
+class Aged:
+    """A store in a folder, or in a PostgreSQL."""
+
+    def __init__(self, folder: Path, url: str, cluster: Cluster | None) -> None:
+        self.config = a_config(folder, store={"url": url})
+        self._cluster = cluster
+
+    def run(self, *statements: str) -> None:
+        url, path = self.config.store.url, Path(self.config.store.path)
+        for sql in statements:
+            if self._cluster is not None:
+                self._cluster.run(sql, url)
+            else:
+                rows(path, sql)
+
+    def age(self, version: int) -> None:
+        """Take it back to a version of the schema."""
+        for number in sorted(UNDOING, reverse=True):
+            if number > version:
+                self.run(*UNDOING[number])
+        is_shared = self._cluster is not None
+        to = "UPDATE wholefeed_schema SET version =" if is_shared else "PRAGMA user_version ="
+        self.run(f"{to} {version}")

@@ -1,0 +1,345 @@
+"""A publisher shortens what it gave in full (R10): the full texts stay, unless it says that it revised them.
+
+The blog is a WordPress of 80 words a post, whose option turns its feeds from full texts to excerpts of 55.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.aged import Aged
+from tests.feeds import own_ids, stamp, texts
+from tests.origin import Origin
+from tests.postgres import on_both
+from tests.publishers.collected import DAY, Feed
+from tests.publishers.wordpress import WordPress
+from tests.running import Clock, Proxy, a_config, running
+from wholefeed.core.model import ATOM_NS
+
+pytestmark = on_both
+
+WORDS = [f"word{number}" for number in range(80)]
+FULL = " ".join(WORDS)
+CUT = " ".join(WORDS[:20]) + " [\u2026]"
+SUMMARY = " ".join(WORDS[:20])
+
+
+def a_blog(origin: Origin, posts: int = 45) -> WordPress:
+    """A blog whose every post ends in a word that its excerpt lacks."""
+    blog = WordPress(origin, posts=posts)
+    for post in blog.posts:
+        post.content = f"{FULL} end{post.id}"
+    return blog
+
+
+def lacking(blog: WordPress, body: bytes, form: str) -> list[int]:
+    """The posts whose full text is not there."""
+    found = texts(body)
+    return [post.id for post in blog.posts if f"end{post.id}" not in found[blog.identity(post, form)]]
+
+
+async def turned_to_excerpts(feed: Feed) -> None:
+    """Have all posts in full; then they are excerpts, of which a bulk edit makes the proxy ask for all."""
+    assert lacking(feed.blog, (await feed.whole()).body, feed.form) == []
+    feed.blog.excerpts = True
+    feed.blog.bulk_edit(feed.blog.posts, tags=("sorted",))
+
+
+@pytest.mark.fault("113")
+@pytest.mark.parametrize("form", ["rss2", "rdf"])
+async def test_a_blog_that_turns_to_excerpts_takes_no_full_text_away(
+    proxy: Proxy, origin: Origin, form: str
+) -> None:
+    """R10, R29; row 113: after a bulk edit all pages are asked for; of new posts there is no more."""
+    feed = Feed(proxy, a_blog(origin), form)
+    await turned_to_excerpts(feed)
+    new = feed.blog.add(content=f"{FULL} never")
+    for _ in range(3):
+        reply = await feed.later()
+        assert (reply.state, lacking(feed.blog, reply.body, form)) == ("collected", [new.id])
+        assert len(own_ids(reply.body)) == len(feed.blog.posts)
+
+
+@pytest.mark.fault("113")
+async def test_no_insisting_makes_excerpts_of_full_texts_but_forgetting(proxy: Proxy, origin: Origin) -> None:
+    """R10, R14; row 113: `full=1` takes every page anew, and says that they are no better than before."""
+    feed = Feed(proxy, a_blog(origin))
+    await turned_to_excerpts(feed)
+    reply = await proxy.refreshed(feed.url, full=True)
+    assert (reply.state, lacking(feed.blog, reply.body, feed.form)) == ("collected", [])
+    await proxy.ask("DELETE", "/feed", params={"url": feed.url})
+    assert len(lacking(feed.blog, (await feed.whole()).body, feed.form)) == 45
+
+
+async def test_excerpts_that_are_there_all_the_time_are_what_there_is(proxy: Proxy, origin: Origin) -> None:
+    """R10: where no copy is full, an edit shows as ever; nothing is remarked."""
+    feed = Feed(proxy, a_blog(origin))
+    feed.blog.excerpts = True
+    await feed.whole()
+    feed.blog.edit(feed.blog.posts[7], content=f"New. {FULL}")
+    reply = await feed.later()
+    assert texts(reply.body)[feed.blog.identity(feed.blog.posts[7])].startswith("New. ")
+    assert await remarks(proxy, feed.url) == []
+
+
+async def remarks(proxy: Proxy, url: str) -> list[dict[str, str]]:
+    """What /status says of texts that were shortened."""
+    return [each for each in (await proxy.status(url))["notes"] if each["code"] == "TextsShortened"]
+
+
+# One document, of the formats that can have full content, and of what cannot
+
+
+Texts = dict[str, str]
+
+
+def written(entry: Callable[[str, str], str], around: Callable[[str], str]) -> Callable[[Texts, int], bytes]:
+    return lambda said, updated: (
+        around("".join(entry(name, text) for name, text in said.items()))
+        .replace("UPDATED", str(updated))
+        .encode()
+    )
+
+
+def an_rss(entries: str) -> str:
+    return (
+        '<rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"><channel><title>A</title>'
+        f"<link>http://site.test/</link><description>UPDATED</description>{entries}</channel></rss>"
+    )
+
+
+def an_atom(entries: str) -> str:
+    return (
+        f'<feed xmlns="{ATOM_NS}"><title>A</title><id>urn:feed</id><subtitle>UPDATED</subtitle>'
+        f"<updated>{stamp(1)}</updated><author><name>Ann</name></author>{entries}</feed>"
+    )
+
+
+def a_json(entries: str) -> str:
+    return (
+        '{"version":"https://jsonfeed.org/version/1.1","title":"A","description":"UPDATED","items":['
+        f"{entries.rstrip(',')}]}}"
+    )
+
+
+def rss_item(name: str, inside: str) -> str:
+    return f"<item><title>{name}</title><guid isPermaLink='false'>urn:{name}</guid>{inside}</item>"
+
+
+def atom_entry(name: str, inside: str, updated: int = 1) -> str:
+    return (
+        f"<entry><id>urn:{name}</id><title>{name}</title><updated>{stamp(updated)}</updated>"
+        f"<link href='http://site.test/{name}'/>{inside}</entry>"
+    )
+
+
+def encoded(name: str, text: str) -> str:
+    is_full = text == FULL
+    more = f"<content:encoded><![CDATA[<p>{text}</p>]]></content:encoded>" if is_full else ""
+    return rss_item(name, f"<description>{SUMMARY}</description>{more}")
+
+
+def atom_content(name: str, text: str) -> str:
+    more = f'<content type="html">{text}</content>' if text == FULL else ""
+    return atom_entry(name, f"<summary>{SUMMARY}</summary>{more}")
+
+
+def json_item(member: str) -> Callable[[str, str], str]:
+    def item(name: str, text: str) -> str:
+        more = f',"{member}":"{text}"' if text == FULL else ""
+        return f'{{"id":"urn:{name}","title":"{name}","summary":"{SUMMARY}"{more}}},'
+
+    return item
+
+
+def described(name: str, text: str) -> str:
+    return rss_item(name, f"<description>{text}</description>")
+
+
+def xhtml(name: str, text: str) -> str:
+    inside = f'<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>{text}</p></div></content>'
+    return atom_entry(name, inside)
+
+
+def html_encoded(name: str, text: str) -> str:
+    return rss_item(name, f"<content:encoded>&lt;p>{text}&lt;/p></content:encoded>")
+
+
+LOSES_CONTENT = {
+    "content:encoded": written(encoded, an_rss),
+    "atom:content": written(atom_content, an_atom),
+    "content_html": written(json_item("content_html"), a_json),
+    "content_text": written(json_item("content_text"), a_json),
+}
+"""What is not `FULL` has no full content."""
+IS_CUT = {
+    "description": written(described, an_rss),
+    "atom:content": written(xhtml, an_atom),
+    "content:encoded": written(html_encoded, an_rss),
+}
+"""What stands there has the element all the same."""
+
+
+async def looked(proxy: Proxy, origin: Origin, body: bytes) -> dict[str, str]:
+    """Publish a document, ask once it is no longer fresh, and return which texts are full."""
+    origin.publish("/feed", body)
+    proxy.clock.advance(DAY)
+    found = (await proxy.whole(origin.url("/feed"))).body
+    return {
+        name: "full" if WORDS[-1] in served(found, name) else "short"
+        for name in NAMES
+        if name.encode() in found
+    }
+
+
+NAMES = ("first", "second", "third")
+
+
+def served(body: bytes, name: str) -> str:
+    """The entry of that name, as it is sent."""
+    text = body.decode()
+    parts = text.split("<item>" if "<item>" in text else "<entry" if "<entry" in text else '{"id":')
+    return next(part for part in parts[1:] if f"urn:{name}" in part)
+
+
+def all_of(text: str, names: Sequence[str] = NAMES) -> Texts:
+    return dict.fromkeys(names, text)
+
+
+@pytest.mark.parametrize("form", LOSES_CONTENT)
+async def test_full_content_goes_before_none(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R10: without instants, or with equal ones; in each format, as long as it lasts, and when it leaves."""
+    make = LOSES_CONTENT[form]
+    assert await looked(proxy, origin, make(all_of(FULL), 1)) == all_of("full")
+    assert await looked(proxy, origin, make(all_of(SUMMARY), 2)) == all_of("full")
+    assert [note["text"].partition(" ")[0] for note in await remarks(proxy, origin.url("/feed"))] == ["3"]
+    assert await looked(proxy, origin, make(all_of(SUMMARY, NAMES[1:]), 3)) == all_of("full")
+    assert [note["text"].partition(" ")[0] for note in await remarks(proxy, origin.url("/feed"))] == ["2"]
+    assert await looked(proxy, origin, make({"first": SUMMARY}, 4)) == all_of("full")
+
+
+async def test_a_later_full_text_goes_before_the_earlier_one(proxy: Proxy, origin: Origin) -> None:
+    """R10: what is full again is as its publisher has it now, and nothing is remarked any more."""
+    make = LOSES_CONTENT["content:encoded"]
+    await looked(proxy, origin, make(all_of(FULL), 1))
+    await looked(proxy, origin, make(all_of(SUMMARY), 2))
+    assert await looked(proxy, origin, make(all_of(FULL), 3).replace(b"word0 ", b"again ")) == all_of("full")
+    body = (await proxy.get(origin.url("/feed"))).body
+    assert (body.count(b"again "), body.count(b"word0 ")) == (6, 0)
+    assert await remarks(proxy, origin.url("/feed")) == []
+
+
+async def test_a_later_instant_goes_before_all(proxy: Proxy, origin: Origin) -> None:
+    """R10; RFC 4287, 4.2.15: whoever says that an entry was updated has revised it, to however little."""
+    make = LOSES_CONTENT["atom:content"]
+    await looked(proxy, origin, make(all_of(FULL), 1))
+    later = make(all_of(SUMMARY), 2).replace(stamp(1).encode(), stamp(2).encode())
+    assert await looked(proxy, origin, later) == all_of("short")
+
+
+@pytest.mark.fault("113")
+@pytest.mark.parametrize("form", IS_CUT)
+async def test_texts_that_are_cut_are_not_full(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R10; row 113: each a beginning of what stood there that ends in a mark, and half of them at once."""
+    make = IS_CUT[form]
+    assert await looked(proxy, origin, make(all_of(FULL), 1)) == all_of("full")
+    cut = {"first": CUT, "second": CUT, "third": FULL}
+    assert await looked(proxy, origin, make(cut, 2)) == all_of("full")
+    for updated in (3, 4):  # what says the same as before is cut still
+        assert await looked(proxy, origin, make(cut, updated)) == all_of("full")
+        assert [note["text"].partition(" ")[0] for note in await remarks(proxy, origin.url("/feed"))] == ["2"]
+    assert await looked(proxy, origin, make({"third": FULL}, 5)) == all_of("full")
+
+
+@pytest.mark.parametrize("form", IS_CUT)
+@pytest.mark.parametrize(
+    "revised",
+    [
+        {"first": CUT, "second": FULL, "third": FULL},
+        all_of(SUMMARY),
+        all_of(f"Otherwise: {CUT}"),
+    ],
+    ids=["few", "no mark", "no beginning"],
+)
+async def test_a_text_that_its_author_has_shortened_is_as_it_is_now(
+    proxy: Proxy, origin: Origin, form: str, revised: Texts
+) -> None:
+    """R10: less than half of the entries; without a mark; other words. Each shows that nothing was cut."""
+    make = IS_CUT[form]
+    await looked(proxy, origin, make(all_of(FULL), 1))
+    expected = {name: "full" if text == FULL else "short" for name, text in revised.items()}
+    assert await looked(proxy, origin, make(revised, 2)) == expected
+    assert await remarks(proxy, origin.url("/feed")) == []
+
+
+async def test_an_archive_that_was_shortened_is_as_its_publisher_has_it(proxy: Proxy, origin: Origin) -> None:
+    """R10, R13: also where the full text is remembered of the subscription document."""
+    make = LOSES_CONTENT["content:encoded"]
+
+    def archive(text: str, updated: int) -> None:
+        links = b'<fh:archive/><atom:link rel="current" href="/feed"/>'
+        origin.publish("/1", bound(make(all_of(text, NAMES[:2]), updated), links))
+
+    def subscription(names: Sequence[str], updated: int) -> bytes:
+        links = b'<atom:link rel="prev-archive" href="/1"/>'
+        return bound(make(all_of(FULL, names), updated), links)
+
+    archive(FULL, 1)
+    assert await looked(proxy, origin, subscription(NAMES, 1)) == all_of("full")
+    assert await looked(proxy, origin, subscription(NAMES[2:], 2)) == all_of("full")
+    archive(SUMMARY, 2)
+    expected = {"first": "short", "second": "short", "third": "full"}
+    assert await looked(proxy, origin, subscription(NAMES[2:], 3)) == expected
+    assert await looked(proxy, origin, subscription(NAMES[2:], 4)) == expected
+
+
+def bound(body: bytes, links: bytes) -> bytes:
+    """The document with these in its head, and what they are written with."""
+    namespaces = f'<rss xmlns:atom="{ATOM_NS}" xmlns:fh="http://purl.org/syndication/history/1.0"'.encode()
+    return body.replace(b"<rss", namespaces).replace(b"<description>", links + b"<description>", 1)
+
+
+# What is stored
+
+
+async def test_what_was_stored_before_is_judged_by_its_bytes(aged: Aged, origin: Origin) -> None:
+    """R10: an earlier version kept no word of what is full, nor has the publisher given it again since."""
+    clock, make = Clock(), LOSES_CONTENT["content:encoded"]
+    async with running(aged.config, clock) as proxy:
+        await looked(proxy, origin, make(all_of(FULL), 1))
+        await looked(proxy, origin, make(all_of(FULL, NAMES[:2]), 2))
+    aged.age(15)
+    async with running(aged.config, clock) as proxy:
+        assert await looked(proxy, origin, make(all_of(SUMMARY), 3)) == all_of("full")
+
+
+async def test_a_copy_of_the_store_knows_what_was_cut(
+    tmp_path: Path, origin: Origin, store_url: str, request: pytest.FixtureRequest
+) -> None:
+    """R10: a backup, and a store that is moved to PostgreSQL; nothing but what is stored tells it there."""
+    clock, copy, make = Clock(), tmp_path / "copy", IS_CUT["description"]
+    async with running(a_config(tmp_path), clock) as proxy:
+        await looked(proxy, origin, make(all_of(FULL), 1))
+        assert await looked(proxy, origin, make(all_of(CUT), 2)) == all_of("full")
+    copy.mkdir()
+    to = request.getfixturevalue("empty_postgres_url") if store_url else ""
+    command = ["migrate", "--to", to] if to else ["backup", str(copy / "wholefeed.db")]
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "wholefeed", *command],
+        env={**os.environ, "WHOLEFEED_STORE_PATH": str(tmp_path / "wholefeed.db")},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    async with running(a_config(copy, store={"url": to}), clock) as proxy:
+        assert await looked(proxy, origin, make(all_of(CUT), 3)) == all_of("full")
+        assert await looked(proxy, origin, make(all_of(CUT, NAMES[1:]), 4)) == all_of("full")
