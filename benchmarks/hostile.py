@@ -3,8 +3,10 @@
 First each document that is made to cost much, as `benchmarks.costly` has it. Then clients that mean harm:
 connections that never say the whole of what they want, a thousand and more at once, and how long a supervisor
 and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then what the lists of feeds cost where a hundred
-have heads as long as 20 KB on the wire can make them (rows 117 and 118). Then the peak memory under all kinds
-at once:
+have heads as long as 20 KB on the wire can make them (rows 117 and 118). Then people who read what is made to
+cost much (rows 119 and 120): the pages of many feeds at once, and once more. Then what holds up others: one
+tag of a subscription list with attributes without end, and who takes the places of those that follow walks
+(rows 99 and 111). Then the peak memory under all kinds at once:
 
 Readers ask for feeds of every kind in `benchmarks.support.hostile` at the same time, each kind at several
 hosts: gzip bombs, documents of 32 MiB near each limit, drips, endless bodies, silence, chains of 5,000
@@ -29,10 +31,11 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from benchmarks.costly import measure_all
 from benchmarks.support.flood import FORM, HALF_A_HEAD, LONG_FORM, flooding
-from benchmarks.support.hostile import HOSTS, KINDS, Hostile, running_hostile
+from benchmarks.support.hostile import HOSTS, KINDS, PAGES, Hostile, running_hostile
 from benchmarks.support.report import Table, begin, expect
 from benchmarks.support.server import Server, running_server
 
@@ -202,6 +205,116 @@ def listed(server: Server, target: str, media_type: str) -> bytes:
         return connection.getresponse().read()
 
 
+# Pages that people read
+
+_SETTLED_SECONDS: Final = 1
+
+
+def measure_pages(hostile: Hostile, count: int) -> None:
+    """Print two rows for each kind: pages of so many feeds at once, and the same ones again."""
+    table = Table("", "longest s", "largest KB", "CPU s", "peak MB", "MB later", first_width=70)
+    for kind in PAGES:
+        with (
+            tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as folder,
+            running_server(Path(folder)) as server,
+            ThreadPoolExecutor(count) as threads,
+        ):
+            urls = [hostile.url(HOSTS[number % len(HOSTS)], kind, number) for number in range(count)]
+            for url in urls:
+                server.whole(url)
+            for again in ("", ", again"):
+                before = server.cpu_seconds()
+                pages = list(threads.map(lambda url: page(server, url), urls))
+                cpu_seconds = server.cpu_seconds() - before
+                time.sleep(_SETTLED_SECONDS)
+                cells = (
+                    f"{max(each[1] for each in pages):.2f}",
+                    f"{max(each[2] for each in pages) / 1024:.0f}",
+                    f"{cpu_seconds:.2f}",
+                    f"{server.peak_bytes() / 1e6:.0f}",
+                    f"{server.resident_bytes() / 1e6:.0f}",
+                )
+                table.row(f"{kind}s{again}: {said(Counter(each[0] for each in pages))}", *cells)
+
+
+def page(server: Server, url: str) -> tuple[str, float, int]:
+    """Open a feed as a browser does; return the status, seconds and bytes."""
+    fields = {"Accept": "text/html", "Sec-Fetch-Dest": "document"}
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
+    with contextlib.closing(connection):
+        began = time.monotonic()
+        connection.request("GET", f"/view?url={quote(url, safe='')}", headers=fields)
+        response = connection.getresponse()
+        body = response.read()
+        return str(response.status), time.monotonic() - began, len(body)
+
+
+# What holds up others
+
+_ATTRIBUTES: Final = 700_000
+_FOLLOWERS: Final = 300
+
+
+def measure_others(hostile: Hostile) -> None:
+    """Print how long others wait while one list is read, and who may follow a walk beside many others."""
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as folder,
+        running_server(Path(folder)) as server,
+    ):
+        waits: list[float] = []
+        over = threading.Event()
+        watching = threading.Thread(target=watch, args=(server, over, waits))
+        watching.start()
+        status = send_list(server)
+        over.set()
+        watching.join()
+        table = Table("", "longest s", first_width=70)
+        table.row(f"/healthz beside a list of one tag: {status}", f"{max(waits):.2f}")
+        one, other = (hostile.url(host, "stuck") for host in HOSTS[:2])
+        for url in (one, other):
+            page(server, url)
+        outcomes, beside = asyncio.run(follow(server, one, other))
+        table.row(f"{_FOLLOWERS} who follow one walk: {said(outcomes)}; who follows another: {beside}")
+
+
+def watch(server: Server, over: threading.Event, waits: list[float]) -> None:
+    """Ask as a supervisor does, all the while."""
+    while not over.is_set():
+        began = time.monotonic()
+        status_of(server, "/healthz")
+        waits.append(time.monotonic() - began)
+        over.wait(0.01)
+
+
+def send_list(server: Server) -> str:
+    """Send a subscription list of one tag; return the status."""
+    attributes = " ".join(f'a{number}=""' for number in range(_ATTRIBUTES))
+    body = f"<opml><body>&nbsp;<outline {attributes}/></body></opml>".encode()
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=_ANSWER_SECONDS)
+    with contextlib.closing(connection):
+        connection.request("POST", "/opml", body, {"Content-Type": "text/x-opml"})
+        return str(connection.getresponse().status)
+
+
+async def follow(server: Server, url: str, other: str) -> tuple[Counter[str], str]:
+    """Follow one walk many times, and another once; return what each was answered."""
+    writers: list[asyncio.StreamWriter] = []  # a connection is closed when its writer is garbage
+
+    async def status(followed: str) -> str:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writers.append(writer)
+        target = f"/events?url={quote(followed, safe='')}"
+        writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        return (await reader.readline()).split()[1].decode()
+
+    try:
+        outcomes = Counter([await status(url) for _ in range(_FOLLOWERS)])
+        return outcomes, await status(other)
+    finally:
+        for writer in writers:
+            writer.transport.abort()
+
+
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Measure the server's peak memory under hostile publishers.")
@@ -212,6 +325,7 @@ def arguments() -> argparse.Namespace:
         "--costly-megabytes", type=float, default=1.0, help="size of a document that costs much (default 1)"
     )
     parser.add_argument("--listed", type=int, default=100, help="feeds with long heads (default 100)")
+    parser.add_argument("--pages", type=int, default=20, help="pages at once of each kind (default 20)")
     return parser.parse_args()
 
 
@@ -222,6 +336,9 @@ def main() -> None:
     measure_all(options.costly_megabytes)
     measure_floods()
     measure_lists(options.listed)
+    with running_hostile(document_bytes=1 << 16) as hostile:
+        measure_pages(hostile, options.pages)
+        measure_others(hostile)
     over = threading.Event()
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as name,

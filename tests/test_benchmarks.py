@@ -37,7 +37,7 @@ SMALL = {
     "first": [*CHAIN, "--runs", "1", "--hops"],
     "hostile": [
         *("--megabytes", "0.1", "--copies", "1", "--seconds", "0", "--costly-megabytes", "0.02"),
-        *("--listed", "3"),
+        *("--listed", "3", "--pages", "1"),
     ],
     "large": ["--runs", "1", "--scale", "0.01"],
     "many": ["--feeds", "20", "--seconds", "1"],
@@ -58,13 +58,19 @@ ALWAYS = {"compose", "deflate", "engine", "parse", "table"}
 
 LONG_SECONDS = 180
 LACK = what_lacks(is_own=True)
+LONG = {"hostile", "replicas"}
+"""Those that start one server after the other."""
 MARKED = [
-    pytest.param(name, marks=[pytest.mark.timeout(LONG_SECONDS), pytest.mark.skipif(bool(LACK), reason=LACK)])
-    if name == "replicas"
-    else name
+    pytest.param(
+        name,
+        marks=[
+            *([pytest.mark.timeout(LONG_SECONDS)] if name in LONG else ()),
+            *([pytest.mark.skipif(bool(LACK), reason=LACK)] if name == "replicas" else ()),
+        ],
+    )
     for name in SMALL
 ]
-"""The same; a server, a publisher and replicas that come and go need their time."""
+"""The same; what is long needs its time, and replicas a database."""
 
 
 @functools.cache
@@ -76,7 +82,7 @@ def run(name: str) -> subprocess.CompletedProcess[str]:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=LONG_SECONDS - 10 if name == "replicas" else 50,
+            timeout=LONG_SECONDS - 10 if name in LONG else 50,
             check=False,
         )
 

@@ -52,6 +52,18 @@ _HEAD_PREFIXES: Final = "abcdefghijklmnop"
 _HEAD_ELEMENTS: Final = 18_000
 """Beside the entries; each needs all the namespaces where it stands alone."""
 
+_PAGE: Final = (
+    '<entry><id>urn:%d</id><title>t</title><link href="http://site.example/%d"/>'
+    '<content type="html" xml:base="http://site.example/' + "long/" * 180 + '">%s</content></entry>'
+)
+_PAGE_ENTRIES: Final = 50
+PAGES: Final = {
+    "nested page": "&lt;div>" * 3277,
+    "growing page": '&lt;a href="x">y&lt;/a>' * 900,
+    "wide page": "&lt;ul>&lt;li>x" * 2900,
+}
+"""HTML in each of the entries of a feed, which costs most where people read it."""
+
 KINDS: Final = ("bomb", *_UNITS, "drip", "endless", "silence", "links", "walk")
 
 
@@ -95,6 +107,7 @@ class _Server:
         self._bomb = zlib.compress(bytes(_BOMB_BYTES), 1, 31)
         self._units = functools.cache(self._repeated)
         self._bodies = functools.cache(self._entries)
+        self._pages = functools.cache(_page)
 
     async def run(self) -> None:
         """Listen, say where, and serve until the standard input ends."""
@@ -137,6 +150,12 @@ class _Server:
                 await self._send(writer, self._bodies(number), coding="gzip")
             case "head":
                 await self._send(writer, gzip.compress(long_head(number), 1), coding="gzip")
+            case "stuck":
+                await self._send(
+                    writer, f'{_ATOM}<link rel="prev-archive" href="/silence/0"/></feed>'.encode()
+                )
+            case _ if kind in PAGES:
+                await self._send(writer, self._pages(kind), coding="gzip")
             case "innocent":
                 await self._send(writer, self._chain(number % 1000, 3, "innocent"))
             case _:
@@ -162,6 +181,11 @@ class _Server:
     def _chain(self, number: int, documents: int, kind: str) -> bytes:
         entry = _ENTRY % (number, 0, "<content>text</content>")
         return f"{_ATOM}{_older(kind, number, documents)}{entry}</feed>".encode()
+
+
+def _page(kind: str) -> bytes:
+    entries = "".join(_PAGE % (number, number, PAGES[kind]) for number in range(_PAGE_ENTRIES))
+    return _gzipped(f"{_ATOM}{entries}</feed>".encode())
 
 
 def _older(kind: str, number: int, documents: int) -> str:

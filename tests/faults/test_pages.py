@@ -116,7 +116,7 @@ async def test_row_120_without_workers_pages_are_made_all_the_same(tmp_path: Pat
 
 @pytest.mark.fault("120")
 async def test_row_120_a_worker_that_gives_no_page_is_told_in_words(tmp_path: Path, origin: Origin) -> None:
-    """Row 120: where it is stuck, 503 with Retry-After within ten seconds; another makes the next page. What
+    """Row 120: where it is stuck, 503 with Retry-After within seconds; another makes the next page. What
     needs no worker is answered meanwhile."""
     url, other = publish(origin, GROWING), publish(origin, NESTED, path="/other")
     small = publish(origin, "<p>small</p>", entries=1, path="/small")

@@ -32,7 +32,7 @@ log = get_logger()
 PAGE_SECONDS: Final = 1.0
 """What a page may compute."""
 PAGE_WAIT_SECONDS: Final = 8.0
-"""How long who asks for a page waits until it is made."""
+"""How long who asks for a page waits for a turn, and then at most until it is made."""
 _AT_ONCE: Final = 2
 _WAITING: Final = 30
 """Who waits for pages that are not made yet, beside those."""
@@ -114,18 +114,21 @@ class Showing:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """Wait for a turn; then no longer for what is done in it."""
+        """Wait for a turn, and then take no longer than that for what is done in it.
+
+        Who waits gives up first: what is begun would have been for nothing, and a worker ends with it.
+        """
         if self._asking >= _AT_ONCE + _WAITING:
             raise _too_many()
         self._asking += 1
-        timeout = asyncio.timeout(PAGE_WAIT_SECONDS)
         try:
-            async with timeout, self._turns:
-                yield
-        except TimeoutError as exc:
-            if not timeout.expired():
-                raise
-            raise _too_many() from exc
+            async with _within(PAGE_WAIT_SECONDS):
+                await self._turns.acquire()
+            try:
+                async with _within(PAGE_WAIT_SECONDS):
+                    yield
+            finally:
+                self._turns.release()
         finally:
             self._asking -= 1
 
@@ -178,6 +181,18 @@ class Showing:
         finally:
             page.readers -= 1
             self._sent_bytes -= size * (not page.readers)
+
+
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    timeout = asyncio.timeout(seconds)
+    try:
+        async with timeout:
+            yield
+    except TimeoutError as exc:
+        if not timeout.expired():
+            raise
+        raise _too_many() from exc
 
 
 def _too_many() -> OverloadedError:
