@@ -18,7 +18,7 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 
 from benchmarks.support.server import Server, running_server
-from tests.answers import Answer, Document
+from tests.answers import Answer, Document, Request, Wire
 from tests.feeds import an_item, atom, publish_chain
 from tests.origin import ATOM, Origin
 from tests.running import Proxy
@@ -160,6 +160,51 @@ async def test_row_62_a_hundred_thousand_entries(tmp_path: Path, origin: Origin)
             peaks.append(server.peak_bytes())
     assert len(expected) == 100_000
     assert peaks[1] - peaks[0] < 96 * MEBIBYTE
+
+
+class Metered:
+    """A document that is sent in pieces, each counted when it has left."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.sent_bytes = 0
+
+    async def send(self, request: Request, wire: Wire) -> None:
+        """Answer with all of it."""
+        body = self.document.body
+        await wire.send_head(200, [("Content-Length", str(len(body))), *self.document.headers])
+        for start in range(0, len(body), 1 << 16):
+            piece = body[start : start + (1 << 16)]
+            await wire.send(piece)
+            self.sent_bytes += len(piece)
+
+
+@pytest.mark.fault("121")
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+async def test_row_121_large_archives_are_asked_for_once(server: Server, origin: Origin, coding: str) -> None:
+    """What is fetched ahead waits for memory before it is asked for, by what those before it had: the
+    publisher gets one request for each document, and sends each of its bytes once."""
+    origin.publish("/feed", atom(an_item("e9", 9), prev_archive=f"/{coding}/8"))
+    archives = {f"/{coding}/{number}": Metered(large_archive(number, coding)) for number in range(8, 0, -1)}
+    for path, answer in archives.items():
+        origin.answer(path, answer)
+    reply = await asyncio.to_thread(server.whole, origin.url(f"/feed?{coding}"))
+    assert (reply.state, reply.entries) == ("complete", 9)
+    asked_for = [request.target for request in origin.requests]
+    assert sorted(set(asked_for) & archives.keys()) == sorted(archives)
+    assert [path for path in set(asked_for) if asked_for.count(path) > 1] == []
+    assert all(each.sent_bytes == len(each.document.body) for each in archives.values())
+
+
+def large_archive(number: int, coding: str) -> Document:
+    """One of 15 MB, of a quarter of that where it is coded."""
+    words = b"".join(b"%x " % (number + place * place) for place in range(1 << 17))
+    text = words * (15 * MEBIBYTE // len(words))
+    older = f"/{coding}/{number - 1}" if number > 1 else None
+    body = atom(an_item(f"e{number}", number, text.decode()), archive=True, prev_archive=older)
+    if coding == "gzip":
+        body = gzip.compress(body, 1)
+    return Document(body=body, headers=(("Content-Type", ATOM), ("Content-Encoding", coding)))
 
 
 @pytest.mark.parametrize("body", ["<html>", "<other>", "<!DOCTYPE feed [ ]><feed>"])

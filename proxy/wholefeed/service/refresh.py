@@ -65,6 +65,7 @@ from wholefeed.errors import (
     WorkError,
 )
 from wholefeed.fetch.base import Fetched, Manner, Validators
+from wholefeed.fetch.budget import Sizes
 from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
@@ -737,6 +738,7 @@ class WalkFetches:
         """What adapters ask for."""
         self._ahead: set[str] = set()
         """What was asked for before the path came to it, until it is known whether it does."""
+        self._sizes = Sizes()
         self._deadline = 0.0
 
     async def carry_out(self, intent: port.Fetching) -> Event:
@@ -810,7 +812,8 @@ class WalkFetches:
                     on_older=lambda older: self._predict(intent.url, older),
                     is_foreseen=lambda: self._is_foreseen(intent.url),
                     relation=intent.relation,
-                    is_ahead=self._is_ahead(intent.url),
+                    is_ahead=lambda: self._is_ahead(intent.url),
+                    sizes=self._sizes,
                     is_met=self._is_met,
                     style=self._style(),
                 )
