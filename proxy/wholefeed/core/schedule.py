@@ -275,7 +275,7 @@ APART_SECONDS: Final = 60.0
 
 
 def fresh_seconds_left(
-    checked_at: float | None, fresh_until: float | None, *, now: float, longest_seconds: float
+    checked_at: float | None, fresh_until: float | None, now: float, longest_seconds: float
 ) -> float:
     """Return for how long a feed needs no look at its publisher; 0: it is due.
 
@@ -286,10 +286,11 @@ def fresh_seconds_left(
         now: Epoch seconds.
         longest_seconds: The furthest that this can be ahead.
     """
-    if fresh_until is None or (checked_at is not None and is_ahead(checked_at, now=now)):
+    left_seconds = 0.0 if fresh_until is None else fresh_until - now
+    if not 0 < left_seconds <= longest_seconds:
         return 0.0
-    left_seconds = fresh_until - now
-    return left_seconds if 0 < left_seconds <= longest_seconds else 0.0
+    is_true = checked_at is None or checked_at <= now or not is_ahead(checked_at, now=now)
+    return left_seconds if is_true else 0.0
 
 
 # When a known feed is polled, and how polls are spread over time

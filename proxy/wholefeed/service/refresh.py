@@ -170,7 +170,7 @@ class Running:
         """
         if self._resting_until and self.is_resting(feed.id):
             return False
-        is_fresh = self._context.fresh_seconds_left(feed) > 0
+        is_fresh = self._context.fresh_seconds_left(feed, self._context.now()) > 0
         is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
         return not (is_fresh and (is_whole or feed.is_stale))
 
@@ -989,11 +989,9 @@ class RefreshContext:
         object.__setattr__(self, "published", Published(max_bytes - parsed_bytes))
         object.__setattr__(self, "beginnings", Beginnings(self.published, parsed_bytes))
 
-    def fresh_seconds_left(self, feed: FeedRow) -> float:
+    def fresh_seconds_left(self, feed: FeedRow, now: float) -> float:
         """Return for how long a feed needs no look at its publisher; 0: it is due."""
-        return fresh_seconds_left(
-            feed.checked_at, feed.fresh_until, now=self.now(), longest_seconds=self.longest_seconds
-        )
+        return fresh_seconds_left(feed.checked_at, feed.fresh_until, now, self.longest_seconds)
 
     def paused_until(self, url: str) -> float | None:
         """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""

@@ -35,7 +35,7 @@ from wholefeed.errors import (
 from wholefeed.server.clients import Verdict, is_form_proof, verify
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, METRICS_NETWORKS, SERVICE, TRUSTED
 from wholefeed.web.pages_base import is_browser, session_of
-from wholefeed.web.request import FEED_ROUTES, HOME, LOGIN, METRICS, VIEW, Asked, Query, feed_url
+from wholefeed.web.request import DESTINATION, FEED_ROUTES, HOME, LOGIN, METRICS, VIEW, Asked, Query, feed_url
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events", VIEW}
@@ -65,7 +65,7 @@ def refuse_embedding(request: web.Request, _asked: Asked) -> None:
     Whoever may write a picture into a page, as every publisher may, else has readers' browsers add feeds, and
     sends them with the session of somebody who has logged in (docs/faults.md row 97).
     """
-    if request.headers.get("Sec-Fetch-Dest") in _EMBEDDED:
+    if request.headers.get(DESTINATION) in _EMBEDDED:
         raise AccessDeniedError("expected no request for a part of a page", slug="cross-origin")
 
 
