@@ -53,6 +53,7 @@ CONSTANTS: Final = {
     "RATE_GRACE_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
     "REST_SECONDS": Constant("a minute of rest", ("service.background", "service.refresh")),
     "RETRY_SECONDS": Constant("seconds until it is tried again", ("service.sharing",)),
+    "ROOM_SECONDS": Constant(_WAIT_LONG, ("workers.pool",)),
     "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.compose",)),
     "UPLOAD_SECONDS": Constant(_WAIT_LONG, ("web.opml",)),
     "_AFTER_ERROR_SECONDS": Constant("ten seconds of rest", ("service.sharing_hosts",)),

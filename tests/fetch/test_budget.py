@@ -18,7 +18,7 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import a_config, running
 from wholefeed.errors import DocumentError, QueueFullError
-from wholefeed.fetch.budget import LARGE_BYTES, TOTAL_BYTES, MemoryBudget, Share, Sizes
+from wholefeed.fetch.budget import LARGE_BYTES, TOTAL_BYTES, MemoryBudget, Share, Sizes, budget_bytes
 from wholefeed.fetch.fetcher import Fetcher
 
 URL = "http://a.example/"
@@ -42,6 +42,12 @@ async def test_a_share_is_taken_once_and_given_back() -> None:
     share.give_back()
     share.give_back()
     assert budget.free_bytes == 100
+
+
+@pytest.mark.parametrize(("free", "total"), [(240, 40), (600, 96), (24_000, 96)])
+def test_bodies_may_have_a_part_of_the_memory_that_is_free(free: int, total: int) -> None:
+    """Row 122: in a small container less than elsewhere, so that one of them can be worked on."""
+    assert budget_bytes(free << 20) == total << 20
 
 
 async def test_a_body_larger_than_the_budget_gets_all_of_it() -> None:

@@ -26,6 +26,8 @@ LARGE_BYTES: Final = 1 << 20
 """Up to here a body needs no share: as many of them as may be fetched at once are no burden."""
 
 TOTAL_BYTES: Final = 96 << 20
+_SHARE: Final = 6
+"""Of the memory that there is one part is for bodies: the one that is worked on takes nearly five more."""
 WAIT_SECONDS: Final = 20.0
 RETRY_AFTER_SECONDS: Final = 2.0
 
@@ -36,6 +38,11 @@ _LOOK_SECONDS: Final = 1.0
 
 def _never() -> bool:
     return False
+
+
+def budget_bytes(free_bytes: int) -> int:
+    """Return how much of bodies may be in memory, where so much memory is free before there is any."""
+    return min(TOTAL_BYTES, free_bytes // _SHARE)
 
 
 class MemoryBudget:

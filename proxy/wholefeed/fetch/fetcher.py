@@ -41,7 +41,7 @@ from wholefeed.fetch.base import (
     parse_target,
     redirect_target,
 )
-from wholefeed.fetch.budget import MemoryBudget, Sizes
+from wholefeed.fetch.budget import MemoryBudget, Sizes, budget_bytes
 from wholefeed.fetch.exchange import (
     DOCUMENT_STATUSES,
     Exchange,
@@ -55,6 +55,7 @@ from wholefeed.fetch.guard import AddressPolicy, OwnAddresses
 from wholefeed.fetch.hosts import BACKOFF_STATUSES
 from wholefeed.fetch.politeness import HostGate, Slot
 from wholefeed.logs import get_logger
+from wholefeed.workers.machine import free_memory_bytes
 
 log = get_logger()
 
@@ -111,10 +112,13 @@ class Fetcher:
         """Open the HTTP client, and close it at the end.
 
         `own_addresses` says whether the proxy itself listens at an address and port (docs/faults.md row 19);
-        a gate and a budget may be shared; `sleep` and `jitter` (0 to 1) make the pauses between two tries.
+        a gate and a budget may be shared: else that is a part of the memory that is free now; `sleep` and
+        `jitter` (0 to 1) make the pauses between two tries.
         """
         policy = AddressPolicy.from_config(fetch, own_addresses)
         gate = HostGate.from_config(fetch) if gate is None else gate
+        if budget is None:
+            budget = MemoryBudget(total_bytes=budget_bytes(await asyncio.to_thread(free_memory_bytes)))
         async with open_session(
             fetch, policy, resolver=resolver, ssl_context=ssl_context, make_socket=make_socket
         ) as session:
@@ -124,7 +128,7 @@ class Fetcher:
                 exchange=exchange,
                 policy=policy,
                 gate=gate,
-                budget=MemoryBudget() if budget is None else budget,
+                budget=budget,
                 sleep=sleep,
                 jitter=jitter,
                 counts=Counts() if counts is None else counts,

@@ -28,7 +28,14 @@ from wholefeed.core.parse.documents import EarlyHead, parse
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.refresh.port import Failure
 from wholefeed.core.refresh.subscription import Found, Seen, search
-from wholefeed.errors import DocumentError, PublisherError, QueueFullError, UnreadableError, WorkError
+from wholefeed.errors import (
+    DocumentError,
+    PublisherError,
+    QueueFullError,
+    UnreadableError,
+    WorkError,
+    WorkTooLargeError,
+)
 from wholefeed.fetch.base import USUAL, Fetched, Manner, Validators
 from wholefeed.fetch.budget import LargeWork, Sizes
 from wholefeed.fetch.fetcher import Fetcher
@@ -264,7 +271,10 @@ class Source:
                 raise PageError(exc, fetched) from exc
             raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
         except WorkError as exc:
-            raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
+            again_seconds = exc.retry_after_seconds if isinstance(exc, WorkTooLargeError) else None
+            raise UnreadableError(
+                str(exc), url=fetched.final_url, slug=exc.slug, retry_after_seconds=again_seconds
+            ) from exc
         return _whole(Obtained(fetched, read, style=style if read.composed is None else read.composed.style))
 
 
@@ -405,7 +415,7 @@ class Work:
 
         Raises:
             ParseError: As the job does.
-            WorkError: The process that did it has ended, or it has taken too long.
+            WorkError: The process that did it has ended, it has taken too long, or there is no memory for it.
             OverloadedError: The program is being stopped.
         """
         if size_bytes <= INLINE_BYTES:
