@@ -52,6 +52,7 @@ _HEAD_PREFIXES: Final = "abcdefghijklmnop"
 _HEAD_ELEMENTS: Final = 18_000
 """Beside the entries; each needs all the namespaces where it stands alone."""
 
+_STUCK: Final = f'{_ATOM}<link rel="prev-archive" href="/silence/0"/></feed>'.encode()
 _PAGE: Final = (
     '<entry><id>urn:%d</id><title>t</title><link href="http://site.example/%d"/>'
     '<content type="html" xml:base="http://site.example/' + "long/" * 180 + '">%s</content></entry>'
@@ -151,15 +152,12 @@ class _Server:
             case "head":
                 await self._send(writer, gzip.compress(long_head(number), 1), coding="gzip")
             case "stuck":
-                await self._send(
-                    writer, f'{_ATOM}<link rel="prev-archive" href="/silence/0"/></feed>'.encode()
-                )
-            case _ if kind in PAGES:
-                await self._send(writer, self._pages(kind), coding="gzip")
+                await self._send(writer, _STUCK)
             case "innocent":
                 await self._send(writer, self._chain(number % 1000, 3, "innocent"))
             case _:
-                await self._send(writer, self._units(kind), coding="gzip")
+                body = self._pages(kind) if kind in PAGES else self._units(kind)
+                await self._send(writer, body, coding="gzip")
 
     async def _send(self, writer: asyncio.StreamWriter, body: bytes, *, coding: str = "identity") -> None:
         head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -20,7 +20,8 @@ WholefeedError
 |-- OverloadedError           503 overloaded, shutting-down
 |   `-- LeaseLostError        503 overloaded
 |-- WorkError                 500 work-failed
-|   `-- WorkTooLongError      422 too-costly
+|   |-- WorkTooLongError      422 too-costly
+|   `-- WorkTooLargeError     503 memory-short
 `-- DocumentError                        one document could not be had or used
     |-- ForbiddenTargetError  403 destination-forbidden
     |-- LoopDetectedError     508 loop-detected
@@ -173,6 +174,14 @@ class WorkTooLongError(WorkError):
     """A document takes more work than one may."""
 
     default_slug: ClassVar[str] = "too-costly"
+
+
+class WorkTooLargeError(WorkError):
+    """There is no memory now for what a document takes while it is worked on."""
+
+    default_slug: ClassVar[str] = "memory-short"
+    retry_after_seconds: ClassVar[int] = 10
+    """When there may be."""
 
 
 class DocumentError(WholefeedError):

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import gzip
 import json
+import random
 import sys
 import time
 import tracemalloc
@@ -18,8 +19,9 @@ import brotli  # type: ignore[import-untyped]
 import pytest
 
 from benchmarks.support.server import Server, running_server
-from tests.answers import Answer, Document
-from tests.feeds import an_item, atom, publish_chain
+from tests.answers import Answer, Document, Request, Wire
+from tests.cgroups import memory_group
+from tests.feeds import an_item, atom, own_ids, publish_chain
 from tests.origin import ATOM, Origin
 from tests.running import Proxy
 
@@ -44,13 +46,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-async def asked(server: Server, url: str) -> tuple[int, bytes]:
-    target = f"http://127.0.0.1:{server.port}{server.feed_target(url)}"
+async def asked(server: Server, url: str, route: str = "/feed") -> tuple[int, bytes]:
+    target = f"http://127.0.0.1:{server.port}{server.feed_target(url).replace('/feed', route, 1)}"
     async with aiohttp.ClientSession() as session, session.get(target) as response:
+        assert response.status != 503 or "Retry-After" in response.headers
         return response.status, await response.read()
 
 
-def coded(coding: str, content: bytes) -> Answer:
+def coded(coding: str, content: bytes) -> Document:
     return Document(body=content, headers=(("Content-Type", ATOM), ("Content-Encoding", coding)))
 
 
@@ -160,6 +163,128 @@ async def test_row_62_a_hundred_thousand_entries(tmp_path: Path, origin: Origin)
             peaks.append(server.peak_bytes())
     assert len(expected) == 100_000
     assert peaks[1] - peaks[0] < 96 * MEBIBYTE
+
+
+class Metered:
+    """A document that is sent in pieces, each counted when it has left."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.sent_bytes = 0
+
+    async def send(self, request: Request, wire: Wire) -> None:
+        """Answer with all of it."""
+        body = self.document.body
+        await wire.send_head(200, [("Content-Length", str(len(body))), *self.document.headers])
+        for start in range(0, len(body), 1 << 16):
+            piece = body[start : start + (1 << 16)]
+            await wire.send(piece)
+            self.sent_bytes += len(piece)
+
+
+@pytest.mark.fault("121")
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+async def test_row_121_large_archives_are_asked_for_once(server: Server, origin: Origin, coding: str) -> None:
+    """What is fetched ahead waits for memory before it is asked for, by what those before it had: the
+    publisher gets one request for each document, and sends each of its bytes once."""
+    origin.publish("/feed", atom(an_item("e9", 9), prev_archive=f"/{coding}/8"))
+    archives = {f"/{coding}/{number}": Metered(large_archive(number, coding)) for number in range(8, 0, -1)}
+    for path, answer in archives.items():
+        origin.answer(path, answer)
+    reply = await asyncio.to_thread(server.whole, origin.url(f"/feed?{coding}"))
+    assert (reply.state, reply.entries) == ("complete", 9)
+    asked_for = [request.target for request in origin.requests]
+    assert sorted(set(asked_for) & archives.keys()) == sorted(archives)
+    assert [path for path in set(asked_for) if asked_for.count(path) > 1] == []
+    assert all(each.sent_bytes == len(each.document.body) for each in archives.values())
+
+
+def large_archive(number: int, coding: str) -> Document:
+    """One of 15 MB, of less than half of that where it is coded."""
+    older = f"/{coding}/{number - 1}" if number > 1 else None
+    body = atom(an_item(f"e{number}", number, large_text(number, 15)), archive=True, prev_archive=older)
+    return coded(coding, gzip.compress(body, 1) if coding == "gzip" else body)
+
+
+def large_text(number: int, mebibytes: int) -> str:
+    """Words of a language, which gzip makes to a third or a quarter."""
+    chance = random.Random(number)
+    words = [f"{chance.getrandbits(28):x}" for _ in range(1 << 12)]
+    text = " ".join(chance.choices(words, k=MEBIBYTE // 4))[:MEBIBYTE]
+    return text * mebibytes
+
+
+@pytest.mark.fault("122")
+async def test_row_122_large_documents_do_not_end_a_server_with_little_memory(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """160 MB and six feeds of 27 MB, asked for at once: that is too little for one, which readers are told.
+
+    The kernel ends nobody, and others are answered."""
+    publish_six_large_feeds(origin)
+    origin.publish("/sound", atom(an_item("a"), complete=True))
+    with (
+        memory_group(160 * MEBIBYTE) as group,
+        running_server(tmp_path, before=group.join, limits_respond_within_seconds=12) as server,
+    ):
+        asking = [asyncio.create_task(asked(server, origin.url(f"/{number}"))) for number in range(6)]
+        assert (await in_the_end(server, origin.url("/sound")))[0] == 200
+        replies = await asyncio.gather(*asking)
+        slugs = {json.loads(body)["type"].rpartition(":")[2] for _, body in replies}
+        assert "memory-short" in slugs <= {"memory-short", "overloaded", "timeout"}
+        assert (await asked(server, origin.url("/sound")))[0] == 200
+        assert group.killed() == 0
+
+
+@pytest.mark.fault("122")
+async def test_row_122_large_documents_are_read_one_by_one_in_a_small_container(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """256 MB are enough for the same: each comes whole."""
+    publish_six_large_feeds(origin)
+    with (
+        memory_group(256 * MEBIBYTE) as group,
+        running_server(tmp_path, before=group.join, limits_respond_within_seconds=50) as server,
+    ):
+        replies = await asyncio.gather(*(in_the_end(server, origin.url(f"/{number}")) for number in range(6)))
+        assert [(status, body.count(b"<entry")) for status, body in replies] == [(200, 3000)] * 6
+        assert group.killed() == 0
+
+
+def publish_six_large_feeds(origin: Origin) -> None:
+    text = large_text(1, 1)[: 27 * MEBIBYTE // 3000]
+    body = atom(*(an_item(f"e{number}", number, text) for number in range(3000)))
+    for number in range(6):
+        origin.answer(f"/{number}", coded("gzip", gzip.compress(body, 1)))
+
+
+async def in_the_end(server: Server, url: str) -> tuple[int, bytes]:
+    """What a reader gets who asks again while it is told to come back: a busy machine takes its time."""
+    until = time.monotonic() + 40
+    status, body = await asked(server, url)
+    while status == 503 and time.monotonic() < until:
+        await asyncio.sleep(0.5)
+        status, body = await asked(server, url)
+    return status, body
+
+
+@pytest.mark.fault("122")
+async def test_row_122_a_document_that_there_is_no_memory_for_is_missing(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """128 MB and an archive of 27 MB: the feed is partial, says why, and the server lives."""
+    origin.publish("/feed", atom(an_item("new", 9), prev_archive="/archive"))
+    archive = atom(an_item("old", 1, large_text(1, 27)), archive=True)
+    origin.answer("/archive", coded("gzip", gzip.compress(archive, 1)))
+    with (
+        memory_group(128 * MEBIBYTE) as group,
+        running_server(tmp_path, before=group.join) as server,
+    ):
+        reply = await asyncio.to_thread(server.whole, origin.url("/feed"))
+        assert (reply.state, own_ids(reply.body)) == ("partial", ["new"])
+        status = await asked(server, origin.url("/feed"), route="/status")
+        assert [each["reason"] for each in json.loads(status[1])["missing"]] == ["memory-short"]
+        assert group.killed() == 0
 
 
 @pytest.mark.parametrize("body", ["<html>", "<other>", "<!DOCTYPE feed [ ]><feed>"])

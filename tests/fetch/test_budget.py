@@ -18,14 +18,14 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import a_config, running
 from wholefeed.errors import DocumentError, QueueFullError
-from wholefeed.fetch.budget import TOTAL_BYTES, MemoryBudget, Share
+from wholefeed.fetch.budget import LARGE_BYTES, TOTAL_BYTES, MemoryBudget, Share, Sizes, budget_bytes
 from wholefeed.fetch.fetcher import Fetcher
 
 URL = "http://a.example/"
 
 
 def a_share(budget: MemoryBudget, *, is_ahead: bool = False) -> Share:
-    return budget.share(URL, is_ahead=is_ahead)
+    return budget.share(URL, is_ahead=lambda: is_ahead)
 
 
 async def test_a_share_is_taken_once_and_given_back() -> None:
@@ -42,6 +42,12 @@ async def test_a_share_is_taken_once_and_given_back() -> None:
     share.give_back()
     share.give_back()
     assert budget.free_bytes == 100
+
+
+@pytest.mark.parametrize(("free", "total"), [(240, 40), (600, 96), (24_000, 96)])
+def test_bodies_may_have_a_part_of_the_memory_that_is_free(free: int, total: int) -> None:
+    """Row 122: in a small container less than elsewhere, so that one of them can be worked on."""
+    assert budget_bytes(free << 20) == total << 20
 
 
 async def test_a_body_larger_than_the_budget_gets_all_of_it() -> None:
@@ -81,13 +87,55 @@ async def test_a_share_does_not_wait_for_ever() -> None:
     await a_share(budget).take(30)
 
 
-async def test_what_is_fetched_ahead_leaves_half_of_the_budget_and_never_waits() -> None:
+async def test_what_is_fetched_ahead_leaves_half_of_the_budget_and_does_not_wait_inside_a_body() -> None:
     """Look-ahead takes half of the memory for bodies at most, so that linked documents find room."""
     budget = MemoryBudget(total_bytes=100)
     await a_share(budget, is_ahead=True).take(50)
     with pytest.raises(QueueFullError):
         await a_share(budget, is_ahead=True).take(1)
     await a_share(budget).take(50)
+
+
+@pytest.mark.fault("121")
+async def test_what_is_fetched_ahead_waits_before_it_is_asked_for() -> None:
+    """Row 121: for a quarter more than the documents before it had, behind all that is not ahead, and no
+    longer than until the path of its walk comes to it."""
+    budget, sizes, order = MemoryBudget(), Sizes(), list[str]()
+    sizes.add(16 << 20)
+    path_is_there = asyncio.Event()
+    held = budget.share(URL, is_ahead=lambda: True, sizes=sizes)
+    await held.foresee()
+    assert budget.free_bytes == TOTAL_BYTES - (20 << 20)
+    whole = a_share(budget)
+    await whole.take(budget.free_bytes)
+
+    async def foresee() -> None:
+        await budget.share(URL, is_ahead=lambda: not path_is_there.is_set(), sizes=sizes).foresee()
+        order.append("ahead")
+
+    async def take() -> None:
+        await a_share(budget).take(TOTAL_BYTES // 2)
+        order.append("linked")
+
+    waiting = [asyncio.create_task(each()) for each in (foresee, take)]
+    await asyncio.sleep(0)
+    whole.give_back()
+    await waiting[1]
+    assert order == ["linked"]
+    path_is_there.set()
+    await waiting[0]
+    assert order == ["linked", "ahead"]
+
+
+async def test_small_documents_need_no_share_before_they_are_asked_for() -> None:
+    """Nor do those behind a large one, once two small ones have come."""
+    budget, sizes = MemoryBudget(), Sizes()
+    for size, is_large in ((LARGE_BYTES, False), (3 * LARGE_BYTES, True), (10, True), (10, False)):
+        sizes.add(size)
+        share = budget.share(URL, is_ahead=lambda: True, sizes=sizes)
+        await share.foresee()
+        assert (budget.free_bytes < TOTAL_BYTES) is is_large
+        share.give_back()
 
 
 async def test_a_share_that_is_cancelled_lets_the_next_one_have_it() -> None:
@@ -198,7 +246,7 @@ async def test_a_feed_that_there_is_no_memory_for_is_refused_and_asked_again(
     set_constant(monkeypatch, "LARGE_BYTES", 100)
     origin.publish("/feed", atom(an_item("a")))
     budget = MemoryBudget(wait_seconds=0.05)
-    assert await budget.take(TOTAL_BYTES, is_ahead=False)
+    assert await budget.take(TOTAL_BYTES)
     async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, budget=budget)) as proxy:
         refused = await proxy.get(origin.url("/feed"))
         assert (refused.status, refused.headers["Retry-After"]) == (503, "2")

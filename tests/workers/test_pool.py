@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import pytest
 
+from tests.patching import set_constant
 from tests.workers.samples import BODIES, a_sender, long_work
 from wholefeed.core.compose.reading import Begun, show_entries
 from wholefeed.core.compose.sanitising import Elsewhere
@@ -30,7 +31,7 @@ from wholefeed.core.jobs import (
 from wholefeed.core.model import ATOM_NS, Family
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.urls import Places
-from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
+from wholefeed.errors import OverloadedError, WorkError, WorkTooLargeError, WorkTooLongError
 from wholefeed.workers import child, pool
 from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
 
@@ -407,6 +408,35 @@ async def test_a_document_may_take_so_much_work_and_no_more(monkeypatch: pytest.
         assert (caught.value.slug, caught.value.answer_status) == ("too-costly", 422)
         monkeypatch.undo()
         assert (await read(workers)).facts.entries
+
+
+@pytest.mark.fault("122")
+async def test_a_large_document_waits_for_memory_and_ends_who_has_nothing_to_do() -> None:
+    """Row 122: a worker that is idle gives its memory back; one that is there takes the document then."""
+    free_bytes = [1 << 30]
+    async with opened(free_bytes=lambda: free_bytes[0]) as workers:
+        await read(workers)
+        (pid,) = workers.pids
+        free_bytes[0] = LARGE
+        reading = asyncio.create_task(read(workers))
+        await until(lambda: not exists(pid))
+        assert not reading.done()
+        free_bytes[0] = 1 << 30
+        assert (await reading).facts.entries
+
+
+@pytest.mark.fault("122")
+@pytest.mark.parametrize("limit", [0, 1])
+async def test_a_large_document_does_not_wait_for_memory_for_ever(
+    monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """Row 122: it is refused, in a thread as well; those that are smaller are read meanwhile."""
+    set_constant(monkeypatch, "ROOM_SECONDS", 0.1)
+    async with opened(limit, free_bytes=lambda: 5 * LARGE) as workers:
+        with pytest.raises(WorkTooLargeError, match="29 MiB of memory for a document, got 5") as caught:
+            await read(workers)
+        assert (caught.value.slug, caught.value.answer_status) == ("memory-short", 503)
+        assert (await read(workers, size=MIDDLE)).facts.entries
 
 
 async def test_work_that_was_done_before_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

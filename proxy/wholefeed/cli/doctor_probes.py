@@ -55,6 +55,7 @@ from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.futures import in_daemon
 from wholefeed.server.clients import UNIX, Networks
 from wholefeed.store.sqlite_upkeep import Examined, examine, lock_holder
+from wholefeed.workers.machine import memory_bytes
 
 if TYPE_CHECKING:
     from wholefeed.store.postgres_upkeep import ExaminedDatabase
@@ -230,22 +231,10 @@ class Machine:
 def this_machine(root: Path = Path("/")) -> Machine:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return Machine(
-        memory_bytes=_memory_bytes(root),
+        memory_bytes=memory_bytes(root),
         open_files=-1 if hard == resource.RLIM_INFINITY else hard,
         is_container=any((root / name).exists() for name in (".dockerenv", "run/.containerenv")),
     )
-
-
-def _memory_bytes(root: Path) -> int:
-    amounts = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for name in ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = (root / name).read_text("ascii").strip()
-        except (OSError, UnicodeDecodeError):
-            continue
-        if text.isdigit():
-            amounts.append(int(text))
-    return min(amounts)
 
 
 def check_versions() -> list[Finding]:

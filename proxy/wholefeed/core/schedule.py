@@ -308,7 +308,7 @@ APART_SECONDS: Final = 60.0
 """By so much clocks may differ, of replicas or of one before and after it was set: that delays nothing."""
 
 
-def seconds_left(noted_at: float | None, until: float | None, *, now: float, longest_seconds: float) -> float:
+def seconds_left(noted_at: float | None, until: float | None, now: float, longest_seconds: float) -> float:
     """Return for how long nobody is asked yet; 0: the time has come, or was noted by a wrong clock.
 
     Args:
@@ -318,10 +318,11 @@ def seconds_left(noted_at: float | None, until: float | None, *, now: float, lon
         now: Epoch seconds.
         longest_seconds: The furthest that it can be ahead.
     """
-    if until is None or (noted_at is not None and is_ahead(noted_at, now=now)):
+    left_seconds = 0.0 if until is None else until - now
+    if not 0 < left_seconds <= longest_seconds:
         return 0.0
-    left_seconds = until - now
-    return left_seconds if 0 < left_seconds <= longest_seconds else 0.0
+    is_true = noted_at is None or noted_at <= now or not is_ahead(noted_at, now=now)
+    return left_seconds if is_true else 0.0
 
 
 # When a known feed is polled, and how polls are spread over time

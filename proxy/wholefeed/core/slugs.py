@@ -74,6 +74,7 @@ SLUGS: Final = {
     "malformed-json": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
     "malformed-xml": Slug(answers=(422,), words=_UNREADABLE, lasts=True),
     "memento": Slug(words="only copies in a web archive are there of it", lasts=True),
+    "memory-short": Slug(answers=(503,), words="this proxy had too little memory to read the document"),
     "method-not-allowed": Slug(answers=(405,)),
     "misdirected": Slug(answers=(421,)),
     "no-progress": Slug(words="the documents go on without anything new in them"),

@@ -1,22 +1,24 @@
 """How much of large bodies may be in memory at once, whoever sends them, and be worked on.
 
     budget = MemoryBudget(total_bytes=96 << 20)
-    share = budget.share(url, is_ahead=False)
+    share = budget.share(url)
     await share.take(32 << 20)          # waits until there is as much
     share.keep_for(fetched)             # given back when that is garbage; or share.give_back()
 
 A document that may become large takes its share at once and whole: none holds a part while it waits for the
 rest, so those that have theirs always come to their end. What is fetched ahead of a walk's path waits for
-documents that are not there yet, so it may have half of the budget at most and never waits for it.
+documents that are not there yet, so it may have half of the budget at most. It waits for its share before it
+is asked for, by the size of the documents before it (`Sizes`), and not once it comes: meanwhile it would keep
+others from asking the publisher. Without room inside the body it has to be asked for again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import weakref
-from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Final
+from typing import Final, NamedTuple
 
 from wholefeed.errors import QueueFullError
 
@@ -24,8 +26,23 @@ LARGE_BYTES: Final = 1 << 20
 """Up to here a body needs no share: as many of them as may be fetched at once are no burden."""
 
 TOTAL_BYTES: Final = 96 << 20
+_SHARE: Final = 6
+"""Of the memory that there is one part is for bodies: the one that is worked on takes nearly five more."""
 WAIT_SECONDS: Final = 20.0
 RETRY_AFTER_SECONDS: Final = 2.0
+
+
+_LOOK_SECONDS: Final = 1.0
+"""So often is looked whether what waits ahead of its walk is still ahead."""
+
+
+def _never() -> bool:
+    return False
+
+
+def budget_bytes(free_bytes: int) -> int:
+    """Return how much of bodies may be in memory, where so much memory is free before there is any."""
+    return min(TOTAL_BYTES, free_bytes // _SHARE)
 
 
 class MemoryBudget:
@@ -48,73 +65,164 @@ class MemoryBudget:
         self.free_bytes = total_bytes
         self.wait_seconds = wait_seconds
         self.retry_after_seconds = retry_after_seconds
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiting: list[_Turn] = []
 
-    def share(self, url: str, *, is_ahead: bool) -> Share:
-        """Return a share that holds nothing yet, for what is fetched from there; whether that is ahead."""
-        return Share(self, url, is_ahead=is_ahead)
+    def share(self, url: str, *, is_ahead: Callable[[], bool] = _never, sizes: Sizes | None = None) -> Share:
+        """Return a share that holds nothing yet.
 
-    async def take(self, wanted_bytes: int, *, is_ahead: bool) -> bool:
-        """Take a part, first come first served.
+        Args:
+            url: What it is for.
+            is_ahead: Whether that is still fetched ahead of the path of its walk.
+            sizes: Of the documents of the walk.
+        """
+        return Share(self, url, is_ahead=is_ahead, sizes=Sizes() if sizes is None else sizes)
+
+    async def take(
+        self, wanted_bytes: int, *, is_ahead: Callable[[], bool] = _never, waits: bool = True
+    ) -> bool:
+        """Take a part, first come first served, and what is fetched ahead after all else.
 
         Returns:
-            Whether there was any in time, and at once for what is fetched ahead.
+            Whether there was any in time, and at once where it does not wait.
         """
-        is_free = not self._waiting and wanted_bytes <= self.free_bytes
-        if is_ahead and (not is_free or self.free_bytes - wanted_bytes < self.total_bytes // 2):
-            return False
-        if is_free:
-            self.free_bytes -= wanted_bytes
-            return True
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append((wanted_bytes, turn))
+        turn = _Turn(wanted_bytes, is_ahead, asyncio.get_running_loop().create_future())
+        self._waiting.append(turn)
+        self._hand_out()
+        granted, until = turn.granted, asyncio.get_running_loop().time() + self.wait_seconds
         try:
-            async with asyncio.timeout(self.wait_seconds):
-                await turn
-        except BaseException as exc:
-            if turn.done() and not turn.cancelled():
+            while waits and not granted.done():
+                left_seconds = until - asyncio.get_running_loop().time()
+                if left_seconds <= 0:
+                    break
+                await asyncio.wait({granted}, timeout=min(left_seconds, _LOOK_SECONDS))
+                self._hand_out()
+        except BaseException:
+            if granted.done():
                 self.free_bytes += wanted_bytes
-            turn.cancel()
-            self._hand_out()
-            if isinstance(exc, TimeoutError):
-                return False
             raise
-        return True
+        finally:
+            if not granted.done():
+                self._waiting.remove(turn)
+            self._hand_out()
+        return granted.done()
 
     def give_back(self, held_bytes: int) -> None:
         self.free_bytes += held_bytes
         self._hand_out()
 
     def _hand_out(self) -> None:
-        while self._waiting and (self._waiting[0][1].done() or self._waiting[0][0] <= self.free_bytes):
-            wanted_bytes, turn = self._waiting.popleft()
-            if not turn.done():
-                self.free_bytes -= wanted_bytes
-                turn.set_result(None)
+        for turn in sorted(self._waiting, key=lambda turn: turn.is_ahead()):
+            left_bytes = self.free_bytes - turn.wanted_bytes
+            if left_bytes < (self.total_bytes // 2 if turn.is_ahead() else 0):
+                break
+            self.free_bytes = left_bytes
+            self._waiting.remove(turn)
+            turn.granted.set_result(None)
+
+
+class _Turn(NamedTuple):
+    """Of one that waits for its part."""
+
+    wanted_bytes: int
+    is_ahead: Callable[[], bool]
+    granted: asyncio.Future[None]
+
+
+class Sizes:
+    """How large the documents of one walk are, as far as they have come: the next is like them."""
+
+    def __init__(self) -> None:
+        self._usual_bytes = 0
+
+    @property
+    def expected_bytes(self) -> int:
+        """What the next body takes, a quarter more than usual; 0 where it will not be large."""
+        return self._usual_bytes * 5 // 4 if self._usual_bytes > LARGE_BYTES else 0
+
+    def add(self, body_bytes: int) -> None:
+        """Take the size of one more; where they are of different sizes, a large one counts for a while."""
+        self._usual_bytes = max(body_bytes, self._usual_bytes // 2)
 
 
 class Share:
-    """What one document has of the budget."""
+    """What one document has of the budget. Made by `MemoryBudget.share`."""
 
-    def __init__(self, budget: MemoryBudget, url: str, *, is_ahead: bool) -> None:
+    def __init__(self, budget: MemoryBudget, url: str, *, is_ahead: Callable[[], bool], sizes: Sizes) -> None:
         self._budget = budget
         self._url = url
         self._is_ahead = is_ahead
+        self._sizes = sizes
         self._held_bytes = 0
 
-    async def take(self, body_bytes: int) -> None:
-        """Take what a body of at most so many bytes needs, unless it is there already.
+    async def foresee(self) -> None:
+        """Before a document is asked for ahead, wait for what it will probably need.
+
+        One that is asked for in its turn takes nothing yet: mostly it has not changed, and has no body.
 
         Raises:
             QueueFullError: There was none in time.
         """
-        if self._held_bytes:
+        if self._sizes.expected_bytes and self._is_ahead():
+            await self._take(self._sizes.expected_bytes, waits=True)
+
+    async def announced(self, body_bytes: int) -> None:
+        """Have what a body needs, as its head has told it.
+
+        Raises:
+            QueueFullError: There was none in time.
+        """
+        self._sizes.add(body_bytes)
+        self.shrink(body_bytes)
+        if body_bytes > LARGE_BYTES:
+            await self.take(body_bytes)
+
+    async def estimated(self, likely_bytes: int) -> None:
+        """Have what a body will probably need that is fetched ahead, where nothing better is known.
+
+        Raises:
+            QueueFullError: There is none.
+        """
+        if likely_bytes <= LARGE_BYTES or self._held_bytes:
             return
-        wanted_bytes = min(body_bytes, self._budget.total_bytes)
-        if not await self._budget.take(wanted_bytes, is_ahead=self._is_ahead):
+        self._sizes.add(likely_bytes)
+        if self._is_ahead():
+            await self.take(likely_bytes)
+
+    @property
+    def covered_bytes(self) -> int:
+        """How much of a body may come without further room."""
+        return max(LARGE_BYTES, self._held_bytes)
+
+    async def outgrown(self, body_bytes: int, *, most_bytes: int) -> None:
+        """Have what a body needs that has come to more than is covered, and may become so large.
+
+        Raises:
+            QueueFullError: There was none in time.
+        """
+        self._sizes.add(body_bytes)
+        await self.take(most_bytes)
+
+    async def take(self, body_bytes: int) -> None:
+        """Take what a body of at most so many bytes needs, beside what is there already.
+
+        Raises:
+            QueueFullError: There was none in time.
+        """
+        await self._take(body_bytes, waits=not (self._held_bytes or self._is_ahead()))
+
+    async def _take(self, body_bytes: int, *, waits: bool) -> None:
+        wanted_bytes = min(body_bytes, self._budget.total_bytes) - self._held_bytes
+        if wanted_bytes <= 0:
+            return
+        if not await self._budget.take(wanted_bytes, is_ahead=self._is_ahead, waits=waits):
             message = "too many large documents are in memory already"
             raise QueueFullError(message, url=self._url, retry_after_seconds=self._budget.retry_after_seconds)
-        self._held_bytes = wanted_bytes
+        self._held_bytes += wanted_bytes
+
+    def came(self, body_bytes: int) -> None:
+        """Say how large the whole body is: what it does not need is given back."""
+        self._sizes.add(body_bytes)
+        self.shrink(body_bytes)
 
     def shrink(self, body_bytes: int) -> None:
         """Give back what the body does not need."""

@@ -50,7 +50,7 @@ from wholefeed.errors import (
     PublisherTimeoutError,
 )
 from wholefeed.fetch.base import KEPT_HEADERS, Target, Traffic
-from wholefeed.fetch.budget import LARGE_BYTES
+from wholefeed.fetch.budget import Share
 from wholefeed.fetch.guard import (
     AddressPolicy,
     GuardedResolver,
@@ -147,6 +147,8 @@ MAX_WIRE_BYTES: Final = 16 << 20
 """A body before decoding (docs/design.md#limits)."""
 
 _YIELD_BYTES: Final = 1 << 20  # about a millisecond of inflating
+_USUAL_RATIO: Final = 4
+"""Decoded bytes for one on the wire, of most feeds: an estimate of what a body will come to."""
 
 
 class Exchange:
@@ -223,6 +225,7 @@ class Exchange:
         decoder = Decoder(
             coding_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
         )
+        most_bytes = await self._find_room(response, traffic.share)
         body = io.BytesIO()  # what it gives in the end is no copy, as of a bytearray
         body_bytes = 0
         floor = RateFloor(self._clock)
@@ -235,8 +238,8 @@ class Exchange:
                     raise _too_large()
                 for piece in decoder.feed(chunk):
                     body_bytes += len(piece)
-                    if body_bytes > LARGE_BYTES:
-                        await traffic.share.take(self._most_bytes(response))
+                    if body_bytes > traffic.share.covered_bytes:
+                        await traffic.share.outgrown(body_bytes, most_bytes=most_bytes)
                     body.write(piece)
                     traffic.body_bytes += len(piece)
                     if on_chunk is not None and response.status == HTTPStatus.OK:
@@ -246,14 +249,20 @@ class Exchange:
                         unyielded = 0
                         await asyncio.sleep(0)
         decoder.finish()
-        traffic.share.shrink(body_bytes)
+        traffic.share.came(body_bytes)
         return body.getvalue()
 
-    def _most_bytes(self, response: aiohttp.ClientResponse) -> int:
-        """Return how large the body may become."""
-        if "Content-Encoding" in response.headers or response.content_length is None:
-            return self._body_limit_bytes
-        return min(response.content_length, self._body_limit_bytes)
+    async def _find_room(self, response: aiohttp.ClientResponse, share: Share) -> int:
+        """Have room for the body before it is read, as far as its head tells; return how large it may be."""
+        limit_bytes, wire_bytes = self._body_limit_bytes, response.content_length
+        if wire_bytes is None:
+            return limit_bytes
+        if "Content-Encoding" in response.headers:
+            await share.estimated(min(_USUAL_RATIO * wire_bytes, limit_bytes))
+            return limit_bytes
+        body_bytes = min(wire_bytes, limit_bytes)
+        await share.announced(body_bytes)
+        return body_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

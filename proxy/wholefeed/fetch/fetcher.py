@@ -41,7 +41,7 @@ from wholefeed.fetch.base import (
     parse_target,
     redirect_target,
 )
-from wholefeed.fetch.budget import MemoryBudget
+from wholefeed.fetch.budget import MemoryBudget, Sizes, budget_bytes
 from wholefeed.fetch.exchange import (
     DOCUMENT_STATUSES,
     Exchange,
@@ -55,6 +55,7 @@ from wholefeed.fetch.guard import AddressPolicy, OwnAddresses
 from wholefeed.fetch.hosts import BACKOFF_STATUSES
 from wholefeed.fetch.politeness import HostGate, Slot
 from wholefeed.logs import get_logger
+from wholefeed.workers.machine import free_memory_bytes
 
 log = get_logger()
 
@@ -111,10 +112,13 @@ class Fetcher:
         """Open the HTTP client, and close it at the end.
 
         `own_addresses` says whether the proxy itself listens at an address and port (docs/faults.md row 19);
-        a gate and a budget may be shared; `sleep` and `jitter` (0 to 1) make the pauses between two tries.
+        a gate and a budget may be shared: else that is a part of the memory that is free now; `sleep` and
+        `jitter` (0 to 1) make the pauses between two tries.
         """
         policy = AddressPolicy.from_config(fetch, own_addresses)
         gate = HostGate.from_config(fetch) if gate is None else gate
+        if budget is None:
+            budget = MemoryBudget(total_bytes=budget_bytes(await asyncio.to_thread(free_memory_bytes)))
         async with open_session(
             fetch, policy, resolver=resolver, ssl_context=ssl_context, make_socket=make_socket
         ) as session:
@@ -124,7 +128,7 @@ class Fetcher:
                 exchange=exchange,
                 policy=policy,
                 gate=gate,
-                budget=MemoryBudget() if budget is None else budget,
+                budget=budget,
                 sleep=sleep,
                 jitter=jitter,
                 counts=Counts() if counts is None else counts,
@@ -145,7 +149,7 @@ class Fetcher:
         *,
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
-        is_ahead: bool = False,
+        is_ahead: Callable[[], bool] = lambda: False,
     ) -> Fetched:
         """Return the document at a URL: `fetching` for who has nothing to object to what came."""
         async with self.fetching(url, validators=validators, on_chunk=on_chunk, is_ahead=is_ahead) as fetched:
@@ -159,7 +163,8 @@ class Fetcher:
         *,
         validators: Validators | None = None,
         on_chunk: Callable[[str, bytes], None] | None = None,
-        is_ahead: bool = False,
+        is_ahead: Callable[[], bool] = lambda: False,
+        sizes: Sizes | None = None,
         is_met: _IsMet | None = None,
         manner: Manner = USUAL,
     ) -> AsyncIterator[Fetched]:
@@ -171,18 +176,20 @@ class Fetcher:
             url: Absolute http(s) URL.
             validators: Make the request conditional; the answer may then be `not_modified`.
             on_chunk: Given the final URL and the decoded body of a 200 answer, piece by piece, as it arrives.
-            is_ahead: Whether it is fetched before it is needed, and waits in memory until then.
+            is_ahead: Whether it is still fetched before it is needed, and waits in memory until then.
+            sizes: Of the documents of its walk.
             is_met: Whether the caller has the document of a URL, so that a redirect is not followed there.
             manner: What is asked for, and how.
 
         Raises:
             DocumentError: No document; the slug says why.
         """
-        plain_url = without_credentials(url)
-        share = self._budget.share(plain_url, is_ahead=is_ahead)
+        plain_url, was_ahead = without_credentials(url), is_ahead()
+        share = self._budget.share(plain_url, is_ahead=is_ahead, sizes=sizes)
         transfer = _Transfer(plain_url, self._config.document_timeout_seconds, Traffic(share), manner)
         try:
             try:
+                await share.foresee()
                 fetched = await self._travel(transfer, url, validators or Validators(), on_chunk, is_met)
             except BaseException:
                 share.give_back()
@@ -194,8 +201,8 @@ class Fetcher:
             log.warning("target.refused", outcome="refused", slug=exc.slug, **transfer.facts())
             raise
         except DocumentError as exc:
-            self._counts.failed(exc.slug, is_guess=is_ahead)
-            if is_ahead:  # a guess that leads nowhere is no loss
+            self._counts.failed(exc.slug, is_guess=was_ahead)
+            if was_ahead:  # a guess that leads nowhere is no loss
                 log.info("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             else:
                 log.warning("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())

@@ -279,7 +279,7 @@ class Connections:
             body: Of the request; what has not come to its end leaves the connection half open until then.
         """
         use.requests += 1
-        if body.is_eof():
+        if body is EMPTY_PAYLOAD or body.is_eof():
             self._waiting.pop(use, None)
         else:
             body.on_eof(partial(self._be_whole, use))

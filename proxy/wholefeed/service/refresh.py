@@ -64,6 +64,7 @@ from wholefeed.errors import (
     WorkError,
 )
 from wholefeed.fetch.base import Fetched, Manner, Validators
+from wholefeed.fetch.budget import Sizes
 from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
@@ -168,7 +169,7 @@ class Running:
         """
         if self._resting_until and self.is_resting(feed.id):
             return False
-        is_fresh = self._context.fresh_seconds_left(feed) > 0
+        is_fresh = self._context.fresh_seconds_left(feed, self._context.now()) > 0
         is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
         return not (is_fresh and (is_whole or feed.is_stale))
 
@@ -736,6 +737,7 @@ class WalkFetches:
         """What adapters ask for."""
         self._ahead: set[str] = set()
         """What was asked for before the path came to it, until it is known whether it does."""
+        self._sizes = Sizes()
         self._deadline = 0.0
 
     async def carry_out(self, intent: port.Fetching) -> Event:
@@ -809,7 +811,8 @@ class WalkFetches:
                     on_older=lambda older: self._predict(intent.url, older),
                     is_foreseen=lambda: self._is_foreseen(intent.url),
                     relation=intent.relation,
-                    is_ahead=self._is_ahead(intent.url),
+                    is_ahead=lambda: self._is_ahead(intent.url),
+                    sizes=self._sizes,
                     is_met=self._is_met,
                     style=self._style(),
                 )
@@ -987,11 +990,9 @@ class RefreshContext:
         object.__setattr__(self, "published", Published(max_bytes - parsed_bytes))
         object.__setattr__(self, "beginnings", Beginnings(self.published, parsed_bytes))
 
-    def fresh_seconds_left(self, feed: FeedRow) -> float:
+    def fresh_seconds_left(self, feed: FeedRow, now: float) -> float:
         """Return for how long a feed needs no look at its publisher; 0: it is due."""
-        return seconds_left(
-            feed.noted_at, feed.fresh_until, now=self.now(), longest_seconds=self.longest_seconds
-        )
+        return seconds_left(feed.noted_at, feed.fresh_until, now, self.longest_seconds)
 
     def paused_until(self, url: str) -> float | None:
         """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""

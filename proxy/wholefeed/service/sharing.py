@@ -45,6 +45,7 @@ from wholefeed.errors import (
     UnreadableError,
     WholefeedError,
     WorkError,
+    WorkTooLargeError,
     WorkTooLongError,
 )
 from wholefeed.futures import retrieve_failure
@@ -928,7 +929,7 @@ def outcome_of(error: BaseException) -> str:
     """Return an error as it is kept in a lease; empty where the others are to try for themselves.
 
     What says something of the publisher, or of what it sent, is the same everywhere; that this replica had
-    too much to do is not.
+    too much to do, or too little memory, is not.
     """
     if not isinstance(error, WholefeedError):
         return ""
@@ -938,7 +939,7 @@ def outcome_of(error: BaseException) -> str:
     name = type(plain).__name__
     if isinstance(plain, SeveralFeedsError):
         return json.dumps({"class": name, "url": plain.url, "feeds": [list(each) for each in plain.feeds]})
-    if name not in _OF_DOCUMENTS:
+    if name not in _OF_DOCUMENTS or plain.slug == WorkTooLargeError.default_slug:
         return ""
     facts = {
         "url": plain.url,

@@ -28,9 +28,16 @@ from wholefeed.core.parse.documents import EarlyHead, parse
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.refresh.port import Failure
 from wholefeed.core.refresh.subscription import Found, Seen, search
-from wholefeed.errors import DocumentError, PublisherError, QueueFullError, UnreadableError, WorkError
+from wholefeed.errors import (
+    DocumentError,
+    PublisherError,
+    QueueFullError,
+    UnreadableError,
+    WorkError,
+    WorkTooLargeError,
+)
 from wholefeed.fetch.base import USUAL, Fetched, Manner, Validators
-from wholefeed.fetch.budget import LargeWork
+from wholefeed.fetch.budget import LargeWork, Sizes
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Archive
 from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
@@ -175,7 +182,8 @@ class Source:
         on_older: Callable[[str], None] | None = None,
         is_foreseen: Callable[[], bool] = lambda: False,
         relation: str = "prev-archive",
-        is_ahead: bool = False,
+        is_ahead: Callable[[], bool] = lambda: False,
+        sizes: Sizes | None = None,
         is_met: Callable[[str], bool] | None = None,
         style: Style | None = None,
         manner: Manner = USUAL,
@@ -192,7 +200,8 @@ class Source:
             is_foreseen: Whether that is of no use, asked when the document begins to arrive: its head is not
                 read then before its end.
             relation: The relation that leads to the older document.
-            is_ahead: Whether the document is fetched before it is needed.
+            is_ahead: Whether the document is still fetched before it is needed.
+            sizes: Of the documents of its walk, so that one fetched ahead is asked for when there is room.
             is_met: Whether the document of a URL was had before.
             style: Of the feed that it is an older document of; None: it may be a subscription document.
             manner: What is asked for, and how; of a head nothing is read.
@@ -206,6 +215,7 @@ class Source:
             validators=validators,
             on_chunk=early,
             is_ahead=is_ahead,
+            sizes=sizes,
             is_met=is_met,
             manner=manner,
         )
@@ -261,7 +271,10 @@ class Source:
                 raise PageError(exc, fetched) from exc
             raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
         except WorkError as exc:
-            raise UnreadableError(str(exc), url=fetched.final_url, slug=exc.slug) from exc
+            again_seconds = exc.retry_after_seconds if isinstance(exc, WorkTooLargeError) else None
+            raise UnreadableError(
+                str(exc), url=fetched.final_url, slug=exc.slug, retry_after_seconds=again_seconds
+            ) from exc
         return _whole(Obtained(fetched, read, style=style if read.composed is None else read.composed.style))
 
 
@@ -402,7 +415,7 @@ class Work:
 
         Raises:
             ParseError: As the job does.
-            WorkError: The process that did it has ended, or it has taken too long.
+            WorkError: The process that did it has ended, it has taken too long, or there is no memory for it.
             OverloadedError: The program is being stopped.
         """
         if size_bytes <= INLINE_BYTES:

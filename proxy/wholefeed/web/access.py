@@ -35,7 +35,7 @@ from wholefeed.errors import (
 from wholefeed.server.clients import Verdict, is_form_proof, verify
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, METRICS_NETWORKS, SERVICE, TRUSTED
 from wholefeed.web.pages_base import is_browser, session_of
-from wholefeed.web.request import FEED_ROUTES, HOME, LOGIN, METRICS, VIEW, Asked, Query, feed_url
+from wholefeed.web.request import DESTINATION, FEED_ROUTES, HOME, LOGIN, METRICS, VIEW, Asked, Query, feed_url
 
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _SIGNED_ROUTES: Final = FEED_ROUTES | {"/status", "/events", VIEW}
@@ -66,7 +66,7 @@ def refuse_embedding(request: web.Request, asked: Asked) -> None:
     sends them with the session of somebody who has logged in (docs/faults.md row 97). The feed for people,
     which is made at some cost, is for who opens it: it is no part of anything.
     """
-    destination = request.headers.get("Sec-Fetch-Dest")
+    destination = request.headers.get(DESTINATION)
     if destination in _EMBEDDED or (asked.route == VIEW and destination not in (None, "document")):
         raise AccessDeniedError("expected no request for a part of a page", slug="cross-origin")
 

@@ -277,7 +277,7 @@ class Prepared:
     def fields_at(self, now: float, *, has_body: bool) -> CIMultiDict[str]:
         """Return the fields of an answer that is made now. They are the caller's, who may add to them."""
         fields = (self.body_fields if has_body else self.fields).copy()
-        if self.changed_at is not None and self.modified_at(now) is None:
+        if self.changed_at is not None and self.changed_at > now:  # as `modified_at` has it
             del fields["Last-Modified"]
         return fields
 

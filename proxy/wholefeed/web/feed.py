@@ -19,7 +19,7 @@ from typing import Final
 from urllib.parse import quote
 
 from aiohttp import hdrs, web
-from multidict import CIMultiDict, istr
+from multidict import CIMultiDict
 
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.model import State
@@ -45,7 +45,7 @@ from wholefeed.web.answer import (
 )
 from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
 from wholefeed.web.pages_base import begin_session, is_browser, root_of
-from wholefeed.web.request import VIEW_OPTIONS, Asked, base_url, completed, feed_url
+from wholefeed.web.request import DESTINATION, VIEW_OPTIONS, Asked, base_url, completed, feed_url
 
 log = get_logger()
 
@@ -212,7 +212,7 @@ async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> N
 
 def _fields(asked: Asked, feed: FeedRow, ready: Prepared, now: float, *, has_body: bool) -> CIMultiDict[str]:
     fields = ready.fields_at(now, has_body=has_body)
-    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked)
+    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked, now)
     return fields
 
 
@@ -220,10 +220,10 @@ _LOADING_SECONDS: Final = 5
 """How long a `loading` answer may be reused."""
 
 
-def _cache_control(feed: FeedRow, asked: Asked) -> str:
+def _cache_control(feed: FeedRow, asked: Asked, now: float) -> str:
     seconds = _LOADING_SECONDS
     if feed.visible_state is not State.LOADING:
-        left_seconds = asked.app[SERVICE].fresh_seconds_left(feed)
+        left_seconds = asked.app[SERVICE].fresh_seconds_left(feed, now)
         seconds = int(min(left_seconds, asked.config.freshness.maximum_seconds))
     server = asked.config.server
     scope = "private, " if feed.is_private or server.access_token or server.signing_keys else ""
@@ -295,14 +295,13 @@ def _abort(request: web.Request) -> None:
 
 # Those who open a feed in a browser
 
-_DESTINATION: Final = istr("Sec-Fetch-Dest")
 _FOLDER: Final = "/feed/"
 _CARRIED: Final = (*VIEW_OPTIONS, "signed")
 
 
 def _is_opened(request: web.Request) -> bool:
     """Whether somebody opens a URL in a browser: a page is what they can read."""
-    return request.headers.get(_DESTINATION) == "document" and is_browser(request)
+    return request.headers.get(DESTINATION) == "document" and is_browser(request)
 
 
 def to_view(request: web.Request, asked: Asked) -> web.Response:

@@ -23,6 +23,7 @@ from wholefeed.errors import (
     TooManyRequestsError,
     UnauthorizedError,
     WholefeedError,
+    WorkTooLargeError,
 )
 from wholefeed.logs import REQUEST_ID, get_logger, members
 from wholefeed.web.access import limit_clients, refuse_embedding, refuse_other_sites, require_access
@@ -121,7 +122,7 @@ async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) ->
 
 
 def _headers(error: WholefeedError) -> dict[str, str]:
-    if isinstance(error, OverloadedError | TooManyRequestsError):
+    if isinstance(error, OverloadedError | TooManyRequestsError | WorkTooLargeError):
         return {"Retry-After": str(error.retry_after_seconds)}
     if isinstance(error, StorageFullError):
         return {"Retry-After": str(_FULL_SECONDS)}

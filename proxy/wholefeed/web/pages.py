@@ -56,7 +56,15 @@ from wholefeed.web.api import json_answer, status_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url
 from wholefeed.web.moving import OwnAddresses, proxied_url
 from wholefeed.web.pages_base import Instant, begin_session, end_session, is_browser, page, session_of
-from wholefeed.web.request import FEED_ROUTES, Asked, base_url, completed, instead_url, whole_body
+from wholefeed.web.request import (
+    DESTINATION,
+    FEED_ROUTES,
+    Asked,
+    base_url,
+    completed,
+    instead_url,
+    whole_body,
+)
 
 _MOST_CHARACTERS: Final = 200
 """Of a title, or of the names of authors."""
@@ -586,7 +594,7 @@ _ADVICE_BY_STATUS: Final = {
 def wants_error_page(request: web.Request, asked: Asked) -> bool:
     """Whether a person is told; readers, which may name HTML in Accept, get the problem document."""
     is_feed = asked.route in FEED_ROUTES
-    return is_browser(request) and (not is_feed or request.headers.get("Sec-Fetch-Dest") == "document")
+    return is_browser(request) and (not is_feed or request.headers.get(DESTINATION) == "document")
 
 
 async def error_page(

@@ -22,7 +22,7 @@ from aiohttp import web
 
 from wholefeed.server.clients import SESSION_SECONDS, form_proof, is_good_session, issue_session
 from wholefeed.web.keys import ASKED, CONFIG, PREFIX, SERVICE
-from wholefeed.web.request import base_url
+from wholefeed.web.request import DESTINATION, base_url
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -114,7 +114,7 @@ _OTHERS: Final = frozenset({"text/plain", "application/json", "application/probl
 
 def is_browser(request: web.Request) -> bool:
     """Whether a browser asks for something to show to a person."""
-    return wants_page(request.headers.get("Accept", ""), request.headers.get("Sec-Fetch-Dest"))
+    return wants_page(request.headers.get("Accept", ""), request.headers.get(DESTINATION))
 
 
 def wants_page(accept: str, destination: str | None) -> bool:

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from aiohttp import HttpVersion11, hdrs, web
+from multidict import istr
 
 from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
 from wholefeed.core.compose.views import View
@@ -42,6 +43,8 @@ UNMATCHED: Final = "unmatched"
 """What stands for a route where there is none."""
 FEED_ROUTES: Final = frozenset({"/feed", "/feed/", PREFIXED})
 OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", STATIC})
+DESTINATION: Final = istr("Sec-Fetch-Dest")
+"""What a browser wants it for (W3C Fetch Metadata)."""
 _LONGEST_KEPT: Final = 500
 """Characters of a URL, or of a query, of which what was made is kept for the next request."""
 

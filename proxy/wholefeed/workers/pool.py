@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -28,9 +28,10 @@ from typing import IO, Any, Final, ParamSpec, TypeVar
 
 import wholefeed
 from wholefeed.core.parse.limits import ParseError
-from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
+from wholefeed.errors import OverloadedError, WorkError, WorkTooLargeError, WorkTooLongError
 from wholefeed.futures import retrieve_failure
 from wholefeed.workers.child import BEGUN, DONE, READY, UNREADABLE, read_frame, write_frame
+from wholefeed.workers.machine import free_memory_bytes, usable_cores
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -47,6 +48,15 @@ RETRY_SECONDS: Final = 60.0
 """For so long nothing is started after that has failed."""
 CPU_SECONDS: Final = 20.0
 """What a job may compute, whatever its size; the slowest known document of 26 MB takes half of that."""
+ROOM_SECONDS: Final = 10.0
+"""How long a job waits at most for memory that others have."""
+
+_WORKER_BYTES: Final = 25 << 20
+_TIMES: Final = 4.5
+"""What a document takes while it is worked on, in times its own size: four in the worker, more where nearly
+all of it is markup, and what comes back."""
+_LOOK_SECONDS: Final = 0.25
+"""So often is looked for memory."""
 
 _CLOSE_SECONDS: Final = 2.0
 """How long processes that were killed are waited for: they end at once, unless the kernel holds them."""
@@ -59,6 +69,7 @@ class Workers:
         limit: How many processes at most; 0: none, threads instead.
         start_bytes: From how much work on a worker is started; 0: each time that there is none.
         idle_seconds: After how long without a job one is ended.
+        free_bytes: How much memory could be taken now; it may block for a moment.
         on_trouble: Told what keeps workers from being started, each time that it is tried.
     """
 
@@ -68,10 +79,13 @@ class Workers:
         *,
         start_bytes: int = START_BYTES,
         idle_seconds: float = IDLE_SECONDS,
+        free_bytes: Callable[[], int] = free_memory_bytes,
         on_trouble: Callable[[str], None] | None = None,
     ) -> None:
         self._limit = limit if _can_start() else 0
         self._idle_seconds = idle_seconds
+        self._free_bytes = free_bytes
+        self._looking = asyncio.Lock()
         self._on_trouble = on_trouble
         self._start_bytes = start_bytes
         self._idle: list[tuple[_Worker, float]] = []
@@ -115,6 +129,7 @@ class Workers:
         Raises:
             ParseError: As the job does.
             WorkTooLongError: It has computed for longer than a document of the size may take.
+            WorkTooLargeError: There was no memory for it in time.
             WorkError: The process ended in the middle.
             OverloadedError: The workers are being closed.
         """
@@ -122,6 +137,9 @@ class Workers:
             return job(*arguments, **options)
         if body_bytes < THREAD_BYTES and self._nearby_bytes + body_bytes < self._start_bytes:
             return await self._in_turn(body_bytes, partial(job, *arguments, **options))
+        if body_bytes >= START_BYTES:
+            async with self._looking:  # one after the other, in the order of asking
+                await self._find_room(body_bytes)
         if self._is_for_thread(body_bytes):
             return await asyncio.to_thread(job, *arguments, **options)
         return await self._run_there(body_bytes, CPU_SECONDS, job, *arguments, **options)
@@ -188,6 +206,24 @@ class Workers:
 
     def _leave(self, body_bytes: int) -> None:
         self._nearby_bytes -= body_bytes
+
+    async def _find_room(self, body_bytes: int) -> None:
+        """Wait until there is the memory that a large job takes: without it the kernel ends somebody.
+
+        That need not be the worker (docs/faults.md row 122). Those that have nothing to do are ended first.
+        """
+        wanted_bytes = int(_WORKER_BYTES + _TIMES * body_bytes)
+        until = asyncio.get_running_loop().time() + ROOM_SECONDS
+        while (free_bytes := await asyncio.to_thread(self._free_bytes)) < wanted_bytes:
+            while self._idle:
+                self._end(self._idle.pop()[0])
+            if self._is_closed:
+                raise _closing()
+            if asyncio.get_running_loop().time() > until:
+                raise WorkTooLargeError(
+                    f"expected {wanted_bytes >> 20} MiB of memory for a document, got {free_bytes >> 20}"
+                )
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _is_for_thread(self, body_bytes: int) -> bool:
         now = asyncio.get_running_loop().time()
@@ -538,55 +574,3 @@ def worker_count(setting: int | str, root: Path = Path("/")) -> int:
     if isinstance(setting, int):
         return setting
     return max(1, min(int(usable_cores(root)) - 1, _MOST_WORKERS))
-
-
-def usable_cores(root: Path = Path("/")) -> float:
-    """Return how many cores this process may keep busy; a quota may allow a part of one.
-
-    A container may be given less than the machine has: by affinity, or by a quota of its cgroup.
-    """
-    return min([_cores_by_affinity(), *_quotas(root)])
-
-
-def _cores_by_affinity() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _quotas(root: Path) -> Iterator[float]:
-    """Yield the quotas of the cgroups that the process is in, and of those around them."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
-        _, controllers, place = [*line.split(":", 2), "", ""][:3]
-        if not controllers:
-            yield from _along(root / "sys/fs/cgroup", place)
-        elif "cpu" in controllers.split(","):
-            yield from _along(root / "sys/fs/cgroup" / controllers, place)
-            yield from _along(root / "sys/fs/cgroup/cpu", place)
-
-
-def _along(mount: Path, place: str) -> Iterator[float]:
-    """Yield the quotas from a cgroup up to the mount. In a container the mount may be the group itself."""
-    here = mount / place.strip("/")
-    for folder in (here, *here.parents):
-        yield from _quota(folder)
-        if folder == mount:
-            return
-
-
-def _quota(folder: Path) -> Iterator[float]:
-    quota, _, period = _text(folder / "cpu.max").partition(" ")  # version 2
-    if not quota:
-        quota, period = (
-            _text(folder / "cpu.cfs_quota_us"),
-            _text(folder / "cpu.cfs_period_us"),
-        )  # version 1
-    if quota.isdigit() and period.isdigit() and int(period):  # else "max" or -1: none
-        yield int(quota) / int(period)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        return ""

@@ -21,6 +21,7 @@ from wholefeed.errors import (
     UnknownFeedError,
     UnreadableError,
     WorkError,
+    WorkTooLargeError,
     WorkTooLongError,
 )
 from wholefeed.service.sharing import error_of, outcome_of, remembered_seconds
@@ -70,6 +71,8 @@ def test_what_could_not_be_kept_or_rendered_is_told(kind: type[StoreError | Work
         OverloadedError("busy"),
         LeaseLostError("another"),
         QueueFullError("busy", url=URL),
+        WorkTooLargeError("no memory"),
+        UnreadableError("no memory", url=URL, slug="memory-short"),
         UnknownFeedError("gone"),
         ValueError("a defect"),
     ],

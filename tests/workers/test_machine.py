@@ -1,4 +1,4 @@
-"""wholefeed.workers.pool: what a container may use."""
+"""wholefeed.workers.machine: what a container may use; and how many workers that makes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wholefeed.workers.pool import usable_cores, worker_count
+from wholefeed.workers.machine import free_memory_bytes, memory_bytes, usable_cores
+from wholefeed.workers.pool import worker_count
 
 
 @pytest.fixture(autouse=True)
@@ -95,3 +96,48 @@ def test_without_affinity_the_cores_of_the_machine_count(
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     assert usable_cores(tmp_path) == 3
+
+
+MEMORY = """\
+MemTotal:       4000000 kB
+MemAvailable:   3000000 kB
+"""
+MIB = 1 << 20
+
+
+def a_group(folder: Path, **files: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / f"memory.{name}").write_text(text + "\n", "ascii")
+
+
+def test_without_a_limit_the_memory_of_the_machine_counts(tmp_path: Path) -> None:
+    """What nobody has, as the kernel reckons it; where it tells nothing, all of it."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert free_memory_bytes(tmp_path) == memory_bytes(tmp_path) == whole
+    put(tmp_path, proc__meminfo=MEMORY.replace("3000000", "1024"), proc__self__cgroup="0::/a\n")
+    a_group(tmp_path / "sys/fs/cgroup/a", max="max", current=str(100 * MIB))
+    assert (free_memory_bytes(tmp_path), memory_bytes(tmp_path)) == (MIB, whole)
+
+
+def test_the_memory_of_a_container_counts(tmp_path: Path) -> None:
+    """Version 2: its limit without what is in use, but for what the kernel keeps of files; of the groups
+    around it too."""
+    put(tmp_path, proc__meminfo=MEMORY, proc__self__cgroup="0::/a/b\n")
+    stat = f"anon {80 * MIB}\nactive_file {7 * MIB}\ninactive_file {3 * MIB}\nshmem {MIB}"
+    a_group(tmp_path / "sys/fs/cgroup/a/b", max=str(256 * MIB), current=str(100 * MIB), stat=stat)
+    assert (free_memory_bytes(tmp_path), memory_bytes(tmp_path)) == (166 * MIB, 256 * MIB)
+    a_group(tmp_path / "sys/fs/cgroup/a", max=str(200 * MIB), current=str(190 * MIB))
+    assert (free_memory_bytes(tmp_path), memory_bytes(tmp_path)) == (10 * MIB, 200 * MIB)
+    a_group(tmp_path / "sys/fs/cgroup/a", current=str(210 * MIB))
+    assert free_memory_bytes(tmp_path) == 0
+
+
+def test_memory_is_limited_by_version_1_too(tmp_path: Path) -> None:
+    """Its figures have other names; no limit is a number, and larger than any machine."""
+    put(tmp_path, proc__meminfo=MEMORY, proc__self__cgroup="4:memory:/a\n3:cpu:/x\n")
+    folder, stat = tmp_path / "sys/fs/cgroup/memory/a", f"cache 1\ntotal_inactive_file {4 * MIB}"
+    a_group(folder, limit_in_bytes=str(64 * MIB), usage_in_bytes=str(44 * MIB), stat=stat)
+    assert (free_memory_bytes(tmp_path), memory_bytes(tmp_path)) == (24 * MIB, 64 * MIB)
+    a_group(folder, limit_in_bytes="9223372036854771712")
+    assert free_memory_bytes(tmp_path) == 3000000 * 1024
