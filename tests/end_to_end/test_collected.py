@@ -265,13 +265,17 @@ async def test_behind_a_cache_that_drops_queries_the_archives_by_date_are_read(
 
 
 async def test_a_day_with_more_posts_than_a_page_is_told(proxy: Proxy, origin: Origin) -> None:
-    """R28: nothing leads to the eleventh post of a day: partial."""
+    """R28: nothing leads to the eleventh post of a day: partial, whatever the months since then have."""
     blog = WordPress(origin, posts=30)
     for post in blog.posts[2:16]:
         post.published = blog.posts[2].published
     blog.queries = "ignored"
-    reply = await proxy.whole(blog.feed_url())
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "partial"
+    blog.add()
+    reply = await feed.later()
     assert reply.state == "partial"
+    assert feed.lacks(reply) != set()
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Final, NamedTuple, Protocol, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -172,7 +173,10 @@ class Collection:
     """What identified the last entry of the subscription document when all pages were asked for first: where
     pages are asked for by an entry, they are the same ones ever after."""
     top: str = ""
-    """Identity of the first entry of the subscription document at the last look, in hexadecimal digits."""
+    """Identity of the first entry of the subscription document at the last look that came to its end, in
+    hexadecimal digits."""
+    top_at: float | None = None
+    """Its date, where it bears one and the adapter's pages are in that order."""
     walk: int = 0
     """How often all pages were begun to be asked for; what the last such walk had serves after a restart."""
     began_at: float | None = None
@@ -198,6 +202,9 @@ class Collection:
     """Whether two pages by date of change bore one date: all pages have to be asked for again (R30)."""
     is_flat: bool = False
     """Whether all pages bore one date."""
+    full_day: str = ""
+    """URL of a day's archive that held as many entries as it may when all pages were asked for: the day may
+    have had more."""
     retry_at: float | None = None
     """Nothing is asked before: the pattern is not honoured (R27), or the publisher refused (R32)."""
     is_denied: bool = False
@@ -357,9 +364,28 @@ class Job:
         return self.page.identities[0].hex() if self.page.identities else ""
 
     @property
+    def top_at(self) -> float | None:
+        """The date of that entry, as `Collection.top_at`."""
+        return self.page.dates[0] if self.page.dates else None
+
+    @property
     def is_linked(self) -> bool:
         """Whether the subscription document reaches back to what it began with at the last look."""
-        return any(identity.hex() == self.known.top for identity in self.page.identities)
+        return self.reach(self.page) < len(self.page.identities)
+
+    def reach(self, page: Page) -> int:
+        """Return how many entries of a page stand before those of the last look; all, where it has none.
+
+        Of these is what the subscription document began with, and what is older.
+        """
+        top, top_at = self.known.top, self.known.top_at
+        entries = zip_longest(page.identities, page.dates)
+        known = (
+            place
+            for place, (identity, at) in enumerate(entries)
+            if identity.hex() == top or (at is not None and top_at is not None and at < top_at)
+        )
+        return next(known, len(page.identities))
 
     def unproven(self, reason: str) -> Outcome:
         """Return that the publisher has shown nothing more than the subscription document."""

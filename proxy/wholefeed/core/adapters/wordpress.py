@@ -157,7 +157,7 @@ def _since(pages: Pages, ask: AskFor) -> Asking[None]:
     """
     for _ in range(_LOOKS):
         before = pages.latest_validators
-        yield from _front_pages(pages, 1)
+        yield from _front_pages(pages)
         if ask == pages.by_id and not pages.is_refused:
             scan = yield from _changed_since(pages, pages.began_date)
             pages.is_tied = scan.is_tied
@@ -171,13 +171,12 @@ def _since(pages: Pages, ask: AskFor) -> Asking[None]:
 _LOOKS: Final = 2
 
 
-def _front_pages(pages: Pages, number: int) -> Asking[None]:
-    """Ask for front pages until one brings nothing new."""
-    for each in range(number, MOST_PAGES):
-        answer = yield from one(pages.front(each, is_again=True))
+def _front_pages(pages: Pages) -> Asking[None]:
+    """Ask for front pages until one brings nothing that was not met."""
+    for number in range(1, MOST_PAGES):
+        answer = yield from one(pages.front(number, is_again=True))
         met = len(pages.met)
-        page = pages.take(answer)
-        if page is None or not (page.news if number > 1 else len(pages.met) - met):
+        if pages.take(answer) is None or len(pages.met) == met:
             return
 
 
@@ -385,7 +384,9 @@ def _look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
     """
     pages, known = Pages(job), job.known
     if job.has_news:
-        yield from _front_pages(pages, 2)
+        yield from _news_in_front(pages)
+    if pages.unsettled:
+        return Outcome(is_honoured=True, is_whole=False, known=known, reason=pages.unsettled, wants_all=True)
     if has_order and not pages.is_refused:
         scan = yield from _changed_since(pages, known.scanned_date)
         known = replace(
@@ -398,10 +399,40 @@ def _look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
     return Outcome(
         is_honoured=True,
         is_whole=not pages.is_refused,
-        known=known,
+        known=known if pages.is_refused else replace(known, top=job.top, top_at=job.top_at),
         reason="" if pages.refused is None else pages.refused.slug,
         wants_all=known.is_tied and _may_ask_for_all(job),
     )
+
+
+def _news_in_front(pages: Pages) -> Asking[None]:
+    """Ask for front pages until they reach back to the last look, and one brings nothing new.
+
+    That a page is stored does not say that those behind it are: an earlier look for this news may have been
+    cut off. A page that brings nothing shows that numbers are ignored now, or that entries are published
+    meanwhile; one that is not there may be missed out.
+    """
+    job, idle = pages.job, 0
+    is_linked = job.is_linked or not job.known.top
+    pages.recent.update(job.page.identities[: job.reach(job.page)])
+    for number in range(2, MOST_PAGES):
+        met = len(pages.met)
+        answer = yield from one(pages.front(number, is_again=True))
+        page = pages.take(answer)
+        if page is None:
+            is_gone = isinstance(answer, Refused) and answer.is_gone
+            if is_gone and not is_linked and has_entries((yield from one(pages.front(number + 1)))):
+                pages.unsettled = f"page {number} is not there, though the next one is"
+            return
+        reach = job.reach(page)
+        pages.recent.update(page.identities[:reach])
+        is_linked = is_linked or reach < len(page.identities)
+        if is_linked and not page.news:
+            return
+        idle = 0 if page.news or len(pages.met) > met else idle + 1
+        if idle >= WITHOUT_NEWS:
+            pages.unsettled = "the publisher does not answer by pages any more"
+            return
 
 
 def _may_ask_for_all(job: Job) -> bool:
@@ -410,8 +441,16 @@ def _may_ask_for_all(job: Job) -> bool:
     return ended_at is None or not 0 <= job.now - ended_at < pause
 
 
+def _is_all_new(pages: Pages, page: Page) -> bool:
+    """Whether nothing on a page was known before this look: then the page before it may have news as well."""
+    return len(pages.recent.intersection(page.identities)) + page.news >= len(page.identities)
+
+
 def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
-    """Ask for the last page by ID, and those behind it; come to what is known then."""
+    """Ask for the last page by ID, and those beside it; come to what is known then.
+
+    Those before it have news where pages got shorter, or deletions made room.
+    """
     number = max(1, known.pages)
     page = pages.take((yield from one(pages.by_id(number, is_again=True))))
     if pages.is_refused:
@@ -429,12 +468,15 @@ def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
         if found != number:
             number = found
             page = pages.take((yield from one(pages.by_id(number, is_again=True))))
-    while page is not None and len(page.identities) >= pages.length:
-        if number >= MOST_PAGES:
-            break
+    lowest, below, had = number, page, set[EntryId]()
+    while page is not None and len(page.identities) >= pages.length and number < MOST_PAGES:
+        had.update(page.identities)
         page = pages.take((yield from one(pages.by_id(number + 1, is_again=True))))
         if page is not None:
             number += 1
-            if not page.news:
+            if had.issuperset(page.identities):  # what is no news may have come from the front just now
                 break
+    while below is not None and lowest > 1 and _is_all_new(pages, below):
+        lowest -= 1
+        below = pages.take((yield from one(pages.by_id(lowest, is_again=True))))
     return known if pages.refused is not None else replace(known, pages=number, page_entries=pages.length)

@@ -275,9 +275,11 @@ class Collecting:
         if is_unsettled or (found is not None and not (found.is_honoured or trouble.has_failed)):
             known = replace(known, walk=known.walk + 1)  # it is over: the next takes nothing that it had
         is_denied = self._is_denied(found)
+        was_honoured = found is not None and not (found.is_honoured or is_denied)
         known = replace(known, is_denied=is_denied)
-        if is_denied or is_unsettled:
-            known = trouble.later(known, may_be_chance=is_unsettled or trouble.has_failed)
+        if is_denied or is_unsettled or was_honoured:
+            may_be_chance = is_unsettled or was_honoured or trouble.has_failed
+            known = trouble.later(known, may_be_chance=may_be_chance)
         else:
             known = replace(known, retry_at=trouble.retry_at, denials=0)
         if is_denied:
