@@ -12,9 +12,11 @@ import random
 import pytest
 
 from tests.answers import Status
+from tests.model.blogs import a_blog_story
 from tests.model.documents import MEDIA_TYPES, plain, read, written
 from tests.model.said import DAY, HOUR, Copy, Doc
-from tests.model.stories import a_story, play, told
+from tests.model.short import told
+from tests.model.stories import a_story
 from tests.origin import Origin
 from tests.running import Proxy, Reply
 
@@ -25,14 +27,21 @@ BASE_AT = 1_700_000_000.0
 async def test_every_answer_is_as_the_rules_say(seed: int) -> None:
     """R0 to R20, R23, R25: one made-up story of a publisher and a reader (`make stories` plays thousands)."""
     story = a_story(seed)
-    assert await play(story) == [], told(story)
+    assert await story.play() == [], told(story)
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+async def test_every_answer_of_a_blog_is_true(seed: int) -> None:
+    """R26 to R32: one made-up story of a WordPress, and what its author knows of it."""
+    story = a_blog_story(seed)
+    assert await story.play() == [], told(story)
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
 async def test_every_answer_is_so_on_postgresql(seed: int, postgres_url: str) -> None:
     """R0 to R20, R23, R25: which engine keeps the store is nothing that a reader can see."""
     story = a_story(seed)
-    assert await play(story, postgres_url) == [], told(story)
+    assert await story.play(postgres_url) == [], told(story)
 
 
 # ---- What is known to be wrong

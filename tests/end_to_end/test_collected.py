@@ -276,6 +276,10 @@ async def test_a_day_with_more_posts_than_a_page_is_told(proxy: Proxy, origin: O
     for _ in range(8):
         assert (await feed.later(DAY / 4)).state == "partial"
     assert len(origin.requests) <= 8 + 2 * 3
+    blog.add()
+    reply = await feed.later()
+    assert reply.state == "partial"
+    assert feed.lacks(reply) != set()
 
 
 @pytest.mark.parametrize("form", FORMATS)

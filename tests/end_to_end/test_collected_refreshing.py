@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
+from tests.answers import Answer, Document, Request, Status
 from tests.feeds import own_ids, texts
 from tests.origin import Origin
 from tests.publishers.collected import DAY, FORMATS, WEEK, Feed, pages_asked
@@ -44,6 +47,99 @@ async def test_new_posts_appear_at_once(proxy: Proxy, origin: Origin, posts: int
     reply = await feed.later(3600)
     assert (reply.state, feed.lacks(reply)) == ("collected", set())
     assert len(origin.requests) <= 1 + 2 * (posts // 10 + 1) + 1  # from the front, and by date of change
+
+
+@pytest.mark.fault("123")
+@pytest.mark.parametrize("posts", [11, 25])
+async def test_news_behind_numbers_that_are_ignored_now_are_not_silently_lost(
+    proxy: Proxy, origin: Origin, posts: int
+) -> None:
+    """R27, R30: more than the subscription document holds came, and every page is the front: partial."""
+    blog = WordPress(origin, posts=45, pretty=False)
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "collected"
+    blog.paged_ignored = True
+    for _ in range(posts):
+        blog.add()
+    reply = await feed.later(3600)
+    assert (reply.state, len(feed.lacks(reply))) == ("partial", posts - 10)
+    origin.forget_requests()
+    await feed.later(3000)
+    assert len(origin.requests) <= 1  # all is asked for anew, and later each time
+    blog.paged_ignored = False
+    reply = await feed.later()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_news_of_a_look_that_was_cut_off_are_read_to_their_end(proxy: Proxy, origin: Origin) -> None:
+    """R30: that the first of their pages are stored does not say that the others are."""
+    blog = WordPress(origin, posts=45)
+    blog.orderby_ignored = True
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "collected"
+    for _ in range(45):
+        blog.add()
+    origin.fault("/feed/?paged=4", Status(503))
+    assert (await feed.later(3600)).state == "partial"
+    origin.heal("/feed/?paged=4")
+    reply = await feed.later()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+class _BehindACache(WordPress):
+    """Each page has validators of its own, which tell when that page is another and nothing else."""
+
+    async def behind(self, target: str, request: Request) -> Answer:
+        answer = await super().behind(target, request)
+        if not isinstance(answer, Document) or answer.status != 200:
+            return answer
+        kept = tuple(each for each in answer.headers if each[0] not in ("ETag", "Last-Modified"))
+        tag = ("ETag", f'"{hashlib.md5(answer.body, usedforsecurity=False).hexdigest()}"')
+        return Document(body=answer.body, status=answer.status, headers=(*kept, tag))
+
+
+async def test_the_last_page_of_a_walk_that_was_cut_off_may_have_grown(proxy: Proxy, origin: Origin) -> None:
+    """R28: what it had serves, but for pages that come long before those that are behind them now."""
+    blog = _BehindACache(origin, posts=25)
+    blog.rest_status = 403  # else its count of posts shows that some were not met
+    first = "/feed/?orderby=ID&order=ASC"
+    origin.fault(first, Status(503))
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "partial"
+    for number in range(8):
+        blog.back_date(days=1985 + number)
+    for _ in range(20):
+        blog.add()
+    origin.heal(first)
+    reply = await feed.later()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_news_that_the_feed_holds_need_no_numbers(proxy: Proxy, origin: Origin) -> None:
+    """R30: where the subscription document reaches back to the last look, nothing can have been missed."""
+    blog = WordPress(origin, posts=45, pretty=False)
+    feed = Feed(proxy, blog)
+    await feed.whole()
+    blog.paged_ignored = True
+    for _ in range(9):
+        blog.add()
+    reply = await feed.later(3600)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+async def test_news_behind_a_page_that_is_not_there_are_not_silently_lost(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R30: 404 for page 2, and page 3 answers: all pages are asked for again."""
+    blog = WordPress(origin, posts=45)
+    blog.orderby_ignored = True
+    feed = Feed(proxy, blog)
+    assert (await feed.whole()).state == "collected"
+    origin.fault("/feed/?paged=2", Status(404), times=1)
+    for _ in range(25):
+        feed.blog.add()
+    reply = await feed.later(3600)
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -7,23 +7,28 @@ import asyncio
 import logging
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Final
 
 import structlog
 
-from tests.model.stories import Databases, a_story, differs, shrunk, told
+from tests.model.blogs import a_blog_story
+from tests.model.short import Databases, Story, differs, shrunk, told
+from tests.model.stories import a_story
 from tests.postgres import shared_cluster
 
+KINDS: Final[dict[str, Callable[[int], Story]]] = {"feeds": a_story, "blogs": a_blog_story}
+"""Stories by what they are of."""
 
-async def _played(first: int, stories: int, databases: Databases, *, is_short: bool, is_patient: bool) -> int:
+
+async def _played(
+    kind: str, first: int, stories: int, databases: Databases, *, is_short: bool, is_patient: bool
+) -> int:
     failed: list[int] = []
-    kinds: Counter[str] = Counter()
     started = time.monotonic()
     for seed in range(first, first + stories):
-        story = a_story(seed)
-        kinds[f"{story.version} {story.mode}"] += 1
+        story = KINDS[kind](seed)
         found = await differs(story, databases)
         if not found:
             continue
@@ -35,13 +40,14 @@ async def _played(first: int, stories: int, databases: Databases, *, is_short: b
         if not is_patient:
             break
     played, minutes = seed + 1 - first, (time.monotonic() - started) / 60
-    print(f"{played} stories, {len(failed)} differ {failed or ''}; {played / minutes:.0f} a minute")
+    print(f"{played} stories of {kind}, {len(failed)} differ {failed or ''}; {played / minutes:.0f} a minute")
     return min(len(failed), 1)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
     parser.add_argument("--stories", type=int, default=100, help="how many (default: 100)")
+    parser.add_argument("--kind", choices=KINDS, help="of what (default: all, so many of each)")
     parser.add_argument("--seed", type=int, default=1, help="of the first one (default: 1)")
     parser.add_argument("--as-they-are", action="store_true", help="do not drop steps that are not needed")
     parser.add_argument("--first", action="store_true", help="stop at the first that differs")
@@ -52,8 +58,11 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     manner = {"is_short": not options.as_they_are, "is_patient": not options.first}
+    kinds = [options.kind] if options.kind else list(KINDS)
     with _engine(options.engine) as databases:
-        return asyncio.run(_played(options.seed, options.stories, databases, **manner))
+        return max(
+            asyncio.run(_played(kind, options.seed, options.stories, databases, **manner)) for kind in kinds
+        )
 
 
 @contextmanager

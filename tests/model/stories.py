@@ -1,7 +1,7 @@
 """Play a story: what the publisher does, what the reader asks for, and what the proxy makes of it.
 
     story = a_story(7)
-    differences = await play(story)     # nothing: the proxy does what the rules say
+    differences = await story.play()    # nothing: the proxy does what the rules say
 
 A step is a name with its arguments: an event of the publisher, or one of `READS` with the seconds that pass
 before. Stories are short enough to be read; `shrunk` drops the steps that a difference does not need.
@@ -9,17 +9,15 @@ before. Stories are short enough to be read; `shrunk` drops the steps that a dif
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import gzip
 import random
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from unittest.mock import patch
 
 from tests.model import known
@@ -27,13 +25,9 @@ from tests.model.asking import Asking
 from tests.model.documents import read
 from tests.model.publisher import DIALECTS, FAULTS, FEED, Habits, Publisher
 from tests.model.rules import Feed
+from tests.model.short import Step, Story, WallClock
 from tests.origin import Origin
-from tests.running import Clock, Proxy, Reply, a_config, running
-
-Step = tuple[Any, ...]
-
-Databases = Callable[[], AbstractContextManager[str | None]]
-"""Gives the URL of an empty PostgreSQL database; None: the store is in a file."""
+from tests.running import Proxy, Reply, a_config, running
 
 WAITS: Final = (130, 1010, 1010, 4030, 90070, 90070)
 """Seconds between two visits of a reader: less than a feed is fresh, more, until a retry, more than a day."""
@@ -44,16 +38,20 @@ PUBLIC_URL: Final = "http://proxy.test"
 READS: Final = ("asks", "refreshes", "refreshes fully", "restarts", "forgets")
 
 
-@dataclass(frozen=True)
-class Story:
-    """What happens."""
+@dataclass(frozen=True, kw_only=True)
+class FeedStory(Story):
+    """What happens to a feed."""
 
-    seed: int
     habits: Habits
     version: str
     mode: str
     looks_ahead: bool
-    steps: tuple[Step, ...]
+
+    async def play(self, url: str = "") -> list[str]:
+        return await _play(self, url)
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}: {self.version}, {self.mode}, look-ahead {self.looks_ahead}, {self.habits}"
 
 
 # ---- Making one up
@@ -66,7 +64,7 @@ _EVENTS: Final[dict[str, int]] = {
 """What the publisher does, and how often."""
 
 
-def a_story(seed: int) -> Story:
+def a_story(seed: int) -> FeedStory:
     """Make up a story; the same one for the same number."""
     chance = random.Random(seed)
     version = chance.choice(["atom", "atom", "atom03", "rss", "rss", "rdf", "json"])
@@ -85,7 +83,11 @@ def a_story(seed: int) -> Story:
     )
     if mode == "paged":  # an edit without a date cannot be told from what is stored
         habits = replace(habits, dates="updated")
-    return Story(seed, habits, version, mode, chance.random() < 0.3, tuple(_steps(chance, mode)))
+    looks_ahead = chance.random() < 0.3
+    return FeedStory(
+        seed=seed, steps=tuple(_steps(chance, mode)), habits=habits, version=version, mode=mode,
+        looks_ahead=looks_ahead,
+    )  # fmt: skip
 
 
 def _steps(chance: random.Random, mode: str) -> list[Step]:
@@ -122,22 +124,11 @@ def _arguments(chance: random.Random, name: str, mode: str) -> Step:
 # ---- Playing it
 
 
-class _Clock(Clock):
-    """The wall clock, for everybody: what is fetched is stamped with the machine's."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._real = time.time
-
-    def __call__(self) -> float:
-        return self._real() + self.ahead_seconds
-
-
 @dataclass
 class _Play:
-    story: Story
+    story: FeedStory
     origin: Origin
-    clock: Clock
+    clock: WallClock
     folder: Path
     url: str
     """Of the PostgreSQL database that the store is in; "": it is in a file."""
@@ -154,16 +145,10 @@ class _Play:
     last: Reply | None = None
 
 
-async def play(story: Story, url: str = "") -> list[str]:
-    """Play a story to its first difference; return what is not as the rules say.
-
-    Args:
-        story: The story.
-        url: Of a PostgreSQL database that is empty; "": the store is in a file of its own.
-    """
+async def _play(story: FeedStory, url: str) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="wholefeed-model-") as folder:
         async with Origin() as origin:
-            clock = _Clock()
+            clock = WallClock()
             began_at = float(int(clock())) - 10_000_000
             publisher = Publisher(story.habits, story.version, began_at, mode=story.mode)
             with patch.object(time, "time", clock):
@@ -330,35 +315,3 @@ def _facts_of(reply: Reply) -> tuple[str, int, int, int, bool]:
 
 def _facts_told(feed: Feed) -> tuple[str, int, int, int, bool]:
     return feed.state, feed.documents, len(feed.live()), len(feed.attempts), feed.is_stale
-
-
-# ---- Making it short
-
-
-async def shrunk(story: Story, databases: Databases = nullcontext) -> Story:
-    """Drop the steps that a difference does not need."""
-    at = len(story.steps) - 1
-    while at >= 0:
-        shorter = replace(story, steps=(*story.steps[:at], *story.steps[at + 1 :]))
-        if await differs(shorter, databases):
-            story = shorter
-        at -= 1
-    return story
-
-
-async def differs(story: Story, databases: Databases = nullcontext) -> list[str]:
-    """Play a story; an exception is a difference, too."""
-    try:
-        with databases() as url:
-            async with asyncio.timeout(120):
-                return await play(story, url or "")
-    except Exception as exc:  # noqa: BLE001 - whatever it is, the story shows it
-        return [f"{type(exc).__name__}: {exc}"]
-
-
-def told(story: Story) -> str:
-    """Return a story as it can be read."""
-    first = (
-        f"seed {story.seed}: {story.version}, {story.mode}, look-ahead {story.looks_ahead}, {story.habits}"
-    )
-    return "\n".join([first, *("  " + " ".join(map(str, step)) for step in story.steps)])

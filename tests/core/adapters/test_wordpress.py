@@ -24,6 +24,8 @@ from wholefeed.core.text.dates import DAY_SECONDS
 SHIFTING = ("add", "delete", "delete three", "edit", "go live", "bulk edit")
 ALL = (*SHIFTING, "back-date")
 SEEDS = 60
+BEFORE_ALL = 1985.0
+"""Days: a post that is back-dated so far is older than any, and on no front page."""
 
 
 @dataclass
@@ -289,6 +291,39 @@ def test_the_tail_is_found_where_deletions_made_pages_fewer() -> None:
     site.blog.back_date()
     outcome = site.look()
     assert (site.missing(), outcome.known.pages) == (set(), 4)
+
+
+@pytest.mark.parametrize("posts", [13, 16, 20])
+def test_a_back_dated_post_behind_pages_of_news_is_found(posts: int) -> None:
+    """R30: the tail is read to its end, though the front has just brought what stands on its next page."""
+    site = a_collected_blog(posts)
+    for _ in range(19):
+        site.blog.add()
+    site.blog.back_date(days=BEFORE_ALL)
+    site.look()
+    assert site.missing() == set()
+
+
+@pytest.mark.parametrize("per_feed", [1, 3, 9])
+def test_the_tail_is_found_where_pages_got_shorter(per_feed: int) -> None:
+    """R30: the last page has what the front has brought, too, and one before it the back-dated post."""
+    site = a_collected_blog(18)
+    site.blog.back_date(days=BEFORE_ALL)
+    for _ in range(per_feed):
+        site.blog.add()
+    site.per_feed = per_feed
+    site.look()
+    assert site.missing() == set()
+
+
+def test_back_dated_posts_where_deletions_made_room_are_found() -> None:
+    """R30: as many pages as before, but what is new begins on the last but one."""
+    site = a_collected_blog(45)
+    site.blog.delete(*site.blog.posts[:10])
+    for days in range(10):
+        site.blog.back_date(days=BEFORE_ALL + days)
+    site.look()
+    assert site.missing() == set()
 
 
 def test_a_bulk_edit_during_the_walk_is_remembered_as_a_tie() -> None:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Final, NamedTuple, Protocol, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -176,6 +177,8 @@ class Collection:
     top: str = ""
     """Identity of the first entry of the subscription document at the last look that came to its end, in
     hexadecimal digits."""
+    top_at: float | None = None
+    """Its date, where it bears one and the adapter's pages are in that order."""
     walk: int = 0
     """How often all pages were begun to be asked for; what the last such walk had serves after a restart."""
     began_at: float | None = None
@@ -372,13 +375,32 @@ class Job:
         return self.page.identities[0].hex() if self.page.identities else ""
 
     @property
+    def top_at(self) -> float | None:
+        """The date of that entry, as `Collection.top_at`."""
+        return self.page.dates[0] if self.page.dates else None
+
+    @property
     def is_linked(self) -> bool:
         """Whether the subscription document reaches back to what it began with at the last look."""
         return self.is_back(self.page)
 
     def is_back(self, page: Page) -> bool:
-        """Whether a page has what the subscription document began with at the last look."""
-        return any(identity.hex() == self.known.top for identity in page.identities)
+        """Whether a page has what the subscription document began with at the last look, or is older."""
+        return self.reach(page) < len(page.identities)
+
+    def reach(self, page: Page) -> int:
+        """Return how many entries of a page stand before those of the last look; all, where it has none.
+
+        Of these is what the subscription document began with, and what is older.
+        """
+        top, top_at = self.known.top, self.known.top_at
+        entries = zip_longest(page.identities, page.dates)
+        known = (
+            place
+            for place, (identity, at) in enumerate(entries)
+            if identity.hex() == top or (at is not None and top_at is not None and at < top_at)
+        )
+        return next(known, len(page.identities))
 
     def unproven(self, reason: str) -> Outcome:
         """Return that the publisher has shown nothing more than the subscription document."""

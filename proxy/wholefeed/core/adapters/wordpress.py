@@ -179,30 +179,6 @@ def _front_pages(pages: Pages) -> Asking[None]:
             return
 
 
-def _front_news(pages: Pages) -> Asking[bool]:
-    """Ask for what stands behind the subscription document, until a page brings nothing new.
-
-    After an interruption that page has to reach what was known before.
-
-    Returns:
-        Whether numbers are honoured still (R27): they are not where nothing reaches what was known, and the
-        page is the subscription document once more.
-    """
-    job = pages.job
-    is_back = job.is_linked or not job.is_interrupted
-    for number in range(2, MOST_PAGES):
-        page = pages.take((yield from one(pages.front(number, is_again=True))))
-        if page is None:
-            break
-        if not (page.news or job.is_linked) and pages.repeats(page):
-            pages.refused = Refused("the publisher does not answer by pages any more")
-            return False
-        is_back = is_back or job.is_back(page)
-        if is_back and not page.news:
-            break
-    return True
-
-
 def _single(pages: Pages) -> Asking[Outcome | None]:
     """R27: a blog of one page is collected where page 1 is the subscription document, and no page 2 there."""
     first, second = yield [pages.by_id(1), pages.by_id(2)]
@@ -406,8 +382,10 @@ def _look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
         has_order: Whether the publisher honours the order of ID and of change.
     """
     pages, known = Pages(job), job.known
-    if job.has_news and not (yield from _front_news(pages)):
-        known = replace(known, is_tied=True)
+    if job.has_news:
+        yield from _news_in_front(pages)
+    if pages.unsettled:
+        return Outcome(is_honoured=True, is_whole=False, known=known, reason=pages.unsettled, wants_all=True)
     if has_order and not pages.is_refused:
         scan = yield from _changed_since(pages, known.scanned_date)
         known = replace(
@@ -420,10 +398,40 @@ def _look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
     return Outcome(
         is_honoured=True,
         is_whole=not pages.is_refused,
-        known=known,
+        known=known if pages.is_refused else replace(known, top=job.top, top_at=job.top_at),
         reason="" if pages.refused is None else pages.refused.slug,
         wants_all=known.is_tied and _may_ask_for_all(job),
     )
+
+
+def _news_in_front(pages: Pages) -> Asking[None]:
+    """Ask for front pages until they reach back to the last look, and one brings nothing new.
+
+    That a page is stored does not say that those behind it are: an earlier look for this news may have been
+    cut off. A page that brings nothing shows that numbers are ignored now, or that entries are published
+    meanwhile; one that is not there may be missed out.
+    """
+    job, idle = pages.job, 0
+    is_linked = job.is_linked or not job.known.top
+    pages.recent.update(job.page.identities[: job.reach(job.page)])
+    for number in range(2, MOST_PAGES):
+        met = len(pages.met)
+        answer = yield from one(pages.front(number, is_again=True))
+        page = pages.take(answer)
+        if page is None:
+            is_gone = isinstance(answer, Refused) and answer.is_gone
+            if is_gone and not is_linked and has_entries((yield from one(pages.front(number + 1)))):
+                pages.unsettled = f"page {number} is not there, though the next one is"
+            return
+        reach = job.reach(page)
+        pages.recent.update(page.identities[:reach])
+        is_linked = is_linked or reach < len(page.identities)
+        if is_linked and not page.news:
+            return
+        idle = 0 if page.news or len(pages.met) > met else idle + 1
+        if idle >= WITHOUT_NEWS:
+            pages.unsettled = "the publisher does not answer by pages any more"
+            return
 
 
 def _may_ask_for_all(job: Job) -> bool:
@@ -432,8 +440,16 @@ def _may_ask_for_all(job: Job) -> bool:
     return ended_at is None or not 0 <= job.now - ended_at < pause
 
 
+def _is_all_new(pages: Pages, page: Page) -> bool:
+    """Whether nothing on a page was known before this look: then the page before it may have news as well."""
+    return len(pages.recent.intersection(page.identities)) + page.news >= len(page.identities)
+
+
 def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
-    """Ask for the last page by ID, and those behind it; come to what is known then."""
+    """Ask for the last page by ID, and those beside it; come to what is known then.
+
+    Those before it have news where pages got shorter, or deletions made room.
+    """
     number = max(1, known.pages)
     page = pages.take((yield from one(pages.by_id(number, is_again=True))))
     if pages.is_refused:
@@ -451,12 +467,15 @@ def _behind(pages: Pages, known: Collection) -> Asking[Collection]:
         if found != number:
             number = found
             page = pages.take((yield from one(pages.by_id(number, is_again=True))))
-    while page is not None and len(page.identities) >= pages.length:
-        if number >= MOST_PAGES:
-            break
+    lowest, below, had = number, page, set[EntryId]()
+    while page is not None and len(page.identities) >= pages.length and number < MOST_PAGES:
+        had.update(page.identities)
         page = pages.take((yield from one(pages.by_id(number + 1, is_again=True))))
         if page is not None:
             number += 1
-            if not page.news:
+            if had.issuperset(page.identities):  # what is no news may have come from the front just now
                 break
+    while below is not None and lowest > 1 and _is_all_new(pages, below):
+        lowest -= 1
+        below = pages.take((yield from one(pages.by_id(lowest, is_again=True))))
     return known if pages.refused is not None else replace(known, pages=number, page_entries=pages.length)

@@ -34,6 +34,8 @@ class Pages:
         its validators stay as they were."""
         self._places = {identity: place for place, identity in enumerate(self.first)}
         self.met: set[EntryId] = set(self.first)
+        self.recent: set[EntryId] = set()
+        """Of a look for news: what is new in the feed's own order, and perhaps a little that is not."""
         self.total: int | None = None
         self.latest_date = job.page.updated_at
         self.dates: set[float | None] = set()
@@ -139,6 +141,8 @@ class Pages:
             scanned_date=self.latest_date,
             is_tied=self.is_tied,
             is_flat=len(self.dates) == 1 and pages > 1,
+            top=self.job.top,
+            top_at=self.job.top_at,
             retry_at=None,
             reason="",
         )

@@ -36,7 +36,8 @@ class Walk:
 
         DOWN   N, N-1, … 1
                the validators moved between k+1 and k -> SEAM, unless each page bears its own
-               k is shorter than those behind it, and k+1 has others now: pages got shorter -> over, unsettled
+               k is of before the walk was cut off, and k+1 is not -> k again
+        k is shorter than those behind it, and k+1 has others now: pages got shorter -> over, unsettled
                k has what k+1 has, and k+1 has that still: numbers are not honoured
         SEAM   k+1, k+2, … until one has something that was had; from there down to k again
                the validators have moved once more, too often -> unsettled
@@ -98,7 +99,8 @@ class Walk:
             size = _AT_ONCE if self._is_trusted and number <= last - _ALONE else 1
             batch = range(number, max(0, number - size), -1)
             answers = yield from self._answers(batch)
-            for each, answer in zip(batch, answers, strict=True):
+            for each, given in zip(batch, answers, strict=True):
+                answer = yield from self._anew(each, given, behind)
                 if not isinstance(answer, Page) or not answer.identities:
                     if not isinstance(answer, Refused) or answer.is_gone or answer.is_objection:
                         self._holes.add(each)
@@ -117,9 +119,23 @@ class Walk:
                     self._tail = answer.identities
                 self._taken(answer)
                 self._count(is_idle=is_idle)
+                if isinstance(given, Page) and given.identities == answer.identities:
+                    answer = given  # as old as those before it that are stored
                 behind = each, answer
             number = batch[-1] - 1
         return 1
+
+    def _anew(self, number: int, answer: Answer, behind: tuple[int, Page] | None) -> Asking[Answer]:
+        """Ask again for a page of a walk that was cut off, where the one behind it came long after.
+
+        It may have got more entries since, or have taken some of that one's.
+        """
+        is_old = (
+            isinstance(answer, Page)
+            and behind is not None
+            and answer.had_at < behind[1].had_at - _OLDER_SECONDS
+        )
+        return (yield from one(self.ask(number, is_again=True))) if is_old else answer
 
     def _answers(self, batch: range) -> Asking[Sequence[Answer]]:
         probed = self._pages.probed.pop(batch.start, None)
@@ -188,8 +204,7 @@ class Walk:
 
     def _is_apart(self, behind: Page, page: Page) -> bool:
         """Whether something may have moved from a page to the one behind it, which was had before."""
-        is_later = page.had_at < behind.had_at - _OLDER_SECONDS
-        return is_later or (self._pages.are_told and behind.validators != page.validators)
+        return self._pages.are_told and behind.validators != page.validators
 
     def _seam(self, number: int, last: int, pair: tuple[Page, Page]) -> Asking[None]:
         """Ask again for what may have moved past the boundary behind a page.

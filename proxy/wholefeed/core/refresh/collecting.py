@@ -288,8 +288,9 @@ class Collecting:
         if is_unsettled or (found is not None and not (found.is_honoured or trouble.has_failed)):
             known = replace(known, walk=known.walk + 1)  # it is over: the next takes nothing that it had
         is_denied = self._is_denied(found)
+        was_honoured = found is not None and not (found.is_honoured or is_denied)
         known = replace(known, is_denied=is_denied)
-        if is_denied or is_unsettled or is_cut_short:
+        if is_denied or is_unsettled or is_cut_short or was_honoured:
             known = trouble.later(known, may_be_chance=not is_denied or trouble.has_failed)
         else:
             known = replace(known, retry_at=trouble.retry_at, denials=0)
