@@ -49,7 +49,13 @@ CONSTANTS: Final = {
     "PAGE_WAIT_SECONDS": Constant(_WAIT_LONG, ("service.showing",)),
     "PARSER_VERSION": Constant(
         "there is one version of the parser at a time",
-        ("service.documents", "service.publishing", "core.refresh.decision", "core.refresh.subscription"),
+        (
+            "service.documents",
+            "service.publishing",
+            "service.weaving",
+            "core.refresh.decision",
+            "core.refresh.subscription",
+        ),
     ),
     "PATIENCE_SECONDS": Constant(_WAIT_LONG, ("store.postgres_pool",)),
     "RATE_GRACE_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
@@ -60,6 +66,7 @@ CONSTANTS: Final = {
     "UPLOAD_SECONDS": Constant(_WAIT_LONG, ("web.opml",)),
     "_AFTER_ERROR_SECONDS": Constant("ten seconds of rest", ("service.sharing_hosts",)),
     "_AGAIN_SECONDS": Constant("a minute until it is looked again", ("service.background",)),
+    "_BATCH_BYTES": Constant("a feed of 32 MiB takes half a minute to collect", ("service.weaving",)),
     "_DRAIN_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
     "HISTORY": Constant("a standby would have to be promoted", ("store.postgres_connection",)),
     "_MAX_QUOTES": Constant(_READ_MANY, ("core.parse.jsonfeed",)),

@@ -512,6 +512,8 @@ class Style(NamedTuple):
     family: Family
     version: str
     context: HeadContext
+    lists_members: bool = False
+    """Whether to say which entries there are, for them to be put in the order of publication (R20)."""
 
     @property
     def namespace(self) -> str:
@@ -577,7 +579,8 @@ class Rendered:
     outline: bytes
     """Of the text, as `wholefeed.core.compose.segments` packs it."""
     members: bytes
-    """Its entries, as `wholefeed.core.compose.weaving` packs them, by the places of their parts."""
+    """Its entries, as `wholefeed.core.compose.weaving` packs them, by the places of their parts; empty where
+    that was not asked for."""
 
 
 def render_parsed(document: FeedDocument, style: Style) -> Rendered:
@@ -657,11 +660,12 @@ class _Text:
         made = fragments.all_sent(ordinals, style.context)
         self.fragments += made
         self.entries += zip(map(len, made), [entries[ordinal].order_at for ordinal in ordinals], strict=True)
-        dates, part = publication_dates(fragments.document), self.parts
-        self.members += [
-            pack_member(part, ordinal, len(fragment), dates[ordinal])
-            for ordinal, fragment in zip(ordinals, made, strict=True)
-        ]
+        if style.lists_members:
+            dates, part = publication_dates(fragments.document), self.parts
+            self.members += [
+                pack_member(part, ordinal, len(fragment), dates[ordinal])
+                for ordinal, fragment in zip(ordinals, made, strict=True)
+            ]
         self.parts += 1
         self.prefixes |= fragments.prefixes
         self.needs_context = self.needs_context or fragments.needs_context

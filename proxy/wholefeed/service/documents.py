@@ -246,6 +246,7 @@ class Fresh(NamedTuple):
         if self.rendered is None or self.style is None:
             return False
         is_alike = self.style.namespace == style.namespace and self.style.family is style.family
+        is_alike = is_alike and self.style.lists_members >= style.lists_members
         return is_alike and self.rendered.context in (None, style.digest)
 
 

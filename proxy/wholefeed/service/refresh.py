@@ -829,10 +829,11 @@ class WalkFetches:
 
     async def _asked_plainly(self, intent: port.Fetch) -> Obtained | Fetched:
         """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
+        style = self._style()
         return await self._source.obtain(
             intent.url,
             is_met=self._is_met,
-            style=self._style(),
+            style=None if style is None else style._replace(lists_members=True),
             manner=Manner(is_head=intent.is_head, at_most=AT_ONCE),
         )
 

@@ -90,7 +90,7 @@ async def _woven(
     stamps = {row.id: _stamp(row) for row in stored.documents}
     live = await _live(storage, stored, members, {strand.number for strand in strands})
     found = await _worked(_judged_bytes(strands), partial(compare, strands, stamps, live))
-    new = await _rendered_anew(rendering, stored, found.missing, style)
+    new = await _rendered_anew(rendering, stored, found.missing, style._replace(lists_members=True))
     for place, (rows, each) in enumerate(new):
         own = {row.id: stamps[row.id] for row in rows}
         strands.append(Strand(~place, Members(own, each.members), each.sealed.length))

@@ -89,7 +89,7 @@ def test_what_leans_on_the_head_says_so() -> None:
 
 def test_what_is_rendered_says_which_entries_it_has() -> None:
     """R20: by part, ordinal, length and date of publication, in whatever shape the documents are."""
-    style = compose(NEWER).style
+    style = compose(NEWER).style._replace(lists_members=True)
     parts = [Part(NEWER, None), Part(OLDER, [1, 0])]
     rendered = render(parts, style)
     fragments = fragments_in(rendered, style.family)
@@ -106,7 +106,7 @@ def test_what_is_rendered_says_which_entries_it_has() -> None:
 
 def test_entries_of_several_segments_become_one() -> None:
     """R20: in the order that is wanted, with all that is known of each, as if it had been rendered so."""
-    style = compose(NEWER).style
+    style = compose(NEWER).style._replace(lists_members=True)
     both = render([Part(NEWER, None), Part(OLDER, None)], style)
     sources = {-1: render([Part(NEWER, None)], style), -2: render([Part(OLDER, None)], style)}
     strands = [

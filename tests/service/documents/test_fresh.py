@@ -46,10 +46,11 @@ def test_the_oldest_go_when_it_becomes_too_much(monkeypatch: pytest.MonkeyPatch)
         (COMPOSED.style, True),
         (Style(Family.ATOM, "0.3", HeadContext()), False),
         (Style(Family.RSS, "2.0", HeadContext()), False),
+        (COMPOSED.style._replace(lists_members=True), False),
     ],
 )
 def test_what_was_rendered_for_another_format_is_not_sent(style: Style, fits: bool) -> None:
-    """R23: another format, or another default namespace."""
+    """R23: another format, or another default namespace; R20: or without word of which entries it has."""
     assert Fresh(b"", rendered=RENDERED, style=COMPOSED.style).fits(style) is fits
 
 
