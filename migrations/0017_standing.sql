@@ -1,4 +1,5 @@
--- 0017: since when a feed is of its format, and when it was noted until when nobody asks for it.
+-- 0017: since when a feed is of its format, when it was noted until when nobody asks for it, and what its publisher
+-- has said of that.
 
 ALTER TABLE feed ADD COLUMN family_since REAL;  -- NULL: ever since it was first seen
 
@@ -17,3 +18,9 @@ UPDATE feed SET failed_at = (
 
 -- serves polling_outlook(): the feeds that have failed by a clock that ran ahead
 CREATE INDEX feed_failed ON feed (failed_at) WHERE failed_at IS NOT NULL;
+
+-- What counts of the header fields that the subscription document came with, and a 304 may leave out (RFC 9111, 3.2).
+ALTER TABLE feed ADD COLUMN cache_control TEXT NOT NULL DEFAULT '';
+ALTER TABLE feed ADD COLUMN expires TEXT NOT NULL DEFAULT '';
+
+UPDATE feed SET cache_control = 'private' WHERE is_private = 1;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.feeds import an_item, atom, ids, own_ids, publish_chain, rss, texts
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.running import Proxy, a_config, running
+from tests.running import Clock, Proxy, Reply, a_config, running
 from tests.sqlite_faults import rows
 
 NEWER_PARSER = 10_000
@@ -75,6 +76,29 @@ async def test_an_unmarked_archive_that_must_not_be_cached_is_looked_at_again(
     await proxy.whole(url)
     for newest in ("d", "e"):
         publish(newest)
+        origin.forget_requests()
+        proxy.clock.advance(90_000)
+        await proxy.whole(url)
+        assert set(origin.counts()) == asked
+
+
+async def test_what_a_304_says_of_an_archive_s_caching_counts(proxy: Proxy, origin: Origin) -> None:
+    """R13; RFC 9111, 3.2: what it says nothing of is as it was."""
+    url = origin.url("/feed")
+
+    def publish(newest: str, *said: tuple[str, str]) -> None:
+        origin.publish("/feed", atom(an_item(newest, 4), prev_archive="/2"))
+        for path, item, older in (("/2", an_item("b", 2), "/1"), ("/1", an_item("a", 1), None)):
+            origin.publish(path, atom(item, prev_archive=older), etag=f'"{path}"', headers=list(said))
+
+    publish("c", ("Cache-Control", "no-cache"))
+    await proxy.whole(url)
+    for newest, said, asked in (
+        ("d", [], {"/feed", "/2", "/1"}),
+        ("e", [("Cache-Control", "max-age=60")], {"/feed", "/2", "/1"}),
+        ("f", [], {"/feed", "/2"}),
+    ):
+        publish(newest, *said)
         origin.forget_requests()
         proxy.clock.advance(90_000)
         await proxy.whole(url)
@@ -313,3 +337,88 @@ async def test_a_link_field_of_a_304_of_an_archive_is_read(proxy: Proxy, origin:
     origin.publish("/b", archive, etag='"b"', headers=[("Link", '</a>; rel="prev-archive"')])
     reply = await proxy.refreshed(url, full=True)
     assert (reply.state, own_ids(reply.body)) == ("complete", ["c", "b", "a"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("Cache-Control", "max-age=3000"),
+        ("Cache-Control", 'no-cache="set-cookie", max-age=1, s-maxage="3000"'),
+        ("Expires", "3000"),
+    ],
+    ids=["max-age", "s-maxage", "Expires"],
+)
+async def test_what_a_304_does_not_say_of_freshness_is_as_it_was(
+    tmp_path: Path, origin: Origin, field: str, value: str
+) -> None:
+    """RFC 9111, 3.2 and 4.3.4: after several of them too, and after a restart."""
+    body, url, clock = atom(an_item("a", 1), complete=True), origin.url("/feed"), Clock()
+
+    def said(seconds: int, name: str = field) -> list[tuple[str, str]]:
+        if name == "Expires":
+            return [(name, formatdate(clock() + seconds, usegmt=True))]
+        return [(name, value.replace("3000", str(seconds)))]
+
+    def lasts(reply: Reply, seconds: int) -> bool:
+        left = int(reply.headers["Cache-Control"].removeprefix("max-age="))
+        return seconds - 10 <= left <= seconds
+
+    origin.publish("/feed", body, etag='"1"', headers=said(3000))
+    for _ in range(2):
+        async with running(a_config(tmp_path), clock=clock) as proxy:
+            assert lasts(await proxy.whole(url), 3000)
+            origin.publish("/feed", body, etag='"1"')
+            for _ in range(2):
+                assert lasts(await proxy.refreshed(url), 3000)
+        async with running(a_config(tmp_path), clock=clock) as proxy:
+            assert lasts(await proxy.refreshed(url), 3000)
+            origin.publish("/feed", body, etag='"1"', headers=said(2000))
+            assert lasts(await proxy.refreshed(url), 2000)
+            origin.publish("/feed", body, etag='"1"')
+            assert lasts(await proxy.refreshed(url), 2000)
+            origin.publish("/feed", body, etag='"1"', headers=said(3000))
+            assert lasts(await proxy.refreshed(url), 3000)
+    origin.publish("/feed", atom(an_item("b", 2), complete=True), etag='"2"')
+    async with running(a_config(tmp_path), clock=clock) as proxy:
+        assert lasts(await proxy.refreshed(url), 900), "what has come whole says all"
+    asked = [request.headers.get("if-none-match") for request in origin.requests]
+    assert asked == [None, *['"1"'] * (len(asked) - 1)]
+
+
+async def test_a_304_replaces_the_fields_that_it_bears_and_no_others(proxy: Proxy, origin: Origin) -> None:
+    """RFC 9111, 3.2: Expires of the stored answer counts where Cache-Control no longer says how long."""
+    body, url = atom(an_item("a", 1), complete=True), origin.url("/feed")
+    expires = formatdate(proxy.clock() + 3000, usegmt=True)
+    first = [("Cache-Control", "max-age=600"), ("Expires", expires)]
+    origin.publish("/feed", body, etag='"1"', headers=first)
+    await proxy.whole(url)
+    for headers, least, most in (
+        ([], 590, 600),
+        ([("Cache-Control", "private")], 2950, 3000),
+        ([], 2950, 3000),
+        ([("Expires", "never")], 299, 300),
+        ([("Cache-Control", "max-age=500")], 490, 500),
+    ):
+        origin.publish("/feed", body, etag='"1"', headers=headers)
+        reply = await proxy.refreshed(url)
+        scope, _, seconds = reply.headers["Cache-Control"].rpartition("max-age=")
+        assert least <= int(seconds) <= most
+        assert bool(scope) is (most in (3000, 300))
+
+
+async def test_a_link_that_a_304_does_not_name_stays(proxy: Proxy, origin: Origin) -> None:
+    """R12; RFC 9111, 3.2: its Link field replaces the links of the relations that it names."""
+    body, url = atom(an_item("new", 9)), origin.url("/feed")
+    origin.publish("/old", atom(an_item("old", 1), archive=True))
+    origin.publish("/older", atom(an_item("older", 0), archive=True))
+    origin.publish("/feed", body, etag='"1"', headers=[("Link", '</old>; rel="prev-archive"')])
+    await proxy.whole(url)
+    for link, expected in (
+        ('</old>; rel="prev-archive"', ["new", "old"]),
+        (f'<{url}>; rel="current"', ["new", "old"]),
+        ('</feed?0>; rel="first"', ["new", "old"]),
+        ('</older>; rel="prev-archive"', ["new", "older"]),
+    ):
+        origin.publish("/feed", body, etag='"1"', headers=[("Link", link)])
+        reply = await proxy.refreshed(url, full=True)
+        assert (reply.state, own_ids(reply.body)) == ("complete", expected)

@@ -166,7 +166,15 @@ async def test_what_its_publisher_took_out_stays_away_in_a_copy_of_the_store(
 # What was stored before it was kept why archives leave
 
 
-TO_SCHEMA_14 = ("DROP INDEX settled_unknown", "ALTER TABLE settled DROP COLUMN is_withdrawn")
+TO_SCHEMA_14 = (
+    "DROP INDEX feed_failed",
+    *(
+        f"ALTER TABLE feed DROP COLUMN {name}"
+        for name in ("family_since", "failed_at", "cache_control", "expires")
+    ),
+    "DROP INDEX settled_unknown",
+    "ALTER TABLE settled DROP COLUMN is_withdrawn",
+)
 
 
 class Aged:

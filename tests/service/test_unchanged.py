@@ -11,6 +11,7 @@ from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
 from wholefeed.core.refresh.port import NoteReply
+from wholefeed.core.schedule import CacheFields
 from wholefeed.service.memory import Beginning, Beginnings, Published
 from wholefeed.service.sources import Work
 from wholefeed.service.storing import FeedStorage
@@ -108,6 +109,7 @@ async def test_what_is_stale_is_no_longer_when_its_publisher_is_heard(proxy: Pro
             checked_at=now,
             fresh_until=now + 60,
             is_private=False,
+            cache_fields=CacheFields(),
             unchanged=document.id,
             fetch_url=None,
             move=None,

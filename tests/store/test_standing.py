@@ -120,6 +120,15 @@ async def test_since_when_a_feed_is_of_its_format_is_told_by_what_left_with_the_
     assert older.run("SELECT family_since FROM feed ORDER BY id") == [(300.0,), (None,), (None,)]
 
 
+async def test_what_is_private_was_said_to_be(older: Older) -> None:
+    """docs/faults.md row 26: a 304 that says nothing of it leaves that as it is, also the first one."""
+    for number in (1, 2):
+        a_feed(older, number, is_private=f"{2 - number}")
+    await older.bring_up()
+    found = older.run("SELECT cache_control, expires FROM feed ORDER BY id")
+    assert found == [("private", ""), ("", "")]
+
+
 async def test_when_a_feed_failed_is_told_by_its_last_attempt(older: Older) -> None:
     """docs/faults.md row 115: what a wrong clock had noted before does not hold either."""
     for number in (1, 2):

@@ -432,17 +432,24 @@ def header_links(fields: Iterable[str], document_url: str) -> Sequence[Link]:
     return links
 
 
-def names_others(fields: Iterable[str], document_url: str, links: Mapping[str, str]) -> bool:
-    """Whether Link fields lead elsewhere than a stored document did by the same relations, or by new ones.
+def updated_links(
+    fields: Sequence[str], document_url: str, links: Mapping[str, str]
+) -> tuple[str, ...] | None:
+    """Return the Link fields that a stored document has after a 304; None: it leads nowhere else.
+
+    Those of a 304 replace the links of their relations. The others stay: many a cache bears a field of its
+    own beside its 304, and none of the publisher's.
 
     Args:
-        fields: Of a 304.
+        fields: Of the 304.
         document_url: The document's own.
         links: As in `Navigation.links`, stored.
     """
-    return any(
-        link.target and links.get(link.relation) != link.target for link in header_links(fields, document_url)
-    )
+    named = {link.relation: link.target for link in header_links(fields, document_url) if link.target}
+    if named.items() <= links.items():
+        return None
+    others = HEADER_RELATIONS & (links.keys() - named.keys())
+    return (*fields, *(f'<{links[relation]}>; rel="{relation}"' for relation in sorted(others)))
 
 
 def _links_of(value: LinkValue, document_url: str) -> Iterator[Link]:

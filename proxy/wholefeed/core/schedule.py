@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS, parse_http_date, parse_rfc822
@@ -67,6 +67,39 @@ def is_private(headers: Mapping[str, str]) -> bool:
 def age_seconds(headers: Mapping[str, str]) -> float:
     """Return for how long an answer has been in caches (RFC 9111, section 5.1); 0 where it says nothing."""
     return _age(_fields(headers))
+
+
+class CacheFields(NamedTuple):
+    """What an answer says of its use, as far as it counts here and outlasts a 304; empty: nothing.
+
+    known.kept() | headers      # of a 304: what it does not bear is as it was (RFC 9111, section 3.2)
+    """
+
+    cache_control: str = ""
+    expires: str = ""
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str]) -> Self:
+        """Return what an answer says; its header fields have lower-case names."""
+        said = [
+            name if _seconds(value) is None else f"{name}={value.strip()}"
+            for name, value in _directives(headers).items()
+            if name in _COUNTING and not (name == "no-cache" and value)
+        ]
+        expires = headers.get("expires")
+        return cls(", ".join(said), "" if expires is None else expires[:_LONGEST_DATE] or _EXPIRED)
+
+    def kept(self) -> dict[str, str]:
+        """Return them as header fields."""
+        return {name: value for name, value in zip(_CACHE_FIELDS, self, strict=True) if value}
+
+
+_COUNTING: Final = frozenset({"s-maxage", "max-age", "no-cache", "no-store", "private"})
+"""Directives that are kept, without what could make them long."""
+_CACHE_FIELDS: Final = ("cache-control", "expires")
+_EXPIRED: Final = "0"
+_LONGEST_DATE: Final = 64
+"""Characters of an HTTP-date, and more; what is cut here is none, and has expired."""
 
 
 def _fields(headers: Mapping[str, str]) -> dict[str, str]:

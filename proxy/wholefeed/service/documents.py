@@ -33,7 +33,7 @@ from wholefeed.core.jobs import (
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import BadLink, ExtraLink
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
-from wholefeed.core.refresh.port import ArchivedCopy, FreshDocument, Reply
+from wholefeed.core.refresh.port import ArchivedCopy, Confirmed, FreshDocument, Reply
 from wholefeed.core.schedule import age_seconds, is_uncacheable
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.errors import WorkError
@@ -120,6 +120,12 @@ def reply_of(fetched: Fetched) -> Reply:
         headers=fetched.headers,
         is_update=fetched.status == HTTPStatus.NOT_MODIFIED,
     )
+
+
+def confirmed(url: str, fetched: Fetched) -> Confirmed:
+    """Return that a document has not changed, with what a 304 says of it (RFC 9111, section 3.2)."""
+    says = "cache-control" in fetched.headers
+    return Confirmed(url, is_uncacheable=is_uncacheable(fetched.headers) if says else None)
 
 
 # As the store takes and gives it

@@ -37,7 +37,6 @@ from wholefeed.core.refresh.port import (
     Arrived,
     CarriedOut,
     Clock,
-    Confirmed,
     Event,
     Failed,
     Given,
@@ -69,7 +68,7 @@ from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
-from wholefeed.service.documents import OfferedCopy, archived_copy, fresh_document, reply_of
+from wholefeed.service.documents import OfferedCopy, archived_copy, confirmed, fresh_document, reply_of
 from wholefeed.service.memory import Beginnings, Published
 from wholefeed.service.publishing import assemble
 from wholefeed.service.results import Elsewhere
@@ -870,7 +869,7 @@ class WalkFetches:
         if isinstance(outcome, Fetched):
             if outcome.is_met:
                 return LedBack(url, outcome.final_url)
-            return Confirmed(url) if outcome.not_modified else Answered(url, outcome.headers)
+            return confirmed(url, outcome) if outcome.not_modified else Answered(url, outcome.headers)
         return Failed(url, failure_of(outcome))
 
     def _settle(self, url: str, *, is_hit: bool) -> None:

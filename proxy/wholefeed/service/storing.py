@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar, assert_never
 
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.jobs import DocumentFacts, PackedKeys
-from wholefeed.core.links import names_others
+from wholefeed.core.links import updated_links
 from wholefeed.core.model import EntryId, Role, Tombstone
 from wholefeed.core.refresh import port
 from wholefeed.core.refresh.port import (
@@ -132,18 +132,21 @@ class FeedStorage:
     async def updated(self, stored: port.StoredDocument | None, fetched: Fetched) -> Fetched:
         """Return a stored document as it comes with the Link fields of a 304, where they lead elsewhere.
 
-        RFC 9111, sections 3.2 and 4.3.4: they take the place of those that it came with. Else the 304.
+        RFC 9111, sections 3.2 and 4.3.4: what they say takes the place of what it came with. Else the 304.
         """
         if stored is None or not fetched.not_modified or fetched.is_met:
             return fetched
-        if not names_others(fetched.links, fetched.final_url, stored.links):
+        links = updated_links(fetched.links, fetched.final_url, stored.links)
+        if links is None:
             return fetched
         media_type, body = await self.read(partial(_stored_answer, document=stored.id))
         kept = {"etag": stored.etag, "last-modified": stored.last_modified, "content-length": str(len(body))}
         if stored.is_uncacheable and stored.role is not Role.SUBSCRIPTION:
             kept["cache-control"] = "no-cache"
         headers = {name: value for name, value in kept.items() if value is not None} | dict(fetched.headers)
-        return replace(fetched, not_modified=False, body=body, media_type=media_type, headers=headers)
+        return replace(
+            fetched, not_modified=False, body=body, media_type=media_type, headers=headers, links=links
+        )
 
     async def identified(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
         """Return a document that has come, its entries identified by what is ambiguous in the feed (R9).
@@ -466,9 +469,16 @@ def _only_checked(intent: port.Remark, feed: FeedRow) -> tuple[FeedRow, int] | N
         return None
     if intent.fetch_url is not None or intent.move is not None:
         return None
-    if intent.is_private not in (None, feed.is_private):
+    if intent.is_private != feed.is_private:
         return None
-    row = changed(feed, checked_at=intent.checked_at, fresh_until=intent.fresh_until)
+    cache_control, expires = intent.cache_fields
+    row = changed(
+        feed,
+        checked_at=intent.checked_at,
+        fresh_until=intent.fresh_until,
+        cache_control=cache_control,
+        expires=expires,
+    )
     return row, intent.unchanged
 
 
@@ -593,6 +603,8 @@ def _written(intent: port.Remark, feed: int, now: float) -> Callable[[Database],
             touched: DocumentChanges = {"checked_at": now}
             if intent.is_settled is not None:
                 touched["is_settled"] = intent.is_settled
+            if intent.is_uncacheable is not None:
+                touched["is_uncacheable"] = intent.is_uncacheable
             if intent.found_in is not None:
                 touched["found_in"] = intent.found_in
             return partial(_touch, feed=feed, document=document, changes=touched)
@@ -619,9 +631,10 @@ def _note_reply(db: Database, feed: int, intent: port.NoteReply) -> None:
         "checked_at": intent.checked_at,
         "failed_at": None,
         "fresh_until": intent.fresh_until,
+        "is_private": intent.is_private,
+        "cache_control": intent.cache_fields.cache_control,
+        "expires": intent.cache_fields.expires,
     }
-    if intent.is_private is not None:
-        changes["is_private"] = intent.is_private
     if intent.fetch_url is not None:
         changes["fetch_url"] = intent.fetch_url
     if intent.move is not None:

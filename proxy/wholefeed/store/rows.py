@@ -90,6 +90,8 @@ class FeedChanges(TypedDict, total=False):
     checked_at: float | None
     failed_at: float | None
     fresh_until: float | None
+    cache_control: str
+    expires: str
     context: bytes | None
     collection: str
 

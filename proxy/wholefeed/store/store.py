@@ -212,7 +212,8 @@ class Store:
             return False
         assert row.checked_at is not None, "its publisher was heard of"
         assert row.fresh_until is not None, "the same"
-        self._deferred.add(Check(row.id, document, row.checked_at, row.fresh_until))
+        check = Check(row.id, document, row.checked_at, row.fresh_until, row.cache_control, row.expires)
+        self._deferred.add(check)
         self._renewed(row)
         return True
 

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from wholefeed.core.schedule import freshness_seconds, is_private, is_uncacheable, retry_after_seconds
+from wholefeed.core.schedule import (
+    CacheFields,
+    freshness_seconds,
+    is_private,
+    is_uncacheable,
+    retry_after_seconds,
+)
 
 NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -200,3 +206,26 @@ RETRIED_AT = 1_700_000_000.0
 def test_retry_after_of_every_form_is_read_and_clamped(value: str | None, seconds: float | None) -> None:
     """docs/faults.md row 55; RFC 9110, section 10.2.3."""
     assert retry_after_seconds(value or "", now=RETRIED_AT) == seconds
+
+
+_names = st.sampled_from(["max-age", "S-MaxAge", "no-cache", "no-store", "private", "public", "x" * 300])
+_values = st.sampled_from(
+    ["", "=60", "=3000", '="3000"', '=" 60 "', '="a, b"', "=junk", "=-1", "=" + "9" * 30]
+)
+_dates = st.sampled_from([None, LATER, DATE, "", "0", "never", LATER + " " * 80])
+
+
+@given(st.none() | st.lists(st.tuples(_names, _values).map("".join), max_size=4).map(", ".join), _dates)
+def test_what_is_kept_of_an_answer_says_the_same_later(said: str | None, expires: str | None) -> None:
+    """RFC 9111, 3.2, 4.2.1 and 5.2.2: however an answer says it, and in a few characters."""
+    headers = {"cache-control": said, "expires": expires}
+    given = {name: value for name, value in headers.items() if value is not None}
+    fields = CacheFields.of(given)
+    kept = fields.kept()
+    assert (fresh(kept), is_private(kept), is_uncacheable(kept)) == (
+        fresh(given),
+        is_private(given),
+        is_uncacheable(given),
+    )
+    assert CacheFields.of(kept) == fields
+    assert sum(map(len, fields)) <= 200

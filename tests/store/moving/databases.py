@@ -43,6 +43,7 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
         db, "feed", url=url, fetch_url=url, family="atom", kind="archived", state="complete",
         first_seen_at=at, asked_at=at, checked_at=at, modified_at=at, revision=number,
         family_since=at if number == 2 else None, failed_at=at if number == 1 else None,
+        cache_control="private, max-age=60", expires=f"Thu, {ODD}",
         notes='[{"a": "\\ud800"}]',
         digest=bytes(range(16)), head=b"\0\xff" * number, context=None,
     )  # fmt: skip

@@ -44,6 +44,8 @@ async def test_they_are_those_of_the_rows(store: NamedStore) -> None:
         ({"checked_at": NOW}, False),
         ({"failed_at": NOW}, False),
         ({"fresh_until": NOW}, False),
+        ({"cache_control": "max-age=60"}, False),
+        ({"expires": "0"}, False),
         ({"asked_at": NOW}, False),
     ],
 )

@@ -16,7 +16,7 @@ from wholefeed.core.adapters.base import Marks
 from wholefeed.core.merge import Copy, is_preferred
 from wholefeed.core.model import EntryId, Family, Kind, Role, State
 from wholefeed.core.notes import OLDEST, DocumentTruncated, Ending, FormatMismatch, MementoServed, Note
-from wholefeed.core.schedule import Move, is_due, is_final, next_attempt_at, seconds_left
+from wholefeed.core.schedule import CacheFields, Move, is_due, is_final, next_attempt_at, seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.walk.ahead import count_left
 from wholefeed.core.walk.chain import Arrival, WalkLimits
@@ -172,6 +172,9 @@ class StoredFeed:
     """JSON, as the service wrote it."""
     digest: bytes | None
     """Of what was published; None until something is."""
+    cache_control: str = ""
+    """What the publisher has said of its subscription document, as `CacheFields` has it."""
+    expires: str = ""
     collection: str
     """What is known of a history that the publisher does not link, as `Collection.written` gives it (R26)."""
 
@@ -359,8 +362,8 @@ class NoteReply:
 
     checked_at: float
     fresh_until: float
-    is_private: bool | None
-    """None leaves what is stored."""
+    is_private: bool
+    cache_fields: CacheFields
     unchanged: int | None
     """The document that it says has not changed."""
     fetch_url: str | None
@@ -450,6 +453,8 @@ class Touch:
     """Whether it is final now; None leaves that as it is."""
     found_in: int | None = None
     """As `StoredDocument.found_in`; None leaves that as it is."""
+    is_uncacheable: bool | None = None
+    """The same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -731,6 +736,8 @@ class Confirmed:
     """The publisher says that a stored document has not changed."""
 
     url: str
+    is_uncacheable: bool | None = None
+    """As `StoredDocument.is_uncacheable`; None where it says nothing of that: it is as it was."""
 
 
 @dataclass(frozen=True, slots=True)

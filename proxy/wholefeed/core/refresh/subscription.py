@@ -41,7 +41,7 @@ from wholefeed.core.refresh.port import (
     outcome,
     subscription_of,
 )
-from wholefeed.core.schedule import Move, freshness_seconds, is_believed, is_private, note_move
+from wholefeed.core.schedule import CacheFields, Move, freshness_seconds, is_believed, is_private, note_move
 from wholefeed.core.text.urls import canonical_url, same_document
 from wholefeed.core.walk.chain import Arrival, has_news
 
@@ -168,21 +168,24 @@ class Subscription:
         self, reply: Reply, *, fetch_url: str | None = None, unchanged: StoredDocument | None = None
     ) -> NoteReply:
         """The publisher is there: freshness counts from now."""
-        given, now = self._given, self._given.clock.now
+        given, now, feed = self._given, self._given.clock.now, self._feed
+        headers = reply.headers
+        if reply.is_update:
+            headers = CacheFields(feed.cache_control, feed.expires).kept() | dict(headers)
         fresh_seconds = freshness_seconds(
-            reply.headers,
+            headers,
             now=now,
             minimum=given.settings.minimum_fresh_seconds,
             default=given.settings.default_fresh_seconds,
             maximum=given.settings.maximum_fresh_seconds,
         )
-        is_silent = reply.is_update and "cache-control" not in reply.headers
         move, target = self._move(reply)
         self._has_moved = target is not None
         return NoteReply(
             checked_at=now,
             fresh_until=now + fresh_seconds if given.request.may_walk else now,
-            is_private=None if is_silent else is_private(reply.headers),
+            is_private=is_private(headers),
+            cache_fields=CacheFields.of(headers),
             unchanged=unchanged.id if unchanged is not None else None,
             fetch_url=target or fetch_url,
             move=move,

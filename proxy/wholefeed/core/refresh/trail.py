@@ -264,7 +264,7 @@ class TrailSteps:
         if row is not None and self._serves(row, event):
             self._revalidated.add(event.url)
             if isinstance(event, Confirmed):
-                yield from carry_out(self._touch(row))
+                yield from carry_out(replace(self._touch(row), is_uncacheable=event.is_uncacheable))
             self._walk.arrived(event.url, self._confirmed(row))
             return
         assert isinstance(event, Failed), "a document without a stored copy is fetched whole"

@@ -235,11 +235,11 @@ class Version(NamedTuple):
     """
 
     published: tuple[object, ...]
-    ages: Mapping[str, float | None]
+    ages: Mapping[str, float | str | None]
     """The columns `AGES`."""
 
 
-AGES: Final = ("checked_at", "failed_at", "fresh_until")
+AGES: Final = ("checked_at", "failed_at", "fresh_until", "cache_control", "expires")
 _READ_AS: Final[Mapping[str, Callable[[str], Any]]] = {
     "digest": bytes.fromhex,
     "modified_at": float,
@@ -257,7 +257,8 @@ _READ_AS: Final[Mapping[str, Callable[[str], Any]]] = {
     "warned_at": float,
     "published_family": str,
     "via_url": str,
-    **dict.fromkeys(AGES, float),
+    **dict.fromkeys(("checked_at", "failed_at", "fresh_until"), float),
+    **dict.fromkeys(("cache_control", "expires"), str),
 }
 """Columns, and what reads each from a text; the last ones are told beside what was published."""
 _version_values = attrgetter(*_READ_AS)
@@ -366,22 +367,35 @@ class Check(NamedTuple):
     """That has not changed."""
     checked_at: float
     fresh_until: float
+    cache_control: str
+    expires: str
 
     def noted_in(self, row: FeedRow) -> FeedRow:
         """Return the feed's row with the check, unless the row is of later, and not of a wrong clock."""
         at = row.checked_at
         if at is not None and at >= self.checked_at and not is_ahead(at, now=self.checked_at):
             return row
-        return changed(row, checked_at=self.checked_at, fresh_until=self.fresh_until)
+        return changed(
+            row,
+            checked_at=self.checked_at,
+            fresh_until=self.fresh_until,
+            cache_control=self.cache_control,
+            expires=self.expires,
+        )
 
 
-_NOTE_FEED: Final = "UPDATE feed SET checked_at = ?, fresh_until = ? WHERE id = ?"
+_NOTE_FEED: Final = """
+    UPDATE feed SET checked_at = ?, fresh_until = ?, cache_control = ?, expires = ? WHERE id = ?
+"""
 _NOTE_DOCUMENT: Final = "UPDATE document SET checked_at = ? WHERE id = ?"
 
 
 def note_check(db: Database, checks: Sequence[Check]) -> None:
     """Note what publishers have said, of feeds that are still there."""
-    db.executemany(_NOTE_FEED, [(each.checked_at, each.fresh_until, each.feed) for each in checks])
+    db.executemany(
+        _NOTE_FEED,
+        [(each.checked_at, each.fresh_until, each.cache_control, each.expires, each.feed) for each in checks],
+    )
     db.executemany(_NOTE_DOCUMENT, [(each.checked_at, each.document) for each in checks])
 
 
