@@ -19,6 +19,10 @@ FORM: Final = f"POST /login {_HEAD}Content-Length: 100\r\n\r\ntoken=".encode()
 LONG_FORM: Final = (
     f"POST /login {_HEAD}Transfer-Encoding: chunked\r\n\r\nfffff\r\ntoken=".encode() + b"x" * 1_000_000
 )
+LONG_LIST: Final = (
+    b"POST /opml HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"700000\r\n<opml><body>" + b" " * 7_000_000
+)
 
 _AT_ONCE: Final = 100
 _PATIENCE_SECONDS: Final = 5

@@ -22,6 +22,7 @@ from wholefeed import __version__
 from wholefeed.config.tables import Config
 from wholefeed.counts import Counts
 from wholefeed.fetch.base import site_of
+from wholefeed.fetch.budget import LargeWork, MemoryBudget
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Archive, Turns
 from wholefeed.futures import unless
@@ -50,12 +51,14 @@ from wholefeed.web.keys import (
     CONNECTIONS,
     COUNTS,
     LISTENERS,
+    LISTS,
     LOGINS,
     METRICS_NETWORKS,
     PREFIX,
     SERVICE,
     STORE,
     TRUSTED,
+    UPLOADS,
     WANTS,
 )
 from wholefeed.web.middlewares import attending, hide_version, protect
@@ -148,6 +151,11 @@ async def _listen(server: web.Server, app: web.Application, stack: AsyncExitStac
 _LOGINS_PER_MINUTE: Final = 10
 """Tokens that one client may try."""
 
+_UPLOADED_BYTES: Final = 1 << 26
+"""Subscription lists that are being sent, together: eight of the longest."""
+_UPLOAD_WAIT_SECONDS: Final = 5.0
+"""How long one waits for room before it is read."""
+
 _OpenFetcher = Callable[..., AbstractAsyncContextManager[Fetcher]]
 """`Fetcher.open`, or what does the same with parts that are given to it."""
 
@@ -171,6 +179,8 @@ def make_app(
     counts = app[COUNTS] = Counts()
     app[CONNECTIONS] = Connections()
     app[LISTENERS] = Listeners()
+    app[UPLOADS] = MemoryBudget(total_bytes=_UPLOADED_BYTES, wait_seconds=_UPLOAD_WAIT_SECONDS)
+    app[LISTS] = LargeWork()
     app[LOGINS] = Buckets(_LOGINS_PER_MINUTE)
     app[TRUSTED] = TrustedProxies(config.server.trusted_proxies)
     app[WANTS] = Wants(config)

@@ -113,6 +113,16 @@ async def test_a_page_has_nothing_loaded_as_a_part_of_itself(
     assert origin.requests == []
 
 
+@pytest.mark.fault("94")
+@pytest.mark.parametrize("target", ["/opml", "/login"])
+async def test_a_body_in_another_coding_than_it_says_is_refused(tmp_path: Path, target: str) -> None:
+    """Row 94: what a client sends wrong is no error of the proxy's."""
+    fields = {"Content-Encoding": "gzip", "Authorization": f"Bearer {TOKEN}"}
+    async with guarded(tmp_path, access_token=TOKEN) as proxy:
+        reply = await proxy.ask("POST", target, data=b"\x1f\x8b\x08\x00" * 100, headers=fields)
+    assert (reply.status, slug(reply)) == (400, "bad-request")
+
+
 @pytest.mark.fault("97")
 @pytest.mark.parametrize("part", ["iframe", "frame", "object", "embed", "empty", "track", "worker"])
 async def test_the_feed_for_people_is_a_part_of_nothing(proxy: Proxy, origin: Origin, part: str) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 
-from benchmarks.support.flood import FORM, HALF_A_HEAD, LONG_FORM, flooding
+from benchmarks.support.flood import FORM, HALF_A_HEAD, LONG_FORM, LONG_LIST, flooding
 from benchmarks.support.usage import peak_bytes
 from tests.feeds import an_item, atom
 from tests.origin import Origin
@@ -26,6 +26,9 @@ TOKEN = "a-token-for-readers"
 FORMS = 300
 MOST_BYTES = 64 << 20
 """Of memory for all of them; a mebibyte for each would be five times as much."""
+LISTS = 40
+MOST_BYTES_OF_LISTS = 160 << 20
+"""Eight are held, and grow as they come; all forty would be 280 MB and as much again."""
 MORE_THAN_ADMITTED = 2_200
 HEALTHY_SECONDS = 3.0
 
@@ -49,6 +52,24 @@ async def test_row_95_forms_without_end_do_not_fill_memory(tmp_path: Path) -> No
         async with flooding(served.port, LONG_FORM, count=FORMS):
             assert await logged_in(served) == 303
             assert peak_bytes(served.process.pid) - before < MOST_BYTES
+
+
+@pytest.mark.fault("94")
+async def test_row_94_lists_without_end_do_not_fill_memory(tmp_path: Path) -> None:
+    """Row 94: as many are read as there is room for; who finds none is told when to come again, and has room
+    when they have left."""
+    sent = b"<opml version='2.0'><body><outline xmlUrl='http://a.example/feed'/></body></opml>"
+    async with serving(tmp_path) as served, aiohttp.ClientSession() as session:
+        target = f"http://127.0.0.1:{served.port}/opml"
+        async with session.post(target, data=sent) as response:
+            assert response.status == 200
+        before = peak_bytes(served.process.pid)
+        async with flooding(served.port, LONG_LIST, count=LISTS):
+            async with session.post(target, data=sent) as response:
+                assert (response.status, int(response.headers["Retry-After"]) > 0) == (503, True)
+            assert peak_bytes(served.process.pid) - before < MOST_BYTES_OF_LISTS
+        async with session.post(target, data=sent) as response:
+            assert response.status == 200
 
 
 @pytest.mark.fault("95a")

@@ -13,6 +13,7 @@ from aiohttp import web
 from wholefeed.config.tables import Config
 from wholefeed.counts import Counts
 from wholefeed.errors import PublisherError
+from wholefeed.fetch.budget import LargeWork, MemoryBudget
 from wholefeed.server.clients import Buckets, Networks, TrustedProxies
 from wholefeed.server.listening import Connections, Listeners
 from wholefeed.service.service import FeedService
@@ -32,6 +33,10 @@ TRUSTED: Final = web.AppKey("trusted", TrustedProxies)
 PREFIX: Final = web.AppKey("prefix", Prefix)
 BUCKETS: Final = web.AppKey("buckets", Buckets)
 """Not there when clients may ask as often as they like."""
+UPLOADS: Final = web.AppKey("uploads", MemoryBudget)
+"""What subscription lists that are sent may take together."""
+LISTS: Final = web.AppKey("lists", LargeWork)
+"""Lets one large list be moved at a time."""
 LOGINS: Final = web.AppKey("logins", Buckets)
 """How often each client may try a token."""
 

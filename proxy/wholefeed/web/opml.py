@@ -16,10 +16,10 @@ from aiohttp.http_exceptions import HttpProcessingError
 from wholefeed.config.tables import Config
 from wholefeed.core.opml import MAX_BYTES, Listed, compose_opml, read_opml
 from wholefeed.core.parse.limits import ParseError
-from wholefeed.errors import UploadError
+from wholefeed.errors import OverloadedError, UploadError
 from wholefeed.fetch.guard import AddressPolicy
 from wholefeed.service.service import FeedService
-from wholefeed.web.keys import ASKED, CONFIG, SERVICE
+from wholefeed.web.keys import ASKED, CONFIG, LISTS, SERVICE, UPLOADS
 from wholefeed.web.moving import OwnAddresses, Way, moved_in, moved_out, proxied_url
 from wholefeed.web.request import (
     VIEW_OPTIONS,
@@ -58,6 +58,21 @@ UPLOAD_SECONDS: Final = 60
 
 async def post_opml(request: web.Request) -> web.StreamResponse:
     """POST /opml: the list that is sent, with its feeds through the proxy; with `undo=1`, without it."""
+    room = request.app[UPLOADS]
+    most_bytes = MAX_BYTES if request.content_length is None else min(request.content_length, MAX_BYTES)
+    if not await room.take(most_bytes, is_ahead=False):  # nothing of it has been read yet
+        raise OverloadedError("too many lists are being sent")
+    try:
+        document, counts = await _moved(request)
+    finally:
+        room.give_back(most_bytes)
+    request[ASKED].add(opml=counts)
+    told = ", ".join(f"{name}={number}" for name, number in counts.items())
+    return _download(document, "subscriptions.opml", {COUNTS_FIELD: told})
+
+
+async def _moved(request: web.Request) -> tuple[bytes, dict[str, int]]:
+    """Read the list that is sent, and return it after the move, with what became of how many."""
     asked, config = request[ASKED], request.app[CONFIG]
     base = base_url(request, asked, config.server)
     try:
@@ -68,10 +83,8 @@ async def post_opml(request: web.Request) -> web.StreamResponse:
     options = {**asked.query.options, **fields}
     read_view(options, 0)
     is_undone = options.get("undo", "") not in ("", "0", "false")
-    document, counts = await asyncio.to_thread(_moved_list, body, base, config, options, is_undone=is_undone)
-    asked.add(opml=counts)
-    told = ", ".join(f"{name}={number}" for name, number in counts.items())
-    return _download(document, "subscriptions.opml", {COUNTS_FIELD: told})
+    async with request.app[LISTS].turn(len(body)):
+        return await asyncio.to_thread(_moved_list, body, base, config, options, is_undone=is_undone)
 
 
 def _moved_list(

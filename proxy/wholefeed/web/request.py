@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from aiohttp import HttpVersion11, hdrs, web
 from multidict import istr
+from aiohttp.http_exceptions import HttpProcessingError
 
 from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
 from wholefeed.core.compose.views import View
@@ -399,15 +400,19 @@ async def whole_body(request: web.Request, at_most: int) -> bytes:
 
     Raises:
         HTTPRequestEntityTooLarge: It is longer than so many bytes; where it says so itself none is read.
+        RequestError: It is not in the coding that it says.
     """
     said = request.content_length or 0
     if said > at_most:
         raise too_large(said, at_most)
     body = bytearray()
-    async for piece in request.content.iter_any():
-        body += piece
-        if len(body) > at_most:
-            raise too_large(len(body), at_most)
+    try:
+        async for piece in request.content.iter_any():
+            body += piece
+            if len(body) > at_most:
+                raise too_large(len(body), at_most)
+    except (HttpProcessingError, web.RequestPayloadError) as exc:
+        raise RequestError("expected a body in the coding that it says, got another") from exc
     return bytes(body)
 
 
