@@ -60,7 +60,7 @@ async def post_opml(request: web.Request) -> web.StreamResponse:
     """POST /opml: the list that is sent, with its feeds through the proxy; with `undo=1`, without it."""
     room = request.app[UPLOADS]
     most_bytes = MAX_BYTES if request.content_length is None else min(request.content_length, MAX_BYTES)
-    if not await room.take(most_bytes, is_ahead=False):  # nothing of it has been read yet
+    if not await room.take(most_bytes):  # nothing of it has been read yet
         raise OverloadedError("too many lists are being sent")
     try:
         document, counts = await _moved(request)

@@ -21,8 +21,8 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from aiohttp import HttpVersion11, hdrs, web
-from multidict import istr
 from aiohttp.http_exceptions import HttpProcessingError
+from multidict import istr
 
 from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
 from wholefeed.core.compose.views import View
