@@ -16,8 +16,8 @@ from tests.publishers.collected import FORMATS, Feed
 from tests.publishers.wordpress import WordPress
 from tests.running import Proxy, a_config, running
 
-LONG = "words " * 4000
-"""A post of 24 KB, which an item of RSS has twice: about twenty-one of them are a segment."""
+LONG = "words " * 8000
+"""A post of 48 KB: about twenty-one of them are a segment."""
 
 
 @pytest.mark.parametrize("form", FORMATS)
