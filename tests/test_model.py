@@ -12,6 +12,7 @@ import random
 import pytest
 
 from tests.answers import Status
+from tests.model.archived import an_archived_story
 from tests.model.blogs import a_blog_story
 from tests.model.documents import MEDIA_TYPES, plain, read, written
 from tests.model.said import DAY, HOUR, Copy, Doc
@@ -34,6 +35,13 @@ async def test_every_answer_is_as_the_rules_say(seed: int) -> None:
 async def test_every_answer_of_a_blog_is_true(seed: int) -> None:
     """R26 to R32: one made-up story of a WordPress, and what its author knows of it."""
     story = a_blog_story(seed)
+    assert await story.play() == [], told(story)
+
+
+@pytest.mark.parametrize("seed", range(1, 13))
+async def test_every_copy_of_a_web_archive_is_where_it_belongs(seed: int) -> None:
+    """R33: one made-up story of a publisher that loses documents."""
+    story = an_archived_story(seed)
     assert await story.play() == [], told(story)
 
 

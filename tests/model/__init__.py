@@ -4,5 +4,6 @@
 requests against what had to be asked for, `choice` takes one copy of each entry); `publisher` is a publisher
 that changes its mind and `documents` writes what it says; `stories` plays the two against the proxy, and
 `known` names what is known to be wrong, which stories keep off. `blogs` has stories of a WordPress, whose
-author knows what a reader must be given; `short` is what all stories have in common.
+author knows what a reader must be given, `archived` of documents that only a web archive has; `short` is what
+all stories have in common.
 """
