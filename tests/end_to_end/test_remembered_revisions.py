@@ -60,11 +60,11 @@ async def news(feed: Feed) -> None:
     await feed.later(3600)
 
 
-@pytest.mark.fault("114")
+@pytest.mark.fault("125")
 async def test_a_remembered_revision_gives_way_to_the_live_one(
     tmp_path: Path, origin: Origin, store_url: str
 ) -> None:
-    """R10; row 114: at once, when more is remembered, and after a restart."""
+    """R10; row 125: at once, when more is remembered, and after a restart."""
     config, clock = a_config(tmp_path, store={"url": store_url}), Clock()
     async with running(config, clock) as proxy:
         feed = await moved(proxy, an_undated_blog(origin))
@@ -78,18 +78,18 @@ async def test_a_remembered_revision_gives_way_to_the_live_one(
         assert await revision(proxy, feed) == "anew"
 
 
-@pytest.mark.fault("114")
+@pytest.mark.fault("125")
 async def test_a_remembered_revision_gives_way_where_no_time_goes_by(
     tmp_path: Path, origin: Origin, store_url: str
 ) -> None:
-    """R10; row 114: the page that a post has left and the one that it has moved to come at one instant."""
+    """R10; row 125: the page that a post has left and the one that it has moved to come at one instant."""
     async with running(a_config(tmp_path, store={"url": store_url}), StandingClock()) as proxy:
         await moved(proxy, an_undated_blog(origin))
 
 
-@pytest.mark.fault("114")
+@pytest.mark.fault("125")
 async def test_what_an_earlier_version_served_of_memory_gives_way(aged: Aged, origin: Origin) -> None:
-    """R10; row 114: nobody knows how old that is, and the publisher has another one."""
+    """R10; row 125: nobody knows how old that is, and the publisher has another one."""
     clock = Clock()
     async with running(aged.config, clock) as proxy:
         feed = await moved(proxy, an_undated_blog(origin))

@@ -52,12 +52,12 @@ async def turned_to_excerpts(feed: Feed) -> None:
     feed.blog.bulk_edit(feed.blog.posts, tags=("sorted",))
 
 
-@pytest.mark.fault("113")
+@pytest.mark.fault("124")
 @pytest.mark.parametrize("form", ["rss2", "rdf"])
 async def test_a_blog_that_turns_to_excerpts_takes_no_full_text_away(
     proxy: Proxy, origin: Origin, form: str
 ) -> None:
-    """R10, R29; row 113: after a bulk edit all pages are asked for; of new posts there is no more."""
+    """R10, R29; row 124: after a bulk edit all pages are asked for; of new posts there is no more."""
     feed = Feed(proxy, a_blog(origin), form)
     await turned_to_excerpts(feed)
     new = feed.blog.add(content=f"{FULL} never")
@@ -67,9 +67,9 @@ async def test_a_blog_that_turns_to_excerpts_takes_no_full_text_away(
         assert len(own_ids(reply.body)) == len(feed.blog.posts)
 
 
-@pytest.mark.fault("113")
+@pytest.mark.fault("124")
 async def test_no_insisting_makes_excerpts_of_full_texts_but_forgetting(proxy: Proxy, origin: Origin) -> None:
-    """R10, R14; row 113: `full=1` takes every page anew, and says that they are no better than before."""
+    """R10, R14; row 124: `full=1` takes every page anew, and says that they are no better than before."""
     feed = Feed(proxy, a_blog(origin))
     await turned_to_excerpts(feed)
     reply = await proxy.refreshed(feed.url, full=True)
@@ -244,10 +244,10 @@ async def test_a_later_instant_goes_before_all(proxy: Proxy, origin: Origin) -> 
     assert await looked(proxy, origin, later) == all_of("short")
 
 
-@pytest.mark.fault("113")
+@pytest.mark.fault("124")
 @pytest.mark.parametrize("form", IS_CUT)
 async def test_texts_that_are_cut_are_not_full(proxy: Proxy, origin: Origin, form: str) -> None:
-    """R10; row 113: each a beginning of what stood there that ends in a mark, and half of them at once."""
+    """R10; row 124: each a beginning of what stood there that ends in a mark, and half of them at once."""
     make = IS_CUT[form]
     assert await looked(proxy, origin, make(all_of(FULL), 1)) == all_of("full")
     cut = {"first": CUT, "second": CUT, "third": FULL}

@@ -253,7 +253,7 @@ async def test_one_more_worker_is_started_for_more_work_at_hand_only() -> None:
         await read(workers, size=10 * MIDDLE)
         await asyncio.gather(*(read(workers, size=MIDDLE) for _ in range(4)))
         assert len(workers.pids) == 1
-        await asyncio.gather(*(read(workers, size=10 * MIDDLE) for _ in range(2)))
+        await asyncio.gather(*(read(workers, long_work(1), size=10 * MIDDLE) for _ in range(2)))
         assert len(workers.pids) == 2
 
 
