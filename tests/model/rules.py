@@ -31,7 +31,7 @@ from tests.model.choice import (
     precedence,
 )  # fmt: skip
 from tests.model.counting import guesses
-from tests.model.said import DAY, HOST_RESTS, HOUR, Copy, Doc, Failure, Kind, kind_of
+from tests.model.said import DAY, GONE, HOST_RESTS, HOUR, Copy, Doc, Failure, Kind, kind_of
 
 DEFAULT_FRESH: Final = 900.0
 MINIMUM_FRESH: Final = 300.0
@@ -268,7 +268,7 @@ class Feed:
         else:
             return None
         if isinstance(got, Failure):
-            return None if held is not None and not is_unfit else got
+            return got if held is None or is_unfit else self._keep(held, got, now)
         if got.family != self.family:
             return Failure(200)
         if held is not None:
@@ -279,13 +279,20 @@ class Feed:
         self.archives[path] = Held(got, fetched_at, now, place > 0)
         return None
 
+    def _keep(self, held: Held, got: Failure, now: float) -> None:
+        """R13: what could not be had serves as it is; that it is gone is a look, and settles nothing."""
+        held.checked_at = now if got.status in GONE else held.checked_at
+
     def _is_due(self, held: Held, place: int, now: float) -> bool:
         """R13."""
         if held.is_final:
             return False
-        if place > 0 and not held.is_settled:  # once more, whatever it was served with
-            return True
-        return now - held.checked_at >= DAY and self.changed_at > held.checked_at
+        is_a_day_ago, is_outdated = now - held.checked_at >= DAY, self.changed_at > held.checked_at
+        if (
+            place > 0 and not held.is_settled
+        ):  # once more, whatever it was served with; daily while it is gone
+            return is_a_day_ago or is_outdated
+        return is_a_day_ago and is_outdated
 
     def _is_any_due(self, doc: Doc, now: float) -> bool:
         """Whether one of the archives is to be looked at though the subscription document has not changed."""

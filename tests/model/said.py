@@ -51,6 +51,8 @@ class Failure:
 HOST_RESTS: Final = Failure(-1)
 """The host has asked to be left alone: nothing was sent."""
 
+GONE: Final = frozenset({404, 410})
+"""Statuses of what its publisher has taken away."""
 Got = Doc | Failure
 
 
