@@ -160,9 +160,8 @@ def _json(doc: Doc) -> str:
         for copy in doc.copies
     ]
     more = {"next_url": doc.links["next"]} if "next" in doc.links else {}
-    return json.dumps(
-        {"version": "https://jsonfeed.org/version/1.1", "title": "A feed"} | more | {"items": items}
-    )
+    head = {"version": "https://jsonfeed.org/version/1.1", "title": "A feed"}
+    return json.dumps({**head, "home_page_url": "http://site.test/", **more, "items": items})
 
 
 # ---- Reading

@@ -268,7 +268,9 @@ class Feed:
         else:
             return None
         if isinstance(got, Failure):
-            return got if held is None or is_unfit else self._keep(held, got, now)
+            if held is not None and got.status in GONE:  # R13: a look at it, which settles nothing
+                held.checked_at = now
+            return got if held is None or is_unfit else None
         if got.family != self.family:
             return Failure(200)
         if held is not None:
@@ -278,10 +280,6 @@ class Feed:
         fetched_at = held.fetched_at if held is not None and held.doc == got else now
         self.archives[path] = Held(got, fetched_at, now, place > 0)
         return None
-
-    def _keep(self, held: Held, got: Failure, now: float) -> None:
-        """R13: what could not be had serves as it is; that it is gone is a look, and settles nothing."""
-        held.checked_at = now if got.status in GONE else held.checked_at
 
     def _is_due(self, held: Held, place: int, now: float) -> bool:
         """R13."""
