@@ -445,6 +445,9 @@ class Leaving:
     ) -> None:
         self._old, self._new, self._now, self._is_page = old, new, now, is_page
         self._is_attached = new.read.facts.family is old.family
+        generated_at = old.fetched_at if old.generated_at is None else old.generated_at
+        self._made_at = generated_at if any(row.found_by for row in rows) else None
+        """When the old document was made, where that counts for its copies (R10)."""
         memories = [row for row in rows if row.role is Role.MEMORY]
         usable = [row for row in memories if row.family is old.family and row.rank is not None]
         self._open = max((row for row in usable if not row.is_settled), key=_memory_number, default=None)
@@ -493,7 +496,7 @@ class Leaving:
             "fetched_at": old.fetched_at,
             "next_number": self._next_number,
             "latest": latest,
-            "made_at": documents.made_at(db, old.id),
+            "made_at": self._made_at,
         }
         present = found.present | dict.fromkeys(elsewhere, OTHER)
         return _Left((self._document(db, old), present, memory), options)

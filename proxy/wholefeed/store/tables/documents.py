@@ -132,18 +132,6 @@ def identities_but(db: Database, document: int, but: Collection[EntryId]) -> lis
     return [EntryId(row["identity"]) for row in rows if row["identity"] not in but]
 
 
-_MADE_AT: Final = """
-    SELECT CASE WHEN f.collection <> '{}' THEN coalesce(d.generated_at, d.fetched_at) END
-    FROM document AS d JOIN feed AS f ON f.id = d.feed WHERE d.id = :document
-"""
-
-
-def made_at(db: Database, document: int) -> float | None:
-    """Return when a document was made, where that counts for its copies (R10)."""
-    at: float | None = fetch_value(db, _MADE_AT, {"document": document})
-    return at
-
-
 _SAID: Final = """
     SELECT identity, updated_at, size, fullness FROM entry WHERE document = :document ORDER BY ordinal
 """

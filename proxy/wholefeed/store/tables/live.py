@@ -439,8 +439,9 @@ def held_as_good(db: Database, feed: int, identities: Iterable[EntryId], documen
 
     Where nobody has looked how full that is, it counts as full.
     """
-    latest, found = subscription_updated_at(db, feed), set[EntryId]()
-    for identity in identities:
+    wanted, found = list(identities), set[EntryId]()
+    latest = subscription_updated_at(db, feed) if wanted else None
+    for identity in wanted:
         own, others = list[Rank](), list[Rank]()
         for row in fetch_all(db, _ATTACHED, {"feed": feed, "identity": identity}):
             copy, is_own = _copy_of_row(0, row), row["document"] == document
