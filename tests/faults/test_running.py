@@ -21,7 +21,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from tests.answers import Reset, Status
-from tests.feeds import an_item, atom, ids, own_ids, publish_chain
+from tests.feeds import an_item, atom, ids, own_ids, publish_chain, rss
 from tests.fetchers import opening
 from tests.origin import Origin
 from tests.patching import set_constant
@@ -196,12 +196,16 @@ async def test_a_clock_that_was_put_right_delays_nothing(
 
 
 @pytest.mark.fault("73")
-async def test_no_feed_was_first_seen_in_the_future(tmp_path: Path, origin: Origin) -> None:
+@pytest.mark.parametrize("is_seen_before", [False, True], ids=["first seen", "in another format"])
+async def test_no_feed_is_of_the_future(tmp_path: Path, origin: Origin, is_seen_before: bool) -> None:
     """Row 73; R7: `since` is then the first time that the publisher was heard of by a right clock."""
-    origin.publish("/feed", atom(an_item("a")))
     url, clock = origin.url("/feed"), Clock()
-    clock.advance(20 * 86_400)
     async with running(a_config(tmp_path), clock) as proxy:
+        if is_seen_before:
+            origin.publish("/feed", rss(an_item("a")))
+            await proxy.whole(url)
+        origin.publish("/feed", atom(an_item("a")))
+        clock.advance(20 * 86_400)
         await proxy.whole(url)
         clock.advance(-20 * 86_400)
         right_at = clock()

@@ -643,6 +643,8 @@ def _note_reply(db: Database, feed: int, intent: port.NoteReply) -> None:
         changes["moved_times"] = intent.move.times
     if intent.first_seen_at is not None:
         changes["first_seen_at"] = intent.first_seen_at
+    if intent.family_since is not None:
+        changes["family_since"] = intent.family_since
     failures.note_refetch(db, feed, None, changes)
     if intent.unchanged is not None:
         documents.touch(db, intent.unchanged, {"checked_at": intent.checked_at})

@@ -34,8 +34,6 @@ class FeedRow(StoredFeed):
     documents: int
     entries: int
     parser_version: int
-    family_since: float | None
-    """When it came in its family after it had been of another; None: it has been of this one ever since."""
     asked_at: float
     checked_at: float | None
     failed_at: float | None

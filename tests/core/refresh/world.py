@@ -142,6 +142,7 @@ def a_feed(**changes: Any) -> StoredFeed:
         "digest": None,
         "collection": "{}",
         "first_seen_at": 0.0,
+        "family_since": None,
     }
     return StoredFeed(**(values | changes))
 

@@ -178,7 +178,9 @@ class StoredFeed:
     collection: str
     """What is known of a history that the publisher does not link, as `Collection.written` gives it (R26)."""
     first_seen_at: float
-    """Epoch seconds, as `since` tells it (R7)."""
+    """Epoch seconds."""
+    family_since: float | None
+    """When it came in its family after it had been of another; None: it has been of this one ever since."""
 
     @property
     def visible_state(self) -> State:
@@ -374,6 +376,8 @@ class NoteReply:
     """What is known of a permanent move, when that is something else than before."""
     first_seen_at: float | None = None
     """When the feed was first seen, where a clock that ran ahead had noted a later time."""
+    family_since: float | None = None
+    """The same of when it came in its family."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,6 +198,7 @@ class Subscription:
             fetch_url=target or fetch_url,
             move=move,
             first_seen_at=now if is_ahead(self._feed.first_seen_at, now=now) else None,
+            family_since=now if is_ahead(self._feed.family_since or 0.0, now=now) else None,
         )
 
     def _move(self, reply: Reply) -> tuple[Move | None, str | None]:
