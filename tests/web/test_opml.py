@@ -204,6 +204,43 @@ async def test_one_endless_tag_holds_up_nobody(proxy: Proxy, body: bytes) -> Non
     assert "start tags of at most" in problem(await asking, "xml-limit", 422)["detail"]
 
 
+def form_of(before: bytes, file: bytes) -> bytes:
+    """A form with something before its first part, and a file."""
+    return (
+        before + b'\r\n--x\r\nContent-Disposition: form-data; name="file"\r\n\r\n' + file + b"\r\n--x--\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        form_of(b"\n" * 3_000_000, LIST),
+        form_of(b"\r\n" * 3_000_000, LIST),
+        form_of(b"\r\n--" * 1_500_000, LIST),
+        form_of(b"\r\n--x-" * 1_000_000, LIST),
+        form_of(b"", LIST + b"\r\n" * 3_000_000),
+    ],
+    ids=["lines", "line-ends", "dashes", "boundaries", "lines-of-the-list"],
+)
+@pytest.mark.fault("94")
+async def test_a_form_of_nothing_but_lines_holds_up_nobody(proxy: Proxy, body: bytes) -> None:
+    """Row 94: what stands before the parts of a form means nothing (RFC 2046, 5.1.1), and is no work for the
+    loop; nor are the lines of a list."""
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    asking = asyncio.create_task(proxy.ask("POST", "/opml", data=io.BytesIO(body), headers=kind))
+    assert await longest_turn(asking) < 0.3
+    assert (await asking).status in (200, 422)
+
+
+@pytest.mark.fault("94")
+async def test_a_form_is_no_longer_than_a_list(proxy: Proxy) -> None:
+    """413, also where it never comes to its parts."""
+    body = form_of(b"\r\n" * (MAX_BYTES // 2), LIST)
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    reply = await proxy.ask("POST", "/opml", data=io.BytesIO(body), headers=kind)
+    assert problem(reply, "too-large", 413)
+
+
 def nested() -> Any:
     inner = MultipartWriter("mixed")
     inner.append(LIST)

@@ -7,11 +7,13 @@ hundred walks that nobody waits for would stand in the way of those that somebod
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from email.message import Message
+from email.parser import BytesHeaderParser
 from typing import Final
 
-from aiohttp import BodyPartReader, web
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp import web
 
 from wholefeed.config.tables import Config
 from wholefeed.core.opml import MAX_BYTES, Listed, compose_opml, read_opml
@@ -109,51 +111,71 @@ _FIELD_BYTES: Final = 200
 """Of a field of the form beside the file."""
 _FORM_FIELDS: Final = ("undo", *VIEW_OPTIONS)
 _MAX_PARTS: Final = 20
+_HEAD_BYTES: Final = 1 << 12
+"""Of what stands before the value of a field: its name, and perhaps that of the file."""
+_LONGEST_BOUNDARY: Final = 70
+"""RFC 2046, 5.1.1."""
 
 
 async def _uploaded(request: web.Request) -> tuple[bytes, dict[str, str]]:
     """Return the list that is sent, alone or as the field `file` of a form, and the form's other fields.
 
-    Whatever the Content-Type says that is no form: it is the list itself.
+    Whatever the Content-Type says that is no form: it is the list itself. A form is no longer than a list may
+    be, and read whole: line by line as it comes, one of empty lines alone keeps the server's loop busy.
 
     Raises:
         UploadError: It is no form that can be read, or has no file.
         HTTPRequestEntityTooLarge: It is longer than a list may be.
     """
+    body = await whole_body(request, MAX_BYTES)
     if request.content_type != "multipart/form-data":
-        return await whole_body(request, MAX_BYTES), {}
-    try:
-        return await _read_form(request)
-    except (ValueError, HttpProcessingError, web.RequestPayloadError) as exc:
-        raise UploadError("expected a form that can be read, with the list as its field file") from exc
+        return body, {}
+    said = Message()
+    said["Content-Type"] = request.headers["Content-Type"]
+    return await asyncio.to_thread(_read_form, body, said.get_boundary(""))
 
 
-async def _read_form(request: web.Request) -> tuple[bytes, dict[str, str]]:
+def _read_form(body: bytes, boundary: str) -> tuple[bytes, dict[str, str]]:
     file: bytes | None = None
     fields: dict[str, str] = {}
-    reader, number = await request.multipart(), 0
-    while (part := await reader.next()) is not None:
-        number += 1
-        if not isinstance(part, BodyPartReader) or number > _MAX_PARTS:
+    for number, (head, value) in enumerate(_parts(body, boundary), 1):
+        if head.get_content_maintype() == "multipart" or number > _MAX_PARTS:
             raise UploadError("expected a form with a field file and few others")
-        if part.name == "file" and file is None:
-            file = await _read_part(part, MAX_BYTES)
-        else:
-            value = await _read_part(part, _FIELD_BYTES)
-            if part.name in _FORM_FIELDS:
-                fields[part.name] = value.decode("utf-8", "replace").strip()
+        name = head.get_param("name", header="Content-Disposition")
+        if name == "file" and file is None:
+            file = value
+        elif len(value) > _FIELD_BYTES:
+            raise too_large(len(value), _FIELD_BYTES)
+        elif name in _FORM_FIELDS:
+            fields[name] = value.decode("utf-8", "replace").strip()
     if file is None:
         raise UploadError("expected the list as the form's field file, got none")
     return file, {name: value for name, value in fields.items() if value}
 
 
-async def _read_part(part: BodyPartReader, at_most: int) -> bytes:
-    body = bytearray()
-    while piece := await part.read_chunk():
-        body += piece
-        if len(body) > at_most:
-            raise too_large(len(body), at_most)
-    return bytes(body)
+def _parts(body: bytes, boundary: str) -> Iterator[tuple[Message, bytes]]:
+    """Give the fields of a form, each as what is said of it and its value (RFC 7578; RFC 2046, 5.1.1)."""
+    if not 0 < len(boundary) <= _LONGEST_BOUNDARY:
+        raise _unreadable()
+    marked = re.escape(boundary.encode("utf-8", "surrogateescape"))
+    delimiters = re.compile(rb"(?:\A|\r\n)--" + marked + rb"(?P<last>--)?[ \t]*(?=\r\n|\Z)").finditer(body)
+    before = next(delimiters, None)
+    while before is not None and not before["last"]:
+        behind = next(delimiters, None)
+        head_end = body.find(b"\r\n\r\n", before.end(), before.end() + _HEAD_BYTES)
+        if behind is None or not -1 < head_end < behind.start():
+            raise _unreadable()
+        head = BytesHeaderParser().parsebytes(body[before.end() + 2 : head_end + 2])
+        if head.defects:
+            raise _unreadable()
+        yield head, body[head_end + 4 : behind.start()]
+        before = behind
+    if before is None:
+        raise _unreadable()
+
+
+def _unreadable() -> UploadError:
+    return UploadError("expected a form that can be read, with the list as its field file")
 
 
 def _download(document: bytes, name: str, fields: Mapping[str, str] | None = None) -> web.Response:
