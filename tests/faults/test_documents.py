@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.answers import Answer, Computed, Document
 from tests.faults.checks import Answered, Case, strikes
@@ -480,3 +481,42 @@ def followed_by(behind: bytes) -> Callable[[bytes], bytes]:
 async def test_row_49a_what_stands_behind_the_root_is_dropped(proxy: Proxy, origin: Origin, odd: Odd) -> None:
     """Row 49a: nothing is missing; the state does not change, and the status has a note."""
     await is_read(proxy, origin, odd)
+
+
+NO_HOSTS = ["a\u2100b", "127.0.0.1\uff1a80", "[zz]", "[1.2.3.4]", "[]", "[::1"]
+"""What stands in the place of a host, and browsers take for none (URL Standard, 3.5)."""
+BROWSER = {"Accept": "text/html", "Accept-Encoding": "identity"}
+
+
+@pytest.mark.fault("126")
+@pytest.mark.parametrize("host", NO_HOSTS)
+async def test_row_126_a_site_with_a_host_that_is_none_is_left_out(
+    proxy: Proxy, origin: Origin, host: str
+) -> None:
+    """Row 126: the page of its entries shows the feed's own address in its place, the lists none."""
+    entry = (
+        f'<entry><id>urn:a</id><link href="http://{host}/a"/><link rel="enclosure" href="http://{host}/b"/>'
+    )
+    document = atom(extra=f'<link href="http://{host}/"/>{entry}</entry>')
+    origin.publish("/feed", document)
+    url = origin.url("/feed")
+    assert (await proxy.get(url)).status == 200
+    page = await proxy.ask("GET", "/view", params={"url": url}, headers=BROWSER)
+    assert page.status == 200
+    assert f'<a href="{url}" rel="noopener noreferrer nofollow">' in page.body.decode()
+    assert b"htmlUrl" not in (await proxy.ask("GET", "/opml")).body
+
+
+@pytest.mark.fault("126")
+@pytest.mark.parametrize("host", NO_HOSTS)
+async def test_row_126_an_interface_with_a_host_that_is_none_ends_no_walk(
+    proxy: Proxy, origin: Origin, host: str
+) -> None:
+    """Row 126: a feed of WordPress whose header fields lead there is read, and no error is logged."""
+    link = ("Link", f'<http://{host}/wp-json/>; rel="https://api.w.org/"')
+    items = [an_item(name, number) for number, name in enumerate("abcdefghij")]
+    document = rss(*items, extra="<generator>https://wordpress.org/?v=6.5</generator>")
+    origin.publish("/feed/", document, headers=[link])
+    with capture_logs() as logs:
+        assert (await proxy.whole(origin.url("/feed/"))).state == "remembered"
+    assert "refresh.failed" not in {line["event"] for line in logs}

@@ -25,7 +25,7 @@ from wholefeed.core.compose.reading import Article, File
 from wholefeed.core.compose.sanitising import Cut, Elsewhere, plain, plain_url
 from wholefeed.core.model import Family, State
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.core.text.urls import Places
+from wholefeed.core.text.urls import Places, split
 from wholefeed.core.words import STALE, STATES, Words
 from wholefeed.errors import NothingYetError, RequestError
 from wholefeed.service.people import described, entries_in
@@ -123,9 +123,9 @@ async def _view_of(reconstruction: Reconstruction, url: str, number: int, *, has
     head = await described(feed)
     site = plain_url(head.site or feed.via_url)
     return _View(
-        title=plain(unmarked(head.title), _LONGEST_TITLE) or urlsplit(feed.via_url).netloc,
+        title=plain(unmarked(head.title), _LONGEST_TITLE) or _host(feed.via_url),
         site=site,
-        site_name=urlsplit(site).netloc,
+        site_name=_host(site),
         state=reconstruction.state,
         said=STATES[reconstruction.state],
         stale=STALE if reconstruction.is_stale else None,
@@ -136,6 +136,11 @@ async def _view_of(reconstruction: Reconstruction, url: str, number: int, *, has
         query=quote(url, safe=""),
         file="feed.json" if feed.published_family is Family.JSON else "feed.xml",
     )
+
+
+def _host(url: str) -> str:
+    """Return the host of a URL, and its port: what stands before them looks like a host and is none."""
+    return (split(url).authority or "").rpartition("@")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

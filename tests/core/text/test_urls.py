@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,6 +106,9 @@ def test_resolves_what_people_write(base: str, reference: str, target: str) -> N
         ("http://a/", "http://b:0/"),
         ("http://a/", "http://[::1/"),
         ("http://a/", "//b\\@c/"),
+        ("http://a/", "//b\u2100c/"),
+        ("http://a/", "http://[b]/"),
+        ("http://a/", "http://[1.2.3.4]/"),
         ("http://a/", "b\x00c"),
         ("http://a/", "b\ud800c"),
         ("http://a/", "b\ufffec"),
@@ -125,6 +130,10 @@ def test_raises_where_there_is_no_usable_target(base: str, reference: str) -> No
         ("http:a", False),
         ("http://", False),
         ("http://a:b/", False),
+        ("http://a\u2100b/", False),
+        ("http://[a]/", False),
+        ("http://\u00e4/", True),
+        ("http://[::1]/", True),
         ("ftp://a/", False),
         ("file:///a", False),
         ("javascript:alert(1)", False),
@@ -310,6 +319,17 @@ def test_resolving_any_text_gives_an_absolute_url_or_a_value_error(base: str, re
     except ValueError:
         return
     assert ":" in target
+
+
+@pytest.mark.fault("126")
+@given(st.text(st.sampled_from("a1.:@[]/?#%\u2100\u2048\uff1a\uff20\uff0f\u00e4"), max_size=12))
+def test_whatever_counts_as_http_can_be_taken_apart(text: str) -> None:
+    """Row 126: what has come through here is given to urllib, which raises for some of what is no host."""
+    url = f"http://{text}"
+    if is_http(url):
+        parts = urlsplit(url)
+        assert parts.hostname
+        assert parts.port != 0
 
 
 @given(st.from_regex(r"https?://[a-z0-9.:/?=&~_-]{1,40}", fullmatch=True))

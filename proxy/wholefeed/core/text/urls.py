@@ -164,12 +164,29 @@ def _split_authority(authority: str | None, url: str) -> tuple[str | None, str, 
     userinfo, host, port_text = match.groups()
     if not host:
         raise UrlError(f"expected a URL with a host, got {_shown(url)}")
+    if host.startswith("[") or not match[0].isascii():
+        _check_authority(match[0], host, url)
     if not port_text:
         return userinfo, host, None
     port = int(port_text.lstrip("0")[:6] or "0")
     if not 0 < port <= _HIGHEST_PORT:
         raise UrlError(f"expected a port from 1 to {_HIGHEST_PORT}, got {_shown(port_text)}")
     return userinfo, host, port
+
+
+def _check_authority(authority: str, host: str, url: str) -> None:
+    """Refuse what urllib takes for no authority, so that it takes apart whatever has come through here.
+
+    That is a host in brackets that is no address, and characters that become delimiters when they are
+    normalised, as U+2100 becomes "a/c": for browsers these are no URLs either (docs/faults.md row 126).
+    """
+    try:
+        if host.startswith("["):
+            ipaddress.IPv6Address(host[1:-1])
+        urlsplit(f"//{authority}")
+    except ValueError as exc:
+        expected = "an IPv6 address in brackets" if host.startswith("[") else "a host and perhaps a port"
+        raise UrlError(f"expected {expected}, got {_shown(url)}") from exc
 
 
 # RFC 3986, section 3.2; userinfo reaches to the last "@", as clients read it.
