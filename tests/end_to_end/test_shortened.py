@@ -258,6 +258,32 @@ async def test_texts_that_are_cut_are_not_full(proxy: Proxy, origin: Origin, for
     assert await looked(proxy, origin, make({"third": FULL}, 5)) == all_of("full")
 
 
+@pytest.mark.fault("124")
+@pytest.mark.parametrize("form", IS_CUT)
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (CUT, CUT.replace("[\u2026]", "[...]")),
+        (f"{SUMMARY}\u2026 Read more (3 comments)", f"{SUMMARY}\u2026 Read more (4 comments)"),
+        (CUT, " ".join(WORDS[:40]) + " [\u2026]"),
+        (CUT, " ".join(WORDS[:10]) + " [\u2026]"),
+    ],
+    ids=["another mark", "a mark that counts", "longer", "shorter"],
+)
+async def test_excerpts_that_are_cut_otherwise_take_no_full_text_away(
+    proxy: Proxy, origin: Origin, form: str, first: str, then: str
+) -> None:
+    """R10; row 124: behind another mark, and where excerpts get longer; not once what they say is new."""
+    make = IS_CUT[form]
+    assert await looked(proxy, origin, make(all_of(FULL), 1)) == all_of("full")
+    for updated, text in enumerate((first, then, first, then), start=2):
+        assert await looked(proxy, origin, make(all_of(text), updated)) == all_of("full")
+        assert [note["text"].partition(" ")[0] for note in await remarks(proxy, origin.url("/feed"))] == ["3"]
+    revised = {**all_of(then), "second": f"Revised: {then}"}
+    expected = {"first": "full", "second": "short", "third": "full"}
+    assert await looked(proxy, origin, make(revised, 6)) == expected
+
+
 @pytest.mark.parametrize("form", IS_CUT)
 @pytest.mark.parametrize(
     "revised",

@@ -819,7 +819,8 @@ def remember_copies(
             for entry, own in zip(document.entries, fullness, strict=True)
             if own == Fullness.CUT
         }
-        cut = cut_short(document, _parsed(new).identified(ambiguous), was_cut)
+        remembered = None if held is None else held.document
+        cut = cut_short(document, _parsed(new).identified(ambiguous), was_cut, remembered)
         present = {each: Fullness.CUT if each in cut and at != OTHER else at for each, at in present.items()}
     written = []
     for each in remember(

@@ -22,8 +22,10 @@ MAKERS: dict[str, Callable[..., bytes]] = {
 }
 
 
-def cut(old: FeedDocument, new: FeedDocument, was_cut: str = "") -> str:
-    found = cut_short(old, new, {entry_id(f"urn:{name}") for name in was_cut})
+def cut(
+    old: FeedDocument, new: FeedDocument, was_cut: str = "", remembered: FeedDocument | None = None
+) -> str:
+    found = cut_short(old, new, {entry_id(f"urn:{name}") for name in was_cut}, remembered)
     return "".join(name for name in "abcd" if entry_id(f"urn:{name}") in found)
 
 
@@ -77,3 +79,24 @@ def test_what_was_cut_and_says_the_same_is_cut_still() -> None:
     short = f"{TEXT[:30]}\u2026"
     assert cut(a_feed(short, short, TEXT), a_feed(short, f"New. {short}", TEXT), "ab") == "a"
     assert cut(a_feed(short), a_feed(TEXT), "a") == ""
+
+
+@pytest.mark.parametrize("form", MAKERS)
+def test_what_was_cut_and_has_another_mark_is_cut_still(form: str) -> None:
+    """R10: what is said before it has to be the same, wherever the full text is remembered."""
+    old = a_feed(f"{TEXT[:30]}\u2026 Read more (3)", form=form)
+    assert cut(old, a_feed(f"{TEXT[:30]}\u2026 Read more (4)", form=form), "a") == "a"
+    assert cut(old, a_feed(f"{TEXT[:30]}...", form=form), "a") == "a"
+    assert cut(old, a_feed(f"{TEXT[:29]}ings\u2026 Read more (4)", form=form), "a") == ""
+    assert cut(old, a_feed(TEXT[:30], form=form), "a") == ""
+
+
+@pytest.mark.parametrize("form", MAKERS)
+def test_what_was_cut_and_is_longer_is_cut_while_it_is_a_beginning(form: str) -> None:
+    """R10: of what is remembered of it; the whole text is none."""
+    old, remembered = a_feed(f"{TEXT[:30]}\u2026", form=form), a_feed("Other.", TEXT, form=form)
+    swapped = a_feed("Other.", f"{TEXT[:30]}\u2026", form=form)
+    assert cut(swapped, a_feed("Other.", f"{TEXT[:50]}\u2026", form=form), "b", remembered) == "b"
+    assert cut(swapped, a_feed("Other.", f"So {TEXT[:50]}\u2026", form=form), "b", remembered) == ""
+    assert cut(swapped, a_feed("Other.", TEXT, form=form), "b", remembered) == ""
+    assert cut(old, a_feed(f"{TEXT[:50]}\u2026", form=form), "a") == "", "nothing is remembered of it"
