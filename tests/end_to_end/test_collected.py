@@ -43,6 +43,26 @@ async def test_all_posts_of_a_quiet_blog_come(proxy: Proxy, origin: Origin, form
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("api", [None, 403], ids=["counted", "searched"])
+@pytest.mark.sample("*-rss2")
+async def test_a_last_page_that_was_imported_newest_first_is_no_repetition(
+    proxy: Proxy, origin: Origin, form: str, api: int | None
+) -> None:
+    """R27, R28: it reads like the feed; pages are asked for by ID all the same, and so are news."""
+    blog = WordPress(origin, posts=70)
+    blog.rest_status = api
+    for place in range(8):
+        blog.back_date(days=20 + place)
+    feed = Feed(proxy, blog, form)
+    reply = await feed.whole()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert all("orderby=ID" in each for each in pages_asked(origin))
+    blog.back_date()
+    reply = await feed.later()
+    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+
+
+@pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.sample("atom")
 async def test_all_posts_come_without_the_rest_api(proxy: Proxy, origin: Origin, form: str) -> None:
     """R28: pages + 12 requests where the number of pages has to be searched for."""

@@ -272,7 +272,7 @@ def _count_pages(pages: Pages) -> Asking[int | None]:
         return None
     if isinstance(answer, Refused) and not answer.is_gone:
         raise SearchError(answer)
-    if isinstance(answer, Page) and pages.repeats(answer) and not (yield from _is_alone(pages)):
+    if isinstance(answer, Page) and pages.repeats(answer) and not (yield from _has_another(pages)):
         pages.has_queries = False
         return None
     is_there = has_entries(answer)
@@ -300,10 +300,12 @@ def _guess(pages: Pages) -> Asking[int | None]:
     return max(1, min(-(-pages.total // pages.full), MOST_PAGES))
 
 
-def _is_alone(pages: Pages) -> Asking[bool]:
-    """Whether pages of one post each are honoured: the newest post is the last page and the feed itself."""
-    if len(pages.first) > 1:
-        return False
+def _has_another(pages: Pages) -> Asking[bool]:
+    """Whether the first page by ID is another one than the feed itself, which the last one looks like.
+
+    So the last one does where pages hold one post each, and where posts were imported from the newest to the
+    oldest.
+    """
     answer = yield from one(pages.by_id(1, is_probe=True))
     return isinstance(answer, Page) and not pages.repeats(answer)
 
