@@ -147,16 +147,28 @@ async def test_a_post_under_an_old_date_stands_in_its_place_also_after_a_restart
             assert own_ids((await feed.later()).body) == newest_first(feed)
 
 
+DAMAGE = {
+    "text": "UPDATE block SET deflated = zeroblob(length(deflated))",
+    "entries, gone": "DELETE FROM member",
+    "entries of one, gone": "DELETE FROM member WHERE segment = (SELECT min(segment) FROM member)",
+    "entries, zeros": "UPDATE member SET packed = zeroblob(length(packed))",
+    "entries, one short": "UPDATE member SET packed = substr(packed, 1, length(packed) - 20)",
+    "entries, a byte": "UPDATE member SET packed = x'00'",
+}
+"""What may befall the text of segments, and what tells which entries they hold."""
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
 async def test_a_segment_that_is_damaged_is_made_of_its_documents_again(
-    tmp_path: Path, origin: Origin
+    tmp_path: Path, origin: Origin, damage: str
 ) -> None:
     """R20; docs/design.md#the-store: bodies are the source of truth, wherever entries are taken from."""
     async with running(a_config(tmp_path)) as proxy:
-        feed = Feed(proxy, WordPress(origin, posts=45))
+        feed = a_long_feed(proxy, origin, 45)
         await feed.whole()
         clock = proxy.clock
     with closing(sqlite3.connect(tmp_path / "wholefeed.db")) as db:
-        db.execute("UPDATE block SET deflated = zeroblob(length(deflated))")
+        db.execute(DAMAGE[damage])
         db.commit()
     feed.blog.add()
     feed.blog.edit(feed.blog.posts[7])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -81,7 +82,7 @@ async def _woven(
     *,
     is_walking: bool,
 ) -> list[SegmentRow | NewSegment]:
-    members = {number: Members.read(packed) for number, packed in stored.members.items()}
+    members = _members(stored)
     strands = [
         Strand(number, members[number], row.length)
         for number, row in published.items()
@@ -123,12 +124,27 @@ async def _live(
         current: The segments of that which can stay.
     """
     lost = {document for number, each in members.items() if number not in current for document in each.stamps}
+    told = members.keys() | {place.segment for place in stored.places}
+    is_told = all(
+        segment.id in told for segment in stored.published
+    )  # else any may have entries in the others
     wanted = [
         place.document
         for place in stored.places
-        if not place.is_clean or place.segment is not None or place.document in lost
+        if not (is_told and place.is_clean and place.segment is None) or place.document in lost
     ]
     return await storage.read(partial(live_ordinals, documents=wanted)) if wanted else {}
+
+
+def _members(stored: Material) -> dict[int, Members]:
+    """Return which entries the published segments hold, of those that are what was stored."""
+    found = {}
+    for segment in stored.published:
+        with suppress(KeyError, ValueError):
+            members = Members.read(stored.members[segment.id])
+            if len(members) == segment.entries:
+                found[segment.id] = members
+    return found
 
 
 def _stamp(row: DocumentRow) -> bytes:

@@ -101,10 +101,20 @@ class Members:
 
     @classmethod
     def read(cls, text: bytes) -> Self:
-        """Return what `written` gave."""
-        (count,) = _COUNT.unpack_from(text)
-        start = _COUNT.size + count * _DOCUMENT.size
-        return cls(dict(_DOCUMENT.iter_unpack(text[_COUNT.size : start])), text[start:])
+        """Return what `written` gave.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        try:
+            (count,) = _COUNT.unpack_from(text)
+            start = _COUNT.size + count * _DOCUMENT.size
+            stamps = dict(_DOCUMENT.iter_unpack(text[_COUNT.size : start]))
+        except struct.error as exc:
+            raise ValueError("expected documents and entries") from exc
+        if len(stamps) != count or (len(text) - start) % _MEMBER.size:
+            raise ValueError(f"expected {count} documents and their entries")
+        return cls(stamps, text[start:])
 
     def written(self) -> bytes:
         """Return it as bytes."""
