@@ -236,6 +236,36 @@ async def test_a_later_full_text_goes_before_the_earlier_one(proxy: Proxy, origi
     assert await remarks(proxy, origin.url("/feed")) == []
 
 
+@pytest.mark.fault("124")
+@pytest.mark.parametrize("form", LOSES_CONTENT)
+async def test_the_last_full_text_is_served_whenever_a_feed_turns_to_excerpts(
+    proxy: Proxy, origin: Origin, form: str
+) -> None:
+    """R10; row 124: not one that an earlier turn had remembered; nothing tells them apart but their order."""
+    make = LOSES_CONTENT[form]
+    for turn, first_word in enumerate((b"word0 ", b"again ", b"thrice "), start=1):
+        full = make(all_of(FULL), 2 * turn).replace(b"word0 ", first_word)
+        assert await looked(proxy, origin, full) == all_of("full")
+        for names in (NAMES, NAMES[:1]):
+            assert await looked(proxy, origin, make(all_of(SUMMARY, names), 2 * turn + 1)) == all_of("full")
+            body = (await proxy.get(origin.url("/feed"))).body
+            assert [first_word.decode() in served(body, name) for name in NAMES] == [True] * 3
+
+
+@pytest.mark.fault("124")
+async def test_a_correction_outlives_the_turn_to_excerpts(proxy: Proxy, origin: Origin) -> None:
+    """R8, R10; row 124: one made in the subscription document alone; the archive has the old text."""
+    make = LOSES_CONTENT["content:encoded"]
+    archive = make(all_of(FULL, NAMES[:2]), 1)
+    origin.publish("/1", bound(archive, b'<fh:archive/><atom:link rel="current" href="/feed"/>'))
+    links = b'<atom:link rel="prev-archive" href="/1"/>'
+    await looked(proxy, origin, bound(make(all_of(FULL), 2).replace(b"word0 ", b"again "), links))
+    for updated in (3, 4):
+        await looked(proxy, origin, bound(make(all_of(SUMMARY), updated), links))
+        body = (await proxy.get(origin.url("/feed"))).body
+        assert ["again " in served(body, name) for name in NAMES] == [True] * 3
+
+
 async def test_a_later_instant_goes_before_all(proxy: Proxy, origin: Origin) -> None:
     """R10; RFC 4287, 4.2.15: whoever says that an entry was updated has revised it, to however little."""
     make = LOSES_CONTENT["atom:content"]

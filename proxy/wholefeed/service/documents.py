@@ -479,7 +479,7 @@ class Leaving:
         found = replacement(was, standing)
         is_moved = self._is_page and self._is_attached
         left = [*found.gone, *found.fuller] if is_moved else found.fuller
-        elsewhere = live.held_as_good(db, old.feed, left, old.id)
+        elsewhere = live.held_as_good(db, old.feed, left, old.id, is_page=is_moved)
         if is_moved:
             latest = None if old.found_by else live.subscription_updated_at(db, old.feed)
         self._is_shortened |= bool(found.fuller)

@@ -434,10 +434,14 @@ def served(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[Entry
     return {EntryId(row["identity"]): _copy_of_row(0, row) for row in rows if row is not None}
 
 
-def held_as_good(db: Database, feed: int, identities: Iterable[EntryId], document: int) -> set[EntryId]:
-    """Return those of which another attached document holds a copy that ranks with the document's own.
+def held_as_good(
+    db: Database, feed: int, identities: Iterable[EntryId], document: int, *, is_page: bool
+) -> set[EntryId]:
+    """Return those of which another attached document holds a copy that R10 prefers to the document's own.
 
-    Where nobody has looked how full that is, it counts as full.
+    Where nobody has looked how full that is, it counts as full. What leaves a page has mostly moved to
+    another one: there a copy of the same rank is as good. What leaves the subscription document is
+    remembered in front of all others of its rank, since these may be earlier revisions.
     """
     wanted, found = list(identities), set[EntryId]()
     latest = subscription_updated_at(db, feed) if wanted else None
@@ -448,7 +452,8 @@ def held_as_good(db: Database, feed: int, identities: Iterable[EntryId], documen
             if is_own and row["fullness"] is None:
                 copy = copy._replace(fullness=Fullness.FULL)
             (own if is_own else others).append(rank_of(copy, subscription_updated_at=latest))
-        if others and max(others) >= max(own, default=_NO_RANK):
+        most, mine = max(others, default=None), max(own, default=_NO_RANK)
+        if most is not None and (most > mine or (is_page and most == mine)):
             found.add(identity)
     return found
 
