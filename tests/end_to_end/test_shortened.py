@@ -225,6 +225,21 @@ async def test_full_content_goes_before_none(proxy: Proxy, origin: Origin, form:
     assert await looked(proxy, origin, make({"first": SUMMARY}, 4)) == all_of("full")
 
 
+async def test_excerpts_that_come_back_are_remarked(proxy: Proxy, origin: Origin) -> None:
+    """R10: of entries that had left the document, when it told of nothing any more."""
+    make = LOSES_CONTENT["content:encoded"]
+    await looked(proxy, origin, make(all_of(FULL), 1))
+    for updated, names, said in (
+        (2, NAMES, ["3"]),
+        (3, (), []),
+        (4, NAMES[:2], ["2"]),
+        (5, NAMES[:2], ["2"]),
+    ):
+        assert await looked(proxy, origin, make(all_of(SUMMARY, names), updated)) == all_of("full")
+        found = await remarks(proxy, origin.url("/feed"))
+        assert [note["text"].partition(" ")[0] for note in found] == said
+
+
 async def test_a_later_full_text_goes_before_the_earlier_one(proxy: Proxy, origin: Origin) -> None:
     """R10: what is full again is as its publisher has it now, and nothing is remarked any more."""
     make = LOSES_CONTENT["content:encoded"]

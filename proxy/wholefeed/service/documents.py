@@ -30,7 +30,7 @@ from wholefeed.core.jobs import (
     read_again,
     remember_copies,
 )
-from wholefeed.core.merge import OTHER, replacement
+from wholefeed.core.merge import OTHER, Fullness, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import BadLink, ExtraLink, TextsShortened
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
@@ -482,7 +482,9 @@ class Leaving:
         elsewhere = live.held_as_good(db, old.feed, left, old.id, is_page=is_moved)
         if is_moved:
             latest = None if old.found_by else live.subscription_updated_at(db, old.feed)
-        self._is_shortened |= bool(found.fuller)
+        stood = {each.identity for each in was}
+        come = [each for each in standing if each.identity not in stood and each.fullness != Fullness.FULL]
+        self._is_shortened |= bool(found.fuller) or live.fuller(db, old.feed, come) > 0
         if not (found.needs_texts or any(each not in elsewhere for each in (*found.gone, *found.fuller))):
             return None
         memory = None
