@@ -22,7 +22,7 @@ import psycopg
 
 from wholefeed.store.base import Database, run
 from wholefeed.store.migrations import read_migrations
-from wholefeed.store.postgres_connection import PostgresDatabase, connect, translated
+from wholefeed.store.postgres_connection import PostgresDatabase, connect, cut, translated
 from wholefeed.store.postgres_migrate import connected, first_value, place_of, read_version
 from wholefeed.store.tables.leases import COUNT_LIVE, DEAD_SECONDS
 
@@ -129,7 +129,7 @@ class HostRows:
     def _cut(self) -> None:
         db = self._db
         if db is not None:
-            db.cut()
+            cut(db.raw)
 
     async def _in_thread(self, work: Callable[[Database], _T]) -> _T:
         loop = asyncio.get_running_loop()
