@@ -28,6 +28,8 @@ _READ_MANY: Final = "a document that is larger than the true limit takes seconds
 _WAIT_LONG: Final = "it is real time that would have to pass, on both sides of a socket"
 _MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers all answer slowly"
 
+_SHARING: Final = ("service.sharing", "service.sharing_hosts")
+
 CONSTANTS: Final = {
     "ADOPT_SECONDS": Constant("seconds until it is looked again", ("service.sharing",)),
     "BEAT_SECONDS": Constant("seconds between signs of life", ("service.sharing",)),
@@ -52,11 +54,11 @@ CONSTANTS: Final = {
     "PATIENCE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
     "RATE_GRACE_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
     "REST_SECONDS": Constant("a minute of rest", ("service.background", "service.refresh")),
-    "RETRY_SECONDS": Constant("seconds until it is tried again", ("service.sharing",)),
+    "RETRY_SECONDS": Constant("seconds until it is tried again", _SHARING),
     "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.compose",)),
+    "SLICE_SECONDS": Constant("seconds until a turn ends", ("service.sharing_hosts",)),
     "UPLOAD_SECONDS": Constant(_WAIT_LONG, ("web.opml",)),
     "WRITE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
-    "_AFTER_ERROR_SECONDS": Constant("ten seconds of rest", ("service.sharing_hosts",)),
     "_AGAIN_SECONDS": Constant("a minute until it is looked again", ("service.background",)),
     "_DRAIN_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
     "HISTORY": Constant("a standby would have to be promoted", ("store.postgres_connection",)),
