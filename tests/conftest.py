@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import resource
 import sys
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Generator, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +29,9 @@ TESTS = Path(__file__).parent
 
 # How long an example takes says how busy the machine is.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+WORTH_TELLING_SECONDS = 60.0
+MOST_TOLD = 8
+"""Folders."""
 settings.register_profile("suite", UNHURRIED, max_examples=25)
 settings.register_profile("exhaustive", UNHURRIED)
 
@@ -175,8 +180,47 @@ def postgres_url(
         yield url
 
 
+BEGAN = pytest.StashKey[tuple[float, float]]()
+"""When a test began, in seconds of the processor and of the clock."""
+
+
+def clocks() -> tuple[float, float]:
+    """Seconds of the processor that this process and its ended children took, and of the clock."""
+    mine, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return mine.ru_utime + mine.ru_stime + others.ru_utime + others.ru_stime, time.monotonic()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note when a test begins."""
+    item.stash[BEGAN] = clocks()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell with a test's end what it took."""
+    report = yield
+    if call.when == "teardown" and BEGAN in item.stash:
+        (cpu, wall), (cpu_before, wall_before) = clocks(), item.stash[BEGAN]
+        report.user_properties.append(("took", (cpu - cpu_before, wall - wall_before)))
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests asked a real WordPress or PostgreSQL, and how many could not."""
+    """Say what the tests took, how many asked a real WordPress or PostgreSQL, and how many could not."""
+    taken: dict[str, tuple[float, float]] = {}
+    for report in terminalreporter.getreports(""):
+        for name, took in getattr(report, "user_properties", ()):
+            if name == "took":
+                folder = "/".join(report.nodeid.split("/")[:2]).partition("::")[0]
+                cpu, wall = taken.get(folder, (0.0, 0.0))
+                taken[folder] = cpu + took[0], wall + took[1]
+    if sum(wall for _, wall in taken.values()) > WORTH_TELLING_SECONDS:
+        listed = sorted(taken.items(), key=lambda each: -each[1][0])[:MOST_TOLD]
+        text = ", ".join(f"{folder} {cpu:.0f}+{max(0, wall - cpu):.0f}" for folder, (cpu, wall) in listed)
+        terminalreporter.write_line(f"seconds of the processor + of waiting: {text}")
     for mark, lacking, said in (
         (("wordpress", "real"), NONE_HERE, "a real WordPress: {} tests asked it, {} skipped"),
         (("store", "PostgreSQL"), postgres.NONE_HERE, "PostgreSQL: {} tests ran on it, {} skipped"),

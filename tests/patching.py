@@ -28,10 +28,12 @@ _READ_MANY: Final = "a document that is larger than the true limit takes seconds
 _WAIT_LONG: Final = "it is real time that would have to pass, on both sides of a socket"
 _MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers all answer slowly"
 
+_SHARING: Final = ("service.sharing", "service.sharing_hosts")
+
 CONSTANTS: Final = {
     "ADOPT_SECONDS": Constant("seconds until it is looked again", ("service.sharing",)),
     "BEAT_SECONDS": Constant("seconds between signs of life", ("service.sharing",)),
-    "CLOSE_SECONDS": Constant(_WAIT_LONG, ("store.postgres", "store.postgres_pool")),
+    "CLOSE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
     "CLAIM_SECONDS": Constant("many signs of life", ("service.sharing",)),
     "ADAPTERS": Constant("GitHub is known by its host, which no test reaches", ("core.adapters.table",)),
     "FORM_SECONDS": Constant(_WAIT_LONG, ("web.pages",)),
@@ -57,14 +59,15 @@ CONSTANTS: Final = {
             "core.refresh.subscription",
         ),
     ),
-    "PATIENCE_SECONDS": Constant(_WAIT_LONG, ("store.postgres_pool",)),
+    "PATIENCE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
     "RATE_GRACE_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
     "REST_SECONDS": Constant("a minute of rest", ("service.background", "service.refresh")),
-    "RETRY_SECONDS": Constant("seconds until it is tried again", ("service.sharing",)),
+    "RETRY_SECONDS": Constant("seconds until it is tried again", _SHARING),
     "ROOM_SECONDS": Constant(_WAIT_LONG, ("workers.pool",)),
     "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.compose",)),
+    "SLICE_SECONDS": Constant("seconds until a turn ends", ("service.sharing_hosts",)),
     "UPLOAD_SECONDS": Constant(_WAIT_LONG, ("web.opml",)),
-    "_AFTER_ERROR_SECONDS": Constant("ten seconds of rest", ("service.sharing_hosts",)),
+    "WRITE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
     "_AGAIN_SECONDS": Constant("a minute until it is looked again", ("service.background",)),
     "_BATCH_BYTES": Constant("a feed of 32 MiB takes half a minute to collect", ("service.weaving",)),
     "_DRAIN_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),

@@ -36,6 +36,9 @@ NONE_HERE: Final = "needs PostgreSQL"
 START_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 30.0
 
+if find_spec("psycopg_pool") is not None:  # which reads a file, and nothing may do so on an event loop
+    import psycopg_pool as _pool  # noqa: F401
+
 _NAMED: Final = os.environ.get("WHOLEFEED_TEST_POSTGRES_URL", "")
 _INITDB: Final = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 _ENGLISH: Final = ("--locale-provider=icu", "--icu-locale=en-US")

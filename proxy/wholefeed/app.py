@@ -24,7 +24,8 @@ from wholefeed.counts import Counts
 from wholefeed.fetch.base import site_of
 from wholefeed.fetch.budget import LargeWork, MemoryBudget
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.memento import Archive, Turns
+from wholefeed.fetch.memento import REQUESTS_PER_MINUTE, Archive, Turns
+from wholefeed.fetch.politeness import HostGate
 from wholefeed.futures import unless
 from wholefeed.logs import get_logger
 from wholefeed.server.clients import Buckets, Networks, TrustedProxies
@@ -41,6 +42,7 @@ from wholefeed.server.listening import (
 from wholefeed.service.refresh import RefreshContext, WalkTurns
 from wholefeed.service.service import FeedService
 from wholefeed.service.sharing import Shared, open_sharing
+from wholefeed.service.sharing_hosts import ReplicaHosts, ReplicaTurns
 from wholefeed.service.sources import Source, Work
 from wholefeed.store.opening import migrate_store, open_store
 from wholefeed.store.store import Store
@@ -67,7 +69,7 @@ from wholefeed.web.routes import routes
 from wholefeed.workers.pool import Workers, worker_count
 
 if TYPE_CHECKING:
-    from wholefeed.service.sharing_hosts import Politeness
+    pass
 
 log = get_logger()
 
@@ -271,10 +273,12 @@ async def open_service(
         stack.push_async_callback(workers.close)
         sharing = await stack.enter_async_context(open_sharing(store))
         if isinstance(sharing, Shared):
-            politeness = await stack.enter_async_context(_open_politeness(config, sharing, counts))
-            store.listen("host", politeness.wake)
-            open_fetcher = partial(open_fetcher, gate=politeness.gate)
-            archive_turns = archive_turns or politeness.archive_turns
+            hosts = ReplicaHosts(sharing, counts)
+            stack.push_async_callback(hosts.close)
+            store.listen("wanted", hosts.wanted)
+            open_fetcher = partial(open_fetcher, gate=HostGate.from_config(config.fetch, turns=hosts))
+            archive = ReplicaTurns(sharing, config.history.memento_url, per_minute=REQUESTS_PER_MINUTE)
+            archive_turns = archive_turns or Turns(shared=archive)
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))
         service = FeedService(
             RefreshContext(
@@ -295,15 +299,6 @@ async def open_service(
 
 def _no_worker(reason: str) -> None:
     log.warning("worker.unstarted", reason=reason)
-
-
-def _open_politeness(
-    config: Config, sharing: Shared, counts: Counts
-) -> AbstractAsyncContextManager[Politeness]:
-    """Share with other replicas how publishers' hosts are asked."""
-    from wholefeed.service.sharing_hosts import open_politeness  # noqa: PLC0415 - needs an extra
-
-    return open_politeness(config, name=lambda: sharing.member.name, counts=counts)
 
 
 def _archive(config: Config, fetcher: Fetcher, turns: Turns | None) -> Archive | None:

@@ -12,7 +12,6 @@ from tests.answers import Status
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.postgres import Cluster
 from tests.running import Proxy, a_config, running
 
 
@@ -69,21 +68,6 @@ async def test_a_publisher_that_told_one_replica_to_wait_is_not_asked_by_another
         reply = await other.refreshed(second)
         assert reply.reconstruction.endswith(";stale")
         assert origin.requests == []
-
-
-async def test_a_replica_goes_on_where_nothing_can_be_shared(
-    tmp_path: Path, postgres_url: str, shared_postgres: Cluster, origin: Origin
-) -> None:
-    """A table that cannot be asked is no reason not to refresh: the replica goes by its own rules."""
-    url, *_ = publish(origin)
-    config = a_config(tmp_path, store={"url": postgres_url})
-    async with running(config) as proxy:
-        assert (await proxy.get(url)).status == 200
-        shared_postgres.run("DROP TABLE host", postgres_url)
-        reply = await proxy.refreshed(url)
-        assert reply.status == 200
-        assert not reply.reconstruction.endswith(";stale")
-        assert await proxy.metric(UNSHARED) == 1
 
 
 async def test_requests_are_spaced_out_over_replicas(

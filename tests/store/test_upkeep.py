@@ -28,7 +28,7 @@ class Measuring:
         self.reads = 0
         self.may_end = asyncio.Event()
 
-    async def read(self, _: object, *, is_long: bool = False) -> Summary:
+    async def read(self, _: object, *, is_long: bool = False, is_single: bool = False) -> Summary:
         self.reads += is_long
         await self.may_end.wait()
         return Summary({}, 1, 2, None)

@@ -853,8 +853,9 @@ def _judge_user(examined: ExaminedDatabase) -> Iterator[Finding]:
         yield skipped("rights", "there are no tables yet")
 
 
-_BESIDE_CONNECTIONS: Final = 2
-"""Connections of a replica beside store.connections: one listens, one gives signs of life."""
+_BESIDE_CONNECTIONS: Final = 3
+"""Connections of a replica beside store.connections: one listens, one is asked what feeds are now, one gives
+signs of life."""
 _SLOW_DATABASE_SECONDS: Final = 0.005
 """An answer that is not in memory needs some round trips, a refresh some dozen."""
 

@@ -5,9 +5,8 @@
     host.learn(start, Outcome(is_strained=True, rest_seconds=60.0), now=11.0)
     assert host.rest(443, is_new=False, now=12.0) == Rest("host-backoff", 59.0)
 
-How many requests a host gets at once is its `Pace`; whether a port of it is asked at all, a `Breaker`. The
-rules hold for the requests of one process (`wholefeed.fetch.politeness`, which waits) and for those of many
-that share what they know (`Places`): who counts the requests, and by which clock, is not decided here.
+How many requests a host gets at once is its `Pace`; whether a port of it is asked at all, a `Breaker`. Of
+several processes one asks a host at a time, and hands on what it knows of it (`as_text`, `take_over`).
 Instants are seconds of one clock.
 """
 
@@ -15,12 +14,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Set
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Self
-
-from wholefeed.core.text.dates import DAY_SECONDS
 
 BACKOFF_STATUSES: Final = frozenset({429, 503})
 """Signs of strain, whose Retry-After counts for the whole host (docs/faults.md row 55)."""
@@ -155,34 +151,30 @@ class Host:
         if start.is_probe and breaker is not None:
             breaker.given_up()
 
-    def obey(self, rest: Rest, port: int, *, is_new: bool, now: float) -> Change | None:
-        """Others know that a request may not be begun, which was not known here."""
-        until = now + rest.seconds
-        if rest.slug == BACKOFF:
-            self.block(until)
-            self.closed_until = until if is_new else self.closed_until
-            return None
-        breaker = self._breaker(port)
-        was_closed = breaker.is_closed
-        breaker.rest(rest.slug, until)
-        return Change.RESTED if was_closed else None
+    def as_text(self, *, now: float) -> str:
+        """Return what is known, for another process that asks the host from now on; empty: nothing is."""
+        if self.is_unremarkable(now):
+            return ""
+        instants = {name: value - now for name in _INSTANTS if (value := getattr(self, name)) > now}
+        ports = {str(port): breaker.state(now) for port, breaker in self.breakers.items()}
+        return _ENCODER.encode({"version": _VERSION, "pace": self.pace.state(now), "ports": ports} | instants)
 
-    def state(self) -> dict[str, Any]:
-        """Return what is known, as JSON has it; what is usual is left out."""
-        instants = {name: value for name in _INSTANTS if (value := getattr(self, name))}
-        ports = {str(port): breaker.state() for port, breaker in self.breakers.items()}
-        pace = {} if self.pace.is_usual else {"pace": self.pace.state()}
-        return instants | pace | ({"ports": ports} if ports else {})
+    def take_over(self, text: str, *, age_seconds: float, now: float) -> None:
+        """Know what another process has known, which asked the host until then; of another version nothing.
 
-    @classmethod
-    def from_state(cls, name: str, most: int, state: dict[str, Any]) -> Self:
-        """Return a host of which `state` gave this; so many requests at once are usual."""
-        host = cls(name, Pace.from_state(most, state.get("pace", {})))
-        for instant in _INSTANTS:
-            setattr(host, instant, state.get(instant, 0.0))
-        ports = state.get("ports", {})
-        host.breakers = {int(port): Breaker.from_state(each) for port, each in ports.items()}
-        return host
+        Args:
+            text: As `as_text` has made it there.
+            age_seconds: How long ago.
+            now: As ever.
+        """
+        state = json.loads(text or "{}")
+        if state.get("version") != _VERSION:
+            return
+        then = now - age_seconds
+        for name in _INSTANTS:
+            setattr(self, name, then + state[name] if name in state else 0.0)
+        self.pace = Pace.from_state(self.pace.most, state["pace"], then)
+        self.breakers = {int(port): Breaker.from_state(each, then) for port, each in state["ports"].items()}
 
     def _heard(self, port: int) -> Change | None:
         """Something was heard of a port: it is as good as any."""
@@ -202,6 +194,9 @@ class Host:
 
 
 _INSTANTS: Final = ("next_start_at", "blocked_until", "closed_until")
+_VERSION: Final = 1
+"""Of the text. While replicas are upgraded one by one, each goes by what its own kind has written."""
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 # How many requests at once
 
@@ -258,26 +253,23 @@ class Pace:
         self._good = 0
         self.allowed = max(1, self.allowed // 2)
 
-    def follow(self, allowed: int) -> None:
-        """Others know how many requests it bears at once."""
-        self.allowed = max(1, min(allowed, self.most))
-
-    def state(self) -> dict[str, Any]:
+    def state(self, now: float) -> dict[str, Any]:
+        """Return it as JSON has it, its instants counted from now."""
         state: dict[str, Any] = {"allowed": self.allowed, "good": self._good}
         if self.is_limited:
             state["limit"] = self.most
         if self._halved_at > -math.inf:
-            state["halved_at"] = self._halved_at
+            state["halved_at"] = self._halved_at - now
         return state
 
     @classmethod
-    def from_state(cls, most: int, state: dict[str, Any]) -> Self:
-        """Return a pace of which `state` gave this, where so many at once are the most."""
+    def from_state(cls, most: int, state: dict[str, Any], then: float) -> Self:
+        """Return a pace of which `state` gave this at an instant, where so many at once are the most."""
         pace = cls(most)
         pace.limit(state.get("limit"))
-        pace.allowed = min(state.get("allowed", pace.most), pace.most)
-        pace._good = state.get("good", 0)
-        pace._halved_at = state.get("halved_at", -math.inf)
+        pace.allowed = min(state["allowed"], pace.most)
+        pace._good = state["good"]
+        pace._halved_at = then + state.get("halved_at", -math.inf)
         return pace
 
 
@@ -353,228 +345,16 @@ class Breaker:
         """The probe ended and says nothing about the host; the next request is one."""
         self._is_probing = False
 
-    def rest(self, reason: str, until: float) -> None:
-        """Others know that no request goes through until then."""
-        self.reason = reason
-        self._rests_until = max(until, self._rests_until or until)
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "reason": self.reason,
-            "failures": self._failures,
-            "rests_until": self._rests_until,
-            "is_probing": self._is_probing,
-        }
+    def state(self, now: float) -> dict[str, Any]:
+        """Return it as JSON has it, its instants counted from now; a probe ends with who made it."""
+        rests_seconds = None if self._rests_until is None else self._rests_until - now
+        return {"reason": self.reason, "failures": self._failures, "rests_seconds": rests_seconds}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
+    def from_state(cls, state: dict[str, Any], then: float) -> Self:
+        """Return a breaker of which `state` gave this at an instant."""
         breaker = cls()
         breaker.reason = state["reason"]
         breaker._failures = state["failures"]
-        breaker._rests_until = state["rests_until"]
-        breaker._is_probing = state["is_probing"]
+        breaker._rests_until = None if state["rests_seconds"] is None else then + state["rests_seconds"]
         return breaker
-
-
-# What several processes share of it
-
-CLAIM_SECONDS: Final = 1.0
-"""How long who waits is waited for: some times longer than until it asks again."""
-
-KEPT_SECONDS: Final = 3600.0
-"""How long it is remembered of a host that nobody asks how much it bears and that it has failed."""
-LIMIT_KEPT_SECONDS: Final = DAY_SECONDS
-"""The same of a limit that requests have named (R32); the next ones name it again."""
-
-
-@dataclass(slots=True, eq=False)
-class Places:
-    """The places at one host that several processes have together, kept as text where all of them find it.
-
-    Each process, here a replica, decides by these rules on what it finds, and puts the result in its stead if
-    nobody else has done so meanwhile (`wholefeed.service.sharing_hosts`):
-
-        places = Places.from_text("example.org", limits, text)
-        places.clean(lost, now=now)
-        given = places.enter(Asking("a/1", "a", port=443), now=now)
-        text = places.as_text()
-
-    Places are given in the order in which replicas began to wait, one at a time: who has got one and wants
-    another is behind all who wait already. Whoever waits says so again every moment; a replica that does not
-    is passed over. A place ends with its request, with its replica, or after the longest time that a request
-    may take. Instants are those of a clock that all replicas go by.
-    """
-
-    host: Host
-    limits: Limits
-    running: dict[str, Place] = field(default_factory=dict)
-    """By token."""
-    waiting: dict[str, Claim] = field(default_factory=dict)
-    """By replica."""
-
-    def clean(self, lost: Set[str], *, now: float) -> None:
-        """Forget the places and claims of replicas that are lost, and those that have lasted too long."""
-        for token, place in list(self.running.items()):
-            is_over = now >= place.at + self.limits.place_seconds
-            if is_over or place.replica in lost:
-                del self.running[token]
-                self.host.give_up(place.start)
-        for replica, claim in list(self.waiting.items()):
-            if now >= claim.until or replica in lost:
-                del self.waiting[replica]
-
-    def enter(self, asking: Asking, *, now: float) -> Start | Rest | Wait:
-        """Give a place; or say why there is none, or that it must be waited for."""
-        if (place := self.running.get(asking.token)) is not None:  # it was given, and nobody came to know
-            return place.start
-        self.host.pace.limit(asking.at_most)
-        rest = self.host.rest(asking.port, is_new=asking.is_new, now=now)
-        if rest is not None:
-            return rest
-        if self._ahead(asking.replica) >= self._free(now):
-            pause_seconds = max(0.0, self.host.next_start_at - now)
-            claim = self.waiting.setdefault(asking.replica, Claim(now, now))
-            if claim.until < now + pause_seconds + CLAIM_SECONDS / 2:
-                claim.until = now + pause_seconds + CLAIM_SECONDS  # seldom: others need not look again
-            return Wait(pause_seconds)
-        self.waiting.pop(asking.replica, None)
-        start = self.host.begin(asking.port, now=now, interval_seconds=self.limits.interval_seconds)
-        self.running[asking.token] = Place(
-            asking.replica, asking.port, now, is_exception=start.is_exception, is_probe=start.is_probe
-        )
-        return start
-
-    def leave(self, token: str, outcome: Outcome | None, *, now: float) -> None:
-        """A request is over. What it has found out counts once, while it had its place.
-
-        That the host asks for rest counts without one too: for a while this one was on its own.
-        """
-        place = self.running.pop(token, None)
-        if place is not None and outcome is not None:
-            self.host.learn(place.start, outcome, now=now)
-        elif place is not None:
-            self.host.give_up(place.start)
-        elif outcome is not None and outcome.rest_seconds is not None:
-            self.host.block(now + outcome.rest_seconds)
-
-    def withdraw(self, replica: str) -> None:
-        """A replica does not wait any more."""
-        self.waiting.pop(replica, None)
-
-    def next_replicas(self, *, now: float) -> list[str]:
-        """Return which replicas should ask again at once: it is their turn, or there is none for now."""
-        order = sorted(self.waiting, key=self._since)
-        is_refused = now < self.host.blocked_until or any(
-            breaker.refused_seconds(now) > 0 for breaker in self.host.breakers.values()
-        )
-        return order if is_refused else order[: max(0, self._free(now))]
-
-    def kept_until(self, *, now: float) -> float:
-        """Return until when there is something to remember."""
-        host = self.host
-        instants = [now, host.next_start_at, host.blocked_until]
-        instants += [each.at + self.limits.place_seconds for each in self.running.values()]
-        instants += [each.until for each in self.waiting.values()]
-        if host.breakers or not host.pace.is_usual:
-            instants.append(now + max(KEPT_SECONDS, PAUSE_SECONDS))
-        if host.pace.is_limited:
-            instants.append(now + LIMIT_KEPT_SECONDS)
-        return max(instants)
-
-    def as_text(self) -> str:
-        state: dict[str, Any] = self.host.state()
-        if self.running:
-            state["running"] = {token: place.state() for token, place in self.running.items()}
-        if self.waiting:
-            state["waiting"] = {name: (claim.since, claim.until) for name, claim in self.waiting.items()}
-        return _ENCODER.encode(state | {"version": _TEXT_VERSION} if state else state)
-
-    @classmethod
-    def from_text(cls, host: str, limits: Limits, text: str) -> Self:
-        """Return what `as_text` was made of; an empty one, and one of another version, says nothing."""
-        state = json.loads(text or "{}")
-        state = state if state.get("version") == _TEXT_VERSION else {}
-        places = cls(Host.from_state(host, limits.per_host, state), limits)
-        places.running = {token: Place(*each) for token, each in state.get("running", {}).items()}
-        places.waiting = {replica: Claim(*each) for replica, each in state.get("waiting", {}).items()}
-        return places
-
-    def _since(self, replica: str) -> tuple[float, str]:
-        return self.waiting[replica].since, replica
-
-    def _ahead(self, replica: str) -> int:
-        """Return how many replicas have waited for longer than this one."""
-        if replica not in self.waiting:
-            return len(self.waiting)
-        return sum(self._since(other) < self._since(replica) for other in self.waiting)
-
-    def _free(self, now: float) -> int:
-        """Return how many requests may begin at this moment."""
-        if now < self.host.next_start_at:
-            return 0
-        free = self.host.pace.allowed - len(self.running)
-        return min(free, 1) if self.limits.interval_seconds > 0 else free
-
-
-_TEXT_VERSION: Final = 1
-"""Of the text. While replicas are upgraded one by one, each goes by what its own kind has written."""
-
-_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the configuration says, the same for every replica."""
-
-    per_host: int
-    interval_seconds: float
-    place_seconds: float
-    """A place that nobody ends is given to others after this: longer than a request may take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """A request that wants a place."""
-
-    token: str
-    """Its own among all requests."""
-    replica: str
-    port: int
-    is_new: bool = False
-    """As in `Host.rest`."""
-    at_most: int | None = None
-    """As in `Manner`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """No place yet."""
-
-    seconds: float
-    """There is none before; 0 when one may come at any time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A request that runs."""
-
-    replica: str
-    port: int
-    at: float
-    is_exception: bool
-    is_probe: bool
-
-    @property
-    def start(self) -> Start:
-        return Start(self.port, self.at, is_exception=self.is_exception, is_probe=self.is_probe)
-
-    def state(self) -> tuple[str, int, float, bool, bool]:
-        return self.replica, self.port, self.at, self.is_exception, self.is_probe
-
-
-@dataclass(slots=True)
-class Claim:
-    """A replica that waits: since when, and until when it is waited for."""
-
-    since: float
-    until: float

@@ -24,7 +24,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol, Self
 
@@ -51,8 +51,7 @@ class HostGate:
         min_interval_seconds: Between the starts of two requests at one host.
         max_waiting_per_host: Requests that wait for a place at one host.
         retry_after_seconds: What is said to whom the queue has no room for.
-        shared: Where other processes ask the same hosts: what all of them share. A place here comes first, so
-            that queues and their order are this process's own.
+        turns: Where other processes ask the same hosts: whose turn it is.
         clock: Monotonic, in seconds.
         call_later: Calls back after seconds; the default is the running loop's.
     """
@@ -65,7 +64,7 @@ class HostGate:
         min_interval_seconds: float = 0.0,
         max_waiting_per_host: int = MAX_WAITING_PER_HOST,
         retry_after_seconds: float = RETRY_AFTER_SECONDS,
-        shared: SharedHosts | None = None,
+        turns: HostTurns | None = None,
         clock: Callable[[], float] = time.monotonic,
         call_later: Callable[[float, Callable[[], None]], _Timer] | None = None,
     ) -> None:
@@ -74,7 +73,7 @@ class HostGate:
         self._min_interval_seconds = min_interval_seconds
         self.max_waiting_per_host = max_waiting_per_host
         self._retry_after_seconds = retry_after_seconds
-        self._shared = shared
+        self._turns = turns
         self._clock = clock
         self._call_later = call_later
         self.running = 0
@@ -86,12 +85,12 @@ class HostGate:
         self._timer: _Timer | None = None
 
     @classmethod
-    def from_config(cls, fetch: FetchConfig, *, shared: SharedHosts | None = None) -> Self:
+    def from_config(cls, fetch: FetchConfig, *, turns: HostTurns | None = None) -> Self:
         return cls(
             concurrency=fetch.concurrency,
             per_host=fetch.concurrency_per_host,
             min_interval_seconds=fetch.min_interval_per_host_seconds,
-            shared=shared,
+            turns=turns,
         )
 
     def __len__(self) -> int:
@@ -115,15 +114,10 @@ class HostGate:
         queue.host.pace.limit(at_most)
         try:
             slot = await self._turn(queue, port, url, is_new=is_new)
-            entry = None
             try:
-                if self._shared is not None:
-                    entry = await self._share(self._shared, queue, slot, url, is_new=is_new, at_most=at_most)
                 yield slot
             finally:
                 self._leave(queue, slot)
-                if self._shared is not None and entry is not None:
-                    self._shared.leave(entry, slot.outcome)
         finally:
             if queue.is_unremarkable(self._clock()) and self._hosts.get(host) is queue:
                 del self._hosts[host]
@@ -137,26 +131,10 @@ class HostGate:
     def blocked_seconds(self, host: str, port: int = 0) -> float:
         """Return for how long a host, or a port of it, is left alone; 0 when it is not.
 
-        What other processes have found out counts as of the last request to the host from here.
+        What other processes have found out counts as of this one's last turn there.
         """
         queue = self._hosts.get(host)
         return 0.0 if queue is None else queue.host.rest_seconds(port, self._clock())
-
-    async def _share(
-        self, shared: SharedHosts, queue: _Queue, slot: Slot, url: str, *, is_new: bool, at_most: int | None
-    ) -> Entry:
-        """Take a place among all processes too, and learn what the others have found out."""
-        host, port = queue.host, slot.start.port
-        given = await shared.enter(host.name, port, is_new=is_new, at_most=at_most)
-        now = self._clock()
-        if isinstance(given, Rest):
-            _log_change(host, port, host.obey(given, port, is_new=is_new, now=now), now)
-            self._refuse_waiting(queue)
-            raise _refusal_of(given, url)
-        slot.start = replace(slot.start, at=now)
-        if given.allowed is not None:
-            host.pace.follow(given.allowed)
-        return given
 
     # The queues
 
@@ -168,7 +146,7 @@ class HostGate:
         if self.waiting >= MAX_WAITING or len(queue.waiting) >= self.max_waiting_per_host:
             message = "too many requests wait for a publisher already"
             raise QueueFullError(message, url=url, retry_after_seconds=self._retry_after_seconds)
-        if not self._queued and self.running < self._concurrency and queue.may_start(now):
+        if not self._queued and self.running < self._concurrency and self._may_start(queue, now):
             return self._started(queue, port, now)  # nobody is overtaken
         waiter = _Waiter(port, url, asyncio.get_running_loop().create_future(), is_new)
         queue.waiting.append(waiter)
@@ -190,12 +168,25 @@ class HostGate:
         """Let requests begin, as many as may."""
         now = self._clock()
         while self.running < self._concurrency:
-            ready = (queue for queue in self._queued if queue.may_start(now))
+            ready = [queue for queue in self._queued if self._may_start(queue, now)]
             queue = min(ready, key=lambda each: each.running, default=None)
             if queue is None:
                 break
             self._begin(queue, now)
         self._wake_up_later(now)
+
+    def _may_start(self, queue: _Queue, now: float) -> bool:
+        """Whether a host may be asked one more request; where it is another process's turn, ask for it."""
+        if not queue.may_start(now):
+            return False
+        return self._turns is None or self._turns.is_ours(queue.host, self._has_turn)
+
+    def _has_turn(self, host: Host) -> None:
+        """It is this process's turn: what others have found out counts from now on."""
+        queue = self._hosts.get(host.name)
+        if queue is not None and queue.host is host:
+            self._refuse_waiting(queue)
+        self._dispatch()
 
     def _begin(self, queue: _Queue, now: float) -> None:
         waiter = queue.waiting[0]
@@ -211,6 +202,8 @@ class HostGate:
         """Let a request begin, of which nothing says that it may not."""
         queue.running += 1
         self.running += 1
+        if self._turns is not None:
+            self._turns.began(queue.host, queue.running)
         start = queue.host.begin(port, now=now, interval_seconds=self._min_interval_seconds)
         return Slot(queue.host, start, self._clock, partial(self._refuse_waiting, queue))
 
@@ -244,6 +237,8 @@ class HostGate:
         slot.end()
         queue.running -= 1
         self.running -= 1
+        if self._turns is not None:
+            self._turns.ended(queue.host, queue.running)
         if self._queued:
             self._dispatch()
 
@@ -322,27 +317,25 @@ class Slot:
             self._on_news()
 
 
-class SharedHosts(Protocol):
-    """Hands out the places that all processes have together which ask the same hosts.
+class HostTurns(Protocol):
+    """Whose turn it is at a host, of the processes that ask the same ones: one at a time.
 
-    Who has a place in its own process takes one of all processes then; the rules are the same ones
-    (`wholefeed.fetch.hosts`), and so is what a request that has ended tells. Where what is shared cannot be
-    reached, the rules of the process alone go on.
+    Where that cannot be found out, the rules of the process alone go on.
     """
 
-    async def enter(self, host: str, port: int, *, is_new: bool, at_most: int | None) -> Entry | Rest:
-        """Wait for a place at a host, or learn why there is none; `is_new`, `at_most` as in the gate's."""
+    def is_ours(self, host: Host, on_turn: Callable[[Host], None]) -> bool:
+        """Whether this process may begin a request; where it may not, ask for the turn.
 
-    def leave(self, entry: Entry, outcome: Outcome | None) -> None:
-        """A request is over; what it has found out, if anything. Takes no time."""
+        Args:
+            host: What is known of it here; it comes to know what the process before has known.
+            on_turn: Called when it is this one's turn, or when it may ask for it again.
+        """
 
+    def began(self, host: Host, running: int) -> None:
+        """A request has begun; how many are under way there now."""
 
-class Entry(Protocol):
-    """A request that goes on, with a place among all processes or, where none could be asked for, without."""
-
-    @property
-    def allowed(self) -> int | None:
-        """How many requests its host gets at once; None where nobody could say."""
+    def ended(self, host: Host, running: int) -> None:
+        """A request is over; how many are under way there still."""
 
 
 @dataclass(slots=True, eq=False)

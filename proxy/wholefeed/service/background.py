@@ -122,7 +122,7 @@ class Polling:
         if sharing.is_shared:
             is_free = self._running.running(feed_id) is None
             return await sharing.claim(feed_id, self._may_poll) if is_free else None
-        feed = await self._context.store.read(partial(feeds.find, feed=feed_id))
+        feed = await self._context.store.read(partial(feeds.find, feed=feed_id), is_single=True)
         return feed if feed is not None and self._may_poll(feed) else None
 
     def _may_poll(self, feed: FeedRow) -> bool:

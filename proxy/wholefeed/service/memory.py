@@ -615,7 +615,7 @@ class Checks:
         """
         if self.are_needed:
             async with self.in_time(LEFT_SECONDS / 2):
-                await self._store.read(lambda db: feeds.find(db, 0))
+                await self._store.read(lambda db: feeds.find(db, 0), is_single=True)
 
     def in_time(self, seconds: float) -> AbstractAsyncContextManager[None]:
         """Let something be read for an answer, but not for longer; only where the database is shared.

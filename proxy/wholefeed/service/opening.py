@@ -158,7 +158,8 @@ class Waiting:
         with self._published.awaited(opened.id):
             await self._wait(flight, deadline)
         held = self._published.of(opened.id)
-        feed = held.snapshot.feed if held else await self._store.read(lambda db: feeds.find(db, opened.id))
+        look = partial(feeds.find, feed=opened.id)
+        feed = held.snapshot.feed if held else await self._store.read(look, is_single=True)
         if feed is None or flight.cancelled():
             raise UnknownFeedError(f"forgotten meanwhile: {opened.url}")
         if not feed.digest and flight.done():

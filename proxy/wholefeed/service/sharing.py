@@ -21,6 +21,7 @@ import random
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -138,6 +139,8 @@ class Shared:
         self.require = self.member.require
         self.waits = Waits(leases)
         self._looks_everywhere = True
+        self._waited = Counter[str]()
+        """Leases of others that are waited for here."""
 
     @property
     def replicas(self) -> int:
@@ -196,21 +199,25 @@ class Shared:
                 return await self._working(name, token, work(), str)
 
     async def _taken(
-        self, name: str, judging: _Judging, heard: Heard, feed: int | None = None
+        self, name: str, judging: _Judging, heard: Heard, feed: int | None = None, *, tells: bool = False
     ) -> tuple[str, Looked]:
-        """Wait until a lease is this one's, or nothing is left to do."""
+        """Wait until a lease is this one's, or nothing is left to do; `tells` as in `Taking`."""
         has_waited = False
         while True:
             self.member.require()
             with self.waits.waiting(name, heard) as wait:
-                taking = self._taking(name, judging(has_waited), feed)
+                taking = self._taking(name, judging(has_waited), feed, tells=tells)
                 looked = await self._leases.take(taking)
                 if looked.verdict is Verdict.WAIT:
                     has_waited = True
                     assert looked.lease is not None, "somebody has it"
                     heard(looked.lease.progress)
                     self.waits.follow()
-                    await wait.woken()
+                    self._waited[name] += 1
+                    try:
+                        await wait.woken()
+                    finally:
+                        self._waited -= Counter([name])
                     continue
             if looked.verdict is Verdict.GONE:
                 raise UnknownFeedError(f"forgotten meanwhile: {name}")
@@ -222,7 +229,13 @@ class Shared:
             return taking.token, looked
 
     def _taking(
-        self, name: str, judge: Judge, feed: int | None = None, *, skips_locked: bool = False
+        self,
+        name: str,
+        judge: Judge,
+        feed: int | None = None,
+        *,
+        skips_locked: bool = False,
+        tells: bool = False,
     ) -> Taking:
         """Return a taking of a lease by this replica, with a token of its own."""
         return Taking(
@@ -232,6 +245,7 @@ class Shared:
             judge=judge,
             feed=feed,
             skips_locked=skips_locked,
+            tells=tells,
         )
 
     async def _working(
@@ -309,6 +323,39 @@ class Shared:
         finally:
             self.member.drop(holding)
             self.member.end(taking.name, taking.token)
+
+    async def keep(self, name: str, tell: Callable[[], str], on_wait: Callable[[], None]) -> Kept:
+        """Wait until something that one replica has at a time is this one's; `let_go` of it.
+
+        Args:
+            name: Of its lease.
+            tell: What the next one is to know, should this one die.
+            on_wait: Called where another one has it, which is told that it is wanted.
+
+        Raises:
+            StoreError: The database failed.
+            OverloadedError: It could not be reached.
+            LeaseLostError: The others may take this replica for dead.
+        """
+
+        def judging(_: bool) -> Judge:
+            return lambda lease, _: judge(lease, self.member.name, Wants(insists=True))
+
+        token, looked = await self._taken(name, judging, lambda _: on_wait(), tells=True)
+        return Kept(self.member.hold(name, token, tell), looked.lease, self.member.name)
+
+    def let_go(self, kept: Kept, told: str) -> None:
+        """Leave what was kept to others, who are told something with it."""
+        self.member.drop(kept.holding)
+        self.member.end(kept.holding.name, kept.holding.token, told)
+
+    def is_waiting(self, name: str) -> bool:
+        """Whether another replica has what somebody here waits for."""
+        return name in self._waited and not self.member.is_cut_off
+
+    async def reach(self) -> None:
+        """Make sure that the database answers."""
+        await self._leases.look([])
 
     def elsewhere(self, db: Database, feed: int) -> Elsewhere | None:
         """Return how far another replica is with the refresh of a feed; None: none is at it."""
@@ -686,6 +733,31 @@ class Holding:
         self.is_lost = True
         if self._task is not None:
             self._task.cancel()
+
+
+class Kept:
+    """What one replica has at a time, and has now.
+
+    Args:
+        holding: Its lease.
+        was: The lease as it was before.
+        replica: Who has it now.
+    """
+
+    def __init__(self, holding: Holding, was: LeaseRow | None, replica: str) -> None:
+        self.holding = holding
+        is_others = was is not None and was.replica != replica
+        self.before = (was.outcome or was.progress) if was is not None and is_others else ""
+        """What another one has told that had it; empty: nothing, or it was this one."""
+        ended = was is not None and was.ended_seconds is not None
+        seconds = None if was is None else was.ended_seconds if ended else was.silent_seconds
+        self.age_seconds = seconds or 0.0
+        """How long ago."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether somebody else may have it."""
+        return self.holding.is_lost
 
 
 class Claim:

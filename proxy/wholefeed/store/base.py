@@ -10,10 +10,8 @@ connection itself. Statements are written for SQLite in the subset that PostgreS
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import Field, fields
+from dataclasses import Field, dataclass, fields
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Final, NoReturn, Protocol, Self, TypeVar
@@ -238,65 +236,25 @@ class Condition:
             _log.error("store.damaged", error=self._damage)
 
 
+@dataclass(slots=True)
 class Traffic:
     """What goes on between the store and its database, in numbers for `/metrics`.
 
-    Threads count. SQLite has nothing to count, for its file is never away.
+    SQLite has nothing to count, for its file is never away.
     """
 
-    __slots__ = ("_changing", "busy", "connections", "lost", "notices_lost", "repeated", "waiting")
-
-    def __init__(self) -> None:
-        self._changing = threading.Lock()
-        self.connections = 0
-        """How many are open."""
-        self.busy = 0
-        """How many of them do something."""
-        self.waiting = 0
-        """How many pieces of work wait for one of them."""
-        self.repeated = 0
-        """Transactions that were begun again."""
-        self.lost = 0
-        """Connections that broke off, or could not be made."""
-        self.notices_lost = 0
-        """How often the connection that listens broke off."""
-
-    def asked(self) -> None:
-        """Count a piece of work that waits from now on."""
-        with self._changing:
-            self.waiting += 1
-
-    def left(self) -> None:
-        """Count a piece of work that has waited, and does so no more, as never begun."""
-        with self._changing:
-            self.waiting -= 1
-
-    @contextmanager
-    def work(self) -> Iterator[None]:
-        """Count a piece of work that has waited as under way, until exit."""
-        with self._changing:
-            self.waiting -= 1
-            self.busy += 1
-        try:
-            yield
-        finally:
-            with self._changing:
-                self.busy -= 1
-
-    def again(self) -> None:
-        """Count a transaction that is begun again."""
-        with self._changing:
-            self.repeated += 1
-
-    def connected(self) -> None:
-        with self._changing:
-            self.connections += 1
-
-    def disconnected(self, *, was_open: bool) -> None:
-        """Count a connection that is gone, or one that could not be made."""
-        with self._changing:
-            self.connections -= was_open
-            self.lost += 1
+    connections: int = 0
+    """How many are open."""
+    busy: int = 0
+    """How many of them do something."""
+    waiting: int = 0
+    """How many pieces of work wait for one of them."""
+    repeated: int = 0
+    """Transactions that were begun again."""
+    lost: int = 0
+    """Connections that broke off, or could not be made."""
+    notices_lost: int = 0
+    """How often the connection that listens broke off."""
 
 
 # The tables in which a change collects what it concerns (`wholefeed.store.tables.live`)

@@ -58,7 +58,12 @@ class Engine(Protocol):
         """What finds out how much less is stored without a feed; None where all is measured in no time."""
 
     def read(
-        self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
+        self,
+        work: Callable[[Database], _T],
+        *,
+        is_first: bool = False,
+        is_long: bool = False,
+        is_single: bool = False,
     ) -> Coroutine[Any, Any, _T]:
         """Return what a function finds; all of it is of one moment.
 
@@ -66,6 +71,7 @@ class Engine(Protocol):
             work: It changes nothing.
             is_first: Whether whoever asks has only come, and may wait until others are further.
             is_long: Whether it looks at all that is stored, which may take minutes; no reader waits for it.
+            is_single: Whether it is one SELECT, which needs no transaction.
         """
 
     def write(

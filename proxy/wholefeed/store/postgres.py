@@ -4,24 +4,27 @@
         await engine.read(lambda db: ...)
         engine.listen("drop", on_drop)          # told "12 a" when a replica sends "drop 12 a"
 
-Transactions go through `wholefeed.store.postgres_pool`; what replicas tell each other, and small queries, go
-over one connection on the event loop (`Notices`, `Link`).
+psycopg_pool has the connections. From top to bottom: the engine, whose turn it is and what a thread does
+for one who asked (`Pool`, `_Job`), a transaction that writes and what has become of it (`Write`), and what
+replicas tell each other (`Notices`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
+import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from itertools import count
+from typing import Any, Final, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import psycopg
-from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus, TransactionStatus
-from psycopg.pq.abc import PGresult
+import psycopg_pool
 
 from wholefeed.errors import OverloadedError, StoreUnusableError, UnknownFeedError
 from wholefeed.futures import in_daemon, retrieve_failure, to_the_end
@@ -33,17 +36,32 @@ from wholefeed.store.base import (
     Database,
     Traffic,
     fetch_value,
+    json_ids,
 )
 from wholefeed.store.engine import Sizes
-from wholefeed.store.postgres_connection import CONNECT_SECONDS, HISTORY, Scripts, on_one_line, translated
+from wholefeed.store.postgres_connection import (
+    CONNECT_SECONDS,
+    HISTORY,
+    PARAMETERS,
+    PostgresConnection,
+    PostgresDatabase,
+    configure,
+    cut,
+    is_repeated,
+    is_stale,
+    is_unusable,
+    on_one_line,
+    overloaded,
+    row_maker,
+    translate,
+    translated,
+)
 from wholefeed.store.postgres_migrate import check_current
-from wholefeed.store.postgres_pool import CLOSE_SECONDS, Pool, Write
 from wholefeed.store.tables import feeds as feeds_table
 from wholefeed.store.tables.feeds import Version
 
 _T = TypeVar("_T")
 _log = get_logger()
-_SCRIPTS: Final = Scripts(TEMPORARY_TABLES, EMPTY_TEMPORARY_TABLES)
 
 
 @asynccontextmanager
@@ -54,29 +72,29 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
         StoreUnusableError: The database is not this program's, not current, or cannot be reached.
     """
     await in_daemon(lambda: check_current(url))
-    pool = Pool(url, size=connections, scripts=_SCRIPTS)
-    async with _listening(url, pool.traffic) as notices:
-        engine = PostgresEngine(pool, notices, spare=Pool(url, size=1))
-        try:
-            yield engine
-        finally:
-            await to_the_end(engine.close)
-
-
-@asynccontextmanager
-async def _listening(url: str, traffic: Traffic) -> AsyncIterator[Notices]:
+    traffic = Traffic()
     async with AsyncExitStack() as stack:
         try:
             notices = await stack.enter_async_context(Notices.open(url, traffic))
         except psycopg.Error as exc:
             raise StoreUnusableError(str(translated(exc))) from exc
-        yield notices
+        engine = PostgresEngine(Pool(url, connections, traffic), Pool(url, 1, Traffic()), notices)
+        stack.push_async_callback(to_the_end, engine.close)
+        yield engine
 
 
+PATIENCE_SECONDS: Final = 10.0
+"""For so long work waits for its turn, and a read for its result."""
+SILENT_PATIENCE_SECONDS: Final = 1.0
+"""So long a read waits for a server that was silent, or away, a moment ago."""
+LONG_SECONDS: Final = 115.0
+"""For so long a read waits that looks at all rows: about as long as the server lets a statement run."""
+WRITE_SECONDS: Final = 30.0
+"""For so long a write waits for the server before its connection is cut: longer than for a lock."""
+CLOSE_SECONDS: Final = 5.0
+"""For so long a write may go on when the store is closed."""
 _LEFT_TO_READERS: Final = 4
 """One connection in so many."""
-_LOOK_SECONDS: Final = 0.1
-"""Between two looks, at the end, whether the server has fallen silent."""
 
 
 class PostgresEngine:
@@ -84,19 +102,20 @@ class PostgresEngine:
 
     Writes of one feed wait for each other here and not in the database, where each would hold a connection;
     and some connections are left to those who read.
+
+    Args:
+        pool: For all work.
+        spare: Of one connection, for what waits for nothing else.
+        notices: Has told what others say, and whether the server is there.
     """
 
-    def __init__(self, pool: Pool, notices: Notices, spare: Pool) -> None:
+    def __init__(self, pool: Pool, spare: Pool, notices: Notices) -> None:
         self.pool = pool
-        self._notices = notices
         self._spare = spare
+        self._notices = notices
         self.listen = notices.listen
         self.on_lost = notices.on_lost
         self.on_replaced = notices.on_replaced
-        notices.on_silent = self._distrust
-        notices.on_replaced(pool.give_up)
-        notices.on_lost(self._try_again)
-        self.traffic = pool.traffic
         self.condition = Condition()
         self.is_shared = True
         self.measure = measure_sizes
@@ -105,13 +124,24 @@ class PostgresEngine:
         self._writing = asyncio.Semaphore(pool.size - max(1, pool.size // _LEFT_TO_READERS))
         self._turns = WeakValueDictionary[int, asyncio.Lock]()
         self._tasks = set[asyncio.Task[Any]]()
-        self._is_closing = False
+
+    @property
+    def traffic(self) -> Traffic:
+        return self.pool.counted()
 
     async def read(
-        self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
+        self,
+        work: Callable[[Database], _T],
+        *,
+        is_first: bool = False,
+        is_long: bool = False,
+        is_single: bool = False,
     ) -> _T:
+        seconds = LONG_SECONDS if is_long else PATIENCE_SECONDS
+        if not self._notices.is_listening:
+            seconds = min(seconds, SILENT_PATIENCE_SECONDS)
         try:
-            return await self.pool.run(work, is_first=is_first, is_long=is_long)
+            return await self.pool.read(work, seconds, is_first=is_first, is_single=is_single)
         except Exception as exc:
             self.condition.judge(exc)
             raise
@@ -126,9 +156,9 @@ class PostgresEngine:
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
         """Let a function change what is stored. Whoever asked may leave: it is done and told all the same."""
-        if self._is_closing:
-            raise OverloadedError("the store is being closed", slug="shutting-down")
-        writing = self._in_turn(work, feed, tell, is_lasting=is_lasting)
+        if self.pool.is_closing:
+            raise _closed()
+        writing = self._in_turn(Write(work, feed, is_lasting=is_lasting), feed, tell)
         task = asyncio.create_task(writing, name="store-write")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -140,79 +170,48 @@ class PostgresEngine:
 
         Whoever leaves ends it, so that the next one does not wait behind it for a server that is silent.
         """
-        return await self._spare.write(Write(work, None, is_lasting=False), is_brief=True)
+        return await self._spare.write(Write(work, None, is_lasting=False), PATIENCE_SECONDS)
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """As `write_at_once`, in a thread that waits for it."""
-        return self._spare.run_in_thread(work)
+        return self._spare.write_here(Write(work, None, is_lasting=False))
 
     async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
-        """Return what feeds are now: by the connection that listens, while there is one."""
+        """Return what feeds are now: by a connection that nothing else is asked on, while there is one."""
         try:
-            return feeds_table.parsed_versions(
-                await self._notices.query(feeds_table.VERSIONS_OF_FEEDS, feeds_table.version_numbers(feeds))
-            )
+            rows = await self._notices.ask(feeds_table.VERSIONS, {"feeds": json_ids(feeds)})
         except (psycopg.Error, OverloadedError) as exc:
             if isinstance(exc, psycopg.Error) and exc.sqlstate is not None:  # it would fail there, too
                 raise translated(exc) from exc
-            return await self.read(lambda db: feeds_table.read_versions(db, feeds))
+            return await self.read(lambda db: feeds_table.read_versions(db, feeds), is_single=True)
+        return feeds_table.versions_in(rows)
 
     async def close(self) -> None:
         """Finish what was asked for, if that is soon, then close the connections."""
-        self._is_closing = True
-        try:
-            await self._finished()
-        finally:
-            await asyncio.gather(self.pool.close(), self._spare.close())
+        self.pool.is_closing = self._spare.is_closing = True
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_LOOK_SECONDS)
+            seconds = CLOSE_SECONDS if self._notices.is_listening else 0.0
+            _, unfinished = await asyncio.wait(self._tasks, timeout=seconds)
+            if unfinished:
+                _log.warning("store.unfinished", writes=len(unfinished))
+        await asyncio.gather(self.pool.close(), self._spare.close())
+        if self._tasks:  # the server undoes what was cut, or it has been committed
+            await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
 
-    async def _finished(self) -> None:
-        """Wait for what was asked for, as long as the server answers, and not for long."""
-        latest_at = time.monotonic() + CLOSE_SECONDS
-        while self._tasks and not self.pool.is_silent:
-            if time.monotonic() >= latest_at:
-                _log.warning("store.unfinished", writes=len(self._tasks))
-                return
-            await asyncio.wait(self._tasks, timeout=_LOOK_SECONDS)
-
-    def _distrust(self) -> None:
-        self.pool.distrust()
-        self._spare.distrust()
-
-    def _try_again(self) -> None:
-        self.pool.try_again()
-        self._spare.try_again()
-
-    async def _in_turn(
-        self,
-        work: Callable[[Database], _T],
-        feed: int | None,
-        tell: Callable[[_T], None] | None,
-        *,
-        is_lasting: bool,
-    ) -> _T:
+    async def _in_turn(self, write: Write[_T], feed: int | None, tell: Callable[[_T], None] | None) -> _T:
         if feed is None:
-            return await self._told(work, feed, tell, is_lasting=is_lasting)
+            return await self._told(write, feed, tell)
         turn = self._turns.get(feed)
         if turn is None:
             turn = self._turns[feed] = asyncio.Lock()
         async with turn:
-            return await self._told(work, feed, tell, is_lasting=is_lasting)
+            return await self._told(write, feed, tell)
 
-    async def _told(
-        self,
-        work: Callable[[Database], _T],
-        feed: int | None,
-        tell: Callable[[_T], None] | None,
-        *,
-        is_lasting: bool,
-    ) -> _T:
-        write = Write(work, feed, is_lasting=is_lasting)
+    async def _told(self, write: Write[_T], feed: int | None, tell: Callable[[_T], None] | None) -> _T:
         try:
             self.condition.require_sound()
             async with self._writing:
-                result = await self.pool.write(write)
+                result = await self.pool.write(write, WRITE_SECONDS)
         except Exception as exc:
             # Else the feed is what it was: who holds it can answer with it while there is no database.
             may_be_another = write.is_ending or isinstance(exc, UnknownFeedError)
@@ -228,8 +227,413 @@ class PostgresEngine:
         return result
 
 
-# What replicas tell each other
+def _closed() -> OverloadedError:
+    return OverloadedError("the store is being closed", slug="shutting-down")
 
+
+# Whose turn it is, and what a thread does for one who asked
+
+_TRIES: Final = 6
+"""Of one transaction that others undo, or of a read whose connections are lost."""
+_PAUSE_SECONDS: Final = 0.01
+"""Before the first repetition, about; each pause is twice as long as the one before."""
+_LONGEST_PAUSE_SECONDS: Final = 0.5
+_CONNECT_AGAIN_SECONDS: Final = 1.0
+"""Between two tries to connect."""
+_IN_THREAD_SECONDS: Final = 2.0
+"""For so long a thread waits."""
+_LATE: Final = "the database does not answer in time"
+_MANY: Final = "too many wait for the database"
+
+
+class Pool:
+    """Connections, and as many threads that run whole functions on them; `close` it.
+
+    Work is a function that runs in a thread, within one transaction, and it may run twice: a transaction that
+    a concurrent one has ended is repeated, and so is one whose connection was lost before its COMMIT was
+    sent.
+
+    A server may fall silent: its processes halted, its disk stuck, a lock held by somebody. Whoever has
+    waited for long enough then cuts its connection.
+
+    Args:
+        url: Of the database, as libpq takes it.
+        size: How many connections, at the most.
+        traffic: Counts them.
+    """
+
+    def __init__(self, url: str, size: int, traffic: Traffic) -> None:
+        self.size = size
+        self.traffic = traffic
+        self.is_closing = False
+        self._connections = psycopg_pool.ConnectionPool(
+            url,
+            connection_class=PostgresConnection,
+            kwargs=PARAMETERS,
+            configure=configure,
+            min_size=0,
+            max_size=size,
+            open=True,
+            reconnect_timeout=_CONNECT_AGAIN_SECONDS,
+        )
+        self._threads = ThreadPoolExecutor(size, "store")
+        self._firsts = asyncio.Semaphore(size)
+        self._turns = asyncio.Semaphore(size)
+        self._jobs = set[_Job[Any]]()
+
+    async def read(
+        self,
+        work: Callable[[Database], _T],
+        seconds: float,
+        *,
+        is_first: bool = False,
+        is_single: bool = False,
+    ) -> _T:
+        """Run `work`, which only reads, on a connection that nobody else uses meanwhile.
+
+        All that it sees is of one moment. It ends when whoever waits is cancelled.
+
+        Args:
+            work: The function.
+            seconds: How long to wait for it.
+            is_first: Whether whoever asks has only come: then it waits until what was begun before goes on.
+            is_single: Whether it runs one SELECT, which needs no transaction.
+
+        Raises:
+            OverloadedError: The database cannot be asked now, or the store is being closed.
+            StorageFullError: The database cannot be written.
+            StoreDamagedError: The database is damaged.
+            StoreError: It failed otherwise.
+        """
+        run = _read_single if is_single else _read
+        job = _Job(lambda db: run(db, work), seconds, None)
+        if not is_first:
+            return await self._done(job)
+        await self._turn(self._firsts)
+        try:
+            return await self._done(job)
+        finally:
+            self._firsts.release()
+
+    async def write(self, write: Write[_T], seconds: float) -> _T:
+        """Run a transaction that writes.
+
+        Args:
+            write: The transaction, which knows how far it has come when it has failed.
+            seconds: How long the server may take for one try.
+
+        Raises: As `read` does.
+        """
+        return await self._done(_Job(write.run, seconds, write))
+
+    def write_here(self, write: Write[_T]) -> _T:
+        """As `write`, in a thread of one's own, and not for long."""
+        job = _Job(write.run, _IN_THREAD_SECONDS, write)
+        late = threading.Timer(_IN_THREAD_SECONDS, job.cut)
+        late.start()
+        try:
+            return self._tried(job)
+        finally:
+            late.cancel()
+
+    def counted(self) -> Traffic:
+        """Return its traffic, with the connections that there are now."""
+        self.traffic.connections = self._connections.get_stats()["pool_size"]
+        return self.traffic
+
+    async def close(self) -> None:
+        """End what is under way, and close the connections."""
+        self.is_closing = True
+        for job in tuple(self._jobs):
+            job.cut()
+        self._threads.shutdown(wait=False)
+        await in_daemon(lambda: self._connections.close(CLOSE_SECONDS))
+
+    async def _turn(self, turns: asyncio.Semaphore) -> None:
+        """Wait for a turn, which is to be given back."""
+        if not turns.locked():  # a deadline would cost more than the turn
+            await turns.acquire()
+            return
+        self.traffic.waiting += 1
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await turns.acquire()
+        except TimeoutError as exc:
+            raise overloaded(_MANY) from exc
+        finally:
+            self.traffic.waiting -= 1
+
+    async def _done(self, job: _Job[_T]) -> _T:
+        """Have a job done in a thread; it ends with the wait for it."""
+        await self._turn(self._turns)
+        if self.is_closing:
+            self._turns.release()
+            raise _closed()
+        self.traffic.busy += 1
+        self._jobs.add(job)
+        job.until = time.monotonic() + job.seconds
+        running = asyncio.get_running_loop().run_in_executor(self._threads, self._tried, job)
+        running.add_done_callback(lambda _: self._ended(job))
+        running.add_done_callback(retrieve_failure)
+        try:
+            async with asyncio.timeout(job.seconds):
+                return await asyncio.shield(running)
+        except TimeoutError as exc:
+            job.cut()
+            if job.write is None:
+                raise overloaded(_LATE) from exc
+            return await running  # what has become of it is found out on another connection
+        except asyncio.CancelledError:
+            job.cut()
+            raise
+
+    def _ended(self, job: _Job[Any]) -> None:
+        self._jobs.discard(job)
+        self.traffic.busy -= 1
+        self.traffic.repeated += job.repeated
+        self.traffic.lost += job.lost
+        self._turns.release()
+
+    # In a thread
+
+    def _tried(self, job: _Job[_T]) -> _T:
+        """Do a job, again where that helps."""
+        for tries in count(1):
+            try:
+                with self._lent(job) as db:
+                    return job.run(db)
+            except psycopg.Error as exc:
+                if self.is_closing:
+                    raise _closed() from exc
+                if not self._is_again(job, exc, tries):
+                    raise translated(exc) from exc
+            job.repeated += 1
+            pause = min(_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS)
+            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that two do not meet again
+        raise AssertionError
+
+    def _is_again(self, job: _Job[Any], error: psycopg.Error, tries: int) -> bool:
+        """Whether a job that has failed may succeed now.
+
+        A server that is restarted is there again in seconds: who writes waits for it, for otherwise a walk
+        would end; who reads is told soon, for there may be something in memory to answer with.
+        """
+        if is_repeated(error) or is_stale(error):
+            return tries < _TRIES
+        if not job.is_lost:
+            return False
+        job.lost += 1
+        self._connections.check()  # those that were idle meanwhile are not to be trusted either
+        if job.write is None:
+            job.until = min(job.until, time.monotonic() + SILENT_PATIENCE_SECONDS)
+        return job.write is not None or not (job.is_cut or tries >= _TRIES)
+
+    @contextmanager
+    def _lent(self, job: _Job[Any]) -> Iterator[PostgresDatabase]:
+        """Lend a connection, made where there is none."""
+        until = job.until if job.write is None else time.monotonic() + PATIENCE_SECONDS
+        raw = self._connection(until)
+        try:
+            yield PostgresDatabase(raw)
+        except psycopg.Error as exc:
+            if is_unusable(exc):
+                raw.close()
+            raise
+        finally:
+            job.is_lost = raw.closed
+            self._connections.putconn(raw)
+
+    def _connection(self, until: float) -> PostgresConnection:
+        while True:  # who waits does not have it made again; who comes does
+            left_seconds = until - time.monotonic()
+            try:
+                return self._connections.getconn(min(_CONNECT_AGAIN_SECONDS, max(0.001, left_seconds)))
+            except psycopg_pool.PoolClosed as exc:
+                raise _closed() from exc
+            except psycopg_pool.PoolTimeout as exc:
+                if self.is_closing or left_seconds <= _CONNECT_AGAIN_SECONDS:
+                    raise overloaded("the database cannot be reached") from exc
+
+
+class _Job(Generic[_T]):
+    """A function on one connection, which another thread may cut."""
+
+    def __init__(
+        self, work: Callable[[PostgresDatabase], _T], seconds: float, write: Write[Any] | None
+    ) -> None:
+        self.seconds = seconds
+        self.until = time.monotonic() + seconds
+        self.write = write
+        """None: it only reads."""
+        self.is_cut = False
+        self.is_lost = False
+        """Whether its last connection broke off."""
+        self.repeated = self.lost = 0
+        """Tries, and connections that broke off."""
+        self._work = work
+        self._changing = threading.Lock()
+        self._raw: PostgresConnection | None = None
+
+    def run(self, db: PostgresDatabase) -> _T:
+        with self._changing:
+            self._raw = db.raw
+        try:
+            return self._work(db)
+        finally:
+            with self._changing:  # a cut that is under way is for this job, not for the next one
+                self._raw = None
+
+    def cut(self) -> None:
+        """Break the connection that it is on, if it is on any."""
+        self.is_cut = True
+        with self._changing:
+            if self._raw is not None:
+                cut(self._raw)
+
+
+# Transactions, for functions that run in a connection's thread
+
+_BEGIN_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+def _read(db: PostgresDatabase, work: Callable[[Database], _T]) -> _T:
+    """Return what a function finds, all of it of one moment."""
+    _ = db.raw.execute(_BEGIN_READ)
+    try:
+        result = work(db)
+        _ = db.raw.execute("COMMIT")
+    except BaseException:
+        _roll_back(db)
+        raise
+    return result
+
+
+def _read_single(db: PostgresDatabase, work: Callable[[Database], _T]) -> _T:
+    return work(_Single(db))
+
+
+class _Single:
+    """A connection for one SELECT, which is a transaction by itself."""
+
+    def __init__(self, db: PostgresDatabase) -> None:
+        self._db: PostgresDatabase | None = db
+
+    def execute(self, sql: str, parameters: Any = (), /) -> psycopg.Cursor[Any]:
+        db, self._db = self._db, None
+        assert db is not None, f"said to be a single one, and a second statement came: {sql}"
+        assert sql.lstrip().startswith("SELECT"), f"only read here, got: {sql}"
+        return db.execute(sql, parameters)
+
+    def executemany(self, sql: str, _parameters: Any, /) -> psycopg.Cursor[Any]:
+        raise AssertionError(f"only read here, got: {sql}")
+
+
+def _roll_back(db: PostgresDatabase) -> None:
+    """Leave the transaction, if there is one. A connection that cannot do it is closed."""
+    try:
+        db.raw.rollback()
+    except psycopg.Error:
+        db.close()
+
+
+# Not READ WRITE, which a standby refuses with another error than what is written later.
+_BEGIN_WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED{}; SELECT CAST(pg_current_xact_id() AS text)"
+_LOOSELY: Final = "; SET LOCAL synchronous_commit = off"
+_LOCK: Final = ", (SELECT id FROM feed WHERE id = {:d} FOR UPDATE)"
+_STATUS: Final = "SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8))"
+_ASK_AGAIN_SECONDS: Final = 0.2
+_WRITES_BETWEEN: Final = 64
+"""The temporary tables are emptied now and then, which takes ten times as long as a COMMIT."""
+
+
+class Write(Generic[_T]):
+    """A transaction that writes, and how far it has come.
+
+        Write(work, feed=1).run(db)          # begins with the lock on the feed's row
+
+    Args:
+        work: What it does.
+        feed: The feed that it changes, whose row it locks first; None: none that is known.
+        is_lasting: Whether COMMIT waits until what was changed is on the server's disk.
+    """
+
+    def __init__(self, work: Callable[[Database], _T], feed: int | None, *, is_lasting: bool = True) -> None:
+        self.work = work
+        self.is_ending = False
+        """Whether COMMIT has been sent the last time it was run: if it has failed since, it may be done."""
+        self._begin = _BEGIN_WRITE.format("" if is_lasting else _LOOSELY)
+        if feed is not None:
+            self._begin += _LOCK.format(feed)
+        self._ending: tuple[str, str, _T] | None = None
+        """From when COMMIT is sent: the history, its number there, and what the work returned."""
+
+    def run(self, db: PostgresDatabase) -> _T:
+        """Run it, all of it or nothing, and never twice: it may have been committed on another connection."""
+        if self._ending is not None:
+            found = self._settled(db)
+            if found is not None:
+                return found[0]
+        self.is_ending = False
+        try:
+            _prepare_to_write(db)
+            number = _last_value(db.raw.execute(self._begin))
+            result = self.work(db)
+            self._ending, self.is_ending = (db.raw.history, number, result), True
+            if db.raw.execute("COMMIT").statusmessage != "COMMIT":  # a statement failed, and the work went on
+                raise psycopg.errors.InFailedSqlTransaction("expected a transaction that can be committed")
+        except BaseException:
+            if not db.is_lost:  # the server has said so itself
+                self._ending = None
+            _roll_back(db)
+            raise
+        return result
+
+    def _settled(self, db: PostgresDatabase) -> tuple[_T] | None:
+        """Find out what has become of it: its connection was lost after COMMIT was sent.
+
+        Returns:
+            What the work returned, where it was committed; None: it was undone.
+
+        Raises:
+            OverloadedError: That cannot be known: the server was replaced by a standby, does not know it any
+                more, or has not come to an end with it.
+        """
+        assert self._ending is not None
+        history, number, result = self._ending
+        until = time.monotonic() + PATIENCE_SECONDS
+        while history and db.raw.history == history:
+            status = fetch_value(db, _STATUS, {"number": number})
+            if status == "committed":
+                return (result,)
+            if status == "aborted":
+                self._ending, self.is_ending = None, False
+                return None
+            if status is None or time.monotonic() > until:
+                break
+            time.sleep(_ASK_AGAIN_SECONDS)  # the server has not found out yet that the connection is gone
+        raise OverloadedError(
+            "the connection to the database was lost, and what became of a COMMIT is not known"
+        )
+
+
+def _prepare_to_write(db: PostgresDatabase) -> None:
+    """Make the temporary tables. Not before: on a server that takes no writes that fails."""
+    if not db.raw.writes:
+        db.executescript(TEMPORARY_TABLES)
+    elif db.raw.writes % _WRITES_BETWEEN == 0:
+        db.executescript(EMPTY_TEMPORARY_TABLES)
+    db.raw.writes += 1
+
+
+def _last_value(cursor: psycopg.Cursor[Any]) -> str:
+    while cursor.nextset():
+        pass
+    row = cursor.fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+# What replicas tell each other
 
 CHANNEL: Final = "wholefeed"
 BEAT_SECONDS: Final = 2.0
@@ -237,19 +641,20 @@ BEAT_SECONDS: Final = 2.0
 SILENT_SECONDS: Final = 4.0
 """A server that has not answered for so long is given up."""
 _FIRST_PAUSE_SECONDS: Final = 0.05
-_LONGEST_PAUSE_SECONDS: Final = 2.0
-_BEAT: Final = "SELECT 1"
-# A statement that waits for a lock would keep the beat waiting: the server would seem to be silent.
-_LISTENING: Final = ("SET statement_timeout = '2s'", f"LISTEN {CHANNEL}")
+_LONGEST_SEARCH_PAUSE_SECONDS: Final = 2.0
+_LISTEN_SECONDS: Final = 60.0
+"""It listens for so long at a time."""
+_SETTINGS: Final[dict[str, Any]] = {**PARAMETERS, "application_name": "wholefeed notices"}
 
 
 class Notices:
-    """PostgreSQL's NOTIFY, on one connection that listens; made by `open`, one a replica.
+    """PostgreSQL's NOTIFY, and small questions, on connections of their own; one a replica.
 
         async with Notices.open(url) as notices:
-            notices.listen("drop", on_drop)                  # told "12 a" when a replica sends "drop 12 a"
-            notices.on_lost(look_at_everything)              # notices may have been missed; they come again
-            notices.on_replaced(forget_everything)           # from a database that may be another one
+            notices.listen("drop", on_drop)              # told "12 a" when a replica sends "drop 12 a"
+            notices.on_lost(look_at_everything)          # notices may have been missed; they come again
+            notices.on_replaced(forget_everything)       # from a database that may be another one
+            rows = await notices.ask("SELECT id FROM feed WHERE url = :url", {"url": url})
 
     One is sent in the transaction that it is about, of at most 7,999 bytes:
 
@@ -257,9 +662,7 @@ class Notices:
 
     It comes when that has been committed, in the order of the commits, to all and to its sender too. It may
     come after the change can be read: PostgreSQL lets others see a commit before it signals those that
-    listen, and a query on this connection that ends in between has nothing to deliver (seen 17 times in 6,400
-    looks at a server process that was halted again and again). So notices make that a replica soon knows;
-    what must be sure is read from the rows, for which there is `query`.
+    listen. So notices make that a replica soon knows; what must be sure is asked for.
 
     Anybody who may connect to the database may send some, without any right: what a listener can make no
     sense of it passes over, and says nothing (docs/faults.md row 100).
@@ -268,20 +671,19 @@ class Notices:
 
     Args:
         url: Of the database.
-        traffic: Counts how often the connection broke off; None: nobody wants to know.
+        traffic: Counts how often it was lost.
     """
 
-    def __init__(self, url: str, traffic: Traffic | None = None) -> None:
+    def __init__(self, url: str, traffic: Traffic) -> None:
         self._url = url
-        self._traffic = traffic or Traffic()
+        self._traffic = traffic
         self._listeners: defaultdict[str, list[Callable[[str], None]]] = defaultdict(list)
         self._lost: list[Callable[[], None]] = []
         self._replaced: list[Callable[[], None]] = []
         self._identity = ""
         """Of the database; empty where that cannot be known."""
-        self.on_silent: Callable[[], None] = lambda: None
-        """Called when the server has not answered for so long that it is given up."""
-        self._link: Link | None = None
+        self._links: tuple[_Link, _Link] | None = None
+        """The one that listens, and the one that is asked; None: the server is not there."""
 
     @classmethod
     @asynccontextmanager
@@ -291,9 +693,9 @@ class Notices:
         Raises:
             psycopg.Error: The database cannot be asked now.
         """
-        notices = cls(url, traffic)
-        link = await notices._opened()
-        task = asyncio.create_task(notices._run(link), name="store-notices")
+        notices = cls(url, traffic or Traffic())
+        await notices._connect()
+        task = asyncio.create_task(notices._run(), name="store-notices")
         try:
             yield notices
         finally:
@@ -302,8 +704,8 @@ class Notices:
 
     @property
     def is_listening(self) -> bool:
-        """Whether the connection is there, as far as is known."""
-        return self._link is not None and not self._link.ended.done()
+        """Whether the server is there, as far as is known."""
+        return self._links is not None
 
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:
         """Have a function told what is said in each notice of a kind, on the event loop."""
@@ -317,25 +719,24 @@ class Notices:
         """Have a function called, before those of `on_lost`, where the database may be another one now."""
         self._replaced.append(callback)
 
-    async def query(self, sql: str, *parameters: bytes | None) -> list[Values]:
-        """Return the rows of one small statement, whose parameters are `$1` and so on.
+    async def ask(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
+        """Return the rows of one small statement, as the tables' functions write it.
 
         Raises:
             OverloadedError: The database cannot be asked now.
             psycopg.Error: The statement failed.
         """
-        if self._link is None or self._link.ended.done():
+        if self._links is None:
             raise OverloadedError("the connection to the database is lost")
-        return await self._link.query(sql, *parameters)
+        statement = translate(sql)
+        cursor = await self._links[1].execute(statement.text, parameters, prepare=True, binary=True)
+        return await cursor.fetchall()
 
-    async def _run(self, link: Link) -> None:
+    async def _run(self) -> None:
         while True:
-            try:
-                await self._attend(link)
-            finally:
-                link.close()
+            await self._attend()
             before = self._identity
-            link = await self._found_again()
+            await self._find_again()
             if not before or before != self._identity:
                 for each in self._replaced:
                     each()
@@ -343,239 +744,98 @@ class Notices:
                 each()
             _log.info("notices.resumed")
 
-    async def _attend(self, link: Link) -> None:
-        """Return when the connection is lost, or the server has been silent for too long."""
+    async def _attend(self) -> None:
+        """Return when a connection is lost, or the server has been silent for too long."""
+        assert self._links is not None, "they are there"
+        links = self._links
+        tasks = {
+            asyncio.create_task(self._take_notices(links[0]), name="store-notices-taken"),
+            asyncio.create_task(self._ask_again_and_again(), name="store-notices-beat"),
+        }
+        for task in tasks:
+            task.add_done_callback(retrieve_failure)
         try:
-            while True:
-                await asyncio.wait({link.ended}, timeout=BEAT_SECONDS)
-                if link.ended.done():
-                    return link.ended.result()
-                asking = asyncio.create_task(link.query(_BEAT))
-                asking.add_done_callback(retrieve_failure)
-                # Not a timeout: a process that was stopped would find it over, and the answer there.
-                if asking not in (await asyncio.wait({asking}, timeout=SILENT_SECONDS))[0]:
-                    raise TimeoutError
-                asking.result()
-        except (psycopg.Error, TimeoutError) as exc:
-            self._traffic.notices_lost += 1
-            _log.warning("notices.lost", reason=on_one_line(exc))
-            if isinstance(exc, TimeoutError):
-                self.on_silent()
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            failures = [exc for task in done if isinstance(exc := task.exception(), Exception)]
+        finally:
+            self._links = None
+            await to_the_end(lambda: _disconnected(links, tasks))
+        self._traffic.notices_lost += 1
+        _log.warning("notices.lost", reason="; ".join(map(on_one_line, failures)))
 
-    async def _found_again(self) -> Link:
+    async def _take_notices(self, link: _Link) -> None:
+        while True:
+            async for notice in link.notifies(timeout=_LISTEN_SECONDS):
+                kind, _, words = notice.payload.partition(" ")
+                for each in self._listeners.get(kind, ()):  # not to keep each kind that anybody thinks of
+                    each(words)
+
+    async def _ask_again_and_again(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            asking = asyncio.create_task(self.ask("SELECT 1"))
+            asking.add_done_callback(retrieve_failure)
+            # Not a timeout: a process that was stopped would find it over, and the answer there.
+            if asking not in (await asyncio.wait({asking}, timeout=SILENT_SECONDS))[0]:
+                raise TimeoutError("the server is silent")
+            asking.result()
+
+    async def _find_again(self) -> None:
         pause_seconds = _FIRST_PAUSE_SECONDS
         while True:
             with suppress(psycopg.Error, OSError, TimeoutError):
-                async with asyncio.timeout(2 * CONNECT_SECONDS):
-                    return await self._opened()
+                return await self._connect()
             await asyncio.sleep(pause_seconds)
-            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+            pause_seconds = min(2 * pause_seconds, _LONGEST_SEARCH_PAUSE_SECONDS)
 
-    async def _opened(self) -> Link:
-        link = await Link.open(self._url, self._take, scripts=_LISTENING)
+    async def _connect(self) -> None:
+        links = list[_Link]()
         try:
-            self._identity = await _identity(link)
+            async with asyncio.timeout(2 * CONNECT_SECONDS):
+                for _ in range(2):
+                    links.append(await psycopg.AsyncConnection.connect(self._url, **_SETTINGS))
+                    links[-1].row_factory = row_maker
+            asking = asyncio.create_task(self._set_up(*links))
+            if not (await asyncio.wait({asking}, timeout=SILENT_SECONDS))[0]:
+                raise psycopg.OperationalError("the server is silent")
+            self._identity = asking.result()
         except BaseException:
-            link.close()
+            await to_the_end(lambda: _disconnected(links))
             raise
-        self._link = link
-        return link
+        self._links = links[0], links[1]
 
-    def _take(self, payload: str) -> None:
-        kind, _, words = payload.partition(" ")
-        for each in self._listeners.get(kind, ()):  # not to keep each kind that anybody thinks of
-            each(words)
+    async def _set_up(self, listening: _Link, asking: _Link) -> str:
+        """Begin to listen; return what the database is."""
+        # A statement that waits for a lock would keep the beat waiting: the server would seem to be silent.
+        await asking.execute("SET statement_timeout = '2s'")
+        await listening.execute(f"LISTEN {CHANNEL}")
+        try:
+            row = await (await asking.execute(_IDENTITY)).fetchone()
+        except psycopg.Error as exc:
+            if exc.sqlstate is None:
+                raise
+            return ""  # a server that is like PostgreSQL may not tell
+        return str(row[0] or "") if row is not None else ""
+
+
+_Link = psycopg.AsyncConnection[Any]
+
+
+async def _disconnected(links: Collection[_Link], tasks: Collection[asyncio.Task[Any]] = ()) -> None:
+    """Close connections that may be waited on; not by cancelling, for psycopg would wait for the server."""
+    for link in links:
+        cut(link)
+    if tasks:
+        await asyncio.wait(tasks, timeout=SILENT_SECONDS)
+    for task in tasks:
+        task.cancel()
+    for link in links:
+        await link.close()
 
 
 _DATABASE: Final = "SELECT oid FROM pg_database WHERE datname = current_database()"
 _IDENTITY: Final = f"SELECT ({HISTORY}) || '/' || ({_DATABASE})"
 """Changes when numbers mean something else: when the server or the database is another one."""
-
-
-async def _identity(link: Link) -> str:
-    try:
-        [(identity,)] = await link.query(_IDENTITY)
-    except psycopg.Error as exc:
-        if exc.sqlstate is None:
-            raise
-        return ""  # a server that is like PostgreSQL may not tell
-    return "" if identity is None else identity.decode()
-
-
-# One connection on the event loop
-
-
-_LINK_SETTINGS: Final[dict[str, Any]] = {
-    "application_name": "wholefeed notices",
-    "connect_timeout": CONNECT_SECONDS,
-    "keepalives": 1,
-    "keepalives_idle": 2,
-    "keepalives_interval": 1,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 5000,
-}
-_FINE: Final = frozenset({ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK, ExecStatus.EMPTY_QUERY})
-Values = tuple[bytes | None, ...]
-"""A row of a result: each value as PostgreSQL writes it as text."""
-
-
-class Link:
-    """What the server sends unasked, and small queries in between; `close` it.
-
-        link = await Link.open(url, on_notice, scripts=["LISTEN wholefeed"])
-        [row] = await link.query("SELECT 1")
-        await link.ended            # the connection is lost, or was closed
-        link.close()
-
-    psycopg opens it; from then on libpq is driven here. Through psycopg's own waiting a query of one row
-    takes 250 us of the processor's time, here 80. A statement is prepared when it comes for the first time. A
-    query that is cancelled does not disturb the ones behind it.
-
-    Args:
-        db: An open connection, of which nothing but this makes use.
-        on_notice: Told the payload of each notice, before the query behind which it came is answered.
-    """
-
-    def __init__(self, db: psycopg.AsyncConnection[Any], on_notice: Callable[[str], None]) -> None:
-        self._pg = db.pgconn
-        self._db = db
-        self._on_notice = on_notice
-        self._loop = asyncio.get_running_loop()
-        self._queries: deque[_Query] = deque()
-        """The first one is under way."""
-        self._result: PGresult | None = None
-        self._prepared: dict[bytes, bytes] = {}
-        """Names of statements."""
-        self._is_preparing = False
-        self.ended: asyncio.Future[None] = self._loop.create_future()
-        """Done when it can be used no more; its error says why, where nobody has closed it."""
-        self.ended.add_done_callback(retrieve_failure)
-        self._socket = self._pg.socket
-        self._loop.add_reader(self._socket, self._guarded, self._receive)
-
-    @classmethod
-    async def open(cls, url: str, on_notice: Callable[[str], None], *, scripts: Sequence[str] = ()) -> Link:
-        """Connect, and run statements.
-
-        Raises:
-            psycopg.Error: There is no such connection to be had.
-        """
-        link = cls(await psycopg.AsyncConnection.connect(url, autocommit=True, **_LINK_SETTINGS), on_notice)
-        try:
-            for each in scripts:  # not by psycopg, which waits for ten seconds where it is cancelled
-                await link.query(each)
-        except BaseException:
-            link.close()
-            raise
-        return link
-
-    async def query(self, sql: str, *parameters: bytes | None) -> list[Values]:
-        """Return the rows of one statement, whose parameters are `$1` and so on.
-
-        Raises:
-            psycopg.Error: It failed, or the connection is lost.
-        """
-        if self.ended.done():
-            raise psycopg.OperationalError("the connection is closed")
-        done: asyncio.Future[list[Values]] = self._loop.create_future()
-        done.add_done_callback(retrieve_failure)
-        self._queries.append(_Query(sql.encode(), parameters, done))
-        if len(self._queries) == 1:
-            self._guarded(self._send)
-        return await done
-
-    def close(self) -> None:
-        """Close the connection; what is asked of it fails."""
-        self._end(None)
-
-    def _guarded(self, step: Callable[[], None]) -> None:
-        """Take a step; a connection that is lost in it has ended."""
-        if self.ended.done():
-            return
-        try:
-            step()
-        except psycopg.Error as exc:
-            self._end(exc)
-
-    def _send(self) -> None:
-        query = self._queries[0]
-        self._result = None
-        name = self._prepared.get(query.sql)
-        if name is None:
-            self._is_preparing = True
-            self._pg.send_prepare(b"w%d" % len(self._prepared), query.sql)
-        else:
-            self._pg.send_query_prepared(name, query.parameters)
-        self._flush()
-
-    def _flush(self) -> None:
-        if self._pg.flush():
-            self._loop.add_writer(self._socket, self._guarded, self._flush)
-        else:
-            self._loop.remove_writer(self._socket)
-
-    def _receive(self) -> None:
-        self._pg.consume_input()
-        while self._queries and not self._pg.is_busy():
-            result = self._pg.get_result()
-            if result is not None:
-                self._result = result
-                continue
-            self._notices()
-            if not self._has_prepared():
-                self._answer()
-            if self._queries:
-                self._send()
-        self._notices()
-        if self._pg.transaction_status == TransactionStatus.UNKNOWN:
-            raise psycopg.OperationalError("the connection is lost")
-
-    def _has_prepared(self) -> bool:
-        """Whether it was a preparation that has ended, so that the query itself is next."""
-        is_so = self._is_preparing and self._result is not None and self._result.status in _FINE
-        self._is_preparing = False
-        if is_so:
-            self._prepared[self._queries[0].sql] = b"w%d" % len(self._prepared)
-        return is_so
-
-    def _notices(self) -> None:
-        while (found := self._pg.notifies()) is not None:
-            self._on_notice(found.extra.decode("utf-8", "replace"))
-
-    def _answer(self) -> None:
-        done, result = self._queries.popleft().done, self._result
-        if done.done():  # whoever asked has left
-            return
-        if result is None or result.status not in _FINE:
-            done.set_exception(
-                psycopg.OperationalError("no answer") if result is None else error_from_result(result)
-            )
-            return
-        columns = range(result.nfields)
-        done.set_result(
-            [tuple(result.get_value(row, each) for each in columns) for row in range(result.ntuples)]
-        )
-
-    def _end(self, error: Exception | None) -> None:
-        if self.ended.done():
-            return
-        self._loop.remove_reader(self._socket)
-        self._loop.remove_writer(self._socket)
-        self._pg.finish()
-        if error is None:
-            self.ended.set_result(None)
-        else:
-            self.ended.set_exception(error)
-        while self._queries:
-            done = self._queries.popleft().done
-            if not done.done():
-                done.set_exception(psycopg.OperationalError(f"the connection is lost: {error or 'closed'}"))
-
-
-class _Query(NamedTuple):
-    sql: bytes
-    parameters: Sequence[bytes | None]
-    done: asyncio.Future[list[Values]]
 
 
 # How large the store is

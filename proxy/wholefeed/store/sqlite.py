@@ -96,7 +96,12 @@ class SqliteEngine:
         self._writer.on_change = listener
 
     def read(
-        self, work: Callable[[Database], _T], *, is_first: bool = False, is_long: bool = False
+        self,
+        work: Callable[[Database], _T],
+        *,
+        is_first: bool = False,
+        is_long: bool = False,
+        is_single: bool = False,
     ) -> Coroutine[Any, Any, _T]:
         """Return what a function finds, in the order in which it is asked for."""
         return self._readers.run(work)
@@ -130,7 +135,7 @@ class SqliteEngine:
         """None takes its place."""
 
     def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
-        return self.read(lambda db: feeds_table.read_versions(db, feeds))
+        return self.read(lambda db: feeds_table.read_versions(db, feeds), is_single=True)
 
 
 # The one task that writes

@@ -132,7 +132,12 @@ class Store:
         return self._engine.condition.is_sound
 
     async def read(
-        self, work: Callable[[Database], _T], *, feed: int | None = None, is_first: bool = False
+        self,
+        work: Callable[[Database], _T],
+        *,
+        feed: int | None = None,
+        is_first: bool = False,
+        is_single: bool = False,
     ) -> _T:
         """Return what a function finds; all of it is of one moment.
 
@@ -140,17 +145,18 @@ class Store:
             work: It does nothing but SQL.
             feed: The feed that alone is looked at: what is to be written of others is not waited for.
             is_first: Whether whoever asks has only come, and may wait until others are further.
+            is_single: Whether it is one SELECT: then a database elsewhere is asked once, and not three times.
         """
         if feed is None or feed in self._deferred.feeds:
             await self._is_written(within_seconds=READ_SECONDS)
-        return await self._engine.read(work, is_first=is_first)
+        return await self._engine.read(work, is_first=is_first, is_single=is_single)
 
     async def find(self, url: str, *, is_first: bool = False) -> FeedRow | None:
         """Return the feed that a URL leads to; `is_first` as for `read`."""
         look, unwritten = partial(feeds.find_by_url, url=url), self._deferred.feeds
-        found = await self._engine.read(look, is_first=is_first)
+        found = await self._engine.read(look, is_first=is_first, is_single=True)
         is_older = found is not None and found.id in unwritten
-        return await self.read(look) if is_older else found
+        return await self.read(look, is_single=True) if is_older else found
 
     async def write(
         self, work: Callable[[Database], _T], *, feed: int | None = None, comes_more: bool = False
@@ -262,13 +268,14 @@ class Store:
 
     async def outline(self, segment: SegmentRow) -> bytes | None:
         """Return where a segment's entries stand in its text, where that is kept; hold a `snapshot`."""
-        return await self._engine.read(partial(segments.outline, segment=segment.id))
+        return await self._engine.read(partial(segments.outline, segment=segment.id), is_single=True)
 
     async def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
         """Give a segment's deflated text, a piece at a time; to be called while a `snapshot` is held."""
         number, left_bytes = 0, segment.deflated_bytes
         while left_bytes > 0:
-            piece = await self._engine.read(partial(segments.piece, segment=segment.id, number=number))
+            look = partial(segments.piece, segment=segment.id, number=number)
+            piece = await self._engine.read(look, is_single=True)
             yield piece
             number, left_bytes = number + 1, left_bytes - len(piece)
 
@@ -467,7 +474,7 @@ class Upkeep:
         """
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._engine.read(lambda db: fetch_value(db, _PROBE))
+                await self._engine.read(lambda db: fetch_value(db, _PROBE), is_single=True)
         except TimeoutError as exc:
             raise OverloadedError("the database does not answer in time") from exc
 

@@ -64,7 +64,7 @@ def test_a_database_as_it_should_be() -> None:
         (
             {"connections_left": 8},
             Verdict.WARNING,
-            "8 connections are left; a replica takes up to 10",
+            "8 connections are left; a replica takes up to 11",
             "raise",
         ),
         ({"round_trip_seconds": 0.02}, Verdict.WARNING, "20.0 ms", "nearer"),

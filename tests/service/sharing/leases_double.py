@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,14 +39,21 @@ class MemoryLeases:
         self.is_full = False
         self.told: list[Callable[[str], None]] = []
         """Who listens for notices."""
+        self.wanted: list[Callable[[str], None]] = []
+        """The same of what is wanted."""
+        self.delay_seconds = 0.0
 
     def leave_behind(self, name: str, *, replica: str, feed: int) -> None:
         """Have a lease that a replica took and did not give back."""
         self.leases[name] = _Lease(replica, f"{replica}.left", feed)
 
     async def take(self, taking: Taking) -> Looked:
+        await asyncio.sleep(self.delay_seconds)
         self._require()
-        return self.take_new(None, taking)
+        looked = self.take_new(None, taking)
+        for tell in self.wanted if looked.verdict is Verdict.WAIT and taking.tells else ():
+            tell(taking.name)
+        return looked
 
     def take_new(self, db: Any, taking: Taking) -> Looked:
         row = None
@@ -72,7 +80,13 @@ class MemoryLeases:
             for tell in self.told:
                 tell(each.name)
 
+    def told_of(self, name: str) -> str:
+        """What the next holder of a lease is told."""
+        lease = self.leases.get(name)
+        return "" if lease is None else lease.outcome or lease.progress
+
     async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
+        await asyncio.sleep(self.delay_seconds)
         self._require()
         found = {name: self.find(None, name) for name in names}
         return {name: lease for name, lease in found.items() if lease is not None}

@@ -1,96 +1,43 @@
-"""Several replicas that share what they know of hosts: by a table in memory, or by a database."""
+"""Several replicas that take turns at hosts, on leases in memory."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from tests.service.sharing.leases_double import MemoryLeases
 from wholefeed.counts import Counts
-from wholefeed.errors import OverloadedError
-from wholefeed.fetch.hosts import Limits
 from wholefeed.fetch.politeness import HostGate
-from wholefeed.service.sharing_hosts import ReplicaHosts, SharedRecords, Swap
-from wholefeed.store.postgres_upkeep import HostAnswer, HostChange, HostRow, HostRows
-
-
-class MemoryTable:
-    """What `HostRows.swap` does, without a database, and what may go wrong with it."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, HostRow] = {}
-        self.replicas: dict[str, ReplicaHosts] = {}
-        self.lost: set[str] = set()
-        self.delay_seconds = 0.0
-        self.fails = False
-        self.fails_afterwards = False
-        self.is_broken = False
-        self.notices: list[str] = []
-        self.has_notices = True
-
-    async def swap(self, changes: Sequence[HostChange]) -> HostAnswer:
-        await asyncio.sleep(self.delay_seconds)
-        if self.fails:
-            raise OverloadedError("the database cannot be asked now")
-        if self.is_broken:
-            raise RuntimeError("a mistake")
-        notices = list[str]()
-        for each in changes:
-            there = self.rows.get(each.name)
-            if there is None or there.stamp == each.before:
-                self.rows[each.name] = HostRow(each.stamp, each.state)
-                notices += each.notices
-        answer = HostAnswer(
-            time.time(), frozenset(self.lost), {each.name: self.rows[each.name] for each in changes}
-        )
-        self.notices += notices
-        for notice in notices if self.has_notices else ():
-            sender, kind, words = notice.split(" ", 2)
-            assert kind == "host"
-            for name, replica in self.replicas.items():
-                if name != sender:
-                    replica.wake(words)
-        await asyncio.sleep(0)
-        if self.fails_afterwards:
-            raise OverloadedError("the connection was lost")
-        return answer
+from wholefeed.service.sharing import Shared
+from wholefeed.service.sharing_hosts import ReplicaHosts
 
 
 class Replica:
-    """One process: its gate, and what it shares."""
+    """One process: its place among the others, its turns, its gate."""
 
-    def __init__(self, name: str, swap: Swap, limits: Limits) -> None:
+    def __init__(self, name: str, leases: MemoryLeases, *, per_host: int, interval: float) -> None:
         self.name = name
         self.counts = Counts()
-        self.records = SharedRecords(lambda: name, swap)
-        self.hosts = ReplicaHosts(self.records, limits, counts=self.counts)
+        self.shared = Shared(leases)
+        self.hosts = ReplicaHosts(self.shared, self.counts)
         self.gate = HostGate(
-            concurrency=32,
-            per_host=limits.per_host,
-            min_interval_seconds=limits.interval_seconds,
-            shared=self.hosts,
+            concurrency=32, per_host=per_host, min_interval_seconds=interval, turns=self.hosts
         )
 
 
 @asynccontextmanager
 async def replicas(
-    table: MemoryTable | str, *, per_host: int = 2, interval: float = 0.0, names: str = "abc"
+    leases: MemoryLeases, *, per_host: int = 2, interval: float = 0.0, names: str = "abc"
 ) -> AsyncIterator[list[Replica]]:
-    """Replicas that run, on a table in memory or on the database of a URL."""
-    limits = Limits(per_host=per_host, interval_seconds=interval, place_seconds=70.0)
+    """Give replicas that run."""
     async with AsyncExitStack() as stack:
-        made = []
-        for name in names:
-            if isinstance(table, MemoryTable):
-                swap: Swap = table.swap
-            else:
-                rows = HostRows(table)
-                stack.push_async_callback(rows.close)
-                swap = rows.swap
-            replica = Replica(name, swap, limits)
-            if isinstance(table, MemoryTable):
-                table.replicas[name] = replica.hosts
-            await stack.enter_async_context(replica.hosts.running())
-            made.append(replica)
+        made = [Replica(name, leases, per_host=per_host, interval=interval) for name in names]
+        for each in made:
+            leases.told.append(each.shared.waits.wake)
+            leases.wanted.append(each.hosts.wanted)
+            await each.shared.member.beat()
+            life = asyncio.create_task(each.shared.run())
+            stack.callback(life.cancel)
+            stack.push_async_callback(each.hosts.close)
         yield made

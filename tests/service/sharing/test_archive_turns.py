@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.service.sharing.shared_hosts import MemoryTable
+from tests.service.sharing.leases_double import MemoryLeases
+from tests.service.sharing.shared_hosts import replicas
 from wholefeed.fetch.memento import Turns
-from wholefeed.service.sharing_hosts import ReplicaTurns, SharedRecords, next_turn
+from wholefeed.service.sharing_hosts import ReplicaTurns, next_turn
 
 ARCHIVE = "https://web.archive.org"
 
@@ -29,32 +32,30 @@ def test_no_minute_has_more_turns_than_it_may(pauses: list[float], per_minute: i
 
 async def test_replicas_share_the_turns_at_an_archive() -> None:
     """R33: five requests a minute by all of them; the sixth waits for the first one's minute to end."""
-    table = MemoryTable()
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    def turns(name: str) -> Turns:
-        return Turns(
-            shared=ReplicaTurns(SharedRecords(lambda: name, table.swap), ARCHIVE, per_minute=5), sleep=sleep
+    async with replicas(MemoryLeases(time.monotonic), names="ab") as made:
+        one, other = (
+            Turns(shared=ReplicaTurns(each.shared, ARCHIVE, per_minute=5), sleep=sleep) for each in made
         )
-
-    one, other = turns("a"), turns("b")
-    for _ in range(2):
+        for _ in range(2):
+            await one.take()
+            await other.take()
         await one.take()
+        assert waited == []
         await other.take()
-    await one.take()
-    assert waited == []
-    await other.take()
-    assert waited == [pytest.approx(60, abs=1)]
-    await other.take()
-    assert len(waited) == 2
+        assert waited == [pytest.approx(60, abs=1)]
+        await other.take()
+        assert len(waited) == 2
 
 
 async def test_where_the_database_is_away_a_replica_keeps_to_its_own_turns() -> None:
     """What cannot be shared does not stop the search."""
-    table = MemoryTable()
-    table.fails = True
-    turns = ReplicaTurns(SharedRecords(lambda: "a", table.swap), ARCHIVE, per_minute=5)
-    assert [await turns.reserve() for _ in range(7)] == [0.0] * 7
+    leases = MemoryLeases(time.monotonic)
+    async with replicas(leases, names="a") as (one,):
+        leases.is_down = True
+        turns = ReplicaTurns(one.shared, ARCHIVE, per_minute=5)
+        assert [await turns.reserve() for _ in range(7)] == [0.0] * 7

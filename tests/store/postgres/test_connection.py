@@ -15,23 +15,22 @@ SLOW_COMMIT = """
 
 
 def test_an_answer_that_is_late_halts_no_other_thread(empty_postgres_url: str) -> None:
-    """A transaction is left without waiting; whoever uses the connection next waits, and nobody else does."""
+    """Who waits for a COMMIT waits, and nobody else does."""
     from wholefeed.store.postgres_connection import connect  # noqa: PLC0415 - an extra
 
     db = connect(empty_postgres_url)
     try:
         db.executescript(SLOW_COMMIT)
-        db.ask("BEGIN")
+        db.execute("BEGIN")
         db.execute("INSERT INTO slow (n) VALUES (1)")
-        db.leave()
         found = list[str]()
-        thread = threading.Thread(target=lambda: found.append(db.ask("SELECT count(*) FROM slow")))
+        thread = threading.Thread(target=lambda: found.append(str(db.execute("COMMIT").statusmessage)))
         thread.start()
         steps = 0
         while thread.is_alive():
             time.sleep(0.01)
             steps += 1
-        assert found == ["1"]
+        assert found == ["COMMIT"]
         assert steps > 5
     finally:
         db.close()

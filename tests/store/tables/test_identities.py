@@ -66,7 +66,7 @@ def of_postgres(shared_postgres: Cluster, postgres_template: str) -> Iterator[Da
             try:
                 yield db
             finally:
-                db.rollback()
+                db.raw.rollback()
                 free.append(db)
 
         yield give

@@ -11,7 +11,6 @@ import pytest
 
 from wholefeed.core.model import Family, Kind
 from wholefeed.service.sharing import StoredLeases, Wants, judge
-from wholefeed.store import postgres_upkeep
 from wholefeed.store.base import Database, run
 from wholefeed.store.opening import open_shared
 from wholefeed.store.rows import FeedRow
@@ -191,14 +190,6 @@ async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
         await store.write(leases.forget_old)
     assert set(await store.read(partial(leases.look_all, names=["failed", "held", "left"]))) == {"held"}
     assert await store.read(leases.count_live_replicas) == 1
-
-
-async def test_a_dead_replica_is_known_as_such_for_as_long_as_a_request_may_take(store: Store) -> None:
-    """Its places at hosts count no more, whenever the host is asked next."""
-    await beat(store, "one")
-    await store.write(lambda db: run(db, _AGE, {"name": "one", "seconds": 120.0}))
-    await store.write(leases.forget_old)
-    assert (await store.write_loosely(lambda db: postgres_upkeep.swap_hosts(db, []))).lost == {"one"}
 
 
 async def test_a_replica_that_has_left_stays_gone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ outlook(db, times)                  # which may be polled, and when the next one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -16,7 +16,18 @@ from wholefeed.core.compose.compose import Heading
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.schedule import APART_SECONDS, Times, is_ahead
 from wholefeed.errors import UnknownFeedError
-from wholefeed.store.base import CLOCK, Database, changed, either, fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.base import (
+    CLOCK,
+    Database,
+    Row,
+    changed,
+    either,
+    fetch_all,
+    fetch_one,
+    fetch_value,
+    json_ids,
+    run,
+)
 from wholefeed.store.rows import FEED_COLUMNS, LISTED_COLUMNS, FeedRow, ListedFeed, feed_row, listed_feed
 
 _BY_URL: Final = f"""
@@ -263,28 +274,30 @@ class Version(NamedTuple):
 
 
 AGES: Final = ("checked_at", "failed_at", "fresh_until", "cache_control", "expires")
-_READ_AS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "digest": bytes.fromhex,
-    "modified_at": float,
-    "revision": int,
-    "published_revision": int,
-    "state": str,
-    "kind": str,
-    "is_walking": int,
-    "is_stale": int,
-    "is_private": int,
-    "documents": int,
-    "entries": int,
-    "parser_version": int,
-    "warning": str,
-    "warned_at": float,
-    "published_family": str,
-    "via_url": str,
-    **dict.fromkeys(("checked_at", "failed_at", "fresh_until"), float),
-    **dict.fromkeys(("cache_control", "expires"), str),
-}
-"""Columns, and what reads each from a text; the last ones are told beside what was published."""
-_version_values = attrgetter(*_READ_AS)
+_VERSION_COLUMNS: Final = (
+    "digest",
+    "modified_at",
+    "revision",
+    "published_revision",
+    "state",
+    "kind",
+    "is_walking",
+    "is_stale",
+    "is_private",
+    "documents",
+    "entries",
+    "parser_version",
+    "warning",
+    "warned_at",
+    "published_family",
+    "via_url",
+    *AGES,
+)
+_version_values = attrgetter(*_VERSION_COLUMNS)
+VERSIONS: Final = f"""
+    SELECT id, {", ".join(_VERSION_COLUMNS)} FROM feed WHERE id IN (SELECT value FROM json_each(:feeds))
+"""  # noqa: S608 - names
+"""Takes feeds as `json_ids` writes them."""
 
 
 def version_of(feed: FeedRow) -> Version:
@@ -294,32 +307,12 @@ def version_of(feed: FeedRow) -> Version:
 
 def read_versions(db: Database, ids: Iterable[int]) -> dict[int, Version]:
     """Return what feeds are, those that there are."""
-    rows = [find(db, each) for each in ids]
-    return {row.id: version_of(row) for row in rows if row is not None}
+    return versions_in(db.execute(VERSIONS, {"feeds": json_ids(ids)}))
 
 
-_VERSION_SELECTED: Final = ", ".join(
-    f"encode({name}, 'hex')" if read_as == bytes.fromhex else name for name, read_as in _READ_AS.items()
-)
-VERSIONS_OF_FEEDS: Final = f"SELECT id, {_VERSION_SELECTED} FROM feed WHERE id = ANY (CAST($1 AS bigint[]))"  # noqa: S608
-"""Takes what `version_numbers` makes; `parsed_versions` reads what it gives, each value as a text."""
-
-
-def version_numbers(ids: Collection[int]) -> bytes:
-    """Return the parameter of `VERSIONS_OF_FEEDS`."""
-    return b"{%s}" % b",".join(b"%d" % each for each in ids)
-
-
-def parsed_versions(rows: Iterable[tuple[bytes | None, ...]]) -> dict[int, Version]:
-    """Return what feeds are, of the rows that `VERSIONS_OF_FEEDS` gives."""
-    found = {}
-    for number, *values in rows:
-        assert number is not None, "it is the key"
-        read_as = zip(_READ_AS.values(), values, strict=True)
-        found[int(number)] = _version(
-            tuple(None if value is None else read(value.decode()) for read, value in read_as)
-        )
-    return found
+def versions_in(rows: Iterable[Row]) -> dict[int, Version]:
+    """Return what feeds are, of the rows that `VERSIONS` gives."""
+    return {number: _version(tuple(values)) for number, *values in rows}
 
 
 def _version(values: tuple[Any, ...]) -> Version:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
 
@@ -85,6 +86,8 @@ class Taking:
     """The feed that it is on."""
     skips_locked: bool = False
     """Whether a feed that another transaction is changing at this moment is left to that one."""
+    tells: bool = False
+    """Whether the one that has it is told that it is wanted."""
 
 
 class Looked(NamedTuple):
@@ -144,6 +147,8 @@ def take(db: Database, taking: Taking) -> Looked:
     if verdict is Verdict.TAKE:
         values = {"name": name, "feed": taking.feed, "replica": taking.replica, "token": taking.token}
         run(db, _TAKE, values)
+    elif verdict is Verdict.WAIT and taking.tells:
+        fetch_one(db, _TELL, {"payload": f"wanted {name}"})
     elif verdict is Verdict.DONE and lease is not None:  # nobody is at it any more, or it would be waited for
         run(db, _END_WELL, {"name": name, "token": lease.token})
     return Looked(verdict, lease, row)
@@ -258,7 +263,10 @@ def unfinished(db: Database) -> list[int]:
 
 _KEPT_SECONDS: Final = 120.0
 """For so long it is known how a lease has ended that did not go well."""
-_FORGET_ENDED: Final = "DELETE FROM lease WHERE ended_at < clock_seconds() - :kept_seconds"
+_FORGET_ENDED: Final = """
+    DELETE FROM lease
+    WHERE ended_at < clock_seconds() - CASE WHEN name LIKE 'host:%' THEN :host_seconds ELSE :kept_seconds END
+"""
 _FORGET_ORPHANED: Final = """
     DELETE FROM lease AS l
     WHERE ended_at IS NULL AND began_at < clock_seconds() - :kept_seconds
@@ -274,7 +282,7 @@ _FORGET_DEAD_REPLICAS: Final = "DELETE FROM replica WHERE beat_at < clock_second
 
 def forget_old(db: Database) -> None:
     """Delete what nobody asks for any more, of replicas too."""
-    run(db, _FORGET_ENDED, {"kept_seconds": _KEPT_SECONDS})
+    run(db, _FORGET_ENDED, {"kept_seconds": _KEPT_SECONDS, "host_seconds": DAY_SECONDS})
     run(db, _FORGET_ORPHANED, {"kept_seconds": _KEPT_SECONDS})
     run(db, _FORGET_DEAD_REPLICAS, {"forgotten_seconds": _FORGOTTEN_SECONDS})
 
