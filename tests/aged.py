@@ -7,6 +7,10 @@ async with running(aged.config, clock) as proxy: ...
 
 from __future__ import annotations
 
+import asyncio
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.postgres import Cluster
@@ -56,3 +60,18 @@ class Aged:
         is_shared = self._cluster is not None
         to = "UPDATE wholefeed_schema SET version =" if is_shared else "PRAGMA user_version ="
         self.run(f"{to} {version}")
+
+
+async def copied(folder: Path, copy: Path, to: str) -> None:
+    """Move the SQLite store of a folder to a PostgreSQL by `migrate --to`; without one, back it up."""
+    copy.mkdir()
+    command = ["migrate", "--to", to] if to else ["backup", str(copy / "wholefeed.db")]
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "wholefeed", *command],
+        env={**os.environ, "WHOLEFEED_STORE_PATH": str(folder / "wholefeed.db")},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

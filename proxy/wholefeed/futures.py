@@ -55,6 +55,19 @@ async def either_done(one: asyncio.Future[Any], other: asyncio.Future[Any], seco
         other.remove_done_callback(wake)
 
 
+@asynccontextmanager
+async def within(seconds: float, error: Exception) -> AsyncIterator[None]:
+    """Give what is inside so long; then raise this error, from the timeout."""
+    timeout = asyncio.timeout(seconds)
+    try:
+        async with timeout:
+            yield
+    except TimeoutError as exc:
+        if not timeout.expired():
+            raise
+        raise error from exc
+
+
 async def in_daemon(work: Callable[[], _T], *, name: str | None = None) -> _T:
     """Run a function in a thread of its own, which the end of the program does not wait for.
 

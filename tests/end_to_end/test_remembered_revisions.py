@@ -7,15 +7,11 @@ page that is asked for later when one before it is deleted.
 
 from __future__ import annotations
 
-import asyncio
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.aged import Aged
+from tests.aged import Aged, copied
 from tests.feeds import texts
 from tests.origin import Origin
 from tests.postgres import on_both
@@ -112,18 +108,8 @@ async def test_a_remembered_revision_is_as_old_in_a_copy_of_the_store(
     clock, copy = Clock(), tmp_path / "copy"
     async with running(a_config(tmp_path), clock) as proxy:
         feed = await moved(proxy, an_undated_blog(origin))
-    copy.mkdir()
     to = request.getfixturevalue("empty_postgres_url") if store_url else ""
-    command = ["migrate", "--to", to] if to else ["backup", str(copy / "wholefeed.db")]
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "wholefeed", *command],
-        env={**os.environ, "WHOLEFEED_STORE_PATH": str(tmp_path / "wholefeed.db")},
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    await copied(tmp_path, copy, to)
     async with running(a_config(copy, store={"url": to}), clock) as proxy:
         feed = Feed(proxy, feed.blog)
         await news(feed)

@@ -7,15 +7,11 @@ takes an archive or an entry out of the chain (R13 to R15) has.
 
 from __future__ import annotations
 
-import asyncio
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.aged import Aged
+from tests.aged import Aged, copied
 from tests.feeds import Item, an_item, atom, own_ids, rss
 from tests.origin import Origin
 from tests.postgres import on_both
@@ -146,18 +142,8 @@ async def test_what_its_publisher_took_out_stays_away_in_a_copy_of_the_store(
         await archived(proxy, origin)
         publish_archived(origin, "fe", newest="c", updated=21)
         assert await looked(proxy, origin) == ("complete", "fecba")
-    copy.mkdir()
     to = request.getfixturevalue("empty_postgres_url") if store_url else ""
-    command = ["migrate", "--to", to] if to else ["backup", str(copy / "wholefeed.db")]
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "wholefeed", *command],
-        env={**os.environ, "WHOLEFEED_STORE_PATH": str(tmp_path / "wholefeed.db")},
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    await copied(tmp_path, copy, to)
     async with running(a_config(copy, store={"url": to}), clock) as proxy:
         await looked(proxy, origin, rss(*items("fe")))
         assert await looked(proxy, origin, atom(*items("gf"), updated=23)) == ("remembered", "gfe")

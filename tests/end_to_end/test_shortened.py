@@ -5,16 +5,12 @@ The blog is a WordPress of 80 words a post, whose option turns its feeds from fu
 
 from __future__ import annotations
 
-import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.aged import Aged
+from tests.aged import Aged, copied
 from tests.feeds import own_ids, stamp, texts
 from tests.origin import Origin
 from tests.postgres import on_both
@@ -399,18 +395,8 @@ async def test_a_copy_of_the_store_knows_what_was_cut(
     async with running(a_config(tmp_path), clock) as proxy:
         await looked(proxy, origin, make(all_of(FULL), 1))
         assert await looked(proxy, origin, make(all_of(CUT), 2)) == all_of("full")
-    copy.mkdir()
     to = request.getfixturevalue("empty_postgres_url") if store_url else ""
-    command = ["migrate", "--to", to] if to else ["backup", str(copy / "wholefeed.db")]
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-m", "wholefeed", *command],
-        env={**os.environ, "WHOLEFEED_STORE_PATH": str(tmp_path / "wholefeed.db")},
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    await copied(tmp_path, copy, to)
     async with running(a_config(copy, store={"url": to}), clock) as proxy:
         assert await looked(proxy, origin, make(all_of(CUT), 3)) == all_of("full")
         assert await looked(proxy, origin, make(all_of(CUT, NAMES[1:]), 4)) == all_of("full")

@@ -16,6 +16,7 @@ import pytest
 
 from benchmarks.support.hostile import long_head
 from benchmarks.support.usage import cpu_seconds
+from tests.aged import UNDOING
 from tests.feeds import an_item, atom, atom_03, json_feed, rdf, rss
 from tests.origin import ATOM, Origin
 from tests.postgres import Cluster, on_both
@@ -29,7 +30,6 @@ MOST_CPU_SECONDS = 1.0
 MOST_BYTES = (256 << 10) + 4096
 """Of an answer: a head, and an entry."""
 PAGE = {"Accept": "text/html"}
-TO_SCHEMA_18 = ("ALTER TABLE feed DROP COLUMN title", "ALTER TABLE feed DROP COLUMN site")
 FILL = '<u:a xmlns:u="urn:u">' + "x" * 60 + "</u:a>"
 
 
@@ -191,7 +191,7 @@ async def test_row_118_a_head_that_was_longer_is_made_anew(
     filled = "convert_to(repeat('x', 300000), 'UTF8')" if store_url else "zeroblob(300000)"
     longer = f"head || {filled}" if store_url else f"CAST(head || {filled} AS BLOB)"
     version = "UPDATE wholefeed_schema SET version = 18" if store_url else "PRAGMA user_version = 18"
-    for statement in (f"UPDATE feed SET head = {longer}", *TO_SCHEMA_18, version):
+    for statement in (f"UPDATE feed SET head = {longer}", *UNDOING[19], version):
         change(statement)
     async with running(config, clock) as proxy:
         assert len((await proxy.get(url)).body) > 300_000

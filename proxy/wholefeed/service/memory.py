@@ -26,11 +26,10 @@ import asyncio
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
-    asynccontextmanager,
     nullcontext,
     suppress,
 )
@@ -42,6 +41,7 @@ from typing import Any, Final, NamedTuple
 from wholefeed.config.tables import LimitsConfig
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.errors import OverloadedError, StoreError
+from wholefeed.futures import within
 from wholefeed.service.documents import ParsedDocuments
 from wholefeed.store.base import changed
 from wholefeed.store.rows import DocumentRow, Failures, FeedRow, SegmentRow, Snapshot
@@ -605,7 +605,7 @@ class Checks:
         if not self.are_needed:
             return nullcontext
         latest_at = time.monotonic() + max(wait_seconds, self._respond_within_seconds) + LEFT_SECONDS
-        return lambda: _within(latest_at - time.monotonic())
+        return lambda: within(latest_at - time.monotonic(), _silent())
 
     async def require_answer(self) -> None:
         """Make sure that feeds can be read.
@@ -625,7 +625,7 @@ class Checks:
         Raises:
             OverloadedError: The database did not answer in time.
         """
-        return _within(seconds) if self.are_needed else nullcontext()
+        return within(seconds, _silent()) if self.are_needed else nullcontext()
 
     async def close(self) -> None:
         if self._task is not None:
@@ -673,13 +673,5 @@ class Checks:
             answered.set()
 
 
-@asynccontextmanager
-async def _within(seconds: float) -> AsyncIterator[None]:
-    timeout = asyncio.timeout(seconds)
-    try:
-        async with timeout:
-            yield
-    except TimeoutError as exc:
-        if not timeout.expired():
-            raise
-        raise OverloadedError("the database does not answer in time") from exc
+def _silent() -> OverloadedError:
+    return OverloadedError("the database does not answer in time")

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from wholefeed.core.compose.reading import Article, show_entries
 from wholefeed.core.compose.sanitising import Elsewhere
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
+from wholefeed.futures import within
 from wholefeed.logs import get_logger
 from wholefeed.service.people import namespace_of, read_texts
 from wholefeed.service.results import Reconstruction
@@ -122,10 +123,10 @@ class Showing:
             raise _too_many()
         self._asking += 1
         try:
-            async with _within(PAGE_WAIT_SECONDS):
+            async with within(PAGE_WAIT_SECONDS, _too_many()):
                 await self._turns.acquire()
             try:
-                async with _within(PAGE_WAIT_SECONDS):
+                async with within(PAGE_WAIT_SECONDS, _too_many()):
                     yield
             finally:
                 self._turns.release()
@@ -181,18 +182,6 @@ class Showing:
         finally:
             page.readers -= 1
             self._sent_bytes -= size * (not page.readers)
-
-
-@asynccontextmanager
-async def _within(seconds: float) -> AsyncIterator[None]:
-    timeout = asyncio.timeout(seconds)
-    try:
-        async with timeout:
-            yield
-    except TimeoutError as exc:
-        if not timeout.expired():
-            raise
-        raise _too_many() from exc
 
 
 def _too_many() -> OverloadedError:
