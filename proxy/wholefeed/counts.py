@@ -10,11 +10,10 @@ publishers and readers write never becomes one.
 
 from __future__ import annotations
 
-import copy
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final
 
 from wholefeed.core.slugs import SLUGS
 
@@ -157,9 +156,6 @@ class Counts:
     def trouble(self, name: str) -> None:
         """Count a failure in the background; the name is one of the program's own."""
         self.troubles[name] += 1
-
-    def copy(self) -> Self:
-        return copy.deepcopy(self)
 
 
 def _known(slug: str) -> str:

@@ -64,7 +64,7 @@ from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
-from wholefeed.web.request import Asked, own_url, page_url, read_view, read_wait, view_query
+from wholefeed.web.request import Asked, own_url, page_url, read_view, read_wait, view_query, weighed
 
 # What a reader wants, and whether it has it already
 
@@ -147,24 +147,9 @@ def accepts_gzip(accept_encoding: str | None) -> bool:
     """Whether gzip is at least as welcome as the plain text (RFC 9110, 12.5.3)."""
     if not accept_encoding:
         return False
-    weights: dict[str, float] = {}
-    for part in accept_encoding.lower().split(","):
-        name, *parameters = (piece.strip() for piece in part.split(";"))
-        weights[name] = _weight(parameters)
+    weights = {name: weight if weight <= 1 else 0.0 for name, weight in weighed(accept_encoding)}
     gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
     return gzip > 0 and gzip >= weights.get("identity", 0.0)
-
-
-def _weight(parameters: list[str]) -> float:
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            try:
-                weight = float(value)
-            except ValueError:
-                return 0.0
-            return weight if 0.0 <= weight <= 1.0 else 0.0
-    return 1.0
 
 
 _ENTITY_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')

@@ -392,6 +392,22 @@ def _whole_number(options: Mapping[str, str], name: str, least: int) -> int:
     return int(given)
 
 
+# What a client accepts, and how much it likes each (RFC 9110, 12.4.2)
+
+
+def weighed(field: str) -> list[tuple[str, float]]:
+    """Return what a field such as Accept names, in lower case, with its weight: 0, if that is no number."""
+    found = []
+    for part in field.lower().split(","):
+        name, *parameters = (each.strip() for each in part.split(";"))
+        given = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+        try:
+            found.append((name, float(given)))
+        except ValueError:
+            found.append((name, 0.0))
+    return found
+
+
 # The body
 
 
