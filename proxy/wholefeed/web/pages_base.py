@@ -22,7 +22,7 @@ from aiohttp import web
 
 from wholefeed.server.clients import SESSION_SECONDS, form_proof, is_good_session, issue_session
 from wholefeed.web.keys import ASKED, CONFIG, PREFIX, SERVICE
-from wholefeed.web.request import DESTINATION, base_url, weighed
+from wholefeed.web.request import DESTINATION, base_url, root_from, weighed
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -66,7 +66,7 @@ async def page_text(request: web.Request, template: str, **context: object) -> s
 
 def root_of(request: web.Request) -> str:
     """Return the relative URL that leads from the URL of a request to the proxy's own, with a final slash."""
-    return request.app[PREFIX].root(request.raw_path)
+    return root_from(request.raw_path, request.app[PREFIX])
 
 
 def _action(request: web.Request, path: str, **query: str) -> str:
