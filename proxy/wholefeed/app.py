@@ -226,7 +226,7 @@ async def _log_failure(counts: Counts, name: str, work: Coroutine[Any, Any, None
     try:
         await work
     except Exception:  # the last resort: readers are answered all the same
-        counts.trouble(name)
+        counts.troubles[name] += 1
         log.exception("background.failed", name=name)
 
 

@@ -296,8 +296,9 @@ def _reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = Fals
 
 # What depends on the request: the prologue, the view and the ETag
 
-_SEPARATOR: Final = {family: seal(segment_separator(family)) for family in Family}
-"""Stands between two segments."""
+_JOINT: Final = {family: segment_separator(family) for family in Family}
+"""What stands between two segments, as between two entries."""
+_SEPARATOR: Final = {family: seal(text) for family, text in _JOINT.items()}
 _EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 
 
@@ -357,7 +358,7 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
     if view.max_bytes is not None:
         prologue = _prologue(reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True)
         room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.published_family])
-    cut = Cut(view, room=room, joint=len(segment_separator(feed.published_family)))
+    cut = Cut(view, room=room, joint=len(_JOINT[feed.published_family]))
     taken: list[tuple[SegmentRow, _Part]] = []
     async with reconstruction.in_time():
         for segment in _segments(reconstruction):
@@ -423,7 +424,7 @@ def _prologue(
         version=feed.version,
         warning=warning,
     )
-    return prologue + segment_separator(feed.published_family) if warning and has_entries else prologue
+    return prologue + _JOINT[feed.published_family] if warning and has_entries else prologue
 
 
 _WARNED_DOCUMENTS: Final = 20
@@ -488,7 +489,7 @@ async def _taken_part(
     segment: SegmentRow, reconstruction: Reconstruction, cut: Cut, store: Store
 ) -> Sealed | _Excerpt | None:
     feed, held = reconstruction.feed, reconstruction.held
-    joint = segment_separator(feed.published_family)
+    joint = _JOINT[feed.published_family]
     outline = await store.outline(segment)
     if outline is None:
         block = b"".join([piece async for piece in _pieces_of(segment, store, held)])
@@ -583,7 +584,7 @@ async def _text(answer: Answer, store: Store, held: Held | None) -> AsyncIterato
         async for text in _texts_of(segment, store, held):
             yield before + text if before else text
             before = b""
-        before = segment_separator(answer.family)
+        before = _JOINT[answer.family]
     for part in sliced(EPILOGUE[answer.family]):
         yield part
 
@@ -637,7 +638,7 @@ def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
         between = _SEPARATOR[answer.family].block.join([block for _, block in found])
         return b"".join((GZIP_HEADER, answer.sealed_prologue.block, between, answer.gzip_end))
     texts = [inflate(block, segment.length, segment.crc32) for segment, block in found]
-    text = segment_separator(answer.family).join(texts)
+    text = _JOINT[answer.family].join(texts)
     return b"".join((answer.prologue, text, EPILOGUE[answer.family]))
 
 

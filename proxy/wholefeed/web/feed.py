@@ -137,7 +137,7 @@ async def _answered_from(
         body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None
         if body is None:
             return None
-    app[COUNTS].given("memory")
+    app[COUNTS].sources["memory"] += 1
     asked.facts = ready.facts
     if response is not None:
         return await send(request, response)

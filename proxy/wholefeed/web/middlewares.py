@@ -242,6 +242,6 @@ def _count(counts: Counts, asked: Asked, status: int, duration_seconds: float, b
     state = str(facts.get("state", NONE))
     counts.answered(asked.route, state, status, duration_seconds, 0 if is_aborted else body_bytes)
     if is_aborted:
-        counts.was_aborted()
+        counts.aborted += 1
     if "slug" in facts:
         counts.refused(str(facts["slug"]))
