@@ -271,7 +271,7 @@ class Refresh:
             self.is_waiting = False
         self._walk_began = time.monotonic()
         await self._storage.write(partial(feeds.begin_walk, feed=self._feed.id, now=self._context.now()))
-        self._context.counts.walk_began()
+        self._context.counts.walks_begun += 1
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
         task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
@@ -508,7 +508,7 @@ class WalkFetches:
             return
         tasks = list(self._pending.values())
         self._pending.clear()
-        self._counts.looked_ahead(is_hit=False, times=len(self._ahead))
+        self._counts.look_ahead["miss"] += len(self._ahead)
         self._ahead.clear()
         for task in tasks:
             task.cancel()
@@ -604,7 +604,7 @@ class WalkFetches:
         """Count what was asked for ahead, once it is known whether the walk needs it."""
         if url in self._ahead:
             self._ahead.remove(url)
-            self._counts.looked_ahead(is_hit=is_hit)
+            self._counts.look_ahead["hit" if is_hit else "miss"] += 1
 
 
 def _conditions(stored: port.StoredDocument | None) -> Validators | None:

@@ -117,7 +117,7 @@ class ReplicaHosts:
 
     def began(self, host: Host, running: int) -> None:
         if self.is_alone:
-            self._counts.went_unshared()
+            self._counts.unshared += 1
         self._note(host, running)
 
     def ended(self, host: Host, running: int) -> None:
