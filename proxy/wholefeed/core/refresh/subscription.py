@@ -160,9 +160,9 @@ class Subscription:
         limits = self._given.settings.limits
         held = [each for each in self._documents if each.role is Role.MEMORY]
         if sum(each.entries for each in held) + stored.entries > limits.entries:
-            return (LimitReached(stored.url, "limits.entries_per_feed", limits.entries),)
+            return (LimitReached(stored.url, limit="limits.entries_per_feed", value=limits.entries),)
         if sum(each.body_bytes for each in held) + stored.body_bytes > limits.bytes:
-            return (LimitReached(stored.url, "limits.feed_bytes", limits.bytes),)
+            return (LimitReached(stored.url, limit="limits.feed_bytes", value=limits.bytes),)
         return ()
 
     # What the reply means
@@ -337,7 +337,7 @@ def search(url: str, seen: Seen) -> _Search:
     if isinstance(hint, Follow):
         came = yield hint.url
         if isinstance(came, Failure):
-            return Found(url, seen, (CurrentUnavailable(hint.url, came.slug),))
+            return Found(url, seen, (CurrentUnavailable(hint.url, reason=came.slug),))
         return Found(hint.url, came)
     if isinstance(hint, Forward):
         return (yield from _newest_archive(url, seen))
