@@ -23,7 +23,7 @@ from wholefeed.config.tables import Config
 from wholefeed.core.adapters.base import There
 from wholefeed.core.jobs import Style
 from wholefeed.core.model import EntryId, Family, Kind, State
-from wholefeed.core.notes import Ending, Note, ReadingNote
+from wholefeed.core.notes import Ending, Note
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
 from wholefeed.core.refresh.port import (
@@ -413,7 +413,7 @@ class Refresh:
         began = time.monotonic()
         await self._storage.write(partial(feeds.begin_walk, feed=self._feed.id, now=self._context.now()))
         self._walk_began = began
-        self._context.counts.walk_began()
+        self._context.counts.walks_begun += 1
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
         task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
@@ -515,14 +515,14 @@ class Refresh:
         """Count what was asked for ahead, once it is known whether the walk needs it."""
         if url in self._ahead:
             self._ahead.remove(url)
-            self._context.counts.looked_ahead(is_hit=is_hit)
+            self._context.counts.look_ahead["hit" if is_hit else "miss"] += 1
 
     async def stop_fetching(self) -> None:
         if not (self._pending or self._ahead):
             return
         tasks = list(self._pending.values())
         self._pending.clear()
-        self._context.counts.looked_ahead(is_hit=False, times=len(self._ahead))
+        self._context.counts.look_ahead["miss"] += len(self._ahead)
         self._ahead.clear()
         for task in tasks:
             task.cancel()
@@ -583,7 +583,7 @@ class Refresh:
                 is_walking=is_walking,
                 ending=ending,
                 missing=missing,
-                notes=[note.as_dict() for note in notes if not isinstance(note, ReadingNote)],
+                notes=[note.as_dict() for note in notes if not note.kind.is_of_reading],
             )
         if feed is not None:
             if state is not State.LOADING:

@@ -295,7 +295,7 @@ class Collecting:
         if notes or not (is_whole or is_all_there_is):
             known = replace(known, reason=reason)
             if not any(note.partial for note in notes):
-                notes.append(HistoryUnfinished(url, self._adapter.name, reason))
+                notes.append(HistoryUnfinished(url, adapter=self._adapter.name, reason=reason))
         else:
             etag, last_modified = self._validators
             lack = reason if is_all_there_is else "" if asking.is_all else known.lack
@@ -340,9 +340,9 @@ class Collecting:
     def _walked(self, notes: list[Note]) -> tuple[WalkResult, State]:
         known, url = self._known, self._subscription.final_url
         if known.is_ended and known.reason and not any(note.partial for note in notes):
-            notes.append(HistoryUnfinished(url, self._adapter.name, known.reason))
+            notes.append(HistoryUnfinished(url, adapter=self._adapter.name, reason=known.reason))
         if known.total is not None and known.total > known.collected and known.is_ended:
-            notes.append(HistoryShort(url, known.total, known.collected))
+            notes.append(HistoryShort(url, claimed=known.total, collected=known.collected))
         partial = tuple(note for note in notes if note.partial)
         ending = Ending(None, partial) if partial else Ending(End.READ)
         failures = dict(self._asking.trouble.failures)
@@ -353,7 +353,7 @@ class Collecting:
         return WalkResult(notes=notes, failures=failures, ending=ending), State.COLLECTED
 
     def _refused(self, reason: str) -> tuple[WalkResult, State]:
-        note = HistoryNotOffered(self._subscription.final_url, self._adapter.name, reason)
+        note = HistoryNotOffered(self._subscription.final_url, adapter=self._adapter.name, reason=reason)
         return WalkResult(notes=[note], ending=Ending(End.NOT_OFFERED)), State.REMEMBERED
 
 
@@ -416,8 +416,8 @@ class _PageAsking:
     def still(self, attempt: Attempt) -> Note | None:
         """Return the note on what was missing before and was not asked for."""
         if attempt.reason == HistoryUnfinished.slug:
-            return HistoryUnfinished(attempt.url, self._adapter, "not tried again yet")
-        return None if attempt.is_subscription else DocumentUnavailable(attempt.url, attempt.reason)
+            return HistoryUnfinished(attempt.url, adapter=self._adapter, reason="not tried again yet")
+        return None if attempt.is_subscription else DocumentUnavailable(attempt.url, reason=attempt.reason)
 
     async def answers(self, asks: Sequence[Ask]) -> list[Answer]:
         """Have the answers to some questions, in their order; fewer once `stop` is set."""
@@ -438,7 +438,8 @@ class _PageAsking:
             ended = await self._io.wait()
             if ended is None:
                 limit = self._basis.settings.walk_seconds
-                self.trouble.limit(LimitReached(next(iter(running)), "limits.walk_seconds", limit))
+                url = next(iter(running))
+                self.trouble.limit(LimitReached(url, limit="limits.walk_seconds", value=limit))
                 break
             url, came = ended
             self._progress.fetched += 1
@@ -455,7 +456,7 @@ class _PageAsking:
             return _page_stored(row, await self._io.entries(row.id))
         if self._basis.waits(ask.url):
             attempt = self._basis.missing[ask.url]
-            self.trouble.notes.append(DocumentUnavailable(ask.url, attempt.reason))
+            self.trouble.notes.append(DocumentUnavailable(ask.url, reason=attempt.reason))
             return Refused(attempt.reason, attempt.status)
         limits = self._basis.settings.limits
         for reached, limit, key in (
@@ -464,7 +465,7 @@ class _PageAsking:
             (self._entries, limits.entries, "limits.entries_per_feed"),
         ):
             if reached >= limit and row is None and not ask.is_head:
-                self.trouble.limit(LimitReached(ask.url, key, limit))
+                self.trouble.limit(LimitReached(ask.url, limit=key, value=limit))
         return None
 
     async def _begin(self, ask: Ask) -> None:
@@ -495,7 +496,7 @@ class _PageAsking:
         news = sum(identity not in known.updated_at for identity in identities)
         row = await self._row(url)
         if ask.is_needed and not identities:
-            self.trouble.notes.append(DocumentUnavailable(url, "empty"))
+            self.trouble.notes.append(DocumentUnavailable(url, reason="empty"))
         else:
             self.trouble.forget(url)
         if ask.is_probe:
@@ -627,7 +628,7 @@ class _Trouble:
     def answered(self) -> None:
         self._in_a_row = 0
 
-    def limit(self, note: LimitReached) -> None:
+    def limit(self, note: Note) -> None:
         """Ask for nothing more: a limit is reached (R18)."""
         self.notes.append(note)
         self.stop = str(note)
@@ -636,7 +637,7 @@ class _Trouble:
         """Take what came and is not what was asked for."""
         if ask.is_needed:
             self.forget(ask.url)
-            self.notes.append(DocumentUnavailable(ask.url, refused.slug))
+            self.notes.append(DocumentUnavailable(ask.url, reason=refused.slug))
         return refused
 
     def failed(self, ask: Ask, failure: Failure) -> Refused:
@@ -658,7 +659,7 @@ class _Trouble:
             self.retry_at = now + self._basis.settings.retry_missing_seconds
         if not (ask.is_head or is_refusal) and (ask.is_needed or not is_gone):
             self.forget(ask.url)
-            self.notes.append(DocumentUnavailable(ask.url, failure.slug))
+            self.notes.append(DocumentUnavailable(ask.url, reason=failure.slug))
             self.failures[ask.url] = failure
         return Refused(failure.slug, status)
 

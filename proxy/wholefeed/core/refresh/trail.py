@@ -140,7 +140,7 @@ class TrailWalk:
         url = wanted[0]
         row = self._start.stored_as(url)
         if self._is_left_alone(url):
-            self._walk.failed(url, DocumentUnavailable(url, DocumentUnavailable.slug))
+            self._walk.failed(url, DocumentUnavailable(url, reason=DocumentUnavailable.slug))
             return True
         if row is not None and (url in self._revalidated or row.memento or not self._is_gap(url)):
             if url in self._revalidated or not self._is_asked_again(url, row):
@@ -149,7 +149,7 @@ class TrailWalk:
             return False
         if not self._basis.waits(url):
             return False
-        self._walk.failed(url, DocumentUnavailable(url, self._basis.missing[url].reason))
+        self._walk.failed(url, DocumentUnavailable(url, reason=self._basis.missing[url].reason))
         return True
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
@@ -223,7 +223,7 @@ class TrailWalk:
         ended = await self._io.wait()
         if ended is None:
             limit = self._basis.settings.walk_seconds
-            self._walk.stop(LimitReached(self._walk.wanted[0].url, "limits.walk_seconds", limit))
+            self._walk.stop(LimitReached(self._walk.wanted[0].url, limit="limits.walk_seconds", value=limit))
             return
         url, answer = ended
         key = document_key(url)
@@ -277,7 +277,7 @@ class TrailWalk:
         return row.as_arrival()
 
     def _objection(self, url: str, failure: Failure) -> Note:
-        return DocumentUnavailable(url, failure.slug)
+        return DocumentUnavailable(url, reason=failure.slug)
 
     def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
         family = self._walk.path[0].family
@@ -488,8 +488,8 @@ class PageTrailWalk(TrailWalk):
     def _objection(self, url: str, failure: Failure) -> Note:
         """R6: a page that was never seen and is not there is the end; one that was collected is missing."""
         if failure.publisher_status in GONE and self._start.stored_as(url) is None:
-            return PageGone(url, failure.slug)
-        return DocumentUnavailable(url, failure.slug)
+            return PageGone(url, reason=failure.slug)
+        return DocumentUnavailable(url, reason=failure.slug)
 
     async def _keep(self, arrival: Arrival, place: int) -> int | None:
         row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
