@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import blake2b
 from importlib.resources import files
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from aiohttp import web
+from markupsafe import Markup
 
 from wholefeed.server.clients import SESSION_SECONDS, form_proof, is_good_session, issue_session
 from wholefeed.web.keys import ASKED, CONFIG, PREFIX, SERVICE
@@ -97,12 +97,9 @@ def _environment() -> Environment:
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class Instant:
-    """An instant on a page: words for people, and beside them what programs read (`<time datetime>`)."""
-
-    text: str
-    machine: str
+def time_element(machine: str, text: str) -> Markup:
+    """Return an instant on a page: words for people, and beside them what programs read."""
+    return Markup('<time datetime="{}">{}</time>').format(machine, text)
 
 
 # Whether a person's browser asks, or a program: what is answered with differs
