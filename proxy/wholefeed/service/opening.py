@@ -32,7 +32,8 @@ from wholefeed.errors import (
 from wholefeed.futures import either_done
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Checks
-from wholefeed.service.refresh import Flights, RefreshContext, Running
+from wholefeed.service.refresh import RefreshContext
+from wholefeed.service.running import Flights, Running
 from wholefeed.service.sources import SeveralFeedsError, Subscription, find_subscription
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
@@ -178,7 +179,10 @@ class Waiting:
         flight = self._running.join(feed, _USUAL)
         with self._published.awaited(feed.id):
             await self._wait(flight, deadline)
-        return is_due and not flight.done() and not self._running.is_confirmed(feed.id)
+        if not is_due or flight.done():
+            return False
+        under_way = self._running.under_way(feed.id)
+        return under_way is None or not under_way.is_confirmed
 
     async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
         """Wait for a task until the deadline, or until the program stops; never cancel it."""
