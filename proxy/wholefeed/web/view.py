@@ -11,7 +11,7 @@ What stands of the entries on a page is the same for all who ask for it, bounded
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -30,8 +30,7 @@ from wholefeed.errors import NothingYetError, RequestError
 from wholefeed.service.people import described, entries_in
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import Page, Wanted
-from wholefeed.web.answer import sliced
-from wholefeed.web.feed import carried, send, to_view
+from wholefeed.web.feed import carried, in_pieces, send, to_view
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, with_instead
 from wholefeed.web.pages_base import (
     CONTENT_SECURITY_POLICY,
@@ -86,13 +85,8 @@ async def _send(request: web.Request, around: str, entries: Page, policy: str) -
     body = entries.body or b""
     response = web.StreamResponse(headers={**PAGE_FIELDS, "Content-Security-Policy": policy})
     response.content_length = len(before) + len(body) + len(behind)
-
-    async def pieces() -> AsyncIterator[bytes]:
-        for part in (before, body, behind):
-            for piece in sliced(part):
-                yield piece
-
-    return await send(request, response, None if request.method == "HEAD" else pieces())
+    is_head = request.method == "HEAD"
+    return await send(request, response, None if is_head else in_pieces(before, body, behind))
 
 
 def _elsewhere(request: web.Request, asked: Asked) -> Elsewhere:
