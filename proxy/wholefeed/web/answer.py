@@ -154,11 +154,8 @@ def is_not_modified(
 ) -> bool:
     """Whether a reader has this representation already (RFC 9110, 13.1.2, 13.1.3 and 13.2.2).
 
-    Args:
-        etag: Of the answer. Of a weak one the same counts (section 8.8.3.2).
-        modified_at: Its Last-Modified, epoch seconds; None: it has none, and If-Modified-Since says nothing.
-        if_none_match: The field of the request.
-        if_modified_since: The same.
+    Of a weak tag the same counts (section 8.8.3.2). Where the answer has no Last-Modified, If-Modified-Since
+    says nothing.
     """
     if if_none_match is not None:
         if if_none_match == etag:  # as nearly every reader sends it

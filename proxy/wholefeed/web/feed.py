@@ -89,7 +89,7 @@ async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamRes
         _refuse_loop(headers.getall(hdrs.VIA), url)
     app = asked.app
     service = app[SERVICE]
-    base = base_url(request, asked, asked.config.server)
+    base = base_url(request, asked)
     wanted, may_be_whole, wait_seconds = app[WANTS].of(asked, url, base, headers.get(hdrs.ACCEPT_ENCODING))
     is_head = request.method == "HEAD"
     if may_be_whole:

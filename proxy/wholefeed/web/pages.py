@@ -35,6 +35,7 @@ from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.readers import READERS, Reader
 from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.core.text.urls import Places
 from wholefeed.core.words import STALE, STATES, Words, again, ago, ahead, counted, time_left, times, words_of
 from wholefeed.errors import (
     DocumentError,
@@ -54,7 +55,7 @@ from wholefeed.store.rows import ListedFeed
 from wholefeed.store.tables.segments import months
 from wholefeed.web.api import json_answer, status_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
-from wholefeed.web.moving import OwnAddresses, proxied_url
+from wholefeed.web.moving import feed_behind, proxied_url
 from wholefeed.web.pages_base import begin_session, end_session, is_browser, page, session_of, time_element
 from wholefeed.web.request import (
     DESTINATION,
@@ -101,7 +102,7 @@ def _begun(request: web.Request) -> web.Response:
 def _told(request: web.Request) -> str:
     """Return how one subscribes, for a program or its author."""
     server = request.app[CONFIG].server
-    base = base_url(request, request[ASKED], server)
+    base = base_url(request, request[ASKED])
     token = "token=TOKEN&" if server.access_token else ""
     lines = [
         f"wholefeed {__version__}: the whole history of a feed, for any feed reader.",
@@ -141,7 +142,7 @@ async def _home_page(request: web.Request, trouble: _Trouble | None, status: int
         words=words,
         by_url=by_url,
         link=_linked(words, by_url, listing),
-        base=base_url(request, request[ASKED], app[CONFIG].server),
+        base=base_url(request, request[ASKED]),
         has_token=bool(app[CONFIG].server.access_token),
         version=__version__,
     )
@@ -236,9 +237,9 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
 def _behind_own(request: web.Request) -> str | None:
     """Return the feed's URL where one of the proxy's own was typed, copied from a reader perhaps."""
     server = request.app[CONFIG].server
-    own = OwnAddresses([base_url(request, request[ASKED], server), server.public_url])
+    own = Places.of([base_url(request, request[ASKED]), server.public_url])
     written = completed(request[ASKED].query.url)
-    return next((behind for each in written if (behind := own.feed_behind(each))), None)
+    return next((behind for each in written if (behind := feed_behind(each, own))), None)
 
 
 async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
@@ -313,7 +314,7 @@ async def _shown(
 
 def _proxied(request: web.Request, url: str, **options: str) -> str:
     server = request.app[CONFIG].server
-    return proxied_url(base_url(request, request[ASKED], server), url, server, options)
+    return proxied_url(base_url(request, request[ASKED]), url, server, options)
 
 
 def _variants(request: web.Request, url: str, now: float) -> list[tuple[Reader, str]]:
@@ -469,11 +470,8 @@ async def refused(
 ) -> web.Response:
     """Answer with the page that asks for the token in place of an error, with the status of the error.
 
-    Args:
-        request: What is refused.
-        error: Why.
-        next_path: Where to lead on to afterwards; None: to what is asked for, where that is only looked at.
-        is_wrong: Whether a token was given, and is not the one.
+    It leads on to `next_path` afterwards, or where there is none to what is asked for, if that is only looked
+    at. `is_wrong` says that a token was given, and is not the one.
     """
     if next_path is None:
         next_path = request[ASKED].target if request.method == "GET" else ""
@@ -548,15 +546,7 @@ def wants_error_page(request: web.Request, asked: Asked) -> bool:
 async def error_page(
     request: web.Request, status: int, *, slug: str, detail: str, error: WholefeedError | None = None
 ) -> web.Response:
-    """Answer with a page in place of a problem document.
-
-    Args:
-        request: What is refused.
-        status: Of the answer.
-        slug: The reason, for programs; people find more under it.
-        detail: What was expected and what came; shown only with an `error`.
-        error: What stopped the answer; None: the web server itself refuses.
-    """
+    """Answer with a page in place of a problem document; without an `error` the web server itself refuses."""
     if error is None:
         what, advice = _BY_STATUS.get(status, ("That failed", _BY_STATUS[500][1]))
         trouble = _Trouble(what + ".", advice)

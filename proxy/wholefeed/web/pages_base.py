@@ -120,10 +120,8 @@ def wants_page(accept: str, destination: str | None) -> bool:
         wants_page("text/html,application/xhtml+xml,*/*;q=0.8", "document")      # True: a browser opens it
         wants_page("*/*", None)                                                  # False: curl
 
-    Args:
-        accept: The Accept field. HTML must be named, and be preferred to plain text and to JSON: `*/*` is
-            what programs send.
-        destination: The Sec-Fetch-Dest field; None: it was not sent. Scripts, images and frames get no page.
+    HTML must be named, and be preferred to plain text and to JSON: `*/*` is what programs send. Scripts,
+    images and frames (Sec-Fetch-Dest) get no page.
     """
     if destination not in (None, "document"):
         return False
@@ -174,7 +172,7 @@ def _is_secure(request: web.Request) -> bool:
     """Whether the browser speaks https; it says so itself, whatever address the proxy has beside that."""
     origin = request.headers.get("Origin", "")
     if "://" not in origin:
-        origin = base_url(request, request[ASKED], request.app[CONFIG].server)
+        origin = base_url(request, request[ASKED])
     return origin.startswith("https://")
 
 

@@ -91,7 +91,7 @@ async def _send(request: web.Request, around: str, entries: Page, policy: str) -
 
 def _elsewhere(request: web.Request, asked: Asked) -> Elsewhere:
     """Return what says of a URL that it is not the proxy's, by its own name or by the one that was used."""
-    base = base_url(request, asked, request.app[CONFIG].server)
+    base = base_url(request, asked)
     is_asked_so = request.host.lower() == urlsplit(base).netloc.lower()
     return Elsewhere(Places.of([base, "" if is_asked_so else f"http://{request.host}"]))
 
