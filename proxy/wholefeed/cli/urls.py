@@ -186,13 +186,14 @@ def _opml(options: argparse.Namespace) -> int:
 
 def _exported(config: Config) -> bytes:
     """Return the known feeds, at their publishers."""
-    from wholefeed.cli.backend import reach
+    from wholefeed.cli.backend import ask
     from wholefeed.core.opml import read_opml
     from wholefeed.core.text.urls import Places
     from wholefeed.web.moving import moved_out
 
+    listed = ask(config, lambda feeds: feeds.exported())
     own = Places.of([config.server.public_url, url_here(config)])
-    return moved_out(read_opml(reach(config).exported()), own).document
+    return moved_out(read_opml(listed), own).document
 
 
 def _read(path: Path) -> bytes:
