@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final, ParamSpec, TypeVar
 
 from wholefeed.core.jobs import ReadDocument, Sender, Style, compose, describe, read_document
-from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, older_target, recall
+from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, recall
 from wholefeed.core.memento import Capture
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.notes import DocumentTruncated, Note
@@ -325,7 +325,7 @@ class _EarlyReader:
         head = heads[url]
         document = None if head is None else head.feed(chunk)
         if document is not None:
-            target = older_target(classify(document).links, self._relation)
+            target = classify(document).links.get(self._relation)
             if target:
                 self._on_older(target)
 

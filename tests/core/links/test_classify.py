@@ -5,14 +5,10 @@ import pytest
 from tests.makers import FEED, a_document, a_link
 from wholefeed.core.links import (
     MAX_LINK_NOTES,
-    Follow,
-    Forward,
     Navigation,
-    Serve,
     classify,
+    current_elsewhere,
     dead_link,
-    older_target,
-    subscription_hint,
 )
 from wholefeed.core.model import Family, Kind
 from wholefeed.core.notes import BadLink, DeadChainLink, DocumentUnavailable, ExtraLink, Note
@@ -21,7 +17,7 @@ ARCHIVE = "http://o.test/2003/11"
 
 
 def older_url(navigation: Navigation) -> str | None:
-    return older_target(navigation.links, navigation.older_relation)
+    return navigation.links.get(navigation.older_relation)
 
 
 def dead(navigation: Navigation) -> Note | None:
@@ -183,10 +179,8 @@ def test_an_empty_href_is_no_link() -> None:
 def test_what_was_stored_still_tells_a_dead_link() -> None:
     """R14: a stored document is walked through without network."""
     stored = dict(classify(a_document(a_link("prev-archive", "ftp://o.test/x"))).links)
-    assert older_target(stored, "prev-archive") is None
     assert dead_link(stored, "prev-archive", ARCHIVE) == DeadChainLink(ARCHIVE, href="ftp://o.test/x")
     assert dead_link({}, "prev-archive", ARCHIVE) is None
-    assert older_target({"prev-archive": ARCHIVE}, "prev-archive") == ARCHIVE
 
 
 def test_notes_show_no_credentials() -> None:
@@ -208,30 +202,20 @@ def test_several_self_links_are_nothing_to_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("links", "history", "hint"),
+    ("current", "elsewhere"),
     [
-        pytest.param({}, [], Serve(), id="nothing says otherwise"),
-        pytest.param({"current": "/feed"}, [], Serve(), id="it names itself"),
-        pytest.param({"current": "/moved"}, [], Serve(), id="it names itself after redirects"),
-        pytest.param({"current": "/feed"}, ["archive"], Serve(), id="it names itself, though marked"),
-        pytest.param({"current": "/other"}, [], Follow("http://o.test/other"), id="unmarked archive"),
-        pytest.param(
-            {"current": "/other", "next-archive": "/12"},
-            ["archive"],
-            Follow("http://o.test/other"),
-            id="current before next-archive",
-        ),
-        pytest.param(
-            {"next-archive": "/12"}, ["archive"], Forward("http://o.test/12"), id="forward from an archive"
-        ),
-        pytest.param({}, ["archive"], Forward(None), id="an archive that leads nowhere"),
-        pytest.param({"next-archive": "/12"}, [], Serve(), id="next-archive alone says nothing"),
-        pytest.param({"current": "ftp://o.test/"}, ["archive"], Forward(None), id="unusable current"),
+        pytest.param(None, None, id="nothing says otherwise"),
+        pytest.param("/feed", None, id="it names itself"),
+        pytest.param("/moved", None, id="it names itself after redirects"),
+        pytest.param("/other", "http://o.test/other", id="an archive"),
+        pytest.param("ftp://o.test/", None, id="unusable current"),
     ],
 )
+@pytest.mark.parametrize("history", [[], ["archive"]])
 def test_leads_to_the_subscription_document(
-    links: dict[str, str], history: list[str], hint: Serve | Follow | Forward
+    current: str | None, elsewhere: str | None, history: list[str]
 ) -> None:
-    """R3; -05, 6.1."""
-    document = a_document(*(a_link(name, href) for name, href in links.items()), history=history)
-    assert subscription_hint(FEED, "http://o.test/moved", classify(document)) == hint
+    """R3; -05, 6.1: by `current` alone, whether the document is marked as an archive or not."""
+    links = [] if current is None else [a_link("current", current)]
+    navigation = classify(a_document(*links, a_link("next-archive", "/12"), history=history))
+    assert current_elsewhere(navigation, FEED, "http://o.test/moved") == elsewhere

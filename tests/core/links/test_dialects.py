@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from tests.makers import FEED, a_document, a_link
 from wholefeed.core.links import (
-    Evidence,
     Finding,
     classify,
     dead_link,
@@ -122,7 +121,7 @@ def test_a_stored_document_is_recognised_as_it_was(
 ) -> None:
     """R14: whatever it was but complete, which the feed remembers."""
     held = links if flag is None else links | {"fh:incremental": flag}
-    fresh = recognise(Evidence(links=held, is_archive=is_archive))
+    fresh = recognise(held, is_archive=is_archive)
     if fresh.kind is not Kind.COMPLETE:
         assert recall(held, is_archive=is_archive) == fresh
     assert says_incremental(held) is (flag == "true")

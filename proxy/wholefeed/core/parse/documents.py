@@ -215,7 +215,7 @@ def _run(
     try:
         guard.begin(text)
         if is_plain:
-            read_plainly(guard, lambda: opening.family)
+            read_plainly(opening)
         else:
             guard.finish()
         family = opening.family

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
-from wholefeed.core.links import dead_link, older_target
+from wholefeed.core.links import dead_link
 from wholefeed.core.model import EntryId, Family, Relation
 from wholefeed.core.notes import (
     ChainLoop,
@@ -277,7 +277,7 @@ class Trail:
 
     def target(self, links: Mapping[str, str], *, is_first: bool = False) -> str | None:
         """Return where the trail leads from a document with these links; None at its end."""
-        return next(filter(None, (older_target(links, name) for name in self._names(is_first))), None)
+        return next(filter(None, (links.get(name) for name in self._names(is_first))), None)
 
     def dead_end(self, links: Mapping[str, str], url: str, *, is_first: bool = False) -> Note | None:
         """Return a note when there is a link, but only one that cannot be followed."""
