@@ -302,9 +302,8 @@ class HostTurns(Protocol):
     def is_ours(self, host: Host, on_turn: Callable[[Host], None]) -> bool:
         """Whether this process may begin a request; where it may not, ask for the turn.
 
-        Args:
-            host: What is known of it here; it comes to know what the process before has known.
-            on_turn: Called when it is this one's turn, or when it may ask for it again.
+        The host comes to know what the process before has known. `on_turn` is called when it is this one's
+        turn, or when it may ask for it again.
         """
 
     def began(self, host: Host, running: int) -> None:
