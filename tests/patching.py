@@ -41,7 +41,7 @@ CONSTANTS: Final = {
     "LATE_SECONDS": Constant("a busy machine is late itself", ("service.sharing_hosts",)),
     "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.background",)),
     "LOOK_SECONDS": Constant("a second until it is looked again", ("service.sharing",)),
-    "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.expat",)),
+    "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.families",)),
     "MAX_ENTRIES": Constant(_READ_MANY, ("core.parse.families", "core.parse.jsonfeed")),
     "MAX_HEAD_CHILDREN": Constant(_READ_MANY, ("core.parse.families",)),
     "MAX_VALUES": Constant(_READ_MANY, ("core.parse.jsonfeed",)),

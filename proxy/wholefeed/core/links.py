@@ -1,12 +1,9 @@
 """What kind of feed a document belongs to, and where its links lead (rules R0 to R7, R11, R12).
 
-Every dialect ends in one answer, the `Navigation`.
-
     navigation = classify(document, http_links)
-    match subscription_hint(asked_url, document.url, navigation):
-        case Follow(url): ...     # dereference `current`, once
-        case Forward(url): ...    # an archive document; go forward while there is a URL
-        case Serve(): ...         # it is the subscription document
+    navigation.kind                                             # Kind.ARCHIVED
+    navigation.links.get(navigation.older_relation)             # the next older document; None at the end
+    current_elsewhere(navigation, asked_url, document.url)      # the subscription document, to be fetched
 
 A dialect is one of the systems that tie feed documents together. Everything that `recognise` looks at is kept
 with a stored document too, so its dialect is recognised again without its body (`recall`).
@@ -15,9 +12,9 @@ with a stored document too, so its dialect is recognised again without its body 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import chain, islice
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -31,7 +28,7 @@ from wholefeed.core.model import (
     Relation,
 )
 from wholefeed.core.notes import BadLink, DeadChainLink, ExtraLink, Note
-from wholefeed.core.text.urls import is_fetchable, resolve, safe_url, same_document
+from wholefeed.core.text.urls import is_fetchable, resolve, resolve_or_empty, safe_url, same_document
 
 DEAD: Final = "dead:"
 """Before the relation, in `Navigation.links`: a target that is not to be followed."""
@@ -51,13 +48,11 @@ def classify(document: FeedDocument, http_links: Sequence[str] = ()) -> Navigati
     links, notes = _usable_links(document, header_links(http_links, document.url))
     flag = incremental_flag(document.head.history)
     if flag is not None:
-        links[FH_INCREMENTAL] = _FLAG_TEXT[flag]
+        links[FH_INCREMENTAL] = "true" if flag else "false"
     names = {element.name for element in document.head.history}
-    is_archive, is_complete = "archive" in names, "complete" in names
+    is_archive = "archive" in names
     is_whole = not any(note.partial for note in document.notes)
-    finding = _recognised(
-        tuple(links), flag, is_archive=is_archive, is_complete=is_complete, is_whole=is_whole
-    )
+    finding = recognise(links, is_archive=is_archive, is_complete="complete" in names, is_whole=is_whole)
     return Navigation(
         url=document.url,
         kind=finding.kind,
@@ -77,7 +72,7 @@ class Navigation:
     """The document's own, after redirects."""
     kind: Kind
     links: Mapping[str, str]
-    """The usable http(s) target per relation, and what `recall` needs. Read it by the functions below."""
+    """The usable http(s) target per relation, and what `recall` needs."""
     is_archive: bool
     """Whether it is marked as an archive document (fh:archive; RFC 5005, section 4)."""
     older_relation: str
@@ -104,38 +99,12 @@ def recall(links: Mapping[str, str], *, is_archive: bool) -> Finding:
         links: As in `Navigation.links`, stored.
         is_archive: As in `Navigation.is_archive`, stored.
     """
-    flag = says_incremental(links) if FH_INCREMENTAL in links else None
-    return _recognised(tuple(links), flag, is_archive=is_archive, is_complete=False, is_whole=False)
-
-
-_FLAG_TEXT: Final = {True: "true", False: "false"}
-
-
-@lru_cache(maxsize=256)  # there are few, and each document and each refresh has one of them
-def _recognised(
-    relations: tuple[str, ...], flag: bool | None, *, is_archive: bool, is_complete: bool, is_whole: bool
-) -> Finding:
-    """Where the links lead makes no difference to what they say."""
-    links = dict.fromkeys(relations, "")
-    if flag is not None:
-        links[FH_INCREMENTAL] = _FLAG_TEXT[flag]
-    evidence = Evidence(links=links, is_archive=is_archive, is_complete=is_complete, is_whole=is_whole)
-    return recognise(evidence)
+    return recognise(links, is_archive=is_archive, is_whole=False)
 
 
 def says_incremental(links: Mapping[str, str]) -> bool:
     """Whether a flag says that earlier entries are part of the feed (-00, section 3; rule R15)."""
     return links.get(FH_INCREMENTAL) == "true"
-
-
-def older_target(links: Mapping[str, str], relation: str) -> str | None:
-    """Return where the relation that is being followed leads from a document; None at the chain's end.
-
-    Args:
-        links: As in `Navigation.links`, fresh or stored.
-        relation: The chain's, as in `Navigation.older_relation` of its subscription document (R0).
-    """
-    return links.get(relation)
 
 
 def dead_link(links: Mapping[str, str], relation: str, url: str) -> Note | None:
@@ -147,49 +116,21 @@ def dead_link(links: Mapping[str, str], relation: str, url: str) -> Note | None:
         url: The document's.
     """
     href = links.get(f"{DEAD}{relation}")
-    return None if href is None else DeadChainLink(url, href)
+    return None if href is None else DeadChainLink(url, href=href)
 
 
-def subscription_hint(asked_url: str, final_url: str, navigation: Navigation) -> Serve | Follow | Forward:
-    """Return how to get from a document to its feed's subscription document (rule R3; -05, section 6.1).
+def current_elsewhere(navigation: Navigation, *own_urls: str) -> str | None:
+    """Return the subscription document that a document names, if that is another one (rule R3; -05, 6.1).
 
-        asked --Follow--> the target of `current`: it serves, whatever it says itself
-              --Forward-> the next newer archive document: ask again there; the result is never complete
-              --Serve
+    It is dereferenced once, and serves, whatever it says itself.
 
     Args:
-        asked_url: What was asked for.
-        final_url: After redirects.
         navigation: The document's.
+        own_urls: By which it was asked for, before and after redirects.
     """
     current = navigation.current_url
-    if current is not None:
-        is_itself = same_document(current, asked_url) or same_document(current, final_url)
-        return Serve() if is_itself else Follow(current)
-    return Forward(navigation.newer_url) if navigation.is_archive else Serve()
-
-
-@dataclass(frozen=True, slots=True)
-class Serve:
-    """The document is the subscription document."""
-
-
-@dataclass(frozen=True, slots=True)
-class Follow:
-    """The subscription document is the one that `current` names; dereference it once."""
-
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Forward:
-    """An archive document that names no subscription document: the result can never be complete.
-
-    Go on with `url`, the next newer archive document, and ask again there; where it is None, this
-    document serves.
-    """
-
-    url: str | None
+    is_itself = current is None or any(same_document(current, url) for url in own_urls)
+    return None if is_itself else current
 
 
 # One target per relation
@@ -227,10 +168,7 @@ def _head_links(document: FeedDocument) -> list[Link]:
     links = [link for link in document.head.links if link.relation != FH_PREV]
     for element in document.head.history:
         if element.name == "prev":
-            try:
-                target = resolve(document.head.scope.base, element.text) if element.text else ""
-            except ValueError:
-                target = ""
+            target = resolve_or_empty(document.head.scope.base, element.text)
             links.append(Link(FH_PREV, target, "", element.text))
     return links
 
@@ -269,50 +207,56 @@ def _link_notes(links: Sequence[Link], chosen: Link | None, url: str) -> list[No
     notes: list[Note] = []
     for link in links:
         if not is_fetchable(link.target):
-            notes.append(BadLink(url, link.relation, safe_url(link.href, keeps_query=True)))
+            notes.append(BadLink(url, **_as_written(link)))
         elif chosen is not None and not same_document(link.target, chosen.target):
-            notes.append(ExtraLink(url, link.relation, safe_url(link.href, keeps_query=True)))
+            notes.append(ExtraLink(url, **_as_written(link)))
     return notes
 
 
-# The dialects, one recogniser each
+def _as_written(link: Link) -> dict[str, str]:
+    return {"relation": link.relation, "href": safe_url(link.href, keeps_query=True)}
 
 
-def recognise(evidence: Evidence) -> Finding:
-    """Return the first dialect that fits, in the order of R0; a feed that speaks none is R7's.
+# The dialects
 
-    recognise(Evidence(links={"prev-archive": "http://o.test/1"}))   # Finding(Kind.ARCHIVED, "prev-archive")
+
+def recognise(
+    links: Mapping[str, str], *, is_archive: bool = False, is_complete: bool = False, is_whole: bool = True
+) -> Finding:
+    """Return what the first dialect that fits says of a feed, in the order of R0.
+
+        recognise({"prev-archive": "http://o.test/1"})      # Finding(Kind.ARCHIVED, "prev-archive")
+
+    Args:
+        links: As in `Navigation.links`. Where they lead makes no difference, nor whether one can go there.
+        is_archive: Whether the document is marked as an archive document (fh:archive).
+        is_complete: Whether fh:complete stands in it.
+        is_whole: Whether it was received whole.
     """
-    for recogniser in _RECOGNISERS:
-        finding = recogniser(evidence)
-        if finding is not None:
-            return finding
-    return Finding(Kind.PLAIN)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """What the recognisers look at."""
-
-    links: Mapping[str, str]
-    """As in `Navigation.links`."""
-    is_archive: bool = False
-    """Whether it is marked as an archive document (fh:archive)."""
-    is_complete: bool = False
-    """Whether fh:complete stands in it."""
-    is_whole: bool = True
-    """Whether the document was received whole."""
-
-    @property
-    def is_incremental(self) -> bool | None:
-        """What the flags of the drafts say; None where they say nothing."""
-        flag = self.links.get(FH_INCREMENTAL)
-        return None if flag is None else flag == "true"
-
-    def has(self, *relations: str) -> bool:
-        """Whether the document bears one of the relations, be it with a target that cannot be followed."""
-        links = self.links
-        return any([name in links or DEAD + name in links for name in relations])  # noqa: C419 - they are few
+    borne = {relation.removeprefix(DEAD) for relation in links}
+    flag = links.get(FH_INCREMENTAL)
+    is_paged = not borne.isdisjoint(_PAGING)
+    finding = Finding(Kind.PAGED if is_paged else Kind.PLAIN)  # R6; RFC 5005, section 3
+    if (is_complete or flag == "false") and is_whole and not is_archive:
+        # R1; RFC 5005, section 2: fh:complete, which means nothing on an archive document. R5 is alike.
+        finding = Finding(Kind.COMPLETE)
+    elif Relation.PREV_ARCHIVE in borne:
+        # R2; RFC 5005, section 4.2: also beside paging links.
+        finding = Finding(Kind.ARCHIVED, Relation.PREV_ARCHIVE)
+    elif FH_PREV in borne and flag != "false":
+        # R4; -03, -04: the element implies an incremental feed, unless a flag says no.
+        finding = Finding(Kind.LEGACY, FH_PREV)
+    elif Relation.PREV in borne and (flag == "true" or Relation.THIS in borne):
+        # R4; -00, 4; PaceFeedState: of a document that says it is one state of its feed.
+        finding = Finding(Kind.LEGACY, Relation.PREV)
+    elif Relation.PREVIOUS in borne and (is_archive or Relation.CURRENT in borne):
+        # R4; -05, 4. Publishers of pages bear both, too.
+        finding = Finding(Kind.LEGACY, Relation.PREVIOUS, is_tentative=is_paged)
+    elif not is_paged and not borne.isdisjoint(_BACK):
+        # R4: a bare `prev` or `previous`.
+        relation = Relation.PREV if Relation.PREV in borne else Relation.PREVIOUS
+        finding = Finding(Kind.LEGACY, relation, is_tentative=True)
+    return finding
 
 
 class Finding(NamedTuple):
@@ -325,6 +269,8 @@ class Finding(NamedTuple):
     """Whether the link counts only if what it leads to is not newer (R4)."""
 
 
+_PAGING: Final = (Relation.NEXT, Relation.FIRST, Relation.LAST)
+_BACK: Final = (Relation.PREV, Relation.PREVIOUS)
 _FLAGS: Final = frozenset({"stateful", "incremental"})
 _FLAG_VALUES: Final = {"1": True, "true": True, "0": False, "false": False}
 
@@ -340,74 +286,17 @@ def incremental_flag(history: Iterable[HistoryElement]) -> bool | None:
     return True if True in values else False if False in values else None
 
 
-_PAGING: Final = (Relation.NEXT, Relation.FIRST, Relation.LAST)
-_BACK: Final = (Relation.PREV, Relation.PREVIOUS)
-
-
-def _complete(evidence: Evidence) -> Finding | None:
-    """R1; RFC 5005, section 2: fh:complete, which means nothing on an archive document. R5 is alike."""
-    is_all = evidence.is_complete or evidence.is_incremental is False
-    if is_all and evidence.is_whole and not evidence.is_archive:
-        return Finding(Kind.COMPLETE)
-    return None
-
-
-def _archived(evidence: Evidence) -> Finding | None:
-    """R2; RFC 5005, section 4.2: prev-archive, also beside paging links."""
-    if evidence.has(Relation.PREV_ARCHIVE):
-        return Finding(Kind.ARCHIVED, Relation.PREV_ARCHIVE)
-    return None
-
-
-def _prev_element(evidence: Evidence) -> Finding | None:
-    """R4; -03, -04: an fh:prev element implies an incremental feed, unless a flag says no."""
-    if evidence.has(FH_PREV) and evidence.is_incremental is not False:
-        return Finding(Kind.LEGACY, FH_PREV)
-    return None
-
-
-def _prev_of_a_state(evidence: Evidence) -> Finding | None:
-    """R4; -00, 4; PaceFeedState: `prev` of a document that says it is one state of its feed."""
-    if evidence.has(Relation.PREV) and (evidence.is_incremental or evidence.has(Relation.THIS)):
-        return Finding(Kind.LEGACY, Relation.PREV)
-    return None
-
-
-def _previous_of_an_archive(evidence: Evidence) -> Finding | None:
-    """R4; -05, 4: `previous` with `current` or fh:archive. Publishers of pages bear both, too."""
-    if evidence.has(Relation.PREVIOUS) and (evidence.is_archive or evidence.has(Relation.CURRENT)):
-        return Finding(Kind.LEGACY, Relation.PREVIOUS, is_tentative=evidence.has(*_PAGING))
-    return None
-
-
-def _bare_link(evidence: Evidence) -> Finding | None:
-    """R4: `prev` or `previous` where no paging link stands."""
-    relation = next((relation for relation in _BACK if evidence.has(relation)), None)
-    if relation is not None and not evidence.has(*_PAGING):
-        return Finding(Kind.LEGACY, relation, is_tentative=True)
-    return None
-
-
-def _paged(evidence: Evidence) -> Finding | None:
-    """R6; RFC 5005, section 3."""
-    return Finding(Kind.PAGED) if evidence.has(*_PAGING, *_BACK) else None
-
-
-_RECOGNISERS: Final[tuple[Callable[[Evidence], Finding | None], ...]] = (
-    _complete,  # R1, R5
-    _archived,  # R2
-    _prev_element,  # R4, in its order
-    _prev_of_a_state,
-    _previous_of_an_archive,
-    _bare_link,
-    _paged,  # R6
-)
-
-
 # Link header fields (RFC 8288): the links of a document that stand beside it
 
 MAX_HEADER_LINKS: Final = 200
 """Links that are read from the header fields of one document."""
+HEADER_RELATIONS: Final = frozenset(
+    {
+        *(Relation.CURRENT, Relation.PREV_ARCHIVE, Relation.NEXT_ARCHIVE),
+        *(Relation.FIRST, Relation.LAST, Relation.NEXT, Relation.PREVIOUS, Relation.PREV),
+    }
+)
+"""What is taken from a header: RFC 5005's relations, and `prev`, the registered name of `previous`."""
 
 
 def header_links(fields: Iterable[str], document_url: str) -> Sequence[Link]:
@@ -422,14 +311,35 @@ def header_links(fields: Iterable[str], document_url: str) -> Sequence[Link]:
         fields: Raw values of the Link header fields.
         document_url: After redirects.
     """
-    links: list[Link] = []
-    for field in fields:
-        for value in parse_link_field(field):
-            if not _is_foreign(value.parameter("anchor"), document_url):
-                links += _links_of(value, document_url)
-            if len(links) >= MAX_HEADER_LINKS:
-                return links[:MAX_HEADER_LINKS]
-    return links
+    return list(islice(_header_links(fields, document_url), MAX_HEADER_LINKS))
+
+
+def _header_links(fields: Iterable[str], document_url: str) -> Iterator[Link]:
+    for href, parameters in chain.from_iterable(map(parse_link_field, fields)):
+        if _is_foreign(parameters.get("anchor"), document_url):
+            continue
+        target = resolve_or_empty(document_url, href)
+        media_type = parameters.get("type", "").partition(";")[0].strip().lower()
+        names = (name.lower().removeprefix(IANA_RELATION_PREFIX) for name in _relations(parameters))
+        for name in dict.fromkeys(names):
+            if name in HEADER_RELATIONS:
+                yield Link(name, target, media_type, href)
+
+
+def _relations(parameters: Mapping[str, str]) -> list[str]:
+    extended = parameters.get("rel*", "").split("'", 2)[-1]  # RFC 8187, section 3.2: charset'language'value
+    return parameters.get("rel", unquote(extended)).split()
+
+
+def _is_foreign(anchor: str | None, document_url: str) -> bool:
+    """RFC 8288, section 3.2: an anchor moves the link's context, also to a part of the document."""
+    if anchor is None:
+        return False
+    try:
+        context = resolve(document_url, anchor)
+    except ValueError:
+        return True
+    return bool(context.partition("#")[2]) or not same_document(context, document_url)
 
 
 def updated_links(
@@ -452,58 +362,6 @@ def updated_links(
     return (*fields, *(f'<{links[relation]}>; rel="{relation}"' for relation in sorted(others)))
 
 
-def _links_of(value: LinkValue, document_url: str) -> Iterator[Link]:
-    target = ""
-    if value.href:
-        try:
-            target = resolve(document_url, value.href)
-        except ValueError:
-            target = ""
-    media_type = (value.parameter("type") or "").partition(";")[0].strip().lower()
-    for name in dict.fromkeys(map(relation_name, _relations(value).split())):
-        if name in HEADER_RELATIONS:
-            yield Link(name, target, media_type, value.href)
-
-
-HEADER_RELATIONS: Final = frozenset(
-    {
-        Relation.CURRENT,
-        Relation.PREV_ARCHIVE,
-        Relation.NEXT_ARCHIVE,
-        Relation.FIRST,
-        Relation.LAST,
-        Relation.NEXT,
-        Relation.PREVIOUS,
-        Relation.PREV,
-    }
-)
-"""What is taken from a header: RFC 5005's relations, and `prev`, the registered name of `previous`."""
-
-
-def relation_name(text: str) -> str:
-    """Return a relation's bare name in lower case (RFC 4287, section 4.2.7.2; rule R12)."""
-    return text.strip().lower().removeprefix(IANA_RELATION_PREFIX)
-
-
-def _relations(value: LinkValue) -> str:
-    plain = value.parameter("rel")
-    if plain is not None:
-        return plain
-    extended = value.parameter("rel*") or ""  # RFC 8187, section 3.2: charset'language'value
-    return unquote(extended.split("'", 2)[-1])
-
-
-def _is_foreign(anchor: str | None, document_url: str) -> bool:
-    """RFC 8288, section 3.2: an anchor moves the link's context, also to a part of the document."""
-    if anchor is None:
-        return False
-    try:
-        context = resolve(document_url, anchor)
-    except ValueError:
-        return True
-    return bool(context.partition("#")[2]) or not same_document(context, document_url)
-
-
 _WORDPRESS_API: Final = "https://api.w.org/"
 """Relation of the link to a WordPress site's REST API."""
 
@@ -515,18 +373,18 @@ def api_url(fields: Iterable[str], document_url: str) -> str:
         fields: Raw values of the Link header fields.
         document_url: After redirects.
     """
-    for field in fields:
-        for value in parse_link_field(field):
-            if _WORDPRESS_API in _relations(value).split() and value.href:
-                try:
-                    return resolve(document_url, value.href)
-                except ValueError:
-                    return ""
+    for href, parameters in chain.from_iterable(map(parse_link_field, fields)):
+        if href and _WORDPRESS_API in _relations(parameters):
+            return resolve_or_empty(document_url, href)
     return ""
 
 
-def parse_link_field(value: str) -> Iterator[LinkValue]:
-    """Yield the links of one Link field value. What is no link is skipped up to the next comma."""
+def parse_link_field(value: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield target and parameters of each link of a Link field value (RFC 8288, section 3).
+
+    Of several parameters of one name, which come in lower case, the first counts (section 3.3). What is no
+    link is skipped up to the next comma.
+    """
     position = 0
     while value.find(">", position) >= 0:
         position = _end(_BETWEEN, value, position)
@@ -536,25 +394,13 @@ def parse_link_field(value: str) -> Iterator[LinkValue]:
             position = comma if comma >= 0 else len(value)
             continue
         position = start.end()
-        parameters = []
+        parameters: dict[str, str] = {}
         while (match := _PARAMETER.match(value, position)) is not None:
             name, quoted, token = match.groups()
             text = token or "" if quoted is None else _QUOTED_PAIR.sub(r"\1", quoted)
-            parameters.append((name.lower(), text))
+            parameters.setdefault(name.lower(), text)
             position = match.end()
-        yield LinkValue(start[1].strip(), tuple(parameters))
-
-
-class LinkValue(NamedTuple):
-    """One link-value as it is written (RFC 8288, section 3)."""
-
-    href: str
-    parameters: tuple[tuple[str, str], ...]
-    """Name in lower case and value, unquoted, in the order of the field."""
-
-    def parameter(self, name: str) -> str | None:
-        """Return the first value of a parameter (RFC 8288, section 3.3), None when it is absent."""
-        return next((value for key, value in self.parameters if key == name), None)
+        yield start[1].strip(), parameters
 
 
 # RFC 8288, appendix B.2; a quoted string that is never closed reaches to the end (appendix B.4).

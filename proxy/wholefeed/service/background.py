@@ -79,7 +79,7 @@ class Polling:
                 try:
                     seconds = await self._turn(polls)
                 except (StoreError, OverloadedError) as exc:
-                    self._context.counts.trouble("polling")
+                    self._context.counts.troubles["polling"] += 1
                     log.warning("polling.paused", reason=str(exc))
                     seconds = REST_SECONDS
                 await asyncio.sleep(seconds)
@@ -301,7 +301,7 @@ class Housekeeping:
                             await self._upkeep.purge(now=self._context.now())
                 has_room = await self.make_room()
             except (StoreError, OverloadedError) as exc:
-                self._context.counts.trouble("house-keeping")
+                self._context.counts.troubles["house-keeping"] += 1
                 log.warning("store.unpurged", reason=str(exc))
                 has_room = False
             wait_seconds = purge_at - time.monotonic()
@@ -353,7 +353,7 @@ class Housekeeping:
             own_bytes = await self._upkeep.feed_bytes(feed_id)
             await self._context.store.forget(feed_id, now=self._context.now())
             sharing.release(feed_id)
-            self._context.counts.has_evicted()
+            self._context.counts.evicted += 1
             log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
             used_bytes = await self._upkeep.used_bytes() if own_bytes is None else used_bytes - own_bytes
         return is_all_gone

@@ -93,7 +93,7 @@ class Waiting:
             made = self._openings.made.count
             feed = await self.known(url)
         if feed is None or not feed.digest:
-            self._context.counts.given("publisher")
+            self._context.counts.sources["publisher"] += 1
             return await self._first(url, deadline, not is_head, made if feed is None else -1), False
         return feed, not is_head and await self._freshen(feed, deadline)
 
@@ -171,9 +171,9 @@ class Waiting:
         if self._checks.are_blind:  # nothing could be kept of what a publisher says
             return is_due
         if not is_due and self._running.running(feed.id) is None:
-            self._context.counts.given("store")
+            self._context.counts.sources["store"] += 1
             return False
-        self._context.counts.given("publisher")
+        self._context.counts.sources["publisher"] += 1
         flight = self._running.join(feed, _USUAL)
         await self._wait_for_refresh(feed.id, flight, deadline)
         if not is_due or flight.done():

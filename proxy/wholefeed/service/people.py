@@ -34,7 +34,7 @@ from wholefeed.core.compose.entries import Shown, shown
 from wholefeed.core.compose.reading import Begun
 from wholefeed.core.compose.segments import Inflater, Slice, between
 from wholefeed.core.compose.views import entries_of
-from wholefeed.core.links import older_target, recall
+from wholefeed.core.links import recall
 from wholefeed.core.model import SEPARATOR, Kind, Relation, Role, default_namespace
 from wholefeed.core.notes import DocumentTruncated, JumpedHole
 from wholefeed.core.refresh.port import Attempt
@@ -365,7 +365,7 @@ def _jumps(notes: str) -> dict[str, tuple[str, str]]:
     Args:
         notes: Of the feed, as JSON.
     """
-    found = (note for note in json.loads(notes) if note["code"] == JumpedHole.__name__)
+    found = (note for note in json.loads(notes) if note["code"] == JumpedHole.code)
     return {document_key(note["goes_on_at"]): (_GUESSED, note["url"]) for note in found}
 
 
@@ -374,7 +374,7 @@ def _leads(kind: Kind, rows: Sequence[DocumentRow]) -> dict[str, tuple[str, str]
     leads: dict[str, tuple[str, str]] = {}
     for relation in _relations(kind, rows):
         for row in rows:
-            target = older_target(row.links, relation)
+            target = row.links.get(relation)
             if target is not None and document_key(target) != document_key(row.url):
                 leads.setdefault(document_key(target), (relation, row.url))
     return leads

@@ -23,7 +23,6 @@ from weakref import WeakValueDictionary
 from wholefeed.config.tables import Config
 from wholefeed.core.jobs import Style
 from wholefeed.core.model import State
-from wholefeed.core.notes import ReadingNote
 from wholefeed.core.refresh import port
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -271,7 +270,7 @@ class Refresh:
             self.is_waiting = False
         self._walk_began = time.monotonic()
         await self._storage.write(partial(feeds.begin_walk, feed=self._feed.id, now=self._context.now()))
-        self._context.counts.walk_began()
+        self._context.counts.walks_begun += 1
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
         task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
@@ -312,7 +311,7 @@ class Refresh:
                 log.warning("feed.unpublished", feed=self._feed.id, slug=exc.slug)
 
     async def _publish(self, intent: port.Publish) -> None:
-        said = [note.as_dict() for note in intent.notes if not isinstance(note, ReadingNote)]
+        said = [note.as_dict() for note in intent.notes if not note.kind.is_of_reading]
         async with self._writing:
             await self._storage.put_gathered()
             feed = await assemble(
@@ -508,7 +507,7 @@ class WalkFetches:
             return
         tasks = list(self._pending.values())
         self._pending.clear()
-        self._counts.looked_ahead(is_hit=False, times=len(self._ahead))
+        self._counts.look_ahead["miss"] += len(self._ahead)
         self._ahead.clear()
         for task in tasks:
             task.cancel()
@@ -604,7 +603,7 @@ class WalkFetches:
         """Count what was asked for ahead, once it is known whether the walk needs it."""
         if url in self._ahead:
             self._ahead.remove(url)
-            self._counts.looked_ahead(is_hit=is_hit)
+            self._counts.look_ahead["hit" if is_hit else "miss"] += 1
 
 
 def _conditions(stored: port.StoredDocument | None) -> Validators | None:

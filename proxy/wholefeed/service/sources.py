@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final, ParamSpec, TypeVar
 
 from wholefeed.core.jobs import ReadDocument, Sender, Style, compose_parsed, describe, read_document
-from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, older_target, recall
+from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, recall
 from wholefeed.core.memento import Capture
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.notes import DocumentTruncated, Note
@@ -281,7 +281,7 @@ class Source:
 def _whole(obtained: Obtained) -> Obtained:
     """Refuse a body that only its end delimits and that lacks it (docs/faults.md row 32; RFC 9112 §6.3)."""
     fetched, notes = obtained.fetched, obtained.read.facts.notes
-    is_cut = any(isinstance(note, DocumentTruncated) and note.breaks_off for note in notes)
+    is_cut = any(note.kind is DocumentTruncated and note.facts["breaks_off"] for note in notes)
     if is_cut and not fetched.headers.keys() & {"content-length", "transfer-encoding"}:
         raise PublisherError(
             "expected a whole document, got one that breaks off", url=fetched.final_url, slug="incomplete"
@@ -325,7 +325,7 @@ class _EarlyReader:
         head = heads[url]
         document = None if head is None else head.feed(chunk)
         if document is not None:
-            target = older_target(classify(document).links, self._relation)
+            target = classify(document).links.get(self._relation)
             if target:
                 self._on_older(target)
 

@@ -5,14 +5,10 @@ import pytest
 from tests.makers import FEED, a_document, a_link
 from wholefeed.core.links import (
     MAX_LINK_NOTES,
-    Follow,
-    Forward,
     Navigation,
-    Serve,
     classify,
+    current_elsewhere,
     dead_link,
-    older_target,
-    subscription_hint,
 )
 from wholefeed.core.model import Family, Kind
 from wholefeed.core.notes import BadLink, DeadChainLink, DocumentUnavailable, ExtraLink, Note
@@ -21,7 +17,7 @@ ARCHIVE = "http://o.test/2003/11"
 
 
 def older_url(navigation: Navigation) -> str | None:
-    return older_target(navigation.links, navigation.older_relation)
+    return navigation.links.get(navigation.older_relation)
 
 
 def dead(navigation: Navigation) -> Note | None:
@@ -53,7 +49,7 @@ def test_says_what_kind_of_feed_it_is(relations: list[str], history: list[str], 
 
 def test_does_not_call_a_document_complete_that_came_in_part() -> None:
     """R1: received whole."""
-    document = a_document(history=["complete"], notes=[DocumentUnavailable(FEED, "truncated")])
+    document = a_document(history=["complete"], notes=[DocumentUnavailable(FEED, reason="truncated")])
     assert classify(document).kind is Kind.PLAIN
 
 
@@ -89,9 +85,9 @@ def test_of_several_links_the_first_http_one_counts() -> None:
     )
     assert older_url(navigation) == ARCHIVE
     assert navigation.notes == (
-        BadLink(FEED, "prev-archive", ""),
-        BadLink(FEED, "prev-archive", "ftp://o.test/x"),
-        ExtraLink(FEED, "prev-archive", "/2003/10"),
+        BadLink(FEED, relation="prev-archive", href=""),
+        BadLink(FEED, relation="prev-archive", href="ftp://o.test/x"),
+        ExtraLink(FEED, relation="prev-archive", href="/2003/10"),
     )
 
 
@@ -139,7 +135,7 @@ def test_the_header_helps_where_the_documents_link_cannot_be_followed(href: str)
     """R11, R12; row 61: behind an empty or non-http prev-archive the one of the Link header is followed."""
     navigation = classify(a_document(a_link("prev-archive", href)), ["</2003/11>; rel=prev-archive"])
     assert older_url(navigation) == ARCHIVE
-    assert navigation.notes == (BadLink(FEED, "prev-archive", href),)
+    assert navigation.notes == (BadLink(FEED, relation="prev-archive", href=href),)
     assert dead(navigation) is None
 
 
@@ -159,8 +155,8 @@ def test_a_chain_whose_only_older_link_is_no_http_url_ends_there_unfinished(href
     navigation = classify(a_document(a_link("prev-archive", href)))
     assert navigation.kind is Kind.ARCHIVED
     assert older_url(navigation) is None
-    assert dead(navigation) == DeadChainLink(FEED, href)
-    assert navigation.notes == (BadLink(FEED, "prev-archive", href),)
+    assert dead(navigation) == DeadChainLink(FEED, href=href)
+    assert navigation.notes == (BadLink(FEED, relation="prev-archive", href=href),)
     assert DeadChainLink.slug == "bad-link"
 
 
@@ -177,16 +173,14 @@ def test_an_empty_href_is_no_link() -> None:
     navigation = classify(a_document(a_link("prev-archive", "")))
     assert navigation.kind is Kind.PLAIN
     assert dead(navigation) is None
-    assert navigation.notes == (BadLink(FEED, "prev-archive", ""),)
+    assert navigation.notes == (BadLink(FEED, relation="prev-archive", href=""),)
 
 
 def test_what_was_stored_still_tells_a_dead_link() -> None:
     """R14: a stored document is walked through without network."""
     stored = dict(classify(a_document(a_link("prev-archive", "ftp://o.test/x"))).links)
-    assert older_target(stored, "prev-archive") is None
-    assert dead_link(stored, "prev-archive", ARCHIVE) == DeadChainLink(ARCHIVE, "ftp://o.test/x")
+    assert dead_link(stored, "prev-archive", ARCHIVE) == DeadChainLink(ARCHIVE, href="ftp://o.test/x")
     assert dead_link({}, "prev-archive", ARCHIVE) is None
-    assert older_target({"prev-archive": ARCHIVE}, "prev-archive") == ARCHIVE
 
 
 def test_notes_show_no_credentials() -> None:
@@ -208,30 +202,20 @@ def test_several_self_links_are_nothing_to_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("links", "history", "hint"),
+    ("current", "elsewhere"),
     [
-        pytest.param({}, [], Serve(), id="nothing says otherwise"),
-        pytest.param({"current": "/feed"}, [], Serve(), id="it names itself"),
-        pytest.param({"current": "/moved"}, [], Serve(), id="it names itself after redirects"),
-        pytest.param({"current": "/feed"}, ["archive"], Serve(), id="it names itself, though marked"),
-        pytest.param({"current": "/other"}, [], Follow("http://o.test/other"), id="unmarked archive"),
-        pytest.param(
-            {"current": "/other", "next-archive": "/12"},
-            ["archive"],
-            Follow("http://o.test/other"),
-            id="current before next-archive",
-        ),
-        pytest.param(
-            {"next-archive": "/12"}, ["archive"], Forward("http://o.test/12"), id="forward from an archive"
-        ),
-        pytest.param({}, ["archive"], Forward(None), id="an archive that leads nowhere"),
-        pytest.param({"next-archive": "/12"}, [], Serve(), id="next-archive alone says nothing"),
-        pytest.param({"current": "ftp://o.test/"}, ["archive"], Forward(None), id="unusable current"),
+        pytest.param(None, None, id="nothing says otherwise"),
+        pytest.param("/feed", None, id="it names itself"),
+        pytest.param("/moved", None, id="it names itself after redirects"),
+        pytest.param("/other", "http://o.test/other", id="an archive"),
+        pytest.param("ftp://o.test/", None, id="unusable current"),
     ],
 )
+@pytest.mark.parametrize("history", [[], ["archive"]])
 def test_leads_to_the_subscription_document(
-    links: dict[str, str], history: list[str], hint: Serve | Follow | Forward
+    current: str | None, elsewhere: str | None, history: list[str]
 ) -> None:
-    """R3; -05, 6.1."""
-    document = a_document(*(a_link(name, href) for name, href in links.items()), history=history)
-    assert subscription_hint(FEED, "http://o.test/moved", classify(document)) == hint
+    """R3; -05, 6.1: by `current` alone, whether the document is marked as an archive or not."""
+    links = [] if current is None else [a_link("current", current)]
+    navigation = classify(a_document(*links, a_link("next-archive", "/12"), history=history))
+    assert current_elsewhere(navigation, FEED, "http://o.test/moved") == elsewhere

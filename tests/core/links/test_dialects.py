@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from tests.makers import FEED, a_document, a_link
 from wholefeed.core.links import (
-    Evidence,
     Finding,
     classify,
     dead_link,
@@ -94,7 +93,7 @@ def test_a_flag_on_an_archive_document_means_nothing(history: dict[str, str]) ->
 
 def test_a_document_that_came_in_part_is_not_all_there_is() -> None:
     """R5: like R1, received whole."""
-    document = a_document(history={"stateful": "0"}, notes=[DocumentUnavailable(FEED, "truncated")])
+    document = a_document(history={"stateful": "0"}, notes=[DocumentUnavailable(FEED, reason="truncated")])
     assert classify(document).kind is Kind.PLAIN
 
 
@@ -106,7 +105,7 @@ def test_an_atom_link_cannot_pretend_to_be_the_element() -> None:
 def test_an_element_that_is_no_url_is_noted() -> None:
     """R11."""
     navigation = classify(a_document(history={"prev": "javascript:x"}))
-    assert navigation.notes == (BadLink(FEED, "fh:prev", "javascript:x"),)
+    assert navigation.notes == (BadLink(FEED, relation="fh:prev", href="javascript:x"),)
     assert dead_link(navigation.links, navigation.older_relation, FEED) is not None
 
 
@@ -122,7 +121,7 @@ def test_a_stored_document_is_recognised_as_it_was(
 ) -> None:
     """R14: whatever it was but complete, which the feed remembers."""
     held = links if flag is None else links | {"fh:incremental": flag}
-    fresh = recognise(Evidence(links=held, is_archive=is_archive))
+    fresh = recognise(held, is_archive=is_archive)
     if fresh.kind is not Kind.COMPLETE:
         assert recall(held, is_archive=is_archive) == fresh
     assert says_incremental(held) is (flag == "true")

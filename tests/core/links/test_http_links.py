@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.links import MAX_HEADER_LINKS, header_links, parse_link_field, relation_name
+from wholefeed.core.links import MAX_HEADER_LINKS, header_links, parse_link_field
 
 DOCUMENT = "http://o.test/feed/index.atom"
 
@@ -33,7 +33,7 @@ DOCUMENT = "http://o.test/feed/index.atom"
 )
 def test_reads_link_fields(field: str, links: list[tuple[str, dict[str, str]]]) -> None:
     """RFC 8288, 3 and appendix B."""
-    assert [(link.href, dict(link.parameters)) for link in parse_link_field(field)] == links
+    assert list(parse_link_field(field)) == links
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,8 @@ def test_reads_link_fields(field: str, links: list[tuple[str, dict[str, str]]]) 
         ('<a>; rel="Prev-Archive  CURRENT"', ["prev-archive", "current"]),
         ('<a>; rel="next"; rel="last"', ["next"]),
         ('<a>; rel="http://www.iana.org/assignments/relation/Prev-Archive"', ["prev-archive"]),
+        ('<a>; rel=" HTTP://www.iana.org/assignments/relation/Next "', ["next"]),
+        ('<a>; rel="http://o.test/next"', []),
         ("<a>; rel*=UTF-8'en'prev%2darchive", ["prev-archive"]),
         ("<a>; rel=next; rel*=UTF-8''last", ["next"]),
         ('<a>; rel="alternate hub self stylesheet"', []),
@@ -104,9 +106,3 @@ def test_takes_linear_time_for_hostile_fields(unit: str) -> None:
 def test_never_raises(field: str) -> None:
     """R12: no Link field of any content makes the reading of a feed fail."""
     header_links([field], DOCUMENT)
-
-
-def test_names_relations_in_one_way() -> None:
-    """R12; RFC 4287, 4.2.7.2."""
-    assert relation_name(" HTTP://www.iana.org/assignments/relation/Next ") == "next"
-    assert relation_name("http://o.test/rel") == "http://o.test/rel"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard, assert_never
 
 from tests.makers import FEED, an_arrival
-from wholefeed.core.links import FH_INCREMENTAL, Evidence, recognise
+from wholefeed.core.links import FH_INCREMENTAL, recognise
 from wholefeed.core.merge import Copy, Fullness
 from wholefeed.core.model import EntryId, Family, Kind, Role, State, entry_id
 from wholefeed.core.parse.limits import PARSER_VERSION
@@ -66,12 +66,8 @@ class Page:
     site_id: str = "urn:feed"
 
     def fresh(self, url: str) -> FreshDocument:
-        evidence = Evidence(
-            links=self.links,
-            is_archive=False if url == FEED else self.is_marked,
-            is_complete=self.is_complete,
-        )
-        finding = recognise(evidence)
+        is_archive = False if url == FEED else self.is_marked
+        finding = recognise(self.links, is_archive=is_archive, is_complete=self.is_complete)
         return FreshDocument(
             arrival=an_arrival(
                 url,

@@ -1,7 +1,7 @@
 """The families of feeds in XML: Atom, RSS, and RSS in RDF; what tells them apart, and how each is read.
 
     opening = Opening(guard, url, Options())
-    read_plainly(guard, lambda: opening.family)         # or guard.read(text)
+    read_plainly(opening)                       # or guard.read(text)
     opening.family.document(text)
 
 What they have in common is an element that holds the head's children and the entries. A `FamilyParser` takes
@@ -22,7 +22,6 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from typing import ClassVar, Final, NamedTuple, NoReturn
 
 from wholefeed.core.model import (
@@ -33,13 +32,16 @@ from wholefeed.core.model import (
     DC_NS,
     DCTERMS_NS,
     FH_NS,
+    IANA_RELATION_PREFIX,
     MEMORY_URL,
     RDF_NS,
     RSS_090,
     RSS_090_NS,
     RSS_10_NS,
     RSS_NAMESPACES,
+    TOMBSTONE_NS,
     WELL_KNOWN_PREFIXES,
+    XML_NS,
     Channel,
     Entry,
     EntryId,
@@ -57,24 +59,11 @@ from wholefeed.core.model import (
     written_id,
 )
 from wholefeed.core.notes import Note
-from wholefeed.core.parse.expat import (
-    DELETED,
-    LINKS,
-    Frame,
-    FurtherScopes,
-    Guard,
-    Waiting,
-    base_in,
-    head_link,
-    ignore,
-    nothing,
-    tombstone,
-)
+from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.identities import (
     SPACES,
     FieldsNeededError,
     absolute,
-    collapsed,
     entry_keys,
     has_id,
     site_id,
@@ -85,25 +74,23 @@ from wholefeed.core.parse.limits import (
     MAX_ATTRIBUTES,
     MAX_ELEMENTS,
     MAX_ENTRIES,
+    MAX_FLAT_ATTRIBUTES,
     MAX_HEAD_BYTES,
     MAX_HEAD_CHILDREN,
+    MAX_LANG_CHARACTERS,
     MAX_LIKE_ENTRIES,
+    MAX_SCOPES,
     MAX_TITLE_CHARACTERS,
     NAME_CHARACTERS_PER_BYTE,
 )
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of
-from wholefeed.core.verbatim.addresses import ABSOLUTE
+from wholefeed.core.text.urls import resolve_or_empty
+from wholefeed.core.verbatim.addresses import ABSOLUTE, rebased
 
 
 class Opening:
-    """Waits for the root of a document and hands over to the parser of its family.
-
-    Args:
-        guard: The document's parser.
-        url: Of the document, after redirects.
-        options: What is wanted of the reading.
-    """
+    """Waits for the root of a document and hands over to the parser of its family."""
 
     def __init__(self, guard: Guard, url: str, options: Options) -> None:
         self.family: FamilyParser | None = None
@@ -116,7 +103,7 @@ class Opening:
         """Let go of expat and of the family's parser; nothing is asked of either any more."""
         self.guard.close()
         if self.family is not None:
-            self.family.close()
+            vars(self.family).clear()  # its handlers form cycles, which only the collector would find
             self.family = None
 
     def _root_began(self, name: str, attributes: list[str]) -> None:
@@ -133,7 +120,9 @@ class Opening:
         else:
             self._refuse(namespace, local)
         self.family = family
-        family.take_over(attributes)
+        self.guard.check_element("", attributes)
+        family.begin(attributes)
+        family.look()
 
     def _refuse(self, namespace: str, local: str) -> NoReturn:
         if local == "feed" and not namespace and "" not in self.guard.declarations():
@@ -164,30 +153,42 @@ class Options(NamedTuple):
 
 
 class NamespaceNeededError(Exception):
-    """A feed of Atom declares no namespace. `parse` does not raise it.
-
-    Args:
-        at: Where the declaration goes.
-    """
+    """A feed of Atom declares no namespace; `at` is where the declaration goes. `parse` does not raise it."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
         self.at = at
 
 
-class FamilyParser(Waiting, ABC):
-    """Reads one document of one family, from the start of its root on.
+class Frame(NamedTuple):
+    """What the parser of a family waits for at a time; depths count the root as 1."""
 
-    Args:
-        guard: It watches over expat; its element handlers are taken over.
-        url: Of the document, after redirects.
-        options: What is wanted.
-    """
+    watch: int
+    on_child: Callable[[str, list[str]], None]
+    until: int
+    on_end: Callable[[], None]
+
+
+class FamilyParser(ABC):
+    """Reads one document of one family, from the start of its root on."""
 
     family: ClassVar[Family]
+    site_slot: ClassVar[str]
+    """Which of `head_values` names the site."""
+    head_dates: ClassVar[tuple[tuple[str, Callable[[str], float | None]], ...]]
+    """Which of them say when the feed was updated, and what reads them; the first that can be read counts."""
+
+    # As in `Frame`; `begin` is the first to wait for something.
+    watch: int
+    on_child: Callable[[str, list[str]], None]
+    until: int
+    on_end: Callable[[], None]
+    _container: Frame
+    _entry_frame: Frame
 
     def __init__(self, guard: Guard, url: str, options: Options) -> None:
-        super().__init__(guard)
+        self.guard = guard
+        self.parser = guard.parser
         self.url = url
         self.version = ""
         self.has_entered = False
@@ -198,6 +199,8 @@ class FamilyParser(Waiting, ABC):
         """Children of entries that are read, and what each is kept as."""
         self.marks: frozenset[str] = frozenset()
         """Those among them whose text is not wanted: `mark` looks at them."""
+        self.head_slots: Mapping[str, str] = {}
+        """Children of the head whose text is wanted, and what each is kept as."""
         self.entries: list[Entry] = []
         self._keys: list[EntryKeys] = []
         """Of each entry, where all fields are read."""
@@ -214,9 +217,14 @@ class FamilyParser(Waiting, ABC):
         self.links: list[Link] = []
         self.history: list[HistoryElement] = []
         self.tombstones: list[Tombstone] = []
+        self.site_id = ""
+        """What names the site rather than a child of the head does."""
+        self.channel: Channel | None = None
+        """Of RDF: the channel, once it has ended."""
         self.scope = Scope({}, "", url)
         """The head's."""
-        self.scopes = FurtherScopes(guard)
+        self.further_scopes: list[Scope] = []
+        """The surroundings of entries that are others; `Entry.scope` counts into them from 1."""
         self.start_at = 0
         """Of the entry or head child that is being read."""
         self.entry_base = ""
@@ -227,7 +235,6 @@ class FamilyParser(Waiting, ABC):
         self._pieces: list[str] = []
         self._add = self._pieces.append
         self._field_end = self._field_ended
-        self._container = self._entry_frame = Frame(0, ignore, 0, nothing)
         self._container_at = 0
 
     # What a family adds.
@@ -237,45 +244,79 @@ class FamilyParser(Waiting, ABC):
         """Take the root's start tag."""
 
     @abstractmethod
-    def head_slot(self, name: str) -> str:
-        """Return what the text of a head child is kept as; empty when it is not wanted."""
-
-    @abstractmethod
     def entry(self, start: int, end: int) -> Entry:
         """Make the entry from `values`; one without an id is identified afterwards."""
-
-    @abstractmethod
-    def head(self) -> Head:
-        """Make the head from what was read so far."""
-
-    # Expat's handlers.
-
-    def take_over(self, attributes: list[str]) -> None:
-        """Begin with the root, whose start tag expat reports now."""
-        self.guard.check_element("", attributes)
-        self.begin(attributes)
-        self.look()
-
-    # Plain entries.
 
     def plain(self) -> Plain | None:
         """Return how the plain entries of the element are read that holds the entries; None: not at all."""
         return None
 
-    def plain_at(self, at: int) -> Plain | None:
-        """Return how plain entries are read that begin there; None where none can begin."""
-        container = self._container
-        is_between = self.watch == container.watch and self.until == container.until
-        if self.is_full or not is_between or self.parser.CurrentByteIndex != at:
-            return None
-        behind = max(self._container_at, 0, *(each[-1].end for each in (self.children, self.entries) if each))
-        return None if self.guard.text.find(b"<![CDATA[", behind, at) >= 0 else self.plain()
+    def mark(self, slot: str, attributes: list[str]) -> None:
+        """A field whose text is not wanted began: it is noted."""
+        self.values[slot] = ""
+
+    def head_slot(self, name: str) -> str:
+        """Return what the text of a head child is kept as; empty when it is not wanted."""
+        return self.head_slots.get(name, "")
+
+    def is_blank(self) -> bool:
+        """Whether nothing of the entry that ends now is wanted: all such entries are the same (R9)."""
+        return self.is_full and not self.values and not self.enclosures
+
+    # Expat's handlers: a comparison or two for every element, and the limits on all of them together.
+
+    def look(self) -> None:
+        """Be told of the elements behind the root's start tag, which expat reports now."""
+        self._handlers = self._made_handlers()
+        self.look_again()
+
+    def look_away(self) -> None:
+        """Be told nothing by expat until `look_again`."""
+        self.parser.StartElementHandler = self.parser.EndElementHandler = None
+
+    def look_again(self) -> None:
+        """Go on where `look_away` was called, behind whole elements."""
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._handlers
+
+    def _made_handlers(self) -> tuple[Callable[[str, list[str]], None], Callable[[str], None]]:
+        """Make what runs for every element: closures, because they are the fastest."""
+        guard, measured = self.guard, self.guard.must_measure
+        depth, max_depth, left = 1, self.guard.max_depth, MAX_ELEMENTS
+        characters = FREE_NAME_CHARACTERS + NAME_CHARACTERS_PER_BYTE * len(guard.text)
+
+        def start(name: str, attributes: list[str]) -> None:
+            nonlocal depth, left, characters
+            depth += 1
+            left -= 1
+            characters -= len(name)
+            if attributes:
+                characters -= sum(map(len, attributes))
+            if measured or len(attributes) > MAX_FLAT_ATTRIBUTES:
+                guard.check_element(name, attributes)
+            if depth == self.watch:
+                self.on_child(name, attributes)
+            elif depth > max_depth:
+                guard.limit(f"at most {max_depth} levels of elements", "more")
+            if left < 0 or characters < 0:
+                guard.limit(f"at most {MAX_ELEMENTS} elements" if left < 0 else _SHORT_NAMES, "more")
+
+        def end(_name: str) -> None:
+            nonlocal depth
+            if depth == self.until:
+                self.on_end()
+            depth -= 1
+
+        return start, end
+
+    def wait(self, frame: Frame) -> None:
+        """Wait for something else from now on."""
+        self.watch, self.on_child, self.until, self.on_end = frame
 
     # The container.
 
     def enter(self, container: Frame, attributes: Sequence[str]) -> None:
         """Go into the element that holds head and entries: what it declares holds for them."""
-        self.scope = self.scopes.inner(self.scope, attributes)
+        self.scope = self.inner_scope(self.scope, attributes)
         self.contain(container)
 
     def contain(self, container: Frame) -> None:
@@ -286,6 +327,34 @@ class FamilyParser(Waiting, ABC):
         self._entry_frame = Frame(depth + 1, self._field_began, depth, self._entry_ended)
         self.wait(container)
 
+    def inner_scope(self, outer: Scope, attributes: Sequence[str]) -> Scope:
+        """Return what holds inside of the element that begins now; the entries may have to repeat it."""
+        lang = attribute_of(attributes, _XML_LANG)
+        if lang is None or len(lang) > MAX_LANG_CHARACTERS:
+            lang = outer.lang
+        prefixes = {**outer.prefixes, **self.guard.declarations()}
+        if len(prefixes) > MAX_SCOPE_PREFIXES or sum(map(len, (*prefixes, *prefixes.values()))) > MAX_SCOPE:
+            expected = f"at most {MAX_SCOPE_PREFIXES} namespaces of {MAX_SCOPE} characters around the entries"
+            self.guard.limit(expected, "more")
+        return Scope(prefixes, lang.strip(SPACES), base_in(outer.base, attributes))
+
+    def numbered(self, scope: Scope) -> int:
+        """Return the `Entry.scope` of entries that stand in these surroundings."""
+        if scope not in self.further_scopes:
+            if len(self.further_scopes) == MAX_SCOPES:
+                self.guard.limit(f"entries in at most {MAX_SCOPES} different surroundings", "more")
+            self.further_scopes.append(scope)
+        return self.further_scopes.index(scope) + 1
+
+    def plain_at(self, at: int) -> Plain | None:
+        """Return how plain entries are read that begin there; None where none can begin."""
+        container = self._container
+        is_between = self.watch == container.watch and self.until == container.until
+        if self.is_full or not is_between or self.parser.CurrentByteIndex != at:
+            return None
+        behind = max(self._container_at, 0, *(each[-1].end for each in (self.children, self.entries) if each))
+        return None if self.guard.text.find(b"<![CDATA[", behind, at) >= 0 else self.plain()
+
     # The head.
 
     def head_child(self, name: str, attributes: list[str]) -> None:
@@ -293,10 +362,10 @@ class FamilyParser(Waiting, ABC):
         self.start_at = self.parser.CurrentByteIndex
         namespace, _, local = name.rpartition("}")
         relation = ""
-        if name in LINKS:
-            self.links.append(head_link(attributes, self.scope))
+        if name in _LINKS:
+            self.links.append(_head_link(attributes, self.scope))
             relation = self.links[-1].relation
-        elif name == DELETED and (deleted := tombstone(attributes)):
+        elif name == _DELETED and (deleted := _tombstone(attributes)):
             self.tombstones.append(deleted)
         self._child = (namespace, local, relation)
         self._slot = local if namespace == FH_NS else self.head_slot(name)
@@ -328,7 +397,7 @@ class FamilyParser(Waiting, ABC):
         self.has_entered = True
         self.start_at = self.parser.CurrentByteIndex
         if self._options.is_early:
-            self.parser.StartElementHandler = self.parser.EndElementHandler = None
+            self.look_away()
             return
         self.values = {}
         self.has_content = False
@@ -336,10 +405,6 @@ class FamilyParser(Waiting, ABC):
             self.enclosures = []
             self.entry_base = base_in(scope.base, attributes)
         self.wait(self._entry_frame)
-
-    def mark(self, slot: str, attributes: list[str]) -> None:
-        """A field whose text is not wanted began: it is noted."""
-        self.values[slot] = ""
 
     def _field_began(self, name: str, attributes: list[str]) -> None:
         slot = self.fields.get(name)
@@ -373,10 +438,6 @@ class FamilyParser(Waiting, ABC):
         pieces.clear()
         return text
 
-    def is_blank(self) -> bool:
-        """Whether nothing of the entry that ends now is wanted: all such entries are the same (R9)."""
-        return self.is_full and not self.values and not self.enclosures
-
     def _entry_ended(self) -> None:
         if len(self.entries) >= MAX_LIKE_ENTRIES and self.is_blank() and not self.url.startswith(MEMORY_URL):
             self.wait(self._container)
@@ -406,34 +467,82 @@ class FamilyParser(Waiting, ABC):
             raise FieldsNeededError
         return entry_id(self.values.get("id", ""))
 
-    def made_head(self, site: str, updated_at: float | None) -> Head:
-        """Return the head; its family knows what names the site, and when it was updated."""
+    # What was read.
+
+    def document(self, text: bytes, notes: tuple[Note, ...] = ()) -> FeedDocument:
+        links = [self.head_values.get("link", "")]
+        links += [each.href for each in self.links if each.relation == "alternate"]
+        own_links = [absolute(self.scope.base, each) for each in links]
+        told = told_apart(self.url, self.entries, self._keys, own_links, text)
+        return FeedDocument(
+            self.url,
+            self.family,
+            self.version,
+            text,
+            self._head(),
+            told.entries,
+            (*notes, *told.notes),
+            tuple(self.further_scopes),
+            told.ambiguous,
+        )
+
+    def _head(self) -> Head:
+        values = self.head_values
+        dates = (read(values.get(slot, "")) for slot, read in self.head_dates)
         return Head(
-            site_id=site_id(site),
-            title=self.head_values.get("title", "")[:MAX_TITLE_CHARACTERS],
-            updated_at=updated_at,
+            site_id=site_id(self.site_id or values.get(self.site_slot, "")),
+            title=values.get("title", "")[:MAX_TITLE_CHARACTERS],
+            updated_at=next((date for date in dates if date is not None), None),
             links=tuple(self.links),
             history=tuple(self.history),
             children=tuple(self.children),
             scope=self.scope,
+            channel=self.channel,
             tombstones=tuple(self.tombstones),
         )
 
-    def document(self, text: bytes, notes: tuple[Note, ...] = ()) -> FeedDocument:
-        own_links = [absolute(self.scope.base, self.head_values.get("link", ""))]
-        own_links += [
-            absolute(self.scope.base, each.href) for each in self.links if each.relation == "alternate"
-        ]
-        told = told_apart(self.url, self.entries, self._keys, own_links, text)
-        entries, notes, further = (
-            collapsed(self.url, told.entries),
-            (*notes, *told.notes),
-            tuple(self.scopes.further),
-        )
-        head, version = self.head(), self.version
-        return FeedDocument(
-            self.url, self.family, version, text, head, entries, notes, further, told.ambiguous
-        )
+
+_SHORT_NAMES: Final = "short names, their namespaces included"
+_XML_LANG: Final = f"{XML_NS}}}lang"
+_XML_BASE: Final = f"{XML_NS}}}base"
+MAX_SCOPE_PREFIXES: Final = 128
+MAX_SCOPE: Final = 8192
+"""Characters of the namespace declarations around the entries: each entry may have to repeat them."""
+
+
+def nothing() -> None:
+    """An end that means nothing."""
+
+
+def base_in(outer: str, attributes: Sequence[str]) -> str:
+    """Return the base inside of an element (XML Base, 4); an xml:base that is unusable changes nothing."""
+    reference = attribute_of(attributes, _XML_BASE)
+    return outer if reference is None else rebased(outer, reference)
+
+
+_LINKS: Final = frozenset(f"{namespace}}}link" for namespace in ATOM_NAMESPACES)
+_DELETED: Final = f"{TOMBSTONE_NS}}}deleted-entry"
+
+
+def _head_link(attributes: Sequence[str], scope: Scope) -> Link:
+    """Return what an atom:link of the head says (R11, R12; RFC 4287, 4.2.7)."""
+    relation = (attribute_of(attributes, "rel") or "").strip(SPACES).lower() or "alternate"
+    href = (attribute_of(attributes, "href") or "").strip(SPACES)
+    target = resolve_or_empty(base_in(scope.base, attributes), href)
+    media_type = (attribute_of(attributes, "type") or "").partition(";")[0].strip(SPACES).lower()
+    return Link(relation.removeprefix(IANA_RELATION_PREFIX), target, media_type, href)
+
+
+_MAX_REF_CHARACTERS: Final = 4096
+
+
+def _tombstone(attributes: Sequence[str]) -> Tombstone | None:
+    """Return what an at:deleted-entry says (RFC 6721, 3); None when its ref or its instant is missing."""
+    ref = (attribute_of(attributes, "ref") or "").strip(SPACES)
+    when_at = parse_rfc3339(attribute_of(attributes, "when") or "")
+    if not ref or when_at is None:
+        return None
+    return Tombstone(entry_id(ref), when_at, ref if len(ref) <= _MAX_REF_CHARACTERS else "")
 
 
 # Entries that are written plainly, each read by one match instead of a call for each of its elements
@@ -459,44 +568,41 @@ _ENTRY_BEGINS: Final = re.compile(rb"<(?:entry|item)(?=[\s>])")
 _NOTHING_MORE: Final = re.compile(rb"(?:\s++|</[^<>]*+>|<!--(?:[^-]++|-(?!->))*+-->)*+\Z")
 
 
-def read_plainly(guard: Guard, parser: Callable[[], FamilyParser | None]) -> None:
-    """Read the rest of the guard's document, its plain entries by their pattern.
+def read_plainly(opening: Opening) -> None:
+    """Read the document that begins, its plain entries by their pattern.
 
     expat still reads every byte, with no handlers for elements, so nothing is taken for well-formed that is
     not. An entry that does not match goes through the handlers, and the next is tried again.
-
-    Args:
-        guard: The document; its root has not begun.
-        parser: Returns the parser of its family, once the root has begun.
 
     Raises:
         ParseError: As `Guard.read` does.
         CarefulNeededError: Whether a limit is broken shows only when every element is looked at.
     """
+    guard = opening.guard
     text = guard.text
     found = None if guard.must_measure or guard.max_depth < _LEAST_DEPTH else _ENTRY_BEGINS.search(text)
     hits = misses = 0
     while found is not None and misses <= hits + _FREE_MISSES:
         at = found.start()
         guard.feed_to(at)
-        reader = parser()
-        plain = reader.plain_at(at) if reader is not None else None
-        if reader is None or plain is None:
+        family = opening.family
+        plain = family.plain_at(at) if family is not None else None
+        if family is None or plain is None:
             break
-        before = len(reader.entries)
-        stop = _taken(reader.entries, plain, text, at)
-        hits += len(reader.entries) - before
+        before = len(family.entries)
+        stop = _taken(family.entries, plain, text, at)
+        hits += len(family.entries) - before
         if stop == at:
             misses += 1
             stop = text.find(plain.end_tag, at)
             found = None if stop < 0 else _ENTRY_BEGINS.search(text, stop)
             continue
         is_rest = _NOTHING_MORE.match(text, stop) is not None
-        reader.look_away()
+        family.look_away()
         guard.feed_to(len(text) if is_rest else stop)
         if is_rest:
             break
-        reader.look_again()
+        family.look_again()
         found = _ENTRY_BEGINS.search(text, stop)
     guard.finish()
     if hits and guard.is_limited and not _is_within_limits(guard):
@@ -685,10 +791,13 @@ class _AtomParser(FamilyParser):
     """
 
     family: ClassVar[Family] = Family.ATOM
+    site_slot: ClassVar[str] = "id"
+    head_dates = (("updated", parse_rfc3339),)
 
     def __init__(self, guard: Guard, url: str, options: Options, version: str) -> None:
         super().__init__(guard, url, options)
         self.version = version
+        self.head_slots = _ATOM_HEAD
         self.fields = (_ATOM_FULL_FIELDS if self.is_full else _ATOM_FIELDS) | _ATOM_CONTENT
         self.marks = frozenset({"author", "rights", "source", "link"}) | self.content_marks
 
@@ -704,9 +813,6 @@ class _AtomParser(FamilyParser):
     def plain(self) -> Plain | None:
         is_usual = self.scope.prefixes.get("") == ATOM_NS
         return Plain(b"</entry>", _ATOM_ENTRY, _plain_atom_entry) if is_usual else None
-
-    def head_slot(self, name: str) -> str:
-        return _ATOM_HEAD.get(name, "")
 
     def mark(self, slot: str, attributes: list[str]) -> None:
         if slot == "source":
@@ -736,15 +842,16 @@ class _AtomParser(FamilyParser):
             if not self.is_full:
                 raise FieldsNeededError
             order_at = parse_rfc3339(values.get("published", ""))
-        has_author, has_rights, has_content = "author" in values, "rights" in values, self.has_content
-        identity = self.identity()
         return Entry(
-            identity, updated_at, order_at, start, end, has_author, has_rights, has_content=has_content
+            self.identity(),
+            updated_at,
+            order_at,
+            start,
+            end,
+            has_author="author" in values,
+            has_rights="rights" in values,
+            has_content=self.has_content,
         )
-
-    def head(self) -> Head:
-        values = self.head_values
-        return self.made_head(values.get("id", ""), parse_rfc3339(values.get("updated", "")))
 
 
 _ATOM_LEAVES: Final = (
@@ -825,11 +932,12 @@ class _RssParser(FamilyParser):
     """
 
     family: ClassVar[Family] = Family.RSS
+    site_slot: ClassVar[str] = "link"
+    head_dates = (("updated", parse_rfc822), ("built", parse_rfc822), ("published", parse_rfc822))
 
     def __init__(self, guard: Guard, url: str, options: Options, namespace: str) -> None:
         super().__init__(guard, url, options)
         self._namespaces: set[str] = set()
-        self._head_slots: dict[str, str] = {}
         self._has_channel = False
         self.marks = frozenset({"enclosure", _MEDIA}) | self.content_marks
         self._place = 0
@@ -846,7 +954,7 @@ class _RssParser(FamilyParser):
             (_RSS_FULL_FIELDS, _FOREIGN_FULL_FIELDS) if self.is_full else (_RSS_FIELDS, _FOREIGN_FIELDS)
         )
         self.fields = {**_rss_names(plain, self._namespaces), **foreign}
-        self._head_slots = {
+        self.head_slots = {
             **_rss_names(_RSS_HEAD, self._namespaces - {ATOM_NS}),
             f"{ATOM_NS}}}updated": "updated",
         }
@@ -866,7 +974,7 @@ class _RssParser(FamilyParser):
         if local == "channel" and namespace in self._namespaces:
             self._place = 0
             if self._has_channel:
-                self._around = self.scopes.inner(self._root_scope, attributes)
+                self._around = self.inner_scope(self._root_scope, attributes)
                 self.contain(Frame(3, self._beside_child, 2, self._channel_ended))
             else:
                 self._has_channel = True
@@ -883,7 +991,7 @@ class _RssParser(FamilyParser):
         """Beside the first channel and in further ones only items count."""
         namespace, _, local = name.rpartition("}")
         if local == "item" and self._is_plain(namespace):
-            self._place = self._place or self.scopes.numbered(self._around)
+            self._place = self._place or self.numbered(self._around)
             self.item_began(attributes)
 
     def _channel_child(self, name: str, attributes: list[str]) -> None:
@@ -917,7 +1025,8 @@ class _RssParser(FamilyParser):
         return Entry(identity, None, order_at, start, end, scope=self._place, has_content=has_content)
 
     def item_began(self, attributes: list[str]) -> None:
-        self.entry_began(attributes, self.scopes.at(self._place, self.scope))
+        scope = self.further_scopes[self._place - 1] if self._place else self.scope
+        self.entry_began(attributes, scope)
 
     def mark(self, slot: str, attributes: list[str]) -> None:
         url = attribute_of(attributes, "url") if slot != _CONTENT else None
@@ -939,9 +1048,6 @@ class _RssParser(FamilyParser):
             self._accept({namespace})
         return True
 
-    def head_slot(self, name: str) -> str:
-        return self._head_slots.get(name, "")
-
     def entry(self, start: int, end: int) -> Entry:
         values = self.values
         updated_at = None
@@ -953,14 +1059,15 @@ class _RssParser(FamilyParser):
         for slot in ("published", "pubDate", "date"):
             if order_at is None and slot in values:
                 order_at = parse_rfc822(values[slot])
-        place, has_content = self._place, self.has_content
-        return Entry(self.identity(), updated_at, order_at, start, end, scope=place, has_content=has_content)
-
-    def head(self) -> Head:
-        values = self.head_values
-        dates = (parse_rfc822(values.get(slot, "")) for slot in ("updated", "built", "published"))
-        updated_at = next((date for date in dates if date is not None), None)
-        return self.made_head(values.get("link", ""), updated_at)
+        return Entry(
+            self.identity(),
+            updated_at,
+            order_at,
+            start,
+            end,
+            scope=self._place,
+            has_content=self.has_content,
+        )
 
 
 def _rss_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str]:
@@ -1012,10 +1119,8 @@ class _RdfParser(_RssParser):
         super().__init__(guard, url, options, RSS_10_NS)
         self._accept(set(_RSS_090_NAMESPACES))
         self.version = "1.0"
-        self._site_id = ""
         self._about = ""
         self._tag_start = 0
-        self._channel: Channel | None = None
 
     def begin(self, attributes: list[str]) -> None:
         self.enter(self._root_frame(), attributes)
@@ -1037,33 +1142,30 @@ class _RdfParser(_RssParser):
         self._has_channel = True
         self._accept({namespace})
         self.version = RSS_090 if namespace in _RSS_090_NAMESPACES else "1.0"
-        self._site_id = attribute_of(attributes, _ABOUT) or ""
+        self.site_id = attribute_of(attributes, _ABOUT) or ""
         self._tag_start = self.parser.CurrentByteIndex
         self.enter(Frame(3, self._channel_child, 2, self._channel_ended), attributes)
 
     def _channel_ended(self) -> None:
         start = self._tag_start
         tag = Span(start, self.guard.end_of_tag(start))
-        self._channel = Channel(tag, self.guard.end_of(start))
+        self.channel = Channel(tag, self.guard.end_of(start))
         self.scope = self._root_scope
         super()._channel_ended()
 
     def item_began(self, attributes: list[str]) -> None:
         self._about = attribute_of(attributes, _ABOUT) or ""
-        if self._is_in_channel and self.scope != self._root_scope:
-            self._place = self.scopes.numbered(self.scope)
+        is_in_channel = self._has_channel and self.channel is None
+        if is_in_channel and self.scope != self._root_scope:
+            self._place = self.numbered(self.scope)
         super().item_began(attributes)
-
-    @property
-    def _is_in_channel(self) -> bool:
-        return self._has_channel and self._channel is None
 
     def _is_plain(self, namespace: str) -> bool:
         """With a prefix too where every reader knows the namespace, which a channel may have made up."""
         return namespace in _RDF_NAMESPACES or super()._is_plain(namespace)
 
     def head_slot(self, name: str) -> str:
-        if self._has_channel and self._channel is not None:
+        if self.channel is not None:
             return ""
         return super().head_slot(name) or _RDF_HEAD.get(name, "")
 
@@ -1074,7 +1176,3 @@ class _RdfParser(_RssParser):
         if self._about:  # R9
             self.values["id"] = self._about
         return super().entry(start, end)
-
-    def head(self) -> Head:
-        head = super().head()
-        return replace(head, site_id=site_id(self._site_id) or head.site_id, channel=self._channel)

@@ -78,9 +78,10 @@ def check_distinct(url: str, entries: Sequence[Entry]) -> None:
 def told_apart(
     url: str, entries: Sequence[Entry], keys: Sequence[EntryKeys], own_links: Sequence[str], text: bytes
 ) -> Identified:
-    """Return the entries of a document, those without an id identified.
+    """Return the entries of a document, those without an id identified, and of very many alike only some.
 
-    Entries of a document of remembered copies come from several: that two share a key there means nothing.
+    Entries of a document of remembered copies come from several: that two share a key there means nothing,
+    and they are as many as were remembered.
 
     Args:
         url: Of the document.
@@ -92,14 +93,14 @@ def told_apart(
     if url.startswith(MEMORY_URL):
         return Identified(tuple(entry.identified(()) for entry in entries), frozenset(), ())
     if not keys:  # each entry has an id, and no two have the same one
-        return Identified(tuple(entries), _ambiguous_keys(own_links, ()), ())
+        return Identified(_collapsed(entries), _ambiguous_keys(own_links, ()), ())
     ids = {entry.identity for entry in entries if entry.keys is None}
     taken = ids.intersection(entry.keys.link for entry in entries if entry.keys is not None)
     ambiguous = _ambiguous_keys(own_links, keys, taken)
     identified = tuple(entry.identified(ambiguous) for entry in entries)
     unlike = _unlike_entries(identified, keys, text)
-    notes = (IdentityRepeated(url, unlike),) if unlike else ()
-    return Identified(identified, ambiguous, notes)
+    notes = (IdentityRepeated(url, entries=unlike),) if unlike else ()
+    return Identified(_collapsed(identified), ambiguous, notes)
 
 
 class Identified(NamedTuple):
@@ -159,19 +160,15 @@ def _written(entry: Entry, text: bytes) -> bytes:
     return hashlib.sha256(b" ".join(text[entry.start : entry.end].split())).digest()
 
 
-def collapsed(url: str, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+def _collapsed(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Return the entries without those, behind the first many, that repeat another's identity and date.
 
     Entries come by the hundred thousand that are all the same (docs/faults.md row 89). Of the copies of an
     entry in one document the latest counts, of equal dates the first (R10): the others would cost as much as
     any entry.
-
-    Args:
-        url: Of the document. Remembered copies are as many as were remembered.
-        entries: From the top, identified as far as their document tells.
     """
-    if len(entries) <= MAX_LIKE_ENTRIES or url.startswith(MEMORY_URL):
-        return entries
+    if len(entries) <= MAX_LIKE_ENTRIES:
+        return tuple(entries)
     kept = list(entries[:MAX_LIKE_ENTRIES])
     seen = {(entry.identity, entry.updated_at, entry.keys) for entry in kept}
     for entry in entries[MAX_LIKE_ENTRIES:]:

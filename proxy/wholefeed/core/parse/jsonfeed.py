@@ -32,7 +32,6 @@ from wholefeed.core.model import (
 from wholefeed.core.parse.identities import (
     SPACES,
     absolute,
-    collapsed,
     entry_keys,
     has_id,
     site_id,
@@ -88,7 +87,7 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
         version[1],
         encoded,
         _head(text, members, url),
-        collapsed(url, told.entries),
+        told.entries,
         told.notes,
         ambiguous=told.ambiguous,
     )

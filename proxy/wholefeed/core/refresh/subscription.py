@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wholefeed.core.adapters.base import NOTHING_COLLECTED
-from wholefeed.core.links import Follow, Forward, Navigation, recall, subscription_hint
+from wholefeed.core.links import Navigation, current_elsewhere, recall
 from wholefeed.core.model import Family, Kind, Role
 from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
 from wholefeed.core.parse.limits import PARSER_VERSION
@@ -160,9 +160,9 @@ class Subscription:
         limits = self._given.settings.limits
         held = [each for each in self._documents if each.role is Role.MEMORY]
         if sum(each.entries for each in held) + stored.entries > limits.entries:
-            return (LimitReached(stored.url, "limits.entries_per_feed", limits.entries),)
+            return (LimitReached(stored.url, limit="limits.entries_per_feed", value=limits.entries),)
         if sum(each.body_bytes for each in held) + stored.body_bytes > limits.bytes:
-            return (LimitReached(stored.url, "limits.feed_bytes", limits.bytes),)
+            return (LimitReached(stored.url, limit="limits.feed_bytes", value=limits.bytes),)
         return ()
 
     # What the reply means
@@ -333,13 +333,14 @@ def search(url: str, seen: Seen) -> _Search:
     wanted = next(steps)                    # a URL to fetch; StopIteration holds what was found
     wanted = steps.send(seen or failure)
     """
-    hint = subscription_hint(url, seen.final_url, seen.navigation)
-    if isinstance(hint, Follow):
-        came = yield hint.url
+    navigation = seen.navigation
+    current = current_elsewhere(navigation, url, seen.final_url)
+    if current is not None:
+        came = yield current
         if isinstance(came, Failure):
-            return Found(url, seen, (CurrentUnavailable(hint.url, came.slug),))
-        return Found(hint.url, came)
-    if isinstance(hint, Forward):
+            return Found(url, seen, (CurrentUnavailable(current, reason=came.slug),))
+        return Found(current, came)
+    if navigation.is_archive and navigation.current_url is None:
         return (yield from _newest_archive(url, seen))
     return Found(url, seen)
 
@@ -354,7 +355,7 @@ def _newest_archive(url: str, asked: Seen) -> _Search:
         came = yield newer
         if isinstance(came, Failure) or came.family is not asked.family:
             break
-        if isinstance(subscription_hint(newer, came.final_url, came.navigation), Follow):
+        if current_elsewhere(came.navigation, newer, came.final_url):
             return (yield from search(newer, came))
         newest = came
         passed += [newer, came.final_url]

@@ -61,6 +61,16 @@ def resolve(base: str, reference: str) -> str:
     return joined(there._replace(path=without_dot_segments(there.path)))
 
 
+def resolve_or_empty(base: str, reference: str) -> str:
+    """Return the absolute URL that a reference means, as `resolve`; empty where it says none."""
+    if not reference.strip(" \t\r\n"):
+        return ""
+    try:
+        return resolve(base, reference)
+    except ValueError:
+        return ""
+
+
 _BELOW: Final = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?")
 """References that mean just what they say: neither dots nor anything else that has a meaning."""
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.core.parse.makers import URL, atom, rss, slices
 from tests.patching import set_constant
-from wholefeed.core.parse import expat as limits
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.expat import MAX_SCOPE, MAX_SCOPE_PREFIXES, Guard
+from wholefeed.core.parse.expat import Guard, has_long_run
+from wholefeed.core.parse.families import MAX_SCOPE, MAX_SCOPE_PREFIXES
 from wholefeed.core.parse.limits import (
     MAX_ATTRIBUTES,
     MAX_DEPTH,
@@ -324,7 +324,7 @@ def test_the_place_of_an_error_counts_from_one() -> None:
 
 def test_a_run_without_markup_is_measured_only_where_it_may_be_a_token() -> None:
     """Row 44: a long text is allowed; a tag beyond 1 MiB is found before the parser buffers it."""
-    assert not limits.has_long_run(b"<a>" * 1_000_000)
-    assert not limits.has_long_run(b"x" * (1 << 20))
-    assert limits.has_long_run(b"<a>" + b"x" * (1 << 20) + b"</a>" * 10)
-    assert limits.has_long_run(b"<a>" * 100 + b"<" + b"x" * ((1 << 20) + 1) + b">")
+    assert not has_long_run(b"<a>" * 1_000_000)
+    assert not has_long_run(b"x" * (1 << 20))
+    assert has_long_run(b"<a>" + b"x" * (1 << 20) + b"</a>" * 10)
+    assert has_long_run(b"<a>" * 100 + b"<" + b"x" * ((1 << 20) + 1) + b">")
