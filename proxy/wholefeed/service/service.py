@@ -29,11 +29,11 @@ from wholefeed.service.checking import Checks
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Held, Memory, Usage
 from wholefeed.service.opening import Openings, Waiting
-from wholefeed.service.people import ChainDocument, Watching, described
+from wholefeed.service.people import ChainDocument, Watching
 from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
-from wholefeed.service.showing import Showing
+from wholefeed.service.showing import Showing, described
 from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
 from wholefeed.store.tables import feeds
 
