@@ -53,8 +53,8 @@ class Store:
         self._name = secrets.token_hex(8)
         """By which it knows its own notices."""
         engine.listen("drop", self._take_drop)
-        self._renewed: Callable[[FeedRow], None] = lambda row: engine.on_change(row.id)
-        self._published: Callable[[Snapshot, Blocks], None] = lambda found, _: engine.on_change(found.feed.id)
+        self._renewed: Callable[[FeedRow], None] = _nobody
+        self._published: Callable[[Snapshot, Blocks], None] = _nobody
         self.pins = Pins()
         """Which segments answers are using."""
         self.upkeep = Upkeep(engine, self.pins)
@@ -73,20 +73,19 @@ class Store:
 
     def on_change(
         self,
-        listener: Callable[[int], None],
-        renewed: Callable[[FeedRow], None] | None = None,
-        published: Callable[[Snapshot, Blocks], None] | None = None,
+        changed: Callable[[int], None],
+        renewed: Callable[[FeedRow], None],
+        published: Callable[[Snapshot, Blocks], None],
     ) -> None:
         """Have it told what a commit has changed, on the event loop, before whoever asked for it goes on.
 
         Args:
-            listener: Told the number of each feed that is another one than before.
-            renewed: Told the rows of feeds of which `renew` has changed no more; None: `listener` is.
-            published: Told what `publish` has published; None: `listener` is.
+            changed: Told the number of each feed that is another one than before, but for:
+            renewed: Told the rows of feeds of which `renew` has changed no more.
+            published: Told what `publish` has published, with the texts that are new.
         """
-        self._engine.on_change = listener
-        self._renewed = renewed or (lambda row: listener(row.id))
-        self._published = published or (lambda found, _: listener(found.feed.id))
+        self._engine.on_change = changed
+        self._renewed, self._published = renewed, published
 
     @property
     def is_shared(self) -> bool:
@@ -301,6 +300,10 @@ class Store:
         is_number = feed.isascii() and feed.isdigit() and len(feed) <= _MOST_DIGITS
         if is_number and name != self._name:  # its own change was told already
             self._engine.on_change(int(feed))
+
+
+def _nobody(*_: object) -> None:
+    """Nobody wants to be told."""
 
 
 _MOST_DIGITS: Final = 18
