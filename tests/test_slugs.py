@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.faults.checks import problem
-from tests.note_classes import NOTE_CLASSES
+from tests.note_kinds import NOTE_KINDS
 from tests.repository import DOCS, PACKAGE, Line, differing, nodes, part, place, python_files, told
 from tests.running import Proxy
 from wholefeed import errors
@@ -32,7 +32,7 @@ LISTED = {
     for line in part(DOCS / "faults.md", "## Reasons")
     if (row := ROW.match(line.text))
 }
-PARTIAL = {note.slug for note in NOTE_CLASSES if note.partial}
+PARTIAL = {note.slug for note in NOTE_KINDS if note.partial}
 SLUG_AT = {"stop": 0, "_error": 0, "UrlError": 1, "_problem": 1}
 """Which argument of a function is a slug, where it has no name."""
 

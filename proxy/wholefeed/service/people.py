@@ -365,7 +365,7 @@ def _jumps(notes: str) -> dict[str, tuple[str, str]]:
     Args:
         notes: Of the feed, as JSON.
     """
-    found = (note for note in json.loads(notes) if note["code"] == JumpedHole.__name__)
+    found = (note for note in json.loads(notes) if note["code"] == JumpedHole.code)
     return {document_key(note["goes_on_at"]): (_GUESSED, note["url"]) for note in found}
 
 

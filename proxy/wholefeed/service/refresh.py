@@ -23,7 +23,6 @@ from weakref import WeakValueDictionary
 from wholefeed.config.tables import Config
 from wholefeed.core.jobs import Style
 from wholefeed.core.model import State
-from wholefeed.core.notes import ReadingNote
 from wholefeed.core.refresh import port
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -312,7 +311,7 @@ class Refresh:
                 log.warning("feed.unpublished", feed=self._feed.id, slug=exc.slug)
 
     async def _publish(self, intent: port.Publish) -> None:
-        said = [note.as_dict() for note in intent.notes if not isinstance(note, ReadingNote)]
+        said = [note.as_dict() for note in intent.notes if not note.kind.is_of_reading]
         async with self._writing:
             await self._storage.put_gathered()
             feed = await assemble(

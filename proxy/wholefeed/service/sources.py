@@ -18,7 +18,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Final, ParamSpec, TypeVar
 
-from wholefeed.core.jobs import ReadDocument, Sender, Style, compose_parsed, describe, read_document
+from wholefeed.core.jobs import ReadDocument, Sender, Style, compose, describe, read_document
 from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, recall
 from wholefeed.core.memento import Capture
 from wholefeed.core.model import FeedDocument
@@ -281,7 +281,7 @@ class Source:
 def _whole(obtained: Obtained) -> Obtained:
     """Refuse a body that only its end delimits and that lacks it (docs/faults.md row 32; RFC 9112 §6.3)."""
     fetched, notes = obtained.fetched, obtained.read.facts.notes
-    is_cut = any(isinstance(note, DocumentTruncated) and note.breaks_off for note in notes)
+    is_cut = any(note.kind is DocumentTruncated and note.facts["breaks_off"] for note in notes)
     if is_cut and not fetched.headers.keys() & {"content-length", "transfer-encoding"}:
         raise PublisherError(
             "expected a whole document, got one that breaks off", url=fetched.final_url, slug="incomplete"
@@ -361,7 +361,7 @@ class Obtained:
         """
         document, composed = self.document, self.read.composed
         if document is not None:
-            return lambda: compose_parsed(document).style
+            return lambda: compose(document).style
         return lambda: None if composed is None else composed.style
 
 

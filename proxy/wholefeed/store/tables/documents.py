@@ -19,8 +19,7 @@ from itertools import chain, count, islice, repeat
 from operator import add
 from typing import Any, Final, NamedTuple
 
-from wholefeed.core.compose.compose import CopyDates
-from wholefeed.core.jobs import PackedEntries, PackedKeys
+from wholefeed.core.facts import CopyDates, PackedEntries, PackedKeys
 from wholefeed.core.merge import Fullness, Said
 from wholefeed.core.model import EntryId, Role
 from wholefeed.core.text.dates import DAY_SECONDS
