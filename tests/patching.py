@@ -61,7 +61,7 @@ CONSTANTS: Final = {
     ),
     "PATIENCE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
     "RATE_GRACE_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
-    "REST_SECONDS": Constant("a minute of rest", ("service.background", "service.refresh")),
+    "REST_SECONDS": Constant("a minute of rest", ("service.background", "service.running")),
     "RETRY_SECONDS": Constant("seconds until it is tried again", _SHARING),
     "ROOM_SECONDS": Constant(_WAIT_LONG, ("workers.pool",)),
     "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.compose",)),

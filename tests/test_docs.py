@@ -6,7 +6,6 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -32,7 +31,6 @@ from tests.repository import (
 )
 from wholefeed import __version__
 from wholefeed.cli.main import COMMANDS, make_parser
-from wholefeed.config.tables import KEYS, toml_value
 from wholefeed.core.model import State
 
 PROJECT = tomllib.loads(text(ROOT / "pyproject.toml"))
@@ -52,18 +50,6 @@ def rows(found: list[Line], pattern: str) -> list[Line]:
     """The lines that are such rows of a table, as their groups joined by " | "."""
     matching = [(line.place, match) for line in found if (match := re.match(pattern, line.text))]
     return [Line(where, " | ".join(match.groups())) for where, match in matching]
-
-
-def test_readme_lists_every_key_with_its_default_and_why() -> None:
-    """README's tables of the configuration show each key, default and reason that the code has."""
-
-    def wrong() -> Iterator[str]:
-        for section, keys in groupby(KEYS, key=lambda key: key.section):
-            found = rows(part(README, f"### [{section}]"), r"(\| `.*)")
-            expected = [f"| `{key.key}` | `{toml_value(key.default)}` | {key.why} |" for key in keys]
-            yield from differing(f"README.md, [{section}]", found, expected)
-
-    told(wrong())
 
 
 def test_readme_lists_every_command_as_help_does() -> None:

@@ -18,7 +18,6 @@ import sqlite3
 import subprocess
 import sys
 import tomllib
-import typing
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
@@ -38,7 +37,7 @@ import wholefeed
 from tests import empty_store
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, json_feed, publish_chain, rdf, rss
-from tests.note_classes import NOTE_CLASSES
+from tests.note_kinds import NOTE_KINDS, a_note
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.subclasses import subclasses
@@ -57,7 +56,7 @@ from wholefeed.core.compose.entries import NAMELESS, Entries
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.links import DEAD, FH_INCREMENTAL, FH_PREV
 from wholefeed.core.model import MEMORY_URL, WELL_KNOWN_PREFIXES, Family, Kind, Relation, Role, State
-from wholefeed.core.notes import End, Ending, Note
+from wholefeed.core.notes import End, Ending
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.parse.repair import UNKNOWN_NAMESPACE
 from wholefeed.core.readers import READERS
@@ -117,18 +116,10 @@ def hold(kind: str, found: Mapping[str, Any]) -> None:
         pytest.fail("\n".join([head, *told]), pytrace=False)
 
 
-SAMPLES: Mapping[object, Any] = {str: "x", int: 1, float: 1.0, bool: True, tuple[str, ...]: ("x",)}
-
-
-def a_note(kind: type[Note]) -> Note:
-    types = typing.get_type_hints(kind)
-    return kind(**{each.name: SAMPLES[types[each.name]] for each in dataclasses.fields(kind)})
-
-
 @collected
 def notes() -> dict[str, Any]:
-    """By the code that an instance says, whatever its class is called."""
-    made = [a_note(kind) for kind in NOTE_CLASSES]
+    """By the code that an instance says."""
+    made = [a_note(kind) for kind in NOTE_KINDS]
     return {
         note.as_dict()["code"]: {"slug": note.slug, "partial": note.partial, "members": [*note.as_dict()]}
         for note in made

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.faults.checks import problem
-from tests.note_classes import NOTE_CLASSES
+from tests.note_kinds import NOTE_KINDS
 from tests.repository import DOCS, PACKAGE, Line, differing, nodes, part, place, python_files, told
 from tests.running import Proxy
 from wholefeed import errors
@@ -32,13 +32,13 @@ LISTED = {
     for line in part(DOCS / "faults.md", "## Reasons")
     if (row := ROW.match(line.text))
 }
-PARTIAL = {note.slug for note in NOTE_CLASSES if note.partial}
+PARTIAL = {note.slug for note in NOTE_KINDS if note.partial}
 SLUG_AT = {"stop": 0, "_error": 0, "UrlError": 1, "_problem": 1}
 """Which argument of a function is a slug, where it has no name."""
 
 
 def slugs(path: Path) -> Iterator[Line]:
-    """The slugs that a module gives: as arguments, defaults, attributes, and in tables of failures."""
+    """The slugs that a module gives: as arguments, defaults, of classes, and in tables of failures."""
     for node in nodes(path):
         found: list[ast.expr | None] = []
         match node:
@@ -50,6 +50,8 @@ def slugs(path: Path) -> Iterator[Line]:
                 found += [value for each, value in named if each.arg == "slug"]
                 named_only = zip(node.kwonlyargs, node.kw_defaults, strict=True)
                 found += [value for each, value in named_only if each.arg == "slug"]
+            case ast.ClassDef():
+                found += [each.value for each in node.keywords if each.arg == "slug"]
             case (
                 ast.AnnAssign(target=ast.Name(id="default_slug" | "slug" | "BACKOFF"))
                 | ast.Assign(targets=[ast.Name(id="slug")])
@@ -104,13 +106,14 @@ def test_what_this_file_looks_for_can_be_found(tmp_path: Path) -> None:
     sample.write_text("""
 class E:
     default_slug: ClassVar[str] = "a"
+class D(E, slug="g"):
     def __init__(self, message, slug: str = "b", *, other, more, slug2): ...
 _HTTP_SLUGS: Final = {404: "c"}
 raise F("text", slug="d")
 guard.stop("e", "what", "else")
 slug = "f"
 """)
-    assert {line.text for line in slugs(sample)} == set("abcdef")
+    assert {line.text for line in slugs(sample)} == set("abcdefg")
 
 
 def test_the_tree_of_errors_is_drawn_with_the_statuses_of_the_table() -> None:

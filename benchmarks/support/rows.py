@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.support.figures import amount, shown, times
 
-COLUMNS: Final = {"0.1": "0.1", "before": "before this work", "now": "now"}
-"""Labels of results and the headings of their columns."""
+COLUMNS: Final = ("0.1", "before", "now")
+"""Labels of results; a column is shown where a result of its label is kept."""
 _BEGIN: Final = "<!-- made by `python -m benchmarks.table --render` -->"
 _END: Final = "<!-- end of what was made -->"
 
@@ -77,12 +77,13 @@ def kept(folder: Path) -> dict[str, Result]:
 
 def table(results: Mapping[str, Result]) -> str:
     """Return the table in Markdown, with a line for each column that says where its figures are from."""
-    heads = ["what", "beside it", *COLUMNS.values(), "target"]
+    columns = [label for label in COLUMNS if label in results]
+    heads = ["what", "beside it", *columns, "target"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for row in ROWS:
-        found = {label: _figure(results.get(label), row.figure) for label in COLUMNS}
+        found = {label: _figure(results[label], row.figure) for label in columns}
         beside = " and ".join(_besides([each for each in found.values() if each]))
-        cells = [row.what, beside, *(_cell(found[label], row.figure) for label in COLUMNS), row.target]
+        cells = [row.what, beside, *(_cell(found[label], row.figure) for label in columns), row.target]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", *_sources(results)])
 
@@ -96,9 +97,9 @@ def render(page: Path, results: Mapping[str, Result]) -> None:
     page.write_text(f"{before}{_BEGIN}\n{table(results)}\n{_END}{after}", "utf-8")
 
 
-def _figure(result: Result | None, name: str) -> Result | None:
-    figures = result["figures"] if result else []
-    return next((each for each in reversed(figures) if str(each["name"]).startswith(name)), None)
+def _figure(result: Result, name: str) -> Result | None:
+    figures = reversed(result["figures"])
+    return next((each for each in figures if str(each["name"]).startswith(name)), None)
 
 
 def _besides(figures: Sequence[Result]) -> Iterator[str]:
@@ -118,11 +119,11 @@ def _cell(figure: Result | None, name: str) -> str:
 
 
 def _sources(results: Mapping[str, Result]) -> Iterator[str]:
-    for label, heading in COLUMNS.items():
+    for label in COLUMNS:
         if label in results:
             result = results[label]
             machine = result["machine"]
             yield (
-                f"* {heading}: commit {result['commit']}, {result['date']}, Python {machine['python']},"
+                f"* {label}: commit {result['commit']}, {result['date']}, Python {machine['python']},"
                 f" {machine['cores']} cores, {machine['cpu']}"
             )

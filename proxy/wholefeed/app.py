@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -64,12 +64,9 @@ from wholefeed.web.keys import (
     WANTS,
 )
 from wholefeed.web.middlewares import attending, hide_version, protect
-from wholefeed.web.request import Prefix
-from wholefeed.web.routes import routes
+from wholefeed.web.request import prefix_of
+from wholefeed.web.routes import add_routes
 from wholefeed.workers.pool import Workers, worker_count
-
-if TYPE_CHECKING:
-    pass
 
 log = get_logger()
 
@@ -219,11 +216,8 @@ def make_app(
     app.cleanup_ctx.append(resources)
     app.on_response_prepare.append(protect)
     app.on_shutdown.append(_stop_waiting)
-    own = routes()
-    app.add_routes(own)
-    app[PREFIX] = Prefix(config.server.public_url, {each.canonical for each in app.router.resources()})
-    app.add_routes(app[PREFIX].routes(own))
-    app.middlewares.append(attending(app))
+    app[PREFIX] = prefix_of(config.server.public_url)
+    app.middlewares.append(attending(app, add_routes(app, app[PREFIX])))
     return app
 
 
@@ -232,7 +226,7 @@ async def _log_failure(counts: Counts, name: str, work: Coroutine[Any, Any, None
     try:
         await work
     except Exception:  # the last resort: readers are answered all the same
-        counts.trouble(name)
+        counts.troubles[name] += 1
         log.exception("background.failed", name=name)
 
 

@@ -1,7 +1,8 @@
 """What happens, counted: each part adds where it logs the event, and `/metrics` shows the sums.
 
     counts = Counts()                       # one an application; `wholefeed.app` hands it down
-    counts.fetched("not-modified")
+    counts.documents["not-modified"] += 1
+    counts.failed("timeout")
 
 Plain numbers, so that counting costs less than a microsecond and needs no library, and does not depend on
 which events a level of the log lets through. A key of a table is one of a few: a route, a state, a slug. What
@@ -10,11 +11,10 @@ publishers and readers write never becomes one.
 
 from __future__ import annotations
 
-import copy
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final
 
 from wholefeed.core.slugs import SLUGS
 
@@ -54,7 +54,7 @@ class Durations:
 
 @dataclass(slots=True)
 class Counts:
-    """All sums since the start. Whoever counts calls a method; the tables are for whoever shows them."""
+    """All sums since the start. A method adds what is under a slug, or adds to several of them."""
 
     answers: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """By route, state and status; a status of 0 is none: the reader left before."""
@@ -101,19 +101,8 @@ class Counts:
         durations.total_seconds += seconds
         self.answer_bytes += body_bytes
 
-    def was_aborted(self) -> None:
-        self.aborted += 1
-
     def refused(self, slug: str) -> None:
         self.problems[_known(slug)] += 1
-
-    def given(self, source: str) -> None:
-        """Count where an answer with a feed came from, as in `sources`."""
-        self.sources[source] += 1
-
-    def fetched(self, outcome: str) -> None:
-        """Count a document that was had, or found unchanged."""
-        self.documents[outcome] += 1
 
     def failed(self, slug: str, *, is_guess: bool = False) -> None:
         """Count a document that was not; a guess that leads nowhere is no loss."""
@@ -122,23 +111,11 @@ class Counts:
         else:
             self.failures[_known(slug)] += 1
 
-    def went_unshared(self) -> None:
-        """Count a request that other replicas do not know of."""
-        self.unshared += 1
-
     def transferred(self, wire_bytes: int, body_bytes: int, seconds: float) -> None:
         """Count what a fetch took, whatever came of it."""
         self.wire_bytes += wire_bytes
         self.body_bytes += body_bytes
         self.fetch_seconds.add(seconds)
-
-    def looked_ahead(self, *, is_hit: bool, times: int = 1) -> None:
-        """Count documents that were asked for before it was known whether the walk needs them."""
-        self.look_ahead["hit" if is_hit else "miss"] += times
-
-    def walk_began(self) -> None:
-        """Count a walk that has its turn."""
-        self.walks_begun += 1
 
     def walk_ended(self, ending: str, seconds: float) -> None:
         self.walks[ending if ending == "end" else _known(ending)] += 1
@@ -150,16 +127,6 @@ class Counts:
     def refresh_failed(self, slug: str) -> None:
         """Count a refresh that brought nothing."""
         self.failed_refreshes[_known(slug)] += 1
-
-    def has_evicted(self) -> None:
-        self.evicted += 1
-
-    def trouble(self, name: str) -> None:
-        """Count a failure in the background; the name is one of the program's own."""
-        self.troubles[name] += 1
-
-    def copy(self) -> Self:
-        return copy.deepcopy(self)
 
 
 def _known(slug: str) -> str:

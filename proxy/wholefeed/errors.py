@@ -45,13 +45,14 @@ from wholefeed.core.slugs import SLUGS
 
 
 class WholefeedError(Exception):
-    """Base class. The message is for people, `slug` for programs; `status` is the answer's HTTP status."""
+    """The message is for people, `slug` for programs. A class without a slug has that of its base."""
 
     default_slug: ClassVar[str] = "internal"
     status: ClassVar[int] = SLUGS["internal"].status
     """That of the class's own slug; `answer_status` is what is answered."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, *, slug: str = "") -> None:
+        cls.default_slug = slug or cls.default_slug
         cls.status = SLUGS[cls.default_slug].status
 
     def __init__(self, message: str, *, slug: str = "") -> None:
@@ -60,68 +61,47 @@ class WholefeedError(Exception):
 
     @property
     def answer_status(self) -> int:
-        """The HTTP status of the answer this becomes: its slug's."""
         return SLUGS[self.slug].status
 
 
-class ConfigError(WholefeedError):
+class ConfigError(WholefeedError, slug="config"):
     """The configuration cannot be used; the message names the key, the value and what is allowed."""
 
-    default_slug: ClassVar[str] = "config"
 
-
-class StoreError(WholefeedError):
+class StoreError(WholefeedError, slug="store"):
     """The database cannot do what was asked."""
 
-    default_slug: ClassVar[str] = "store"
 
-
-class StoreUnusableError(StoreError):
+class StoreUnusableError(StoreError, slug="store-unusable"):
     """The database file is foreign, corrupt or newer than this program. Nothing was changed in it."""
 
-    default_slug: ClassVar[str] = "store-unusable"
 
-
-class StorageFullError(StoreError):
+class StorageFullError(StoreError, slug="storage-full"):
     """The volume of the database is full or cannot be written."""
 
-    default_slug: ClassVar[str] = "storage-full"
 
-
-class StoreDamagedError(StoreError):
+class StoreDamagedError(StoreError, slug="store-damaged"):
     """SQLite found the database file malformed while it was in use. What can be read is still served."""
 
-    default_slug: ClassVar[str] = "store-damaged"
 
-
-class RequestError(WholefeedError):
+class RequestError(WholefeedError, slug="bad-request"):
     """Something is wrong with the request itself; the message says what was expected."""
 
-    default_slug: ClassVar[str] = "bad-request"
 
-
-class InvalidUrlError(RequestError):
+class InvalidUrlError(RequestError, slug="invalid-url"):
     """The URL of a feed is not one that can be fetched."""
 
-    default_slug: ClassVar[str] = "invalid-url"
 
-
-class UnauthorizedError(RequestError):
+class UnauthorizedError(RequestError, slug="unauthorized"):
     """The token is missing or wrong."""
 
-    default_slug: ClassVar[str] = "unauthorized"
 
-
-class AccessDeniedError(RequestError):
+class AccessDeniedError(RequestError, slug="signature-required"):
     """Whoever asks may not, and no token that is set could help."""
 
-    default_slug: ClassVar[str] = "signature-required"
 
-
-class TooManyRequestsError(RequestError):
+class TooManyRequestsError(RequestError, slug="too-many-requests"):
     """The client asks more often than `server.client_requests_per_minute`; again in `retry_after_seconds`."""
-
-    default_slug: ClassVar[str] = "too-many-requests"
 
     def __init__(self, message: str, *, retry_after_seconds: int) -> None:
         super().__init__(message)
@@ -132,28 +112,20 @@ class RunningLoopError(RequestError, RuntimeError):
     """What runs an event loop of its own was called where one runs already."""
 
 
-class MisdirectedError(RequestError):
+class MisdirectedError(RequestError, slug="misdirected"):
     """The Host of the request is not one that links may be made from (RFC 9110, 7.4)."""
 
-    default_slug: ClassVar[str] = "misdirected"
 
-
-class UnknownFeedError(RequestError):
+class UnknownFeedError(RequestError, slug="unknown-feed"):
     """Nothing is stored for that URL."""
 
-    default_slug: ClassVar[str] = "unknown-feed"
 
-
-class UploadError(RequestError):
+class UploadError(RequestError, slug="not-opml"):
     """What was sent is no subscription list, or not readable as one."""
 
-    default_slug: ClassVar[str] = "not-opml"
 
-
-class OverloadedError(WholefeedError):
+class OverloadedError(WholefeedError, slug="overloaded"):
     """No capacity now, or shutting down; try again after `retry_after_seconds`."""
-
-    default_slug: ClassVar[str] = "overloaded"
 
     def __init__(self, message: str, *, slug: str = "", retry_after_seconds: int = 10) -> None:
         super().__init__(message, slug=slug)
@@ -164,27 +136,22 @@ class LeaseLostError(OverloadedError):
     """Another replica may be at what this one has been doing: nothing more is written of it here."""
 
 
-class WorkError(WholefeedError):
+class WorkError(WholefeedError, slug="work-failed"):
     """The process that worked on a document ended in the middle of it. The next document gets a new one."""
 
-    default_slug: ClassVar[str] = "work-failed"
 
-
-class WorkTooLongError(WorkError):
+class WorkTooLongError(WorkError, slug="too-costly"):
     """A document takes more work than one may."""
 
-    default_slug: ClassVar[str] = "too-costly"
 
-
-class WorkTooLargeError(WorkError):
+class WorkTooLargeError(WorkError, slug="memory-short"):
     """There is no memory now for what a document takes while it is worked on."""
 
-    default_slug: ClassVar[str] = "memory-short"
     retry_after_seconds: ClassVar[int] = 10
     """When there may be."""
 
 
-class DocumentError(WholefeedError):
+class DocumentError(WholefeedError, slug="publisher-failed"):
     """One document could not be had, or could not be used.
 
     Args:
@@ -195,8 +162,6 @@ class DocumentError(WholefeedError):
         retry_after_seconds: When to ask again, where that is known: the publisher said so (RFC 9110, 10.2.3;
             clamped), or its host is left alone for so long.
     """
-
-    default_slug: ClassVar[str] = "publisher-failed"
 
     def __init__(
         self,
@@ -218,8 +183,7 @@ class DocumentError(WholefeedError):
     def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
         """Return the same error to be raised once more, without traceback, cause and what those hold.
 
-        Args:
-            retry_after_seconds: When to ask again at the earliest.
+        It says to ask again after `retry_after_seconds` at the earliest.
         """
         return type(self)(
             self.args[0],
@@ -230,45 +194,36 @@ class DocumentError(WholefeedError):
         )
 
 
-class ForbiddenTargetError(DocumentError):
+class ForbiddenTargetError(DocumentError, slug="destination-forbidden"):
     """The target's address or port is refused. The message never says which rule refused it."""
 
-    default_slug: ClassVar[str] = "destination-forbidden"
 
-
-class LoopDetectedError(DocumentError):
+class LoopDetectedError(DocumentError, slug="loop-detected"):
     """The target is this proxy."""
 
-    default_slug: ClassVar[str] = "loop-detected"
 
-
-class QueueFullError(DocumentError):
+class QueueFullError(DocumentError, slug="overloaded"):
     """Too many requests wait already, for the publisher's host or in all; nothing was asked of it."""
-
-    default_slug: ClassVar[str] = "overloaded"
 
 
 class PublisherError(DocumentError):
     """The publisher's answer could not be had or is broken as HTTP."""
 
 
-class PublisherStatusError(PublisherError):
+class PublisherStatusError(PublisherError, slug="publisher-status"):
     """The publisher answered with a status that is no document."""
-
-    default_slug: ClassVar[str] = "publisher-status"
 
     @property
     def answer_status(self) -> int:
         """404 and 410 are passed on; everything else is a failure of the publisher's."""
         status = self.publisher_status
-        is_passed_on = status is not None and status in SLUGS[self.slug].answers
-        return status if status is not None and is_passed_on else super().answer_status
+        if status is not None and status in SLUGS[self.slug].answers:
+            return status
+        return super().answer_status
 
 
-class PublisherTimeoutError(PublisherError):
+class PublisherTimeoutError(PublisherError, slug="timeout"):
     """The publisher did not answer in the time allowed."""
-
-    default_slug: ClassVar[str] = "timeout"
 
 
 class NothingYetError(PublisherTimeoutError):
@@ -282,7 +237,5 @@ _NOTHING_YET_SECONDS: Final = 5.0
 """After that, who did not wait long enough may ask again."""
 
 
-class UnreadableError(DocumentError):
+class UnreadableError(DocumentError, slug="not-a-feed"):
     """The publisher's answer is no feed, or not readable as one."""
-
-    default_slug: ClassVar[str] = "not-a-feed"

@@ -227,7 +227,7 @@ def walked(
         if url in documents:
             walk.arrived(url, arrival(url, documents[url]))
         else:
-            walk.failed(url, DocumentUnavailable(url, "publisher-status"))
+            walk.failed(url, DocumentUnavailable(url, reason="publisher-status"))
     return [documents[step.url] for step in walk.path], walk.ending.is_true_end
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.answers import Request
 from tests.feeds import an_item, atom, publish_chain, rss
-from tests.note_classes import NOTE_CLASSES
+from tests.note_kinds import NOTE_KINDS
 from tests.origin import Origin
 from tests.publishers.wordpress import WordPress
 from tests.running import a_config, running
@@ -220,7 +220,7 @@ PARTIAL = {
 
 def test_every_note_is_raised_by_a_test() -> None:
     """docs/design.md#the-shape-of-the-code."""
-    assert set(RAISED) == {note.__name__ for note in NOTE_CLASSES}
+    assert set(RAISED) == {note.code for note in NOTE_KINDS}
 
 
 @pytest.mark.parametrize("note", sorted(RAISED))

@@ -190,7 +190,7 @@ async def test_a_known_feed_survives_a_restart_without_a_request(tmp_path: Path,
 
 
 async def test_freshness_follows_the_publisher_within_bounds(tmp_path: Path, origin: Origin) -> None:
-    """RFC 9111, 4.2; README, [freshness]."""
+    """RFC 9111, 4.2; config.example.toml."""
     url = origin.url("/feed")
     for cache_control, seconds in (("max-age=2000", 2000), ("max-age=1", 300), ("no-cache", 300)):
         origin.publish("/feed", atom(an_item("a")), headers=[("Cache-Control", cache_control)])

@@ -362,7 +362,7 @@ async def test_a_fragment_is_dropped(tmp_path: Path) -> None:
 async def test_the_operator_says_which_hosts_may_be_asked(
     tmp_path: Path, fetch: dict[str, tuple[str, ...]], is_served: set[str]
 ) -> None:
-    """README, [fetch]: fetch.allow_hosts, deny_hosts and allow_networks, for a user."""
+    """config.example.toml: fetch.allow_hosts, deny_hosts and allow_networks, for a user."""
     hosts = ("feeds.example", "a.feeds.example", PUBLISHER)
     names = Names(dict.fromkeys(hosts, (PUBLISHER,)))
     async with (
@@ -377,7 +377,7 @@ async def test_the_operator_says_which_hosts_may_be_asked(
 
 
 async def test_behind_a_proxy_urls_are_judged_and_names_are_the_proxy_s(tmp_path: Path) -> None:
-    """README, [fetch]: fetch.proxy. Every connection is to it; what a URL says is guarded as ever."""
+    """config.example.toml: fetch.proxy. Every connection is to it; what a URL says is guarded as ever."""
     names = Names()
     async with Origin(PUBLISHER) as gateway:
         fetch = {"proxy": gateway.url(""), "allow_networks": (), "deny_hosts": ("denied.example",)}

@@ -403,7 +403,7 @@ async def test_header_text_that_is_no_utf8_can_be_stored(origin: Origin) -> None
 
 
 async def test_requests_go_through_the_proxy_that_is_configured(origin: Origin) -> None:
-    """README, [fetch]: fetch.proxy. It may have any address; a literal in the URL is still judged."""
+    """config.example.toml: fetch.proxy. It may have any address; a literal in the URL is still judged."""
     origin.publish("http://feeds.example/feed", FEED)
     async with a_fetcher(proxy=origin.url(""), allow_networks=()) as fetcher:
         assert (await fetcher.fetch("http://feeds.example/feed")).body == FEED

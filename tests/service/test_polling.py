@@ -20,7 +20,8 @@ from tests.running import Clock, Proxy, a_config, running
 from wholefeed.errors import StorageFullError, StoreError
 from wholefeed.service import background as module
 from wholefeed.service.background import MAX_POLLS
-from wholefeed.service.refresh import Running, WalkTurns
+from wholefeed.service.refresh import WalkTurns
+from wholefeed.service.running import Running
 from wholefeed.store.tables import documents, failures
 
 STALE_SECONDS = 1000.0

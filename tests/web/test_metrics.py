@@ -366,7 +366,7 @@ async def shown(proxy: Proxy, origin: Origin) -> dict[str, set[str]]:
     await busy(proxy, origin)
     counts = proxy.app[COUNTS]
     counts.refresh_failed("timeout")
-    counts.trouble("polling")
+    counts.troubles["polling"] += 1
     reply = await proxy.ask("GET", "/metrics")
     found: dict[str, set[str]] = {}
     for family in text_families(reply.body.decode()):

@@ -5,21 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 from structlog.testing import capture_logs
 
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import a_config, running
-from wholefeed.web.request import Prefix, forwarded_prefix
+from wholefeed.web.request import forwarded_prefix, prefix_of, root_from, stripped
 
-OWN = frozenset({"/", "/feed", "/feed/", "/feeds", "/status", "/static/{name}", "/{url}"})
 IDENTITY = {"Accept-Encoding": "identity"}
 PUBLIC = "https://example.org/feeds"
 
 
 @pytest.mark.parametrize(
-    ("public_url", "target", "stripped"),
+    ("public_url", "target", "expected"),
     [
         ("https://h", "/feed?url=x", "/feed?url=x"),
         ("https://h/feeds", "/feed?url=x", "/feed?url=x"),
@@ -33,9 +31,9 @@ PUBLIC = "https://example.org/feeds"
         ("https://h/a/b", "/a/status", "/a/status"),
     ],
 )
-def test_the_prefix_is_the_path_of_the_public_url(public_url: str, target: str, stripped: str) -> None:
+def test_the_prefix_is_the_path_of_the_public_url(public_url: str, target: str, expected: str) -> None:
     """It is taken away once, and only where it is a whole path."""
-    assert Prefix(public_url, OWN).stripped(target) == stripped
+    assert stripped(target, prefix_of(public_url)) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,7 +50,7 @@ def test_the_prefix_is_the_path_of_the_public_url(public_url: str, target: str, 
 )
 def test_a_page_s_links_lead_to_the_proxy_s_own_root(target: str, root: str) -> None:
     """Relative to the URL that the reader sees, whether the path was kept or stripped, or has no slash."""
-    assert Prefix(PUBLIC, OWN).root(target) == root
+    assert root_from(target, "/feeds") == root
 
 
 @pytest.mark.parametrize(
@@ -82,25 +80,6 @@ def test_a_forwarded_prefix_is_a_plain_path_or_nothing(value: str, prefix: str) 
     assert forwarded_prefix(value) == prefix
 
 
-def test_a_path_of_the_proxy_s_own_keeps_its_meaning() -> None:
-    """With the prefix /feed, `/feed/` is what it always was, and `/feed/status` the status."""
-    prefix = Prefix("https://h/feed", OWN)
-    assert [prefix.route(each) for each in ("/feed", "/feed/", "/status", "/feed/status", "/feed/{url}")] == [
-        "/feed", "/feed/", "/status", "/status", "/{url}"
-    ]  # fmt: skip
-
-
-def test_the_root_is_found_with_a_final_slash_and_without() -> None:
-    """The page at / is below the prefix at /feeds/ and /feeds."""
-
-    async def handler(_request: web.Request) -> web.StreamResponse:
-        raise NotImplementedError
-
-    own = [web.get("/", handler), web.get("/status", handler)]
-    assert [each.path for each in Prefix(PUBLIC, OWN).routes(own)] == ["/feeds/", "/feeds", "/feeds/status"]
-    assert list(Prefix("https://h", OWN).routes(own)) == []
-
-
 @pytest.mark.parametrize("prefix", ["", "/feeds"])
 async def test_requests_are_taken_with_the_prefix_and_without(
     tmp_path: Path, origin: Origin, prefix: str
@@ -128,21 +107,39 @@ async def test_requests_are_taken_with_the_prefix_and_without(
     assert wrong.status == 405
 
 
-async def test_the_log_names_the_route_without_the_prefix(tmp_path: Path) -> None:
-    """A supervisor that counts `/healthz` in the log need not know the path."""
-    config = a_config(tmp_path, server={"public_url": PUBLIC})
+@pytest.mark.parametrize(
+    ("public_url", "expected"),
+    [
+        (
+            PUBLIC,
+            {
+                "/feeds/healthz": "/healthz",
+                "/feeds": "/feeds",
+                "/feeds/feeds": "/feeds",
+                "/feeds/": "/",
+                "/feeds/http:/x.invalid/": "/{url}",
+                "/feeds/no": "unmatched",
+            },
+        ),
+        (
+            "https://example.org/feed",
+            {"/feed": "/feed", "/feed/": "/feed/", "/status": "/status", "/feed/status": "/status"},
+        ),
+        ("https://example.org/below", {"/below": "/", "/below/": "/"}),
+    ],
+)
+async def test_the_log_names_the_route_without_the_prefix(
+    tmp_path: Path, public_url: str, expected: dict[str, str]
+) -> None:
+    """A supervisor that counts `/healthz` in the log need not know the path. A path of the proxy's own means
+    what it means without a prefix, and the root is found with a final slash and without."""
+    config = a_config(tmp_path, server={"public_url": public_url})
     with capture_logs() as logs:
         async with running(config) as proxy:
-            for target in (
-                "/feeds/healthz",
-                "/feeds",
-                "/feeds/feeds",
-                "/feeds/http:/x.invalid/",
-                "/feeds/no",
-            ):
+            for target in expected:
                 await proxy.ask("GET", target)
     paths = [line["path"] for line in logs if line["event"] == "request.answered"]
-    assert paths == ["/healthz", "/feeds", "/feeds", "/{url}", "unmatched"]
+    assert paths == list(expected.values())
 
 
 async def test_access_is_asked_for_below_the_prefix_as_well(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@
     worst(found)                                                    # Verdict.WRONG
     wrong("database", "/data is not writable", "chown wholefeed /data")     # one Finding, with what to type
 
-`check_…` collects the facts of a subject and `judge_…` makes findings of them, so that any machine can be
-judged in a test. The checks run at once, each for some seconds at most, and change nothing. What blocks is
-done in threads that nobody waits for at the end (`beside`).
+`check_…` looks at a subject, `judge_…` takes its facts, so that any machine can be judged in a test. The
+checks run at once, each for some seconds at most, and change nothing. What blocks is done in threads that
+nobody waits for at the end (`beside`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import socket
 import sqlite3
 import stat
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import Enum, StrEnum
@@ -42,19 +42,20 @@ from wholefeed import __version__
 from wholefeed.cli.access_token import is_loopback, needs_token
 from wholefeed.cli.base import EVERYWHERE, http_url, server_address
 from wholefeed.config.sources import FILE_SUFFIX
-from wholefeed.config.tables import KEYS, Config, StoreConfig
+from wholefeed.config.tables import KEYS, Config
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.schedule import is_ahead
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc822
 from wholefeed.core.text.urls import safe_url
+from wholefeed.core.words import counted
 from wholefeed.errors import DocumentError, StoreUnusableError
 from wholefeed.fetch.base import Fetched
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.futures import in_daemon
 from wholefeed.server.clients import UNIX, Networks
-from wholefeed.store.sqlite_upkeep import Examined, examine, lock_holder
+from wholefeed.store.sqlite_upkeep import OWN_ENDS, Examined, examine, lock_holder
 from wholefeed.workers.machine import memory_bytes
 
 if TYPE_CHECKING:
@@ -86,61 +87,48 @@ class Finding:
 
 
 def good(check: str, text: str, advice: str = "") -> Finding:
-    """Nothing has to be done."""
     return Finding(check, Verdict.GOOD, text, advice)
 
 
 def skipped(check: str, text: str, advice: str = "") -> Finding:
-    """It could not, or need not, be looked at."""
     return Finding(check, Verdict.SKIPPED, text, advice)
 
 
 def warning(check: str, text: str, advice: str) -> Finding:
-    """It works, and may not be what is wanted."""
     return Finding(check, Verdict.WARNING, text, advice)
 
 
 def wrong(check: str, text: str, advice: str) -> Finding:
-    """It does not work."""
     return Finding(check, Verdict.WRONG, text, advice)
 
 
-def worst(findings: Iterable[Finding]) -> Verdict:
+def worst(findings: Sequence[Finding]) -> Verdict:
     """Return the gravest verdict; what was skipped counts as good."""
     verdicts = {finding.verdict for finding in findings}
-    for verdict in (Verdict.WRONG, Verdict.WARNING):
-        if verdict in verdicts:
-            return verdict
-    return Verdict.GOOD
+    return next((each for each in (Verdict.WRONG, Verdict.WARNING) if each in verdicts), Verdict.GOOD)
 
 
 _INDENT: Final = " " * 22
 """Below the text of a finding."""
 
 
-def as_text(findings: Iterable[Finding]) -> str:
+def as_text(findings: Sequence[Finding]) -> str:
     """Return what is printed: a line each, what to do below it, and the sum at the end."""
-    listed = list(findings)
     lines = []
-    for finding in listed:
+    for finding in findings:
         lines.append(f"{finding.verdict:<8} {finding.check:<12} {finding.text}")
         if finding.advice:
             lines.append(f"{_INDENT}-> {finding.advice}")
-    wrongs = sum(finding.verdict is Verdict.WRONG for finding in listed)
-    warnings = sum(finding.verdict is Verdict.WARNING for finding in listed)
-    total = f"{_count(wrongs, 'thing is', 'things are')} wrong" if wrongs else "nothing is wrong"
-    lines += ["", total + (f", {_count(warnings, 'warning', 'warnings')}" if warnings else "")]
+    verdicts = [finding.verdict for finding in findings]
+    wrongs, warnings = verdicts.count(Verdict.WRONG), verdicts.count(Verdict.WARNING)
+    total = f"{counted(wrongs, 'thing is', 'things are')} wrong" if wrongs else "nothing is wrong"
+    lines += ["", total + (f", {counted(warnings, 'warning', 'warnings')}" if warnings else "")]
     return "\n".join(lines) + "\n"
 
 
-def _count(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
-
-
-def as_object(findings: Iterable[Finding]) -> dict[str, Any]:
+def as_object(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the same for programs."""
-    listed = list(findings)
-    return {"verdict": worst(listed), "checks": [asdict(finding) for finding in listed]}
+    return {"verdict": worst(findings), "checks": [asdict(finding) for finding in findings]}
 
 
 # All checks
@@ -160,25 +148,32 @@ async def examined(config: Config, url: str, machine: Machine, *, is_offline: bo
     """
 
     async def installation() -> list[Finding]:
-        versions = await beside(check_versions)
-        return [*versions, *check_machine(machine, asyncio.get_running_loop())]
+        loop, has_uvloop = type(asyncio.get_running_loop()), find_spec("uvloop") is not None
+        named = f"{loop.__module__}.{loop.__name__}"
+        return [*await beside(check_versions), *judge_machine(machine, has_uvloop=has_uvloop, loop=named)]
 
     async def settings() -> list[Finding]:
-        def secrets() -> list[Finding]:
-            files = secret_files(config.store.path, os.environ)
-            return list(check_secrets(files, is_container=machine.is_container))
-
-        return [*judge_settings(config, machine), *await beside(secrets)]
+        found = judge_settings(config, machine)
+        is_container = machine.is_container
+        secrets = await beside(
+            lambda: [*check_secrets(config.store.path, os.environ, is_container=is_container)]
+        )
+        return [*found, *secrets]
 
     async def database() -> list[Finding]:
-        found, content = await beside(lambda: _check_store(config.store))
-        known_url = "" if content is None else content.url
-        return [*found, *judge_clock(content, time.time()), *await names(known_url)]
-
-    async def names(known_url: str) -> list[Finding]:
+        store = config.store
+        found, content = await beside(
+            lambda: (
+                check_shared(store.url, store.connections)
+                if store.url
+                else check_database(Path(store.path), store.max_bytes)
+            )
+        )
+        found += judge_clock(content, time.time())
         if is_offline:
-            return [skipped("dns", "not asked: --offline")]
-        return await check_names(host_of(url or known_url), config)
+            return [*found, skipped("dns", "not asked: --offline")]
+        known_url = url or (content.url if content is not None else "")
+        return [*found, await check_names(urlsplit(known_url).hostname or _EXAMPLE_HOST, config)]
 
     async def fetch() -> list[Finding]:
         if is_offline or not url:
@@ -241,12 +236,11 @@ def check_versions() -> list[Finding]:
     """Hold what is installed against the bounds of the package."""
     try:
         about = metadata.metadata("wholefeed")
-        requirements = metadata.requires("wholefeed") or []
     except metadata.PackageNotFoundError:
         return [skipped("libraries", "wholefeed itself is not installed, so its bounds are not known")]
-    return judge_versions(
-        platform.python_version(), about["Requires-Python"] or "", requirements, _installed_version
-    )
+    requirements = metadata.requires("wholefeed") or []
+    python_bounds = about["Requires-Python"] or ""
+    return judge_versions(platform.python_version(), python_bounds, requirements, _installed_version)
 
 
 def _installed_version(name: str) -> str | None:
@@ -266,20 +260,14 @@ def judge_versions(
     requirements: Sequence[str],
     version_of: Callable[[str], str | None],
 ) -> list[Finding]:
-    """Hold Python and each library against the bounds of the package.
+    """Hold the version of Python, and each library's, against bounds such as ">=3.11".
 
-    Args:
-        python: Its version.
-        requires_python: Its bounds, such as ">=3.11".
-        requirements: The package's own, as its metadata lists them.
-        version_of: Gives a library's version; None: it is not installed.
+    `version_of` gives a library's version; None: it is not installed.
     """
-    found = []
+    found = [good("python", f"Python {python}, wholefeed {__version__}")]
     if not _is_within(python, requires_python):
         advice = "install that Python and make the environment anew: make PYTHON=python3.13 setup"
-        found.append(wrong("python", f"Python {python}; wholefeed needs {requires_python}", advice))
-    else:
-        found.append(good("python", f"Python {python}, wholefeed {__version__}"))
+        found = [wrong("python", f"Python {python}; wholefeed needs {requires_python}", advice)]
     outside, number = [], 0
     for requirement in requirements:
         match = _REQUIREMENT.match(requirement)
@@ -313,10 +301,9 @@ _BOUND: Final = re.compile(r"(>=|<)\s*([0-9.]+)")
 
 
 def _is_within(version: str, bounds: str) -> bool:
-    for sign, bound in _BOUND.findall(bounds):
-        if (_numbers(version) >= _numbers(bound)) is not (sign == ">="):
-            return False
-    return True
+    return all(
+        (_numbers(version) >= _numbers(bound)) is (sign == ">=") for sign, bound in _BOUND.findall(bounds)
+    )
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -327,37 +314,28 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def check_machine(machine: Machine, loop: object) -> list[Finding]:
-    """Judge this machine and the loop that runs."""
-    kind = type(loop)
-    has_uvloop = find_spec("uvloop") is not None
-    return judge_machine(machine, has_uvloop=has_uvloop, loop=f"{kind.__module__}.{kind.__name__}")
-
-
 _OPEN_FILES: Final = 4096
 
 
 def judge_machine(machine: Machine, *, has_uvloop: bool, loop: str) -> list[Finding]:
     """Judge the event loop and the limit of open files."""
     sqlite = f"SQLite {sqlite3.sqlite_version}"
-    if has_uvloop:
-        found = [good("event loop", f"{loop}; {sqlite}")]
-    else:
+    found = [good("event loop", f"{loop}; {sqlite}")]
+    if not has_uvloop:
         advice = 'optional: pip install "wholefeed[uvloop]" takes about 7 % less of the processor'
         found = [good("event loop", f"{loop}, uvloop is not installed; {sqlite}", advice)]
     if 0 <= machine.open_files < _OPEN_FILES:
         text = f"at most {machine.open_files} open files; {_OPEN_FILES} are wanted for many readers at once"
         advice = f"LimitNOFILE={_OPEN_FILES} in the unit of systemd, --ulimit nofile={_OPEN_FILES} for Docker"
-        found.append(warning("open files", text, advice))
-    else:
-        allowed = "any number of" if machine.open_files < 0 else str(machine.open_files)
-        found.append(good("open files", f"{allowed} open files"))
-    return found
+        return [*found, warning("open files", text, advice)]
+    allowed = "any number of" if machine.open_files < 0 else str(machine.open_files)
+    return [*found, good("open files", f"{allowed} open files")]
 
 
 # Settings that are each allowed, and do not fit together or this machine
 
 _SETTINGS: Final = "settings"
+_SET_TOKEN: Final = "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)"  # noqa: S105 - how to make one
 
 
 def judge_settings(config: Config, machine: Machine) -> list[Finding]:
@@ -380,44 +358,31 @@ def _judge_access(config: Config) -> Iterator[Finding]:
     if needs_token(server):
         text = f"server.host {server.host} can be reached by others and no token is set"
         if config.store.url:
-            text = (
-                f"{text}: each replica makes one of its own, and readers of one are strangers to the others"
-            )
-            yield warning(
-                _SETTINGS, text, "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16) for all of them"
-            )
+            text += ": each replica makes one of its own, and readers of one are strangers to the others"
+            yield warning(_SETTINGS, text, f"{_SET_TOKEN} for all of them")
         else:
-            yield good(
-                _SETTINGS, f"{text}: one is made at the first start and kept in {config.store.path}.token"
-            )
+            text += f": one is made at the first start and kept in {config.store.path}.token"
+            yield good(_SETTINGS, text)
     if server.open and is_public and not is_closed:
         advice = "server.open = false: a token is made at the next start"
         yield warning(_SETTINGS, "server.open lets anybody fetch through this proxy", advice)
-    if server.open and is_public and not is_closed and config.fetch.allow_networks:
-        text = "server.open with fetch.allow_networks shows anybody what stands in those private networks"
-        yield wrong(_SETTINGS, text, "empty fetch.allow_networks, or set server.access_token")
+        if config.fetch.allow_networks:
+            text = "server.open with fetch.allow_networks shows anybody what stands in those private networks"
+            yield wrong(_SETTINGS, text, "empty fetch.allow_networks, or set server.access_token")
     if (server.public_url or server.socket) and not is_public and not is_closed:
         key = "server.public_url" if server.public_url else "server.socket"
         text = f"{key} is set and neither token nor signing keys are: what comes through a reverse"
-        yield warning(
-            _SETTINGS,
-            f"{text} proxy looks like this machine, and anybody may use it",
-            "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)",
-        )
+        text += " proxy looks like this machine, and anybody may use it"
+        yield warning(_SETTINGS, text, _SET_TOKEN)
     if server.signing_keys and not server.access_token:
         text = "server.signing_keys without server.access_token: nobody can list, refresh or forget feeds"
-        yield warning(_SETTINGS, text, "WHOLEFEED_SERVER_ACCESS_TOKEN=$(openssl rand -hex 16)")
+        yield warning(_SETTINGS, text, _SET_TOKEN)
     url = urlsplit(server.public_url)
-    if (
-        url.scheme == "http"
-        and is_closed
-        and not is_loopback(url.hostname or "")
-        and "." in (url.hostname or "")
-    ):
+    is_local = is_loopback(url.hostname or "") or "." not in (url.hostname or "")
+    if url.scheme == "http" and is_closed and not is_local:
         text = f"server.public_url {server.public_url} is http: tokens and signatures can be read on the way"
-        yield warning(
-            _SETTINGS, text, "put a reverse proxy with TLS in front, and https:// into server.public_url"
-        )
+        advice = "put a reverse proxy with TLS in front, and https:// into server.public_url"
+        yield warning(_SETTINGS, text, advice)
 
 
 _LOOPBACK: Final = ipaddress.ip_address("127.0.0.1")
@@ -425,15 +390,14 @@ _LOOPBACK: Final = ipaddress.ip_address("127.0.0.1")
 
 def _judge_names(config: Config) -> Iterator[Finding]:
     server = config.server
+    believes_socket = UNIX in server.trusted_proxies
     if server.trusted_proxies and not (server.public_url or server.allowed_hosts):
         text = "server.trusted_proxies is set, and no name that readers may use: they get 421"
         yield warning(_SETTINGS, text, 'server.public_url = "https://feeds.example.org", with your name')
     if server.public_url and server.client_requests_per_minute and not server.trusted_proxies:
         text = "server.client_requests_per_minute counts all readers behind the reverse proxy as one"
-        yield warning(
-            _SETTINGS, text, 'server.trusted_proxies = ["127.0.0.1/32"], with your proxy\'s address'
-        )
-    believes_socket = UNIX in server.trusted_proxies
+        advice = 'server.trusted_proxies = ["127.0.0.1/32"], with your proxy\'s address'
+        yield warning(_SETTINGS, text, advice)
     if server.socket and server.client_requests_per_minute and not believes_socket:
         text = "server.client_requests_per_minute counts all who come by server.socket as one client"
         yield warning(_SETTINGS, text, f'add "{UNIX}" to server.trusted_proxies')
@@ -456,8 +420,7 @@ def _judge_networks(config: Config) -> Iterator[Finding]:
     if _everyone(config.fetch.allow_networks):
         text = "fetch.allow_networks turns the guard of private addresses off"
         yield warning(_SETTINGS, text, "list the networks that your publishers are in")
-    fetch = config.fetch
-    for host in sorted(set(fetch.allow_hosts) & set(fetch.deny_hosts)):
+    for host in sorted({*config.fetch.allow_hosts} & {*config.fetch.deny_hosts}):
         text = f"{host} is in fetch.allow_hosts and in fetch.deny_hosts: it is never asked"
         yield warning(_SETTINGS, text, "take it out of one of them")
 
@@ -472,38 +435,30 @@ _DOCKER_SECONDS: Final = 10
 
 
 def _judge_times(config: Config, machine: Machine) -> Iterator[Finding]:
-    limits, fetch, freshness = config.limits, config.fetch, config.freshness
+    limits, fetch = config.limits, config.fetch
     if limits.respond_within_seconds > _PATIENCE_SECONDS:
         text = f"limits.respond_within_seconds is {limits.respond_within_seconds:g}: some readers wait 10 s"
         yield warning(_SETTINGS, text, "limits.respond_within_seconds = 8")
     if fetch.connect_timeout_seconds > fetch.document_timeout_seconds:
         text = "fetch.connect_timeout_seconds is longer than fetch.document_timeout_seconds: it never counts"
         yield warning(_SETTINGS, text, "make it the shorter one")
-    if freshness.minimum_seconds > freshness.maximum_seconds:
-        text = "freshness.minimum_seconds is larger than freshness.maximum_seconds"
-        yield wrong(_SETTINGS, text, "exchange them")
-    elif not freshness.minimum_seconds <= freshness.default_seconds <= freshness.maximum_seconds:
-        text = "freshness.default_seconds is not between the minimum and the maximum, so those count instead"
-        yield warning(_SETTINGS, text, "put it between them")
     grace_seconds = config.server.shutdown_grace_seconds
     if machine.is_container and grace_seconds >= _DOCKER_SECONDS:
         text = f"server.shutdown_grace_seconds is {grace_seconds:g}: Docker kills after 10 s"
-        yield warning(
-            _SETTINGS, text, "server.shutdown_grace_seconds = 8, or `docker stop --time` longer than it"
-        )
+        advice = "server.shutdown_grace_seconds = 8, or `docker stop --time` longer than it"
+        yield warning(_SETTINGS, text, advice)
 
 
 def _judge_sizes(config: Config, machine: Machine) -> Iterator[Finding]:
-    limits, fetch, memory_bytes = config.limits, config.fetch, machine.memory_bytes
+    limits, fetch, most_bytes = config.limits, config.fetch, machine.memory_bytes
     held_bytes = config.store.memory_bytes
-    if memory_bytes and held_bytes > memory_bytes:
-        text = f"store.memory_bytes is {_mib(held_bytes)}, more than the {_mib(memory_bytes)} that there are"
-        yield wrong(_SETTINGS, text, f"store.memory_bytes = {memory_bytes // 8}")
-    elif memory_bytes and held_bytes > memory_bytes // 2:
-        text = (
-            f"store.memory_bytes is {_mib(held_bytes)}, more than half of the {_mib(memory_bytes)} there are"
-        )
-        yield warning(_SETTINGS, text, f"store.memory_bytes = {memory_bytes // 8}")
+    text = f"store.memory_bytes is {_mib(held_bytes)}, more than"
+    if most_bytes and held_bytes > most_bytes:
+        text += f" the {_mib(most_bytes)} that there are"
+        yield wrong(_SETTINGS, text, f"store.memory_bytes = {most_bytes // 8}")
+    elif most_bytes and held_bytes > most_bytes // 2:
+        text += f" half of the {_mib(most_bytes)} there are"
+        yield warning(_SETTINGS, text, f"store.memory_bytes = {most_bytes // 8}")
     if limits.document_bytes > limits.feed_bytes:
         text = "limits.document_bytes is larger than limits.feed_bytes: a feed ends at its first document"
         yield warning(_SETTINGS, text, "make limits.feed_bytes the larger one")
@@ -527,37 +482,30 @@ def _judge_history(config: Config) -> Iterator[Finding]:
     if history.poll_seconds and not history.remember:
         text = "history.poll_seconds without history.remember: what the polls see is not kept"
         yield warning(_SETTINGS, text, "history.remember = true, or history.poll_seconds = 0")
-    if history.memento and config.fetch.proxy == "" and config.fetch.allow_hosts:
+    if history.memento and not config.fetch.proxy and config.fetch.allow_hosts:
         host = urlsplit(history.memento_url).hostname or ""
         if not any(is_matched(host, host_pattern(each)) for each in config.fetch.allow_hosts):
             text = f"history.memento asks {host}, which is not in fetch.allow_hosts"
             yield warning(_SETTINGS, text, f'add "{host}" to fetch.allow_hosts')
 
 
-# Files that secrets come from
-
-_SECRETS: Final = "secrets"
+# Files that secrets come from: those that variables name, and the token that was made
 
 
-def secret_files(store_path: str, environ: Mapping[str, str]) -> dict[Path, str]:
-    """Return the files and what each is: those that variables name, and the token that was made. Blocks."""
-    named = {
-        Path(environ[name]): name
-        for key in KEYS
-        if key.secret and (name := key.variable + FILE_SUFFIX) in environ
-    }
-    made = Path(f"{store_path}.token")
-    return named | ({made: "the access token that was made"} if made.exists() else {})
-
-
-def check_secrets(files: Mapping[Path, str], *, is_container: bool) -> Iterator[Finding]:
+def check_secrets(store_path: str, environ: Mapping[str, str], *, is_container: bool) -> Iterator[Finding]:
     """Judge each file; in a container there is nobody but the service. Blocks."""
+    variables = (key.variable + FILE_SUFFIX for key in KEYS if key.secret)
+    files = {Path(environ[name]): name for name in variables if name in environ}
+    made = Path(f"{store_path}.token")
+    if made.exists():
+        files[made] = "the access token that was made"
     for path, what in files.items():
         if not is_container and _is_open_to_others(path.absolute()):
             text = f"others on this machine can read {path} ({what})"
-            yield warning(_SECRETS, text, f"chmod o-rwx {path}, and make a new secret: this one may be known")
+            advice = f"chmod o-rwx {path}, and make a new secret: this one may be known"
+            yield warning("secrets", text, advice)
         else:
-            yield good(_SECRETS, f"{path} ({what})")
+            yield good("secrets", f"{path} ({what})")
 
 
 def _is_open_to_others(path: Path) -> bool:
@@ -572,76 +520,54 @@ def _is_open_to_others(path: Path) -> bool:
 # The database: a file, which has a place, rights and a content, or the one that replicas share
 
 _DATABASE: Final = "database"
-
-
-def _check_store(store: StoreConfig) -> tuple[list[Finding], Examined | ExaminedDatabase | None]:
-    if store.url:
-        return check_shared(store.url, store.connections)
-    return check_database(Path(store.path), store.max_bytes)
-
-
 _EXAMINE_SECONDS: Final = 4.0
 
 
 def check_database(path: Path, max_bytes: int) -> tuple[list[Finding], Examined | None]:
-    """Look at the database and judge it; also return what was read of it. Blocks, for seconds at most."""
-    place = look_at(path)
-    found = list(judge_place(place, max_bytes))
-    if not (place.is_there and place.is_readable):
+    """Look at the database and judge it; also return what was read of it. Blocks, for seconds at most.
+
+    `max_bytes` is `store.max_bytes`.
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        return [wrong(_DATABASE, f"the folder {folder} is not there", f"mkdir -p {folder}")], None
+    found = [*check_place(path, folder), *judge_room(path, shutil.disk_usage(folder).free, max_bytes)]
+    if not os.access(path, os.R_OK):
         return found, None
     try:
         examined = examine(path, seconds=_EXAMINE_SECONDS)
     except StoreUnusableError as exc:
         advice = "restore a backup, or name another file: WHOLEFEED_STORE_PATH (docs/operations.md, Storage)"
         return [*found, wrong(_DATABASE, str(exc), advice)], None
-    return [*found, *judge_content(place, examined)], examined
+    found.append(judge_content(path, examined))
+    if (holder := lock_holder(path)) is not None:
+        found.append(good(_DATABASE, f"process {holder} uses it{_command_of(holder)}"))
+    return found, examined
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where the database is, or is to be, and what may be done there."""
-
-    path: Path
-    has_folder: bool
-    is_folder_writable: bool
-    is_there: bool
-    is_readable: bool
-    is_writable: bool
-    mode: int
-    """Of the file, its rights alone."""
-    bytes: int
-    log_bytes: int
-    """Of what is not yet in the file."""
-    free_bytes: int
-    file_system: str
-    """Empty: not known."""
-    holder: int | None
-    """The process that has it for itself."""
-    foreign: tuple[str, ...] = ()
-    """Files of it that belong to another user than their folder."""
-    folder_owner: int = 0
+_REMOTE: Final = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs"}
+)
+_MOUNTS: Final = Path("/proc/mounts")
 
 
-def look_at(path: Path, mounts: Path = Path("/proc/mounts")) -> Place:
-    """Look at the place of a database. Blocks."""
-    folder = path.absolute().parent
-    has_folder, is_there = folder.is_dir(), path.exists()
-    return Place(
-        path=path,
-        has_folder=has_folder,
-        is_folder_writable=os.access(folder, os.W_OK | os.X_OK),
-        is_there=is_there,
-        is_readable=os.access(path, os.R_OK),
-        is_writable=os.access(path, os.W_OK),
-        mode=stat.S_IMODE(path.stat().st_mode) if is_there else 0,
-        bytes=path.stat().st_size if is_there else 0,
-        log_bytes=log.stat().st_size if (log := Path(f"{path}-wal")).exists() else 0,
-        free_bytes=shutil.disk_usage(folder).free if has_folder else 0,
-        file_system=_file_system(folder, mounts),
-        holder=lock_holder(path),
-        foreign=_foreign(path, folder) if has_folder else (),
-        folder_owner=folder.stat().st_uid if has_folder else 0,
-    )
+def check_place(path: Path, folder: Path, mounts: Path = _MOUNTS) -> Iterator[Finding]:
+    """Judge where the database is, or is to be, and what may be done there."""
+    if (kind := _file_system(folder, mounts)) in _REMOTE:
+        text = f"{folder} is on {kind}: SQLite's log does not work on network file systems"
+        yield wrong(_DATABASE, text, "set store.path to a local disk")
+    is_folder_writable = os.access(folder, os.W_OK | os.X_OK)
+    if not is_folder_writable:
+        yield _unwritable(_DATABASE, folder)
+    if path.exists():
+        yield from _check_rights(path, folder)
+    elif is_folder_writable:
+        yield good(_DATABASE, f"{path} is not there yet; the first start makes it")
+
+
+def _unwritable(check: str, folder: Path) -> Finding:
+    user = os.geteuid()
+    return wrong(check, f"{folder} cannot be written by uid {user}", f"chown {user} {folder}")
 
 
 def _file_system(folder: Path, mounts: Path) -> str:
@@ -660,57 +586,25 @@ def _file_system(folder: Path, mounts: Path) -> str:
     return found[1]
 
 
-_BESIDE_FILE: Final = ("-wal", "-shm", ".lock", ".token")
-
-
-def _foreign(path: Path, folder: Path) -> tuple[str, ...]:
-    """Return the files of a database that belong to somebody else than their folder does."""
-    owner = folder.stat().st_uid
-    files = (Path(f"{path}{suffix}") for suffix in ("", *_BESIDE_FILE))
-    return tuple(str(file) for file in files if file.exists() and file.stat().st_uid != owner)
-
-
-_REMOTE: Final = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "glusterfs"}
-)
-
-
-def judge_place(place: Place, max_bytes: int) -> Iterator[Finding]:
-    """Judge where the database is; `max_bytes` is `store.max_bytes`."""
-    folder = place.path.absolute().parent
-    if not place.has_folder:
-        yield wrong(_DATABASE, f"the folder {folder} is not there", f"mkdir -p {folder}")
-        return
-    if place.file_system in _REMOTE:
-        text = f"{folder} is on {place.file_system}: SQLite's log does not work on network file systems"
-        yield wrong(_DATABASE, text, "set store.path to a local disk")
-    if not place.is_folder_writable:
-        yield wrong(
-            _DATABASE, f"{folder} cannot be written by uid {os.geteuid()}", f"chown {os.geteuid()} {folder}"
-        )
-    if place.is_there:
-        yield from _judge_rights(place)
-    elif place.is_folder_writable:
-        yield good(_DATABASE, f"{place.path} is not there yet; the first start makes it")
-    yield from _judge_room(place, max_bytes)
-
-
 _EXPOSED: Final = 0o077
 _ROOT: Final = 0
 
 
-def _judge_rights(place: Place) -> Iterator[Finding]:
-    if not (place.is_readable and place.is_writable):
-        lack = "read" if not place.is_readable else "written"
-        text = f"{place.path} cannot be {lack} by uid {os.geteuid()}"
-        yield wrong(_DATABASE, text, f"chown {os.geteuid()} {place.path}*")
-    elif place.foreign and os.geteuid() == _ROOT and place.folder_owner != _ROOT:
+def _check_rights(path: Path, folder: Path) -> Iterator[Finding]:
+    user, owner = os.geteuid(), folder.stat().st_uid
+    files = [file for end in OWN_ENDS if (file := Path(f"{path}{end}")).exists()]
+    foreign = [str(file) for file in files if file.stat().st_uid != owner]
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if not (os.access(path, os.R_OK) and os.access(path, os.W_OK)):
+        lack = "written" if os.access(path, os.R_OK) else "read"
+        yield wrong(_DATABASE, f"{path} cannot be {lack} by uid {user}", f"chown {user} {path}*")
+    elif foreign and user == _ROOT and owner != _ROOT:
         # root may do everything; the service, whose folder it is, cannot open what was copied there as root
-        text = f"not of the user whose folder it is (uid {place.folder_owner}): {', '.join(place.foreign)}"
-        yield wrong(_DATABASE, text, f"chown {place.folder_owner} {place.path}*")
-    elif place.mode & _EXPOSED:
-        text = f"others on this machine can read {place.path} (mode {place.mode:04o})"
-        yield warning(_DATABASE, text, f"chmod 600 {place.path}*")
+        text = f"not of the user whose folder it is (uid {owner}): {', '.join(foreign)}"
+        yield wrong(_DATABASE, text, f"chown {owner} {path}*")
+    elif mode & _EXPOSED:
+        text = f"others on this machine can read {path} (mode {mode:04o})"
+        yield warning(_DATABASE, text, f"chmod 600 {path}*")
 
 
 _LEAST_FREE_BYTES: Final = 64 << 20
@@ -718,20 +612,26 @@ _FEW_FREE_BYTES: Final = 512 << 20
 _LARGE_LOG_BYTES: Final = 512 << 20
 
 
-def _judge_room(place: Place, max_bytes: int) -> Iterator[Finding]:
-    free, advice = f"{_size(place.free_bytes)} are free on its volume", "make room, or set store.max_bytes"
-    if place.free_bytes < _LEAST_FREE_BYTES:
+def judge_room(path: Path, free_bytes: int, max_bytes: int) -> Iterator[Finding]:
+    """Judge the size of the database and of its log by what is free on its volume."""
+    size, log_size = _bytes_of(path), _bytes_of(Path(f"{path}-wal"))
+    free, advice = f"{_size(free_bytes)} are free on its volume", "make room, or set store.max_bytes"
+    if free_bytes < _LEAST_FREE_BYTES:
         yield wrong("disk", free, advice)
-    elif place.free_bytes < max(_FEW_FREE_BYTES, place.bytes // 20):
-        yield warning("disk", f"{free}; the database has {_size(place.bytes)}", advice)
-    elif max_bytes > place.bytes + place.free_bytes:
+    elif free_bytes < max(_FEW_FREE_BYTES, size // 20):
+        yield warning("disk", f"{free}; the database has {_size(size)}", advice)
+    elif max_bytes > size + free_bytes:
         text = f"store.max_bytes is {_size(max_bytes)}, and {free}: the volume is full before it counts"
-        yield warning("disk", text, f"store.max_bytes = {(place.bytes + place.free_bytes) * 9 // 10}")
+        yield warning("disk", text, f"store.max_bytes = {(size + free_bytes) * 9 // 10}")
     else:
         yield good("disk", free)
-    if place.log_bytes > _LARGE_LOG_BYTES:
-        text = f"{place.path}-wal has {_size(place.log_bytes)}: it was not worked in for long"
+    if log_size > _LARGE_LOG_BYTES:
+        text = f"{path}-wal has {_size(log_size)}: it was not worked in for long"
         yield warning("disk", text, "start the server again; then look whether it shrinks")
+
+
+def _bytes_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _size(size: int) -> str:
@@ -741,23 +641,19 @@ def _size(size: int) -> str:
     return f"{size / 1024:.0f} KiB"
 
 
-def judge_content(place: Place, examined: Examined) -> Iterator[Finding]:
-    about = f"{place.path}: {_size(place.bytes)}, schema {examined.version}"
+def judge_content(path: Path, examined: Examined) -> Finding:
+    about = f"{path}: {_size(_bytes_of(path))}, schema {examined.version}"
     if examined.version < examined.newest:
         text = f"{about}; this version has {examined.newest}, and the next start brings it there, with a copy"
-        yield good(_DATABASE, text, "wholefeed migrate does it now")
-    elif examined.damage:
-        text = f"{place.path} is damaged: {examined.damage[:200]}"
-        yield wrong(
-            _DATABASE, text, "stop the server, keep a copy, and restore a backup (docs/operations.md)"
-        )
-    elif examined.damage is None:
+        return good(_DATABASE, text, "wholefeed migrate does it now")
+    if examined.damage:
+        text = f"{path} is damaged: {examined.damage[:200]}"
+        advice = "stop the server, keep a copy, and restore a backup (docs/operations.md)"
+        return wrong(_DATABASE, text, advice)
+    if examined.damage is None:
         seconds = f"{_EXAMINE_SECONDS:g} s"
-        yield skipped(_DATABASE, f"{about}; too large to be looked through in {seconds}, sound so far")
-    else:
-        yield good(_DATABASE, f"{about}, sound")
-    if place.holder is not None:
-        yield good(_DATABASE, f"process {place.holder} uses it{_command_of(place.holder)}")
+        return skipped(_DATABASE, f"{about}; too large to be looked through in {seconds}, sound so far")
+    return good(_DATABASE, f"{about}, sound")
 
 
 def _command_of(process: int) -> str:
@@ -767,9 +663,6 @@ def _command_of(process: int) -> str:
         return ""
     text = b" ".join(words).decode("utf-8", "replace").strip()
     return f": {text[:80]}" if text.isprintable() and text else ""
-
-
-# The database that replicas share: whether it is reached, its schema, rights and connections
 
 
 def check_shared(url: str, connections: int) -> tuple[list[Finding], ExaminedDatabase | None]:
@@ -782,15 +675,17 @@ def check_shared(url: str, connections: int) -> tuple[list[Finding], ExaminedDat
         examined = examine(url)
     except StoreUnusableError as exc:
         return [wrong(_DATABASE, str(exc), "look at store.url, the server and its pg_hba.conf")], None
-    return [*judge_shared(examined, connections)], examined
+    return judge_shared(examined, connections), examined
 
 
-def judge_shared(examined: ExaminedDatabase, connections: int) -> Iterator[Finding]:
-    """Judge the database; `connections` is `store.connections`."""
-    yield from _judge_shared_server(examined)
-    yield from _judge_schema(examined)
-    yield from _judge_user(examined)
-    yield from _judge_connections(examined, connections)
+def judge_shared(examined: ExaminedDatabase, connections: int) -> list[Finding]:
+    """Judge the server, its tables, the user's rights and the way there; `connections` is of the store."""
+    return [
+        *_judge_shared_server(examined),
+        _judge_schema(examined),
+        _judge_user(examined),
+        *_judge_connections(examined, connections),
+    ]
 
 
 _OLDEST_SERVER: Final = 15
@@ -798,59 +693,58 @@ _SHARED_CLOCK_SECONDS: Final = 5.0
 
 
 def _judge_shared_server(examined: ExaminedDatabase) -> Iterator[Finding]:
+    place = examined.place
     if examined.server < _OLDEST_SERVER:
-        text = f"{examined.place} is PostgreSQL {examined.server}; wholefeed needs {_OLDEST_SERVER} or newer"
+        text = f"{place} is PostgreSQL {examined.server}; wholefeed needs {_OLDEST_SERVER} or newer"
         yield wrong(_DATABASE, text, "update the server")
     if examined.encoding != "UTF8":
-        text = f"{examined.place} is encoded in {examined.encoding}: feeds have all characters there are"
+        text = f"{place} is encoded in {examined.encoding}: feeds have all characters there are"
         yield wrong(_DATABASE, text, "createdb --encoding UTF8 --template template0, and move what is stored")
     if examined.is_pooled:
         text = "a pooler gives each transaction another connection: prepared statements, temporary tables and"
         text += " LISTEN get lost"
         yield wrong(_DATABASE, text, "name the server itself, or let the pooler use pool_mode = session")
     if examined.is_standby:
-        text = f"{examined.place} is a standby: it can be read, and nothing can be kept"
+        text = f"{place} is a standby: it can be read, and nothing can be kept"
         yield wrong(_DATABASE, text, "name the primary; store.url may list hosts, with target_session_attrs")
     if not examined.is_durable:
-        text = f"{examined.place} runs without fsync or full_page_writes: a power cut may destroy it"
+        text = f"{place} runs without fsync or full_page_writes: a power cut may destroy it"
         yield warning(_DATABASE, text, "ALTER SYSTEM RESET fsync; ALTER SYSTEM RESET full_page_writes")
     if abs(examined.clock_ahead_seconds) > _SHARED_CLOCK_SECONDS:
         text = f"its clock and this machine's differ by {abs(examined.clock_ahead_seconds):.0f} s"
         yield warning("clock", text, "timedatectl set-ntp true, on both")
 
 
-def _judge_schema(examined: ExaminedDatabase) -> Iterator[Finding]:
+def _judge_schema(examined: ExaminedDatabase) -> Finding:
     about = f"{examined.place}: PostgreSQL {examined.server}, {examined.bytes / (1 << 20):,.1f} MiB"
     owner = "run `wholefeed migrate` as the tables' owner"
     if examined.is_moving:
         text = f"{about}; it holds the unfinished copy of a SQLite database"
-        yield wrong(_DATABASE, text, "`wholefeed migrate --to` goes on with it")
-    elif examined.version == examined.newest:
+        return wrong(_DATABASE, text, "`wholefeed migrate --to` goes on with it")
+    if examined.version == examined.newest:
         text = f"{about}, schema {examined.version}"
-        yield good(_DATABASE, f"{text}, {examined.replicas} replicas use it" if examined.replicas else text)
-    elif examined.can_create:
+        return good(_DATABASE, f"{text}, {examined.replicas} replicas use it" if examined.replicas else text)
+    if examined.can_create:
         had = f"schema {examined.version}" if examined.version else "no tables yet"
-        yield good(_DATABASE, f"{about}, {had}; the next start makes schema {examined.newest}", owner)
-    else:
-        text = f"{about}, schema {examined.version or 'none'}; this version needs {examined.newest}, and its"
-        yield wrong(_DATABASE, f"{text} user may not make tables", owner)
+        return good(_DATABASE, f"{about}, {had}; the next start makes schema {examined.newest}", owner)
+    text = f"{about}, schema {examined.version or 'none'}; this version needs {examined.newest}, and its"
+    return wrong(_DATABASE, f"{text} user may not make tables", owner)
 
 
 _ROLES: Final = "deploy/replicas/roles.sql"
 
 
-def _judge_user(examined: ExaminedDatabase) -> Iterator[Finding]:
+def _judge_user(examined: ExaminedDatabase) -> Finding:
     if examined.lacking:
         text = f"the user of store.url lacks rights: {'; '.join(examined.lacking)}"
-        yield wrong("rights", text, f"{_ROLES} has the GRANTs")
-    elif examined.is_superuser:
+        return wrong("rights", text, f"{_ROLES} has the GRANTs")
+    if examined.is_superuser:
         text = "the user of store.url is a superuser of the whole server"
-        yield warning("rights", text, f"serve as one with the least rights: {_ROLES}")
-    elif examined.version:
-        text = "and may change its tables, which `serve` need not" if examined.can_create else "and no more"
-        yield good("rights", f"the user of store.url may do what a replica does, {text}")
-    else:
-        yield skipped("rights", "there are no tables yet")
+        return warning("rights", text, f"serve as one with the least rights: {_ROLES}")
+    if not examined.version:
+        return skipped("rights", "there are no tables yet")
+    text = "and may change its tables, which `serve` need not" if examined.can_create else "and no more"
+    return good("rights", f"the user of store.url may do what a replica does, {text}")
 
 
 _BESIDE_CONNECTIONS: Final = 3
@@ -864,15 +758,13 @@ def _judge_connections(examined: ExaminedDatabase, connections: int) -> Iterator
     needed = connections + _BESIDE_CONNECTIONS
     if examined.connections_left < needed:
         text = f"{examined.connections_left} connections are left; a replica takes up to {needed}"
-        yield warning(
-            "connections", text, "raise max_connections or the role's limit, or lower store.connections"
-        )
+        advice = "raise max_connections or the role's limit, or lower store.connections"
+        yield warning("connections", text, advice)
     milliseconds = examined.round_trip_seconds * 1000
     if examined.round_trip_seconds > _SLOW_DATABASE_SECONDS:
         text = f"a question and its answer take {milliseconds:.1f} ms"
-        yield warning(
-            "connections", text, "bring the replicas nearer to the database: a refresh asks some dozen"
-        )
+        advice = "bring the replicas nearer to the database: a refresh asks some dozen"
+        yield warning("connections", text, advice)
     else:
         yield good("connections", f"a question and its answer take {milliseconds:.2f} ms")
 
@@ -880,28 +772,29 @@ def _judge_connections(examined: ExaminedDatabase, connections: int) -> Iterator
 # The clock, held against what is stored and against a publisher's
 
 _CLOCK_SECONDS: Final = 60.0
+_SET_CLOCK: Final = "set the clock: timedatectl set-ntp true"
 
 
 def judge_clock(examined: Examined | ExaminedDatabase | None, now: float) -> list[Finding]:
     """Hold the clock against what was stored last, which cannot be of the future."""
     if examined is None or examined.checked_at is None:
         return [skipped("clock", "nothing is stored that the clock could be held against")]
-    at = format_rfc3339(examined.checked_at)
     if is_ahead(examined.checked_at, now=now):
+        at = format_rfc3339(examined.checked_at)
         text = f"it is {format_rfc3339(now)} by this machine, and a publisher was asked at {at} already"
-        return [wrong("clock", text, "set the clock: timedatectl set-ntp true")]
+        return [wrong("clock", text, _SET_CLOCK)]
     return [good("clock", f"{format_rfc3339(now)}, after the newest fetch that is stored")]
 
 
-def judge_date(date: float | None, before: float, after: float) -> list[Finding]:
+def judge_date(date: float | None, before: float, after: float) -> Finding:
     """Hold the clock against the Date of an answer that came between two instants of it."""
     if date is None:
-        return [skipped("clock", "the publisher told no Date to hold the clock against")]
-    off_seconds = max(before - date, date - after, 0.0)
+        return skipped("clock", "the publisher told no Date to hold the clock against")
+    off_seconds = max(before - date, date - after)
     if off_seconds > _CLOCK_SECONDS:
         text = f"the clock is {off_seconds:.0f} s away from the publisher's ({format_rfc3339(date)})"
-        return [wrong("clock", text, "set the clock: timedatectl set-ntp true")]
-    return [good("clock", "it agrees with the publisher's")]
+        return wrong("clock", text, _SET_CLOCK)
+    return good("clock", "it agrees with the publisher's")
 
 
 # Names, and the way out: one document is fetched as the proxy would fetch it
@@ -923,10 +816,10 @@ LOOKUP_SECONDS: Final = 4.0
 _SLOW_NAMES_SECONDS: Final = 2.0
 
 
-async def check_names(host: str, config: Config, resolver: AbstractResolver | None = None) -> list[Finding]:
+async def check_names(host: str, config: Config, resolver: AbstractResolver | None = None) -> Finding:
     """Look a name up as the proxy does."""
     if config.fetch.proxy:
-        return [skipped("dns", "fetch.proxy looks names up")]
+        return skipped("dns", "fetch.proxy looks names up")
     names = resolver or DefaultResolver()
     started = time.monotonic()
     try:
@@ -935,24 +828,24 @@ async def check_names(host: str, config: Config, resolver: AbstractResolver | No
     except TimeoutError:
         servers = await beside(_name_servers)
         text = f"no name server answered in {LOOKUP_SECONDS:g} s ({servers}): this machine may be offline"
-        return [wrong("dns", text, _FETCH_ADVICE["dns-timeout"])]
+        return wrong("dns", text, _FETCH_ADVICE["dns-timeout"])
     except OSError as exc:
         servers = await beside(_name_servers)
         text = f"{host} could not be looked up ({servers}): {exc.strerror or exc}"
-        return [wrong("dns", text, "look whether this machine is online, and /etc/resolv.conf")]
+        return wrong("dns", text, "look whether this machine is online, and /etc/resolv.conf")
     finally:
         await names.close()
     took_seconds = time.monotonic() - started
     found = ", ".join(sorted({each["host"] for each in addresses})[:3])
     if took_seconds > _SLOW_NAMES_SECONDS:
         text = f"{host} is {found}, after {took_seconds:.1f} s"
-        return [warning("dns", text, "the first name server may be dead: /etc/resolv.conf")]
-    return [good("dns", f"{host} is {found}")]
+        return warning("dns", text, "the first name server may be dead: /etc/resolv.conf")
+    return good("dns", f"{host} is {found}")
 
 
-def _name_servers(path: Path = Path("/etc/resolv.conf")) -> str:
+def _name_servers() -> str:
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = Path("/etc/resolv.conf").read_text("utf-8", "replace").splitlines()
     except OSError:
         return "no /etc/resolv.conf"
     named = [line.split()[1] for line in lines if line.startswith("nameserver") and len(line.split()) > 1]
@@ -961,13 +854,6 @@ def _name_servers(path: Path = Path("/etc/resolv.conf")) -> str:
 
 _EXAMPLE_HOST: Final = "example.org"
 """Is asked for where no feed is known whose host could be."""
-
-
-def host_of(url: str) -> str:
-    """Return the host whose name is looked up for a URL, which may be empty."""
-    return urlsplit(url).hostname or _EXAMPLE_HOST
-
-
 FETCH_SECONDS: Final = 8.0
 
 
@@ -984,17 +870,12 @@ async def check_fetch(url: str, config: Config) -> list[Finding]:
         async with Fetcher.open(fetch, config.limits) as fetcher:
             fetched = await fetcher.fetch(url)
     except DocumentError as exc:
-        return [_judge_failure(exc, url)]
+        at = f", at {safe_url(exc.url)}" if exc.url != url else ""
+        text = f"{safe_url(url)}: {exc.args[0]} ({exc.slug}{at})"
+        return [wrong("fetch", text, _FETCH_ADVICE.get(exc.slug, _OTHER_ADVICE))]
     date = parse_rfc822(fetched.headers.get("date", ""))
     document = await beside(lambda: _judge_document(fetched, config.limits.xml_depth))
-    return [document, *judge_date(date, before, time.time())]
-
-
-def _judge_failure(error: DocumentError, url: str) -> Finding:
-    """Say why nothing came, and what may help."""
-    there = f", at {safe_url(error.url)}" if error.url != url else ""
-    text = f"{safe_url(url)}: {error.args[0]} ({error.slug}{there})"
-    return wrong("fetch", text, _FETCH_ADVICE.get(error.slug, _OTHER_ADVICE))
+    return [document, judge_date(date, before, time.time())]
 
 
 def _judge_document(fetched: Fetched, max_depth: int) -> Finding:
@@ -1006,17 +887,16 @@ def _judge_document(fetched: Fetched, max_depth: int) -> Finding:
         document = parse(fetched.body, fetched.final_url, fetched.media_type, max_depth=max_depth)
     except ParseError as exc:
         text = f"{safe_url(fetched.url)}: {came}; it is no feed that can be read ({exc.slug})"
-        return warning(
-            "fetch", text, "if it is a page that announces a feed, that is enough: subscribe to it"
-        )
+        advice = "if it is a page that announces a feed, that is enough: subscribe to it"
+        return warning("fetch", text, advice)
     return good("fetch", f"{safe_url(fetched.url)}: {came}; {len(document.entries)} entries")
 
 
 # Whether the server runs, and whether a reader can reach it from where it is
 
 
-class Heard(Enum):
-    """What answers at an address."""
+class Listener(Enum):
+    """What listens at an address."""
 
     WHOLEFEED = "wholefeed"
     STRANGER = "something else"
@@ -1028,41 +908,28 @@ class Answer:
     """What answered at one address."""
 
     base: str
-    heard: Heard
+    listener: Listener
     why: str = ""
     """Where it is not wholefeed."""
     leads_to: str = ""
     """Where it redirects to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
-    """What was tried."""
-
-    own: Answer
-    """From this machine."""
-    outer: Answer | None
-    """By the address that others see; None: there is none, or only this machine is listened to."""
-    public: Answer | None
-    """By `server.public_url`; None: there is none, or it was not to be asked."""
-    socket: Answer | None = None
-    """By `server.socket`; None: there is none."""
-
-
 async def check_server(config: Config, *, is_container: bool, is_offline: bool) -> list[Finding]:
     """Ask the server by each of its addresses."""
+    server = config.server
     host, port = server_address(config)
-    public_url = "" if is_offline else config.server.public_url.rstrip("/")
-    outer_host = await beside(lambda: _outer_address(config.server.host))
+    outer_host = await beside(lambda: _outer_address(server.host))
     own, outer, public, by_socket = await asyncio.gather(
         _ask(http_url(host, port)),
         _ask(http_url(outer_host, port) if outer_host else ""),
-        _ask(public_url),
-        _ask("http://localhost" if config.server.socket else "", config.server.socket),
+        _ask("" if is_offline else server.public_url.rstrip("/")),
+        _ask("http://localhost" if server.socket else "", server.socket),
     )
     assert own is not None, "there is an address"
-    reached = Reached(own=own, outer=outer, public=public, socket=by_socket)
-    return list(judge_server(reached, config, is_container=is_container))
+    return judge_server(
+        config, own, outer=outer, public=public, by_socket=by_socket, is_container=is_container
+    )
 
 
 _SOMEWHERE: Final = {socket.AF_INET: ("192.0.2.1", 9), socket.AF_INET6: ("2001:db8::1", 9)}
@@ -1104,105 +971,114 @@ async def _ask(base: str, unix_socket: str = "") -> Answer | None:
         ):
             body = await response.content.read(_HEALTH_BYTES)
     except TimeoutError:
-        return Answer(base, Heard.NOBODY, f"no answer in {_ASK_SECONDS:g} s")
+        return Answer(base, Listener.NOBODY, f"no answer in {_ASK_SECONDS:g} s")
     except aiohttp.ClientConnectorError as exc:
-        return Answer(base, Heard.NOBODY, exc.strerror or str(exc))
+        return Answer(base, Listener.NOBODY, exc.strerror or str(exc))
     except (aiohttp.ClientError, OSError, ValueError) as exc:
-        return Answer(base, Heard.STRANGER, str(exc) or type(exc).__name__)
+        return Answer(base, Listener.STRANGER, str(exc) or type(exc).__name__)
     with suppress(ValueError):
         if response.status == 200 and json.loads(body) == {"status": "ok"}:  # noqa: PLR2004
-            return Answer(base, Heard.WHOLEFEED)
-    leads_to = (
-        response.headers.get("Location", "")[:_SHOWN_CHARACTERS] if response.status in _REDIRECTS else ""
-    )
-    return Answer(base, Heard.STRANGER, f"status {response.status}", leads_to)
+            return Answer(base, Listener.WHOLEFEED)
+    location = response.headers.get("Location", "") if response.status in _REDIRECTS else ""
+    return Answer(base, Listener.STRANGER, f"status {response.status}", location[:_SHOWN_CHARACTERS])
 
 
-_SERVER: Final = "server"
+def judge_server(
+    config: Config,
+    own: Answer,
+    *,
+    outer: Answer | None = None,
+    public: Answer | None = None,
+    by_socket: Answer | None = None,
+    is_container: bool,
+) -> list[Finding]:
+    """Say whether it runs, and what a reader elsewhere needs.
+
+    Args:
+        config: What is in force.
+        own: From this machine.
+        outer: By the address that others see; None: there is none, or only this machine is listened to.
+        public: By `server.public_url`; None: there is none, or it was not to be asked.
+        by_socket: By `server.socket`; None: there is none.
+        is_container: Whether only what shares its network reaches loopback.
+    """
+    is_running = own.listener is Listener.WHOLEFEED
+    found = [_judge_own(own)]
+    if by_socket is not None:
+        found.append(_judge_socket(by_socket, config.server.socket, is_running=is_running))
+    if public is not None:
+        found.append(_judge_public(public, is_running=is_running))
+    if is_loopback(config.server.host):
+        if not (config.server.socket or config.server.public_url):
+            found.append(_judge_local(config.server.host, own.base, is_container=is_container))
+    elif outer is not None and is_running:
+        found.append(_judge_outer(outer))
+    return found
 
 
-def judge_server(reached: Reached, config: Config, *, is_container: bool) -> Iterator[Finding]:
-    """Say whether it runs, and what a reader elsewhere needs."""
-    own = reached.own
-    if own.heard is Heard.STRANGER:
+def _judge_own(own: Answer) -> Finding:
+    if own.listener is Listener.STRANGER:
         text = f"what answers at {own.base} is not wholefeed ({own.why})"
-        yield wrong(_SERVER, text, "end that, or take another port: WHOLEFEED_SERVER_PORT=8081")
-    elif own.heard is Heard.NOBODY:
-        yield skipped(_SERVER, f"nothing listens at {own.base} ({own.why})", "wholefeed serve")
-    else:
-        yield good(_SERVER, f"it runs at {own.base}")
-    if reached.socket is not None:
-        yield from _judge_socket(
-            reached.socket, config.server.socket, is_running=own.heard is Heard.WHOLEFEED
-        )
-    yield from _judge_public(reached, is_running=own.heard is Heard.WHOLEFEED)
-    yield from _judge_others(reached, config, is_container=is_container)
+        return wrong("server", text, "end that, or take another port: WHOLEFEED_SERVER_PORT=8081")
+    if own.listener is Listener.NOBODY:
+        return skipped("server", f"nothing listens at {own.base} ({own.why})", "wholefeed serve")
+    return good("server", f"it runs at {own.base}")
 
 
-def _judge_socket(found: Answer, path: str, *, is_running: bool) -> Iterator[Finding]:
-    if found.heard is Heard.WHOLEFEED:
-        yield good("socket", f"it answers at {path}; who is in the group of that file may ask there")
-    elif is_running and found.why == os.strerror(errno.EACCES):
+def _judge_socket(found: Answer, path: str, *, is_running: bool) -> Finding:
+    if found.listener is Listener.WHOLEFEED:
+        return good("socket", f"it answers at {path}; who is in the group of that file may ask there")
+    if is_running and found.why == os.strerror(errno.EACCES):
         text = f"uid {os.geteuid()} may not ask at {path}; its owner and its group may"
-        yield skipped(
-            "socket", text, f"ls -l {path} tells who: a reverse proxy's user belongs into that group"
-        )
-    elif is_running:
+        advice = f"ls -l {path} tells who: a reverse proxy's user belongs into that group"
+        return skipped("socket", text, advice)
+    if is_running:
         text = f"the server runs, and does not answer at {path} ({found.why})"
         advice = f"ls -l {path}; a server that was started before server.socket was set must be started again"
-        yield wrong("socket", text, advice)
-    elif found.heard is Heard.STRANGER:
-        yield wrong("socket", f"what answers at {path} is not wholefeed ({found.why})", "name another path")
-    elif not (folder := Path(path).absolute().parent).is_dir():
-        yield wrong("socket", f"the folder {folder} is not there", f"mkdir -p {folder}")
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        text = f"{folder} cannot be written by uid {os.geteuid()}"
-        yield wrong("socket", text, f"chown {os.geteuid()} {folder}")
-    elif os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
-        yield wrong("socket", f"{path} is no socket: the server would not start", "name another path")
-    else:
-        yield good("socket", f"nobody listens at {path} yet")
+        return wrong("socket", text, advice)
+    if found.listener is Listener.STRANGER:
+        return wrong("socket", f"what answers at {path} is not wholefeed ({found.why})", "name another path")
+    return _judge_new_socket(path)
 
 
-def _judge_public(reached: Reached, *, is_running: bool) -> Iterator[Finding]:
-    public = reached.public
-    if public is None:
-        return
-    if public.heard is Heard.WHOLEFEED:
-        yield good("public url", f"readers reach it at {public.base}")
-    elif not is_running:
-        yield skipped("public url", f"{public.base} was not reached ({public.why}); the server does not run")
-    else:
-        text = f"the server runs, and {public.base}/healthz does not answer from here ({public.why})"
-        advice = "look at the reverse proxy and the name's address; its path must end where public_url does"
-        if public.leads_to:
-            advice = f"it leads on to {public.leads_to}: is that what public_url should be?"
-        yield wrong("public url", text, advice)
+def _judge_new_socket(path: str) -> Finding:
+    """Say whether a server could make it."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        return wrong("socket", f"the folder {folder} is not there", f"mkdir -p {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return _unwritable("socket", folder)
+    if os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
+        return wrong("socket", f"{path} is no socket: the server would not start", "name another path")
+    return good("socket", f"nobody listens at {path} yet")
 
 
-def _judge_others(reached: Reached, config: Config, *, is_container: bool) -> Iterator[Finding]:
-    server, outer = config.server, reached.outer
-    if is_loopback(server.host):
-        if is_container and not (server.socket or server.public_url):
-            text = f"server.host is {server.host} in a container: only what shares its network reaches it"
-            yield warning(
-                "readers", text, "WHOLEFEED_SERVER_HOST=0.0.0.0 (a token is made at the next start)"
-            )
-        elif not (server.socket or server.public_url):
-            text = f"only programs of this machine reach it, as {reached.own.base}/feed?url=…"
-            advice = (
-                "for a reader on another machine or in a container: WHOLEFEED_SERVER_HOST=0.0.0.0 (a token is"
-                " made at the next start), and that reader's own guard must allow this address"
-            )
-            yield good("readers", text, advice)
-        return
-    if outer is None or reached.own.heard is not Heard.WHOLEFEED:
-        return
-    if outer.heard is Heard.WHOLEFEED:
+def _judge_public(public: Answer, *, is_running: bool) -> Finding:
+    if public.listener is Listener.WHOLEFEED:
+        return good("public url", f"readers reach it at {public.base}")
+    if not is_running:
+        text = f"{public.base} was not reached ({public.why}); the server does not run"
+        return skipped("public url", text)
+    text = f"the server runs, and {public.base}/healthz does not answer from here ({public.why})"
+    advice = "look at the reverse proxy and the name's address; its path must end where public_url does"
+    if public.leads_to:
+        advice = f"it leads on to {public.leads_to}: is that what public_url should be?"
+    return wrong("public url", text, advice)
+
+
+def _judge_local(host: str, base: str, *, is_container: bool) -> Finding:
+    advice = "WHOLEFEED_SERVER_HOST=0.0.0.0 (a token is made at the next start)"
+    if is_container:
+        text = f"server.host is {host} in a container: only what shares its network reaches it"
+        return warning("readers", text, advice)
+    text = f"only programs of this machine reach it, as {base}/feed?url=…"
+    advice = f"for a reader on another machine or in a container: {advice}"
+    return good("readers", text, f"{advice}, and that reader's own guard must allow this address")
+
+
+def _judge_outer(outer: Answer) -> Finding:
+    if outer.listener is Listener.WHOLEFEED:
         text = f"other machines of this network reach it at {outer.base}, unless a firewall is between them"
-        yield good("readers", text)
-    else:
-        text = (
-            f"the server runs, and does not answer at this machine's own address {outer.base} ({outer.why})"
-        )
-        yield warning("readers", text, "look at the firewall, or set server.public_url")
+        return good("readers", text)
+    text = f"the server runs, and does not answer at this machine's own address {outer.base} ({outer.why})"
+    return warning("readers", text, "look at the firewall, or set server.public_url")

@@ -3,8 +3,8 @@
     config = load_config(None, os.environ, {"server.port": 9000})
     config.fetch.concurrency
 
-The tables below are the only list of keys: the loader, `wholefeed config`, `config.example.toml` and the
-README's tables follow from them or are held against them by tests. Units stand in the names.
+The tables below are the only list of keys: the loader, `wholefeed config` and `config.example.toml` follow
+from them. Units stand in the names.
 """
 
 from __future__ import annotations

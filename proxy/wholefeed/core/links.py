@@ -116,7 +116,7 @@ def dead_link(links: Mapping[str, str], relation: str, url: str) -> Note | None:
         url: The document's.
     """
     href = links.get(f"{DEAD}{relation}")
-    return None if href is None else DeadChainLink(url, href)
+    return None if href is None else DeadChainLink(url, href=href)
 
 
 def current_elsewhere(navigation: Navigation, *own_urls: str) -> str | None:
@@ -207,10 +207,14 @@ def _link_notes(links: Sequence[Link], chosen: Link | None, url: str) -> list[No
     notes: list[Note] = []
     for link in links:
         if not is_fetchable(link.target):
-            notes.append(BadLink(url, link.relation, safe_url(link.href, keeps_query=True)))
+            notes.append(BadLink(url, **_as_written(link)))
         elif chosen is not None and not same_document(link.target, chosen.target):
-            notes.append(ExtraLink(url, link.relation, safe_url(link.href, keeps_query=True)))
+            notes.append(ExtraLink(url, **_as_written(link)))
     return notes
+
+
+def _as_written(link: Link) -> dict[str, str]:
+    return {"relation": link.relation, "href": safe_url(link.href, keeps_query=True)}
 
 
 # The dialects

@@ -1,471 +1,291 @@
 """Typed remarks on the data: what made a feed partial or odd, and why a walk ended.
 
-A note travels with the reconstruction and is logged, counted and shown. The class name is its public
-code, so renaming one is a breaking change; `slug` is the reason as `/status` and rule texts write it.
-Each class is raised by at least one test (`tests/end_to_end/test_notes.py`).
+A note travels with the reconstruction and is logged, counted and shown. Each kind is a row here. Its code
+stands in databases, so changing one is a breaking change; `slug` is the reason as `/status` and rule texts
+write it. Each kind is raised by at least one test (`tests/end_to_end/test_notes.py`).
+
+    note = LimitReached(url, limit="limits.feed_bytes", value=1000)
+    note.kind is LimitReached, note.facts["limit"], str(note)
 
     Ending(End.OLDEST).as_dict()     # {"code": "oldest", "text": "the oldest document links to no older one"}
-    Ending(None, (LimitReached(…),)) # something may be missing, and the note says what
+    Ending(None, (note,))            # something may be missing, and the note says what
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Base class: something about a document that those who ask for its feed should be able to see."""
+    """Something about a document that those who ask for its feed should be able to see."""
 
-    reference: ClassVar[str]
-    """The specification or rule it rests on."""
-    partial: ClassVar[bool]
-    """Whether entries may be missing because of it."""
-    slug: ClassVar[str]
+    code: str
     url: str
     """The document concerned."""
+    facts: Mapping[str, Any]
 
     @property
-    def code(self) -> str:
-        return type(self).__name__
+    def kind(self) -> NoteKind:
+        return KINDS[self.code]
+
+    @property
+    def slug(self) -> str:
+        return self.kind.slug
+
+    @property
+    def partial(self) -> bool:
+        return self.kind.partial
+
+    def __str__(self) -> str:
+        text = self.kind.text
+        said = text.format if isinstance(text, str) else text
+        return said(url=self.url, **self.facts)
 
     def as_dict(self) -> dict[str, str]:
         """Return the note as it is shown."""
-        return {"code": self.code, "url": self.url, "text": str(self)}
+        shown = {"code": self.code, "url": self.url, "text": str(self)}
+        return shown | {name: self.facts[name] for name in self.kind.shown}
 
 
+@dataclass(frozen=True, slots=True)
+class NoteKind:
+    """What is fixed about the notes of one kind. To call it makes a note of a document, with its facts."""
+
+    code: str
+    slug: str
+    reference: str
+    """The specification or rule it rests on."""
+    text: str | Callable[..., str]
+    """A format of the URL and the facts, or what makes the text of them."""
+    partial: bool = False
+    """Whether entries may be missing because of it."""
+    is_of_reading: bool = False
+    """Whether it says how a document reads: true as long as the document is kept, and kept with it."""
+    shown: tuple[str, ...] = ()
+    """Facts that are shown beside the text."""
+
+    def __post_init__(self) -> None:
+        KINDS[self.code] = self
+
+    def __call__(self, url: str, **facts: Any) -> Note:
+        return Note(self.code, url, facts)
+
+
+KINDS: Final[dict[str, NoteKind]] = {}
+"""By code."""
+
+
+# fmt: off
 # The documents of a chain
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentUnavailable(Note):
-    """A document of the chain could not be had; what lies behind it is out of reach."""
+DocumentUnavailable: Final = NoteKind(
+    "DocumentUnavailable", "unavailable", "RFC 5005, section 4.1", partial=True,
+    text="expected a document of this feed, got none ({reason}): {url}",
+)
+"""A document of the chain could not be had; what lies behind it is out of reach. The reason is the slug of
+the error that the fetch ended with."""
 
-    reference: ClassVar[str] = "RFC 5005, section 4.1"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "unavailable"
+ChainLoop: Final = NoteKind(
+    "ChainLoop", "loop", "RFC 5005, section 6; rule R17", partial=True,
+    text="going on would lead back to {url}",
+)
 
-    reason: str
-    """The slug of the error that the fetch ended with."""
+NoProgress: Final = NoteKind(
+    "NoProgress", "no-progress", "RFC 5005, section 6; rule R17", partial=True,
+    text="{documents} documents in a row brought no new entry, the last: {url}",
+)
 
-    def __str__(self) -> str:
-        return f"expected a document of this feed, got none ({self.reason}): {self.url}"
+LimitReached: Final = NoteKind(
+    "LimitReached", "limit", "RFC 5005, section 6; rule R18", partial=True,
+    text="stopped at {limit} = {value:g}, before {url}",
+)
+"""A limit ended the walk; the chain goes on behind it. The limit is named by its configuration key:
+limits.documents_per_feed and the like."""
 
+FormatMismatch: Final = NoteKind(
+    "FormatMismatch", "format", "rule R23", partial=True,
+    text="expected {expected} like the subscription document, got {found}: {url}",
+)
 
-@dataclass(frozen=True, slots=True)
-class ChainLoop(Note):
-    """The chain leads back to a document that is already on the path (rule R17)."""
+CrossOriginUnconfirmed: Final = NoteKind(
+    "CrossOriginUnconfirmed", "cross-origin-unconfirmed", "RFC 5005, section 6; rule R24", partial=True,
+    text="at another site, and does not say that it belongs to this feed: {url}",
+)
 
-    reference: ClassVar[str] = "RFC 5005, section 6; rule R17"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "loop"
+DeadChainLink: Final = NoteKind(
+    "DeadChainLink", "bad-link", "RFC 5005, sections 3 and 4; rules R2, R6", partial=True,
+    text="the link to the next document is no http(s) URL: {href!r} in {url}",
+)
+"""The only link to the next document cannot be followed; the walk ends there unfinished."""
 
-    def __str__(self) -> str:
-        return f"going on would lead back to {self.url}"
+JumpedHole: Final = NoteKind(
+    "JumpedHole", "jumped-hole", "rule R34",
+    text="the chain is followed on at {goes_on_at}, behind the missing {url}",
+    shown=("goes_on_at",),
+)
+"""The walk went on behind a document that is missing, at one that nothing links to, which the account of the
+chain tells (R16)."""
 
-
-@dataclass(frozen=True, slots=True)
-class NoProgress(Note):
-    """Too many archive documents in a row brought nothing new (rule R17)."""
-
-    reference: ClassVar[str] = "RFC 5005, section 6; rule R17"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "no-progress"
-
-    documents: int
-
-    def __str__(self) -> str:
-        return f"{self.documents} documents in a row brought no new entry, the last: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class LimitReached(Note):
-    """A limit ended the walk; the chain goes on behind it (rule R18)."""
-
-    reference: ClassVar[str] = "RFC 5005, section 6; rule R18"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "limit"
-
-    limit: str
-    """The configuration key: limits.documents_per_feed and the like."""
-    value: float
-
-    def __str__(self) -> str:
-        return f"stopped at {self.limit} = {self.value:g}, before {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class FormatMismatch(Note):
-    """A document of the chain is of another family than the subscription document (rule R23)."""
-
-    reference: ClassVar[str] = "rule R23"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "format"
-
-    expected: str
-    found: str
-
-    def __str__(self) -> str:
-        return f"expected {self.expected} like the subscription document, got {self.found}: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class CrossOriginUnconfirmed(Note):
-    """A document at another site does not say that it belongs to this feed (rule R24)."""
-
-    reference: ClassVar[str] = "RFC 5005, section 6; rule R24"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "cross-origin-unconfirmed"
-
-    def __str__(self) -> str:
-        return f"at another site, and does not say that it belongs to this feed: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class DeadChainLink(Note):
-    """The only link to the next document cannot be followed; the walk ends there unfinished."""
-
-    reference: ClassVar[str] = "RFC 5005, sections 3 and 4; rules R2, R6"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "bad-link"
-
-    href: str
-
-    def __str__(self) -> str:
-        return f"the link to the next document is no http(s) URL: {self.href!r} in {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class JumpedHole(Note):
-    """The walk went on behind a document that is missing, at one that nothing links to (rule R34)."""
-
-    reference: ClassVar[str] = "rule R34"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "jumped-hole"
-
-    goes_on_at: str
-
-    def __str__(self) -> str:
-        return f"the chain is followed on at {self.goes_on_at}, behind the missing {self.url}"
-
-    def as_dict(self) -> dict[str, str]:
-        """Return the note with where the walk goes on, so that the account of the chain can tell (R16)."""
-        return {"code": self.code, "url": self.url, "text": str(self), "goes_on_at": self.goes_on_at}
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveChanged(Note):
-    """A document that was taken for an archive had another body when it was revalidated (rule R13)."""
-
-    reference: ClassVar[str] = "RFC 5005, section 4; rule R13"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "archive-changed"
-
-    def __str__(self) -> str:
-        return f"an archive document changed: {self.url}"
+ArchiveChanged: Final = NoteKind(
+    "ArchiveChanged", "archive-changed", "RFC 5005, section 4; rule R13",
+    text="an archive document changed: {url}",
+)
+"""A document that was taken for an archive had another body when it was revalidated."""
 
 
 # The subscription document
 
 
-@dataclass(frozen=True, slots=True)
-class NoSubscriptionDocument(Note):
-    """The URL asked for is an archive and nothing leads to its subscription document (rule R3)."""
+NoSubscriptionDocument: Final = NoteKind(
+    "NoSubscriptionDocument", "no-subscription-document", "RFC 5005, section 4; rule R3", partial=True,
+    text="an archive that names no subscription document: {url}",
+)
+"""The URL asked for is an archive and nothing leads to its subscription document."""
 
-    reference: ClassVar[str] = "RFC 5005, section 4; rule R3"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "no-subscription-document"
+CurrentUnavailable: Final = NoteKind(
+    "CurrentUnavailable", "current-unavailable", "draft-05, section 6.1; rule R3", partial=True,
+    text="the subscription document could not be had ({reason}): {url}",
+)
+"""The `current` link of the asked document failed; the asked document serves."""
 
-    def __str__(self) -> str:
-        return f"an archive that names no subscription document: {self.url}"
+FormatChanged: Final = NoteKind(
+    "FormatChanged", "format-changed", "rule R23",
+    text="what was seen of it as {other} until {last_had} is no part of it while it is {found}: {url}",
+)
+"""What was seen of the feed in another format stands apart, until that comes back."""
 
-
-@dataclass(frozen=True, slots=True)
-class CurrentUnavailable(Note):
-    """The `current` link of the asked document failed; the asked document serves (rule R3)."""
-
-    reference: ClassVar[str] = "draft-05, section 6.1; rule R3"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "current-unavailable"
-
-    reason: str
-
-    def __str__(self) -> str:
-        return f"the subscription document could not be had ({self.reason}): {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class FormatChanged(Note):
-    """What was seen of the feed in another format stands apart, until that comes back (rule R23)."""
-
-    reference: ClassVar[str] = "rule R23"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "format-changed"
-
-    found: str
-    other: str
-    last_had: str
-    """When it was of that format last."""
-
-    def __str__(self) -> str:
-        return (
-            f"what was seen of it as {self.other} until {self.last_had} is no part of it while it is"
-            f" {self.found}: {self.url}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class HeadCut(Note):
-    """What the head says comes to more than an answer bears: what stands last is left out (rule R21)."""
-
-    reference: ClassVar[str] = "rule R21"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "head-cut"
-
-    left_out: int
-
-    def __str__(self) -> str:
-        return f"the head is too long for every answer, {self.left_out} parts of it are left out: {self.url}"
+HeadCut: Final = NoteKind(
+    "HeadCut", "head-cut", "rule R21",
+    text="the head is too long for every answer, {left_out} parts of it are left out: {url}",
+)
 
 
 # Pages
 
 
-@dataclass(frozen=True, slots=True)
-class NewerNotOlder(Note):
-    """A `prev` or `previous` link leads to newer entries: it is a page's, not a chain's (rule R4)."""
+NewerNotOlder: Final = NoteKind(
+    "NewerNotOlder", "newer-not-older", "RFC 5005, section 3; rules R4, R6",
+    text="expected older entries, got newer ones; the feed is taken for a paged one: {url}",
+)
+"""A `prev` or `previous` link leads to newer entries: it is a page's, not a chain's."""
 
-    reference: ClassVar[str] = "RFC 5005, section 3; rules R4, R6"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "newer-not-older"
+PagesAscend: Final = NoteKind(
+    "PagesAscend", "pages-ascend", "RFC 5005, section 3; rule R6",
+    text="the next page holds newer entries: {url}",
+)
+"""The page behind a `next` link holds newer entries; all are collected nevertheless."""
 
-    def __str__(self) -> str:
-        return f"expected older entries, got newer ones; the feed is taken for a paged one: {self.url}"
+PagesRepeat: Final = NoteKind(
+    "PagesRepeat", "pages-repeat", "RFC 5005, section 6; rule R17",
+    text="{documents} pages in a row brought no new entry, the last: {url}",
+)
 
-
-@dataclass(frozen=True, slots=True)
-class PagesAscend(Note):
-    """The page behind a `next` link holds newer entries (rule R6); all are collected nevertheless."""
-
-    reference: ClassVar[str] = "RFC 5005, section 3; rule R6"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "pages-ascend"
-
-    def __str__(self) -> str:
-        return f"the next page holds newer entries: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class PagesRepeat(Note):
-    """Pages in a row brought no new entry: the paged feed ends there (rule R17)."""
-
-    reference: ClassVar[str] = "RFC 5005, section 6; rule R17"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "pages-repeat"
-
-    documents: int
-
-    def __str__(self) -> str:
-        return f"{self.documents} pages in a row brought no new entry, the last: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class PageGone(Note):
-    """A page links to one that is not there, and nothing says that it should be: the end (rule R6)."""
-
-    reference: ClassVar[str] = "RFC 5005, section 3; rule R6"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "page-gone"
-
-    reason: str
-    """The slug of the error that the fetch ended with."""
-
-    def __str__(self) -> str:
-        return f"the last page links to one that is not there: {self.url}"
+PageGone: Final = NoteKind(
+    "PageGone", "page-gone", "RFC 5005, section 3; rule R6",
+    text="the last page links to one that is not there: {url}",
+)
+"""A page links to one that is not there, and nothing says that it should be: the end. The reason is the slug
+of the error that the fetch ended with."""
 
 
 # A history that the publisher does not link, and copies in a web archive
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryNotOffered(Note):
-    """The publisher is of a kind that has its history by pages, and did not give them (rule R27)."""
+HistoryNotOffered: Final = NoteKind(
+    "HistoryNotOffered", "history-not-offered", "rule R27",
+    text="looks like {adapter}, which has its history by pages, but {reason}: {url}",
+)
+"""The publisher is of a kind that has its history by pages, and did not give them; the reason is in words."""
 
-    reference: ClassVar[str] = "rule R27"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "history-not-offered"
+HistoryUnfinished: Final = NoteKind(
+    "HistoryUnfinished", "history-unfinished", "rule R31", partial=True,
+    text="the pages of {adapter} were not read to their end ({reason}): {url}",
+)
+"""Not every page of a history that the publisher does not link could be had. The reason is in words, or the
+slug of the error that the last question ended with."""
 
-    adapter: str
-    reason: str
-    """In words."""
-
-    def __str__(self) -> str:
-        return f"looks like {self.adapter}, which has its history by pages, but {self.reason}: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryUnfinished(Note):
-    """Not every page of a history that the publisher does not link could be had (rule R31)."""
-
-    reference: ClassVar[str] = "rule R31"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "history-unfinished"
-
-    adapter: str
-    reason: str
-    """In words, or the slug of the error that the last question ended with."""
-
-    def __str__(self) -> str:
-        return f"the pages of {self.adapter} were not read to their end ({self.reason}): {self.url}"
+HistoryShort: Final = NoteKind(
+    "HistoryShort", "history-short", "rule R31",
+    text="the publisher claims {claimed} entries, its pages hold {collected}: {url}",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryShort(Note):
-    """The publisher claims more entries than its pages hold, which were asked for twice (rule R31)."""
-
-    reference: ClassVar[str] = "rule R31"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "history-short"
-
-    claimed: int
-    collected: int
-
-    def __str__(self) -> str:
-        return f"the publisher claims {self.claimed} entries, its pages hold {self.collected}: {self.url}"
+def _served_by_copies(url: str, copy_url: str, captured: str, copies: int) -> str:
+    what, verb = ("a copy", "stands") if copies == 1 else (f"{copies} copies", "stand")
+    return f"{what} of {captured} in a web archive {verb} in for {url}: {copy_url}"
 
 
-@dataclass(frozen=True, slots=True)
-class MementoServed(Note):
-    """A web archive's copy serves, because the publisher does not give the document (rule R33)."""
-
-    reference: ClassVar[str] = "RFC 7089; rule R33"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "memento"
-
-    copy_url: str
-    captured: str
-    """When the copy was made, or the first and the last of several."""
-    copies: int = 1
-
-    def __str__(self) -> str:
-        what, verb = ("a copy", "stands") if self.copies == 1 else (f"{self.copies} copies", "stand")
-        return f"{what} of {self.captured} in a web archive {verb} in for {self.url}: {self.copy_url}"
+MementoServed: Final = NoteKind(
+    "MementoServed", "memento", "RFC 7089; rule R33", partial=True,
+    text=_served_by_copies,
+)
+"""A web archive's copy serves, because the publisher does not give the document. It says when the copy was
+made, or the first and the last of several."""
 
 
 # How a document reads
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingNote(Note):
-    """Base class: how a document reads. True as long as the document is kept, and kept with it."""
+BadLink: Final = NoteKind(
+    "BadLink", "bad-link", "RFC 3986, section 4.1; rules R11, R12", is_of_reading=True,
+    text="expected an http(s) URL as {relation} link, got {href!r}: {url}",
+)
+"""A link of the head cannot be followed: empty, unresolvable or not http(s)."""
+
+ExtraLink: Final = NoteKind(
+    "ExtraLink", "extra-link", "rule R12", is_of_reading=True,
+    text="one {relation} link too many, not followed: {href!r} in {url}",
+)
+"""More than one link of one relation; the first usable one counts."""
+
+EncodingRetried: Final = NoteKind(
+    "EncodingRetried", "encoding-retried", "RFC 7303, section 3", is_of_reading=True,
+    text="declared {declared}, read as {used}: {url}",
+)
+"""The declared encoding did not fit the bytes; another one did (docs/faults.md row 46)."""
 
 
-@dataclass(frozen=True, slots=True)
-class BadLink(ReadingNote):
-    """A link of the head cannot be followed: empty, unresolvable or not http(s) (rules R11, R12)."""
-
-    reference: ClassVar[str] = "RFC 3986, section 4.1; rules R11, R12"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "bad-link"
-
-    relation: str
-    href: str
-
-    def __str__(self) -> str:
-        return f"expected an http(s) URL as {self.relation} link, got {self.href!r}: {self.url}"
+def _repaired(url: str, repairs: tuple[str, ...]) -> str:
+    return f"not well-formed, repaired ({', '.join(repairs)}): {url}"
 
 
-@dataclass(frozen=True, slots=True)
-class ExtraLink(ReadingNote):
-    """More than one link of one relation; the first usable one counts (rule R12)."""
-
-    reference: ClassVar[str] = "rule R12"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "extra-link"
-
-    relation: str
-    href: str
-
-    def __str__(self) -> str:
-        return f"one {self.relation} link too many, not followed: {self.href!r} in {self.url}"
+DocumentRepaired: Final = NoteKind(
+    "DocumentRepaired", "repaired", "XML 1.0, section 2.1; RFC 4287, section 2", is_of_reading=True,
+    text=_repaired,
+)
+"""The document was not well-formed and was made so before it was read (docs/faults.md row 45), in the words
+of docs/repair.md."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodingRetried(ReadingNote):
-    """The declared encoding did not fit the bytes; another one did (docs/faults.md row 46)."""
-
-    reference: ClassVar[str] = "RFC 7303, section 3"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "encoding-retried"
-
-    declared: str
-    used: str
-
-    def __str__(self) -> str:
-        return f"declared {self.declared}, read as {self.used}: {self.url}"
+def _truncated(url: str, *, breaks_off: bool) -> str:
+    found = "breaks off before its end" if breaks_off else "goes on behind its end"
+    return f"{found}, so only its whole entries count: {url}"
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentRepaired(ReadingNote):
-    """The document was not well-formed and was made so before it was read (docs/faults.md row 45)."""
+DocumentTruncated: Final = NoteKind(
+    "DocumentTruncated", "truncated", "XML 1.0, section 2.1; RFC 5005, section 4.2",
+    text=_truncated,
+    partial=True,
+    is_of_reading=True,
+)
+"""It breaks off, or has entries behind its end: its whole entries count (docs/faults.md row 49)."""
 
-    reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 4287, section 2"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "repaired"
+IdentityRepeated: Final = NoteKind(
+    "IdentityRepeated", "identity-repeated", "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R9",
+    text="{entries} entries share the identity of another one and say something else: {url}",
+    is_of_reading=True,
+)
 
-    repairs: tuple[str, ...]
-    """What was done, in the words of docs/repair.md."""
-
-    def __str__(self) -> str:
-        return f"not well-formed, repaired ({', '.join(self.repairs)}): {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentTruncated(ReadingNote):
-    """It breaks off, or has entries behind its end: its whole entries count (docs/faults.md row 49)."""
-
-    reference: ClassVar[str] = "XML 1.0, section 2.1; RFC 5005, section 4.2"
-    partial: ClassVar[bool] = True
-    slug: ClassVar[str] = "truncated"
-
-    breaks_off: bool = True
-    """Whether its end is missing, rather than that entries stand behind it."""
-
-    def __str__(self) -> str:
-        found = "breaks off before its end" if self.breaks_off else "goes on behind its end"
-        return f"{found}, so only its whole entries count: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class IdentityRepeated(ReadingNote):
-    """Entries of one document that say different things share an identity: only one counts (rule R9)."""
-
-    reference: ClassVar[str] = "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R9"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "identity-repeated"
-
-    entries: int
-    """How many share the identity of an earlier one."""
-
-    def __str__(self) -> str:
-        return f"{self.entries} entries share the identity of another one and say something else: {self.url}"
-
-
-@dataclass(frozen=True, slots=True)
-class TextsShortened(ReadingNote):
-    """Where full texts stood, there are excerpts now, or none: the full ones are served (rule R10)."""
-
-    reference: ClassVar[str] = "rule R10"
-    partial: ClassVar[bool] = False
-    slug: ClassVar[str] = "texts-shortened"
-
-    entries: int
-    """How many give way to the fuller copy that was had before."""
-
-    def __str__(self) -> str:
-        return f"{self.entries} entries are shorter than they were, and served as they were: {self.url}"
+TextsShortened: Final = NoteKind(
+    "TextsShortened", "texts-shortened", "rule R10", is_of_reading=True,
+    text="{entries} entries are shorter than they were, and served as they were: {url}",
+)
+# fmt: on
 
 
 # Why a walk ended

@@ -210,7 +210,7 @@ class Fetcher:
         finally:
             transfer.count(self._counts)
         outcome = "not-modified" if fetched.not_modified else "fetched"
-        self._counts.fetched(outcome)
+        self._counts.documents[outcome] += 1
         log.info("document.fetched", outcome=outcome, **transfer.facts())
 
     async def _travel(

@@ -2,7 +2,7 @@
 
     await Polling(context, running).run()       # until it is cancelled
     times = AskedTimes(store, now)              # when feeds were asked for: eviction goes by it
-    house = Housekeeping(context, is_refreshing=is_refreshing, write_asked=times.write)
+    house = Housekeeping(context, running, times)
     await house.run()                           # until it is cancelled
 
 Each is one loop, which outlives a database that fails. Where replicas share the store, a poll, a clean-up and
@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -25,7 +25,8 @@ from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.core.schedule import SHORTEST_PAUSE_SECONDS, Times, pause_seconds, poll_due_at
 from wholefeed.errors import OverloadedError, StoreError, WholefeedError
 from wholefeed.logs import get_logger
-from wholefeed.service.refresh import REST_SECONDS, RefreshContext, Running
+from wholefeed.service.refresh import RefreshContext
+from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import REST, Store
 from wholefeed.store.tables import feeds
@@ -78,7 +79,7 @@ class Polling:
                 try:
                     seconds = await self._turn(polls)
                 except (StoreError, OverloadedError) as exc:
-                    self._context.counts.trouble("polling")
+                    self._context.counts.troubles["polling"] += 1
                     log.warning("polling.paused", reason=str(exc))
                     seconds = REST_SECONDS
                 await asyncio.sleep(seconds)
@@ -274,21 +275,16 @@ class Housekeeping:
 
     Args:
         context: What the service works with.
-        is_refreshing: Whether a refresh of the feed is under way.
-        write_asked: Writes what has been noted of when feeds were asked for.
+        running: The refreshes under way.
+        asked: When feeds were asked for.
     """
 
-    def __init__(
-        self,
-        context: RefreshContext,
-        *,
-        is_refreshing: Callable[[int], bool],
-        write_asked: Callable[[], Awaitable[None]],
-    ) -> None:
+    def __init__(self, context: RefreshContext, running: Running, asked: AskedTimes) -> None:
         self._context = context
         self._upkeep = context.store.upkeep
-        self._is_refreshing = is_refreshing
-        self._write_asked = write_asked
+        self._running = running
+        self._asked = asked
+        running.on_end.append(self._note_growth)
         self._has_grown = asyncio.Event()
         self._measure_at = 0.0
         """Not before that is the store measured because it has grown."""
@@ -305,7 +301,7 @@ class Housekeeping:
                             await self._upkeep.purge(now=self._context.now())
                 has_room = await self.make_room()
             except (StoreError, OverloadedError) as exc:
-                self._context.counts.trouble("house-keeping")
+                self._context.counts.troubles["house-keeping"] += 1
                 log.warning("store.unpurged", reason=str(exc))
                 has_room = False
             wait_seconds = purge_at - time.monotonic()
@@ -324,11 +320,11 @@ class Housekeeping:
         max_bytes = self._context.config.store.max_bytes
         if not max_bytes or await self._measured() <= max_bytes:
             return True
-        await self._write_asked()
+        await self._asked.write()
         async with self._context.sharing.task("eviction") as is_mine:
             return await self._evict(max_bytes) if is_mine else False
 
-    def note_growth(self) -> None:
+    def _note_growth(self) -> None:
         """Have the size of the store looked at soon, if there is a limit to it."""
         if self._context.config.store.max_bytes:
             self._has_grown.set()
@@ -357,14 +353,14 @@ class Housekeeping:
             own_bytes = await self._upkeep.feed_bytes(feed_id)
             await self._context.store.forget(feed_id, now=self._context.now())
             sharing.release(feed_id)
-            self._context.counts.has_evicted()
+            self._context.counts.evicted += 1
             log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
             used_bytes = await self._upkeep.used_bytes() if own_bytes is None else used_bytes - own_bytes
         return is_all_gone
 
     async def _is_free(self, feed_id: int) -> bool:
         """Whether no refresh of a feed is under way, wherever; nor is one begun meanwhile."""
-        if self._is_refreshing(feed_id):
+        if self._running.running(feed_id) is not None:
             return False
         sharing = self._context.sharing
         return not sharing.is_shared or await sharing.claim(feed_id, lambda _: True) is not None

@@ -457,7 +457,7 @@ class Leaving:
         is_small = sum(row.body_bytes for row in self.replaced) <= HELD_BYTES and new.document is not None
         found = {row.id: parsed.find(row) for row in self.replaced} if parsed is not None and is_small else {}
         self._held = {number: document for number, document in found.items() if document is not None}
-        self._is_shortened = any(note["code"] == TextsShortened.__name__ for note in old.notes)
+        self._is_shortened = any(note["code"] == TextsShortened.code for note in old.notes)
         self._cut: frozenset[EntryId] = frozenset()
 
     @property
@@ -521,7 +521,7 @@ class Leaving:
             entries = entries.cut([ordinal for ordinal, each in places if each in self._cut])
             new = replace(new, entries=entries)
         fuller = live.fuller(db, self._old.feed, entries.said()) if self._is_shortened else 0
-        note = TextsShortened(new.url, fuller).as_dict()
+        note = TextsShortened(new.url, entries=fuller).as_dict()
         return replace(new, notes=[*new.notes, note]) if fuller else new
 
 
@@ -644,7 +644,7 @@ async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument
     )
 
 
-_LASTING: Final = frozenset({BadLink.__name__, ExtraLink.__name__, TextsShortened.__name__})
+_LASTING: Final = frozenset({BadLink.code, ExtraLink.code, TextsShortened.code})
 
 
 def _lasting_notes(row: DocumentRow) -> list[NoteDict]:

@@ -35,7 +35,8 @@ from wholefeed.errors import DocumentError, OverloadedError, PublisherError, Sto
 from wholefeed.fetch.memento import Archive
 from wholefeed.logs import get_logger
 from wholefeed.service.documents import OfferedCopy
-from wholefeed.service.refresh import REST_SECONDS, RefreshContext, Running
+from wholefeed.service.refresh import RefreshContext
+from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.service.sources import Obtained, Source, Subscription
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.tables import documents, failures, feeds

@@ -32,7 +32,8 @@ from wholefeed.errors import (
 from wholefeed.futures import either_done
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Checks
-from wholefeed.service.refresh import Flights, RefreshContext, Running
+from wholefeed.service.refresh import RefreshContext
+from wholefeed.service.running import Flights, Running
 from wholefeed.service.sources import SeveralFeedsError, Subscription, find_subscription
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
@@ -93,7 +94,7 @@ class Waiting:
             made = self._openings.made.count
             feed = await self.known(url)
         if feed is None or not feed.digest:
-            self._context.counts.given("publisher")
+            self._context.counts.sources["publisher"] += 1
             return await self._first(url, deadline, not is_head, made if feed is None else -1), False
         return feed, not is_head and await self._freshen(feed, deadline)
 
@@ -172,13 +173,16 @@ class Waiting:
         if self._checks.are_blind:  # nothing could be kept of what a publisher says
             return is_due
         if not is_due and self._running.running(feed.id) is None:
-            self._context.counts.given("store")
+            self._context.counts.sources["store"] += 1
             return False
-        self._context.counts.given("publisher")
+        self._context.counts.sources["publisher"] += 1
         flight = self._running.join(feed, _USUAL)
         with self._published.awaited(feed.id):
             await self._wait(flight, deadline)
-        return is_due and not flight.done() and not self._running.is_confirmed(feed.id)
+        if not is_due or flight.done():
+            return False
+        under_way = self._running.under_way(feed.id)
+        return under_way is None or not under_way.is_confirmed
 
     async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
         """Wait for a task until the deadline, or until the program stops; never cancel it."""

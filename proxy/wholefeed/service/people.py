@@ -40,8 +40,9 @@ from wholefeed.core.notes import DocumentTruncated, JumpedHole
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.urls import document_key
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
-from wholefeed.service.refresh import RefreshContext, Running
+from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.results import Elsewhere, Status
+from wholefeed.service.running import Running
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, Overview, SegmentRow, Snapshot
 from wholefeed.store.store import Store
@@ -109,11 +110,10 @@ class Watching:
     def _now(self, told: Status, feed_id: int) -> Status:
         """Return a status with the progress of this moment."""
         is_refreshing = self._running.running(feed_id) is not None
-        progress, seconds = self._running.progress(feed_id), self._running.walked_seconds(feed_id)
-        if told.elsewhere is not None and not is_refreshing:
-            is_refreshing = True
-            progress, seconds = told.elsewhere.progress, told.elsewhere.walked_seconds
-        if progress is None:
+        under_way = self._running.under_way(feed_id) if is_refreshing else told.elsewhere
+        is_refreshing = is_refreshing or under_way is not None
+        progress = None if under_way is None else under_way.progress
+        if under_way is None or progress is None:
             return replace(told, is_refreshing=is_refreshing)
         return replace(
             told,
@@ -122,7 +122,7 @@ class Watching:
             progress_entries=progress.entries,
             progress_fetched=progress.fetched,
             progress_left=progress.left,
-            progress_seconds=seconds,
+            progress_seconds=under_way.walked_seconds,
         )
 
     async def account(self, feed_id: int) -> tuple[Status, list[ChainDocument]]:
@@ -365,7 +365,7 @@ def _jumps(notes: str) -> dict[str, tuple[str, str]]:
     Args:
         notes: Of the feed, as JSON.
     """
-    found = (note for note in json.loads(notes) if note["code"] == JumpedHole.__name__)
+    found = (note for note in json.loads(notes) if note["code"] == JumpedHole.code)
     return {document_key(note["goes_on_at"]): (_GUESSED, note["url"]) for note in found}
 
 

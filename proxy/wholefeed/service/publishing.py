@@ -101,7 +101,7 @@ async def assemble(
     via_url = storage.fetch_url or feed.fetch_url
     version = common_version(style.family, style.version, {row.version for row in documents})
     prefixes = functools.reduce(operator.or_, (each.prefixes for each in segments), head.prefixes)
-    cut = [HeadCut(via_url, head.left_out).as_dict()] if head.left_out else []
+    cut = [HeadCut(via_url, left_out=head.left_out).as_dict()] if head.left_out else []
     said = (state, via_url, version, f"{prefixes:x}", *map(_shown, shown))
     publication = Publication(
         segments=[each.id if isinstance(each, SegmentRow) else each for each in segments],

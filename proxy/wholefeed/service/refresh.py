@@ -1,33 +1,28 @@
-"""The refreshes of feeds: at most one a feed at a time, whoever waits for it.
+"""One refresh of one feed.
 
-    flight = running.join(feed, RefreshRequest())   # joins the one under way, else begins one
-    running.progress(feed.id)                       # of its walk, meanwhile
+    await Refresh(context, feed, RefreshRequest()).run()
 
-`Running` knows those under way, here and at other replicas. A `Refresh` does what `wholefeed.core.refresh`
-decides, and nothing else: it carries out each intent and tells the decision what came of it, until there is
-nothing left to do. Two things go on beside that line while a walk runs: documents are fetched, several at
-once (`WalkFetches`), and what has arrived is published from time to time, for readers that do not wait for
-the end.
+A `Refresh` does what `wholefeed.core.refresh` decides, and nothing else: it carries out each intent and tells
+the decision what came of it, until there is nothing left to do. Two things go on beside that line while a
+walk runs: documents are fetched, several at once (`WalkFetches`), and what has arrived is published from time
+to time, for readers that do not wait for the end. Who runs it stands in `wholefeed.service.running`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Generic, Protocol, TypeVar, assert_never
+from typing import Final, Protocol, assert_never
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
-
-import structlog
 
 from wholefeed.config.tables import Config
 from wholefeed.core.jobs import Style
 from wholefeed.core.model import State
-from wholefeed.core.notes import ReadingNote
 from wholefeed.core.refresh import port
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -56,7 +51,6 @@ from wholefeed.core.walk.chain import WalkLimits
 from wholefeed.counts import NONE, Counts
 from wholefeed.errors import (
     DocumentError,
-    LeaseLostError,
     OverloadedError,
     QueueFullError,
     StoreError,
@@ -72,8 +66,7 @@ from wholefeed.logs import get_logger
 from wholefeed.service.documents import OfferedCopy, archived_copy, confirmed, fresh_document, reply_of
 from wholefeed.service.memory import Beginnings, Published
 from wholefeed.service.publishing import assemble
-from wholefeed.service.results import Elsewhere
-from wholefeed.service.sharing_port import Alone, Sharing, Wanted
+from wholefeed.service.sharing_port import Alone, Sharing
 from wholefeed.service.sources import Obtained, Source, Subscription, failure_of, settle_subscription
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store.rows import FeedRow
@@ -81,276 +74,6 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables import feeds
 
 log = get_logger()
-REST_SECONDS: Final = 60.0
-"""For so long a publisher is left alone after what a refresh brought could not be kept or rendered."""
-
-
-class Running:
-    """The refreshes under way, and what can be told of them meanwhile; ends with `close`."""
-
-    def __init__(self, context: RefreshContext, *, on_end: Callable[[], None]) -> None:
-        self._context = context
-        self.on_end = [on_end]
-        """Called at the end of each refresh."""
-        self.on_elsewhere: Callable[[int], None] = lambda _: None
-        """Told of each feed that another replica turns out to have refreshed."""
-        self._flights: Flights[int, None] = Flights()
-        self.running: Final = self._flights.running
-        """Returns the refresh of a feed that is under way, if there is one."""
-        self._running: dict[int, Refresh] = {}
-        self._elsewhere: dict[int, Elsewhere] = {}
-        """How far other replicas are with what is waited for here."""
-        self._may_walk: dict[int, bool] = {}
-        self._next: dict[int, RefreshRequest] = {}
-        """What is to be done right after the refresh under way."""
-        self._found: dict[int, Subscription] = {}
-        """For the next refresh of a feed; no frame holds its body, which may be large."""
-        self._copies: dict[int, Sequence[OfferedCopy]] = {}
-        self._resting_until: dict[int, float] = {}
-
-    def __len__(self) -> int:
-        return len(self._flights)
-
-    def join(
-        self,
-        feed: FeedRow,
-        request: RefreshRequest,
-        found: Subscription | None = None,
-        copies: Sequence[OfferedCopy] = (),
-    ) -> asyncio.Task[None]:
-        """Return the refresh under way, else a new one.
-
-        A request that the one under way does not meet is met right after it: to force or to be full, or to
-        walk where that one may not.
-
-        Args:
-            feed: As it is stored.
-            request: What is asked for beside the usual.
-            found: The subscription document, when it has just been fetched.
-            copies: Of documents that are missing, in a web archive; only where no refresh is under way.
-        """
-        is_new = self._flights.running(feed.id) is None
-        if is_new:
-            self._may_walk[feed.id] = request.may_walk
-        elif request.is_forced or request.is_full or (request.may_walk and not self._may_walk[feed.id]):
-            waiting = self._next.get(feed.id)
-            self._next[feed.id] = request if waiting is None else waiting.merged(request)
-        else:
-            found = None  # the one under way has fetched its own
-        if found is not None:
-            self._found[feed.id] = found
-            del found
-        if copies:
-            assert is_new, "who has copies waits for the end of the one under way"
-            self._copies[feed.id] = copies
-        flight = self._flights.join(feed.id, lambda: self._run(feed, request))
-        if is_new:
-            flight.add_done_callback(self._ended)
-        return flight
-
-    async def cancel(self, feed_id: int) -> None:
-        """End the refresh of a feed that is being forgotten."""
-        while (running := self._flights.running(feed_id)) is not None:
-            self._next.pop(feed_id, None)
-            self._found.pop(feed_id, None)
-            running.cancel()
-            await asyncio.wait({running})
-        self._context.sharing.release(feed_id)
-        self._may_walk.pop(feed_id, None)
-        self._resting_until.pop(feed_id, None)
-
-    async def close(self) -> None:
-        await self._flights.close()
-
-    def is_due(self, feed: FeedRow) -> bool:
-        """Whether freshness has run out, or something that is stored has not been published yet.
-
-        A publisher that failed is left alone until its next attempt, whatever is unfinished.
-        """
-        if self._resting_until and self.is_resting(feed.id):
-            return False
-        is_fresh = self._context.fresh_seconds_left(feed, self._context.now()) > 0
-        is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
-        return not (is_fresh and (is_whole or feed.is_stale))
-
-    def is_resting(self, feed_id: int) -> bool:
-        """Whether what was fetched a moment ago could not be kept or rendered."""
-        return time.monotonic() < self._resting_until.get(feed_id, 0.0)
-
-    def is_confirmed(self, feed_id: int) -> bool:
-        """Whether the refresh under way has heard of the subscription document."""
-        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
-        return running is not None and running.is_confirmed
-
-    def progress(self, feed_id: int) -> Progress | None:
-        """Return how far the walk of a feed is; None where none runs."""
-        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
-        return None if running is None else running.progress
-
-    def walked_seconds(self, feed_id: int) -> float | None:
-        """Return since when the walk of a feed uses the network; None where none does."""
-        running = self._running.get(feed_id) or self._elsewhere.get(feed_id)
-        return None if running is None else running.walked_seconds
-
-    @property
-    def walking(self) -> int:
-        """How many walks use the network."""
-        return sum(refresh.progress is not None for refresh in self._running.values())
-
-    @property
-    def waiting(self) -> int:
-        """How many walks wait for their turn to use the network, those of polls not counted."""
-        return sum(refresh.is_waiting for refresh in self._running.values())
-
-    def waiting_at(self, site: str) -> int:
-        """Return how many of them do at one site."""
-        return sum(refresh.is_waiting and refresh.site == site for refresh in self._running.values())
-
-    async def _run(self, feed: FeedRow, request: RefreshRequest) -> None:
-        """Refresh, and once more for what was asked for meanwhile."""
-        structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
-        try:
-            while True:
-                self._may_walk[feed.id] = request.may_walk
-                try:
-                    if not await self._run_somewhere(feed, request):
-                        self.on_elsewhere(feed.id)
-                except DocumentError:
-                    if feed.id not in self._next:
-                        raise
-                if feed.id not in self._next:
-                    return
-                latest = await self._context.store.read(partial(feeds.find, feed=feed.id), feed=feed.id)
-                again = self._next.pop(feed.id, None)  # last: while that was read, another may have come
-                if again is None or latest is None:
-                    return
-                feed, request = latest, again
-        finally:  # what still waits is not for a refresh of hours later
-            self._elsewhere.pop(feed.id, None)
-            self._next.pop(feed.id, None)
-            self._found.pop(feed.id, None)
-            self._copies.pop(feed.id, None)
-
-    async def _run_somewhere(self, feed: FeedRow, request: RefreshRequest) -> bool:
-        """Refresh; return whether that was done here, and not by another replica."""
-        if not self._context.sharing.is_shared:  # nobody is asked, and nobody told
-            await self._run_once(feed, request)
-            return True
-        wanted, work = self._wanted(feed, request), partial(self._run_once, request=request)
-        return await self._context.sharing.refresh(wanted, work)
-
-    def _wanted(self, feed: FeedRow, request: RefreshRequest) -> Wanted:
-        """Say what is wanted, in case that another replica is at it or has just been."""
-        is_asked = request.is_forced or request.is_full or feed.id in self._copies
-
-        def heard(elsewhere: Elsewhere | None) -> None:
-            if elsewhere is None:
-                self._elsewhere.pop(feed.id, None)
-            else:
-                self._elsewhere[feed.id] = elsewhere
-
-        return Wanted(
-            feed=feed,
-            insists=lambda has_waited: is_asked or (feed.id in self._found and not has_waited),
-            is_due=self.is_due,
-            tell=lambda: self._told(feed.id),
-            heard=heard,
-        )
-
-    def _told(self, feed_id: int) -> Elsewhere:
-        """Return what other replicas are told of a refresh that runs here."""
-        refresh = self._running.get(feed_id)
-        if refresh is None:
-            return Elsewhere()
-        return Elsewhere.at(refresh.progress, refresh.walked_seconds, is_confirmed=refresh.is_confirmed)
-
-    async def _run_once(self, feed: FeedRow, request: RefreshRequest) -> None:
-        found, copies = self._found.pop(feed.id, None), self._copies.pop(feed.id, ())
-        refresh = Refresh(self._context, feed, request, found, copies)
-        del found, copies
-        self._running[feed.id] = refresh
-        try:
-            await refresh.run()
-        except DocumentError as exc:
-            self._context.counts.refresh_failed(exc.slug)
-            log.info("feed.stale", feed=feed.id, slug=exc.slug)
-            raise
-        except (UnknownFeedError, LeaseLostError):  # forgotten meanwhile, or another one is at it
-            raise
-        except (StoreError, OverloadedError, WorkError) as exc:
-            # What is stored serves; the publisher is left alone.
-            self._resting_until[feed.id] = time.monotonic() + REST_SECONDS
-            self._context.counts.refresh_failed(exc.slug)
-            log.warning("feed.unkept", feed=feed.id, slug=exc.slug)
-            raise
-        except Exception:
-            self._context.counts.refresh_failed("internal")
-            log.exception("refresh.failed", feed=feed.id)
-            raise
-        finally:
-            del self._running[feed.id]
-
-    def _ended(self, _: object) -> None:
-        for each in self.on_end:
-            each()
-
-
-_Key = TypeVar("_Key")
-_T = TypeVar("_T")
-
-
-class Flights(Generic[_Key, _T]):
-    """Runs at most one task a key, for many callers, whoever leaves (docs/faults.md rows 63, 64).
-
-    Tasks end with `close`.
-
-        flight = flights.join(key, lambda: refresh(feed))
-        await asyncio.wait({flight}, timeout=8)     # waiting never cancels it
-    """
-
-    def __init__(self) -> None:
-        self._tasks: dict[_Key, asyncio.Task[_T]] = {}
-        self._is_closed = False
-
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-    def running(self, key: _Key) -> asyncio.Task[_T] | None:
-        """Return the task of a key, if one is under way: one that has ended takes nothing up any more."""
-        task = self._tasks.get(key)
-        return None if task is None or task.done() else task
-
-    def join(self, key: _Key, start: Callable[[], Coroutine[Any, Any, _T]]) -> asyncio.Task[_T]:
-        assert not self._is_closed, "closed"
-        task = self.running(key)
-        if task is None:
-            task = asyncio.create_task(_flight(start))
-            self._tasks[key] = task
-            task.add_done_callback(lambda done: self._landed(key, done))
-        return task
-
-    async def close(self) -> None:
-        self._is_closed = True
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _landed(self, key: _Key, task: asyncio.Task[_T]) -> None:
-        if self._tasks.get(key) is task:
-            del self._tasks[key]
-        retrieve_failure(task)
-
-
-async def _flight(start: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    try:
-        return await start()
-    except BaseException as exc:
-        clear_tracebacks(exc)
-        raise
-
-
-# One refresh
 
 _MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses between publications while a walk runs; the last one repeats."""
@@ -547,7 +270,7 @@ class Refresh:
             self.is_waiting = False
         self._walk_began = time.monotonic()
         await self._storage.write(partial(feeds.begin_walk, feed=self._feed.id, now=self._context.now()))
-        self._context.counts.walk_began()
+        self._context.counts.walks_begun += 1
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
         task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
@@ -588,7 +311,7 @@ class Refresh:
                 log.warning("feed.unpublished", feed=self._feed.id, slug=exc.slug)
 
     async def _publish(self, intent: port.Publish) -> None:
-        said = [note.as_dict() for note in intent.notes if not isinstance(note, ReadingNote)]
+        said = [note.as_dict() for note in intent.notes if not note.kind.is_of_reading]
         async with self._writing:
             await self._storage.put_gathered()
             feed = await assemble(
@@ -784,7 +507,7 @@ class WalkFetches:
             return
         tasks = list(self._pending.values())
         self._pending.clear()
-        self._counts.looked_ahead(is_hit=False, times=len(self._ahead))
+        self._counts.look_ahead["miss"] += len(self._ahead)
         self._ahead.clear()
         for task in tasks:
             task.cancel()
@@ -880,7 +603,7 @@ class WalkFetches:
         """Count what was asked for ahead, once it is known whether the walk needs it."""
         if url in self._ahead:
             self._ahead.remove(url)
-            self._counts.looked_ahead(is_hit=is_hit)
+            self._counts.look_ahead["hit" if is_hit else "miss"] += 1
 
 
 def _conditions(stored: port.StoredDocument | None) -> Validators | None:

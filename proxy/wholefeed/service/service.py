@@ -29,8 +29,9 @@ from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Checks, Held, Published, Usage
 from wholefeed.service.opening import Openings, Waiting
 from wholefeed.service.people import ChainDocument, Watching, described
-from wholefeed.service.refresh import RefreshContext, Running
+from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.results import Reconstruction, Status
+from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing
 from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
 from wholefeed.store.tables import feeds
@@ -67,9 +68,8 @@ class FeedService:
         self.checks = Checks(context.store, self._published, context.config.limits)
         """Whether what is held in memory is still so; bounds what is asked of the database."""
         self._asked = AskedTimes(context.store, context.now)
-        self._house = Housekeeping(context, is_refreshing=self._is_refreshing, write_asked=self._asked.write)
-        self._running = Running(context, on_end=self._house.note_growth)
-        self._running.on_elsewhere = self._published.drop
+        self._running = Running(context)
+        self._house = Housekeeping(context, self._running, self._asked)
         self._mementos = Mementos(context, self._running)
         self._openings = Openings(context, self._running, self._mementos)
         self._waiting = Waiting(context, self._running, self._openings, self.checks, self._stopping)

@@ -27,7 +27,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.errors import (
@@ -81,7 +81,7 @@ async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
     if not store.is_shared:
         yield Alone()
         return
-    shared = Shared(StoredLeases(store))
+    shared = Shared(Leases(store))
     store.listen("lease", shared.waits.wake)
     store.on_lost(shared.waits.wake_all)
     await shared.member.beat()
@@ -205,17 +205,16 @@ class Shared:
         has_waited = False
         while True:
             self.member.require()
-            with self.waits.waiting(name, heard) as wait:
+            with self.waits.waiting(name, heard) as woken:
                 taking = self._taking(name, judging(has_waited), feed, tells=tells)
                 looked = await self._leases.take(taking)
                 if looked.verdict is Verdict.WAIT:
                     has_waited = True
                     assert looked.lease is not None, "somebody has it"
                     heard(looked.lease.progress)
-                    self.waits.follow()
                     self._waited[name] += 1
                     try:
-                        await wait.woken()
+                        await woken.wait()
                     finally:
                         self._waited -= Counter([name])
                     continue
@@ -279,7 +278,7 @@ class Shared:
         """Return what makes sure, in each transaction of a refresh, that it is still this replica's."""
         holding = self.member.held(feed_lease(feed))
         if holding is None:
-            holding = Holding(feed_lease(feed), "", str)  # lost before it began
+            holding = Holding(feed_lease(feed), "", "working", 0.0, is_lost=True)
         return partial(self.member.require_held, holding=holding)
 
     # Claims
@@ -342,7 +341,11 @@ class Shared:
             return lambda lease, _: judge(lease, self.member.name, Wants(insists=True))
 
         token, looked = await self._taken(name, judging, lambda _: on_wait(), tells=True)
-        return Kept(self.member.hold(name, token, tell), looked.lease, self.member.name)
+        holding, was = self.member.hold(name, token, tell), looked.lease
+        if was is None or was.replica == self.member.name:
+            return Kept(holding)
+        seconds = was.silent_seconds if was.ended_seconds is None else was.ended_seconds
+        return Kept(holding, before=was.outcome or was.progress, age_seconds=seconds or 0.0)
 
     def let_go(self, kept: Kept, told: str) -> None:
         """Leave what was kept to others, who are told something with it."""
@@ -397,6 +400,16 @@ class Shared:
     def _look_everywhere(self) -> None:
         """Look at the feeds themselves: the database has lost who was at what."""
         self._looks_everywhere = True
+
+
+class Kept(NamedTuple):
+    """What one replica has at a time, and this one has now."""
+
+    holding: Holding
+    before: str = ""
+    """What the replica told that had it before; empty: nothing, or it was this one."""
+    age_seconds: float = 0.0
+    """How long ago."""
 
 
 def _rest_seconds(lease: LeaseRow, has_waited: bool) -> float:
@@ -512,14 +525,12 @@ class Membership:
         self._is_known = False
         """Whether the others know this one by its name."""
         self._numbers = itertools.count(1)
-        self._holdings: dict[str, Holding] = {}
-        self._claims: dict[str, Claim] = {}
-        self._kept: dict[str, str] = {}
-        """Tokens of what was cancelled here, by name."""
+        self._held: dict[str, Holding] = {}
         self._ends: dict[str, End] = {}
         """What is to be given back, by token."""
         self._has_ended = asyncio.Event()
         self._strays: Mapping[str, str] = {}
+        """What it has by the last sign of life, and does not know of."""
         self._failure: StoreError | OverloadedError | None = None
         """Why the last sign of life could not be given."""
 
@@ -539,7 +550,7 @@ class Membership:
             StoreError: The database failed.
             OverloadedError: It could not be reached.
         """
-        sent_at, name, holdings = self._clock(), self.name, list(self._holdings.values())
+        sent_at, name, holdings = self._clock(), self.name, list(self._held.values())
         news = [(each, text) for each in holdings if (text := each.tell()) != each.told]
         beat = await self._leases.beat(name, [(text, each.name, each.token) for each, text in news])
         if name != self.name:
@@ -552,17 +563,18 @@ class Membership:
         self._pulse.given(name, at=sent_at)
         self._is_known, self.replicas = True, beat.replicas
         for each in holdings:
-            if self._holdings.get(each.name) is each and beat.held.get(each.name) != each.token:
+            if self._held.get(each.name) is each and beat.held.get(each.name) != each.token:
                 self._lose(each)
         self._end_strays(beat)
 
     def _end_strays(self, beat: Beat) -> None:
         """Give back what nothing here works under: whoever was to begin it was cancelled."""
-        expired_at = time.monotonic() - CLAIM_SECONDS
-        self._claims = {name: each for name, each in self._claims.items() if each.claimed_at > expired_at}
-        busy = {*self._kept.values(), *(each.token for each in self._holdings.values())}
-        busy.update(each.token for each in self._claims.values())
-        strays = {name: token for name, token in beat.held.items() if token not in busy}
+        expired_at = self._clock() - CLAIM_SECONDS
+        for each in list(self._held.values()):
+            if each.use == "claimed" and each.since <= expired_at:
+                self.drop(each)
+        known = {each.token for each in self._held.values()}
+        strays = {name: token for name, token in beat.held.items() if token not in known}
         for name, token in strays.items():
             if self._strays.get(name) == token:
                 self.end(name, token)
@@ -601,16 +613,18 @@ class Membership:
         name, self.name = self.name, _new_name()
         self._is_known = False
         self._pulse.stop()
-        log.warning("replica.isolated", replica=name, stopped=len(self._holdings))
-        for each in list(self._holdings.values()):
+        holdings = list(self._held.values())
+        log.warning("replica.isolated", replica=name, stopped=sum(each.use == "working" for each in holdings))
+        for each in holdings:
             self._lose(each)
-        self._claims.clear()
-        self._kept.clear()
         self._strays = {}
 
     def _lose(self, holding: Holding) -> None:
+        """Stop the work: it is not this replica's any more."""
         self.drop(holding)
-        holding.lose()
+        holding.is_lost = True
+        if holding.task is not None:
+            holding.task.cancel()
 
     async def _keep_ending(self) -> None:
         while True:
@@ -659,119 +673,74 @@ class Membership:
         return f"{self.name}.{next(self._numbers)}"
 
     def held(self, name: str) -> Holding | None:
-        """Return what is held by a name."""
-        return self._holdings.get(name)
+        """Return the lease of that name, if something works under it."""
+        holding = self._held.get(name)
+        return holding if holding is not None and holding.use == "working" else None
 
     def hold(
         self, name: str, token: str, tell: Callable[[], str], task: asyncio.Task[Any] | None = None
     ) -> Holding:
         """Note that a lease was taken, and what works under it."""
-        self._claims.pop(name, None)
-        self._kept.pop(name, None)
-        holding = self._holdings[name] = Holding(name, token, tell, task)
+        holding = self._held[name] = Holding(name, token, "working", self._clock(), tell=tell, task=task)
         return holding
+
+    def claim(self, name: str, token: str, feed: FeedRow | None) -> None:
+        """Note that a lease was taken for a refresh that is about to begin."""
+        self._held[name] = Holding(name, token, "claimed", self._clock(), feed=feed)
+
+    def claimed(self, name: str) -> Holding | None:
+        """Return what was claimed, once."""
+        holding = self._held.get(name)
+        if holding is None or holding.use != "claimed":
+            return None
+        return self._held.pop(name)
+
+    def keep(self, name: str, token: str) -> None:
+        """Note that what worked under a lease was cancelled: it is given back, or left at the end."""
+        self._held[name] = Holding(name, token, "cancelled", self._clock())
 
     def drop(self, holding: Holding) -> None:
         """Note that nothing works under a lease any more; it is not given back by that."""
-        if self._holdings.get(holding.name) is holding:
-            del self._holdings[holding.name]
+        if self._held.get(holding.name) is holding:
+            del self._held[holding.name]
 
     def end(self, name: str, token: str, outcome: str = "") -> None:
         """Have a lease given back, as soon as the database can be reached."""
         self._ends[token] = End(name, token, outcome)
         self._has_ended.set()
 
-    def keep(self, name: str, token: str) -> None:
-        """Note that what worked under a lease was cancelled: it is given back, or left at the end."""
-        self._kept[name] = token
-
     def give_back(self, name: str) -> None:
-        """Give back what was claimed or kept by a name."""
-        token = self._kept.pop(name, None)
-        claim = self.claimed(name)
-        token = token if claim is None else claim.token
-        if token is not None:
-            self.end(name, token)
-
-    def claim(self, name: str, token: str, feed: FeedRow | None) -> None:
-        """Note that a lease was taken for a refresh that is about to begin."""
-        self._claims[name] = Claim(token, feed)
-
-    def claimed(self, name: str) -> Claim | None:
-        """Return what was claimed, once."""
-        return self._claims.pop(name, None)
+        """Give back what was claimed, or what worked under it and was cancelled."""
+        holding = self._held.get(name)
+        if holding is not None and holding.use != "working":
+            self.drop(holding)
+            self.end(name, holding.token)
 
 
 def _new_name() -> str:
     return secrets.token_hex(8)
 
 
+@dataclass(slots=True, eq=False)
 class Holding:
-    """A lease and the task that works under it.
+    """A lease that this replica has."""
 
-    Args:
-        name: Of the lease.
-        token: Of its taking.
-        tell: Says how far the work is, as text.
-        task: The work; None where nothing is to be stopped when the lease is lost.
-    """
-
-    def __init__(
-        self, name: str, token: str, tell: Callable[[], str], task: asyncio.Task[Any] | None = None
-    ) -> None:
-        self.name = name
-        self.token = token
-        self.tell = tell
-        self.told = ""
-        """What the others know."""
-        self.is_lost = False
-        """Whether somebody else may have it: then nothing is written any more."""
-        self._task = task
-
-    def lose(self) -> None:
-        """Stop the work: it is not this replica's any more."""
-        self.is_lost = True
-        if self._task is not None:
-            self._task.cancel()
-
-
-class Kept:
-    """What one replica has at a time, and has now.
-
-    Args:
-        holding: Its lease.
-        was: The lease as it was before.
-        replica: Who has it now.
-    """
-
-    def __init__(self, holding: Holding, was: LeaseRow | None, replica: str) -> None:
-        self.holding = holding
-        is_others = was is not None and was.replica != replica
-        self.before = (was.outcome or was.progress) if was is not None and is_others else ""
-        """What another one has told that had it; empty: nothing, or it was this one."""
-        ended = was is not None and was.ended_seconds is not None
-        seconds = None if was is None else was.ended_seconds if ended else was.silent_seconds
-        self.age_seconds = seconds or 0.0
-        """How long ago."""
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether somebody else may have it."""
-        return self.holding.is_lost
-
-
-class Claim:
-    """A lease on a feed that was taken for a refresh which is about to begin.
-
-    Args:
-        token: Of its taking.
-        feed: As it was then.
-    """
-
-    def __init__(self, token: str, feed: FeedRow | None) -> None:
-        self.token = token
-        self.feed = feed
-        self.claimed_at = time.monotonic()
+    name: str
+    token: str
+    """Of its taking."""
+    use: Literal["claimed", "working", "cancelled"]
+    """Whether a refresh is about to begin under it, something works, or did and was cancelled."""
+    since: float
+    feed: FeedRow | None = None
+    """Of a claim: the feed as it was then."""
+    tell: Callable[[], str] = str
+    """Says how far the work is."""
+    told: str = ""
+    """What the others know of that."""
+    task: asyncio.Task[Any] | None = None
+    """What is stopped when it is lost."""
+    is_lost: bool = False
+    """Whether another replica may have it: then nothing is written any more."""
 
 
 # Its signs of life
@@ -882,31 +851,24 @@ Heard = Callable[[str], None]
 class Waits:
     """All in one process that wait for what another replica does, and follow how far it is.
 
-        with waits.waiting(name, heard) as wait:
-            await wait.woken()
+        with waits.waiting(name, heard) as woken:
+            await woken.wait()
 
     A notice of the database wakes whoever waits. One may be lost, and who dies sends none: so what is waited
     for is looked at each second, all of it in one query.
-
-    Args:
-        leases: Where they look.
     """
 
     def __init__(self, leases: Leases) -> None:
         self._leases = leases
-        self._waits: dict[str, list[Wait]] = {}
-        self._has_any = asyncio.Event()
-
-    def __len__(self) -> int:
-        return len(self._waits)
+        self._waits: dict[str, list[tuple[asyncio.Event, Heard]]] = {}
 
     @contextmanager
-    def waiting(self, name: str, heard: Heard) -> Iterator[Wait]:
+    def waiting(self, name: str, heard: Heard) -> Iterator[asyncio.Event]:
         """Be woken for a lease; from before it is looked at, so that no notice is missed."""
-        wait = Wait(heard)
+        wait = asyncio.Event(), heard
         self._waits.setdefault(name, []).append(wait)
         try:
-            yield wait
+            yield wait[0]
         finally:
             self._waits[name].remove(wait)
             if not self._waits[name]:
@@ -916,14 +878,10 @@ class Waits:
         """Whether anybody here waits for a lease."""
         return name in self._waits
 
-    def follow(self) -> None:
-        """Have leases looked at: somebody waits now."""
-        self._has_any.set()
-
     def wake(self, name: str) -> None:
         """Wake whoever waits for a lease."""
-        for wait in self._waits.get(name, ()):
-            wait.wake()
+        for woken, _ in self._waits.get(name, ()):
+            woken.set()
 
     def wake_all(self) -> None:
         """Wake everybody: notices may have been lost."""
@@ -933,10 +891,8 @@ class Waits:
     async def run(self) -> None:
         """Look from time to time at what is waited for, until cancelled."""
         while True:
-            await self._has_any.wait()
             await asyncio.sleep(LOOK_SECONDS)
             if not self._waits:
-                self._has_any.clear()
                 continue
             try:
                 found = await self._leases.look(list(self._waits))
@@ -944,32 +900,11 @@ class Waits:
                 continue
             for name, waits in list(self._waits.items()):
                 lease = found.get(name)
-                for wait in waits:
+                for woken, heard in waits:
                     if lease is None or not lease.is_live:
-                        wait.wake()
+                        woken.set()
                     else:
-                        wait.heard(lease.progress)
-
-
-class Wait:
-    """One that waits for a lease.
-
-    Args:
-        heard: As `Heard`.
-    """
-
-    def __init__(self, heard: Heard) -> None:
-        self.heard = heard
-        self._event = asyncio.Event()
-
-    def wake(self) -> None:
-        """Let it look again."""
-        self._event.set()
-
-    async def woken(self) -> None:
-        """Wait until what is waited for may have ended."""
-        await self._event.wait()
-        self._event.clear()
+                        heard(lease.progress)
 
 
 # How a piece of work failed, as the others are told
@@ -1063,91 +998,63 @@ def remembered_seconds(outcome: str, *, is_opening: bool) -> float:
 # Where the replicas keep who does what
 
 
-class Leases(Protocol):
-    """What is asked of the tables.
-
-    Each coroutine is one transaction, and raises `StoreError` or `OverloadedError`.
-
-    The other methods are called within a transaction of the store, in its thread.
-    """
-
-    async def take(self, taking: Taking) -> Looked:
-        """Take a lease if its judge says so."""
-
-    async def end(self, ends: Sequence[End]) -> None:
-        """Give leases back, and wake who waits for them."""
-
-    async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
-        """Return leases by name, those that there are."""
-
-    async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
-        """Give a sign of life, and tell how far things are: text, lease and token."""
-
-    async def leave(self, replica: str) -> None:
-        """Take a replica off at once."""
-
-    async def orphans(self, limit: int) -> Sequence[int]:
-        """Return feeds whose refresh has ended with its replica."""
-
-    async def unfinished(self) -> Sequence[int]:
-        """Return the feeds whose walk has not ended and that nobody is at."""
-
-    async def forget_old(self) -> None:
-        """Delete what nobody asks for any more."""
-
-    def beat_in_thread(self, replica: str) -> bool:
-        """Give a sign of life of a replica that is known, in a thread which waits; say whether it is known.
-
-        Raises as the coroutines do.
-        """
-
-    def is_held(self, db: Database, name: str, token: str) -> bool:
-        """Whether that taking of a lease is the one that counts."""
-
-    def find(self, db: Database, name: str) -> LeaseRow | None:
-        """Return a lease."""
-
-    def take_new(self, db: Database, taking: Taking) -> Looked:
-        """Take a lease on a feed in the transaction that makes it."""
-
-
-class StoredLeases:
+class Leases:
     """The tables `lease` and `replica` of the database that the replicas share.
 
-    Args:
-        store: On that database.
+    Each coroutine is one transaction, and raises `StoreError` or `OverloadedError`, as `beat_in_thread` does.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.is_held = leases.is_held
-        self.find = leases.look
-        self.take_new = leases.take
+
+    # Within a transaction of the store, in its thread
+
+    def is_held(self, db: Database, name: str, token: str) -> bool:
+        """Whether that taking of a lease is the one that counts."""
+        return leases.is_held(db, name, token)
+
+    def find(self, db: Database, name: str) -> LeaseRow | None:
+        return leases.look(db, name)
+
+    def take_new(self, db: Database, taking: Taking) -> Looked:
+        """Take a lease on a feed in the transaction that makes it."""
+        return leases.take(db, taking)
+
+    # By themselves
 
     async def take(self, taking: Taking) -> Looked:
+        """Take a lease if its judge says so."""
         return await self._store.write_loosely(partial(leases.take, taking=taking))
 
     async def end(self, ends: Sequence[End]) -> None:
+        """Give leases back, and wake who waits for them."""
         await self._store.write_loosely(partial(leases.end, ends=ends))
 
     async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
+        """Return leases by name, those that there are."""
         return await self._store.read(partial(leases.look_all, names=names))
 
     async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
+        """Give a sign of life, and tell how far things are: text, lease and token."""
         return await self._store.write_at_once(partial(leases.beat, replica=replica, progress=progress))
 
     def beat_in_thread(self, replica: str) -> bool:
+        """Give a sign of life, in a thread which waits; return whether the replica is known."""
         return self._store.write_in_thread(partial(leases.beat_replica_again, name=replica))
 
     async def leave(self, replica: str) -> None:
+        """Take a replica off at once."""
         # As `beat` does: a sign of life that is under way still would bring it back.
         await self._store.write_at_once(partial(leases.leave_replicas, name=replica))
 
     async def orphans(self, limit: int) -> Sequence[int]:
+        """Return feeds whose refresh has ended with its replica."""
         return await self._store.read(partial(leases.orphans, limit=limit))
 
     async def unfinished(self) -> Sequence[int]:
+        """Return the feeds whose walk has not ended and that nobody is at."""
         return await self._store.read(leases.unfinished)
 
     async def forget_old(self) -> None:
+        """Delete what nobody asks for any more."""
         await self._store.write_loosely(leases.forget_old)

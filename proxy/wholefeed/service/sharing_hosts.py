@@ -107,7 +107,7 @@ class ReplicaHosts:
         if self.is_alone:
             return True
         turn = self._turns.get(host.name)
-        if turn is not None and turn.kept is not None and turn.kept.is_lost:
+        if turn is not None and turn.kept is not None and turn.kept.holding.is_lost:
             turn = None
         if turn is None:
             turn = self._turns[host.name] = _Turn(host, on_turn)
@@ -117,7 +117,7 @@ class ReplicaHosts:
 
     def began(self, host: Host, running: int) -> None:
         if self.is_alone:
-            self._counts.went_unshared()
+            self._counts.unshared += 1
         self._note(host, running)
 
     def ended(self, host: Host, running: int) -> None:

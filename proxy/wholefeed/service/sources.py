@@ -281,7 +281,7 @@ class Source:
 def _whole(obtained: Obtained) -> Obtained:
     """Refuse a body that only its end delimits and that lacks it (docs/faults.md row 32; RFC 9112 §6.3)."""
     fetched, notes = obtained.fetched, obtained.read.facts.notes
-    is_cut = any(isinstance(note, DocumentTruncated) and note.breaks_off for note in notes)
+    is_cut = any(note.kind is DocumentTruncated and note.facts["breaks_off"] for note in notes)
     if is_cut and not fetched.headers.keys() & {"content-length", "transfer-encoding"}:
         raise PublisherError(
             "expected a whole document, got one that breaks off", url=fetched.final_url, slug="incomplete"

@@ -64,11 +64,11 @@ class Backup(NamedTuple):
     feeds: int
 
 
-_OWN_ENDS: Final = ("", "-wal", "-shm", ".lock", ".token")
+OWN_ENDS: Final = ("", "-wal", "-shm", ".lock", ".token")
 
 
 def _check_target(path: Path, target: Path, *, replace: bool) -> None:
-    own = {os.path.realpath(f"{each}{end}") for each in (path, path.resolve()) for end in _OWN_ENDS}
+    own = {os.path.realpath(f"{each}{end}") for each in (path, path.resolve()) for end in OWN_ENDS}
     if os.path.realpath(target) in own:
         raise StoreError(f"{target} belongs to the database itself: name another file")
     try:

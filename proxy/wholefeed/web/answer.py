@@ -2,14 +2,14 @@
 
     wanted, may_be_whole, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
     ready = prepared_of(held, wanted)           # a whole feed that is held in memory; of others and of views:
-    ready = prepared(reconstruction, await viewed(reconstruction, wanted, blocks))
+    ready = prepared(reconstruction, await viewed(reconstruction, wanted, store))
     if not is_not_modified(ready.answer.etag, ready.modified_at(now), if_none_match, if_modified_since):
-        async for part in slices(ready.answer, blocks): ...
+        async for part in slices(ready.answer, store): ...
 
 The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
 are stored: for a reader that takes gzip no block is inflated or compressed again (docs/design.md#segments). A
 feed cut for a reader with a cap (`limit`, `since`, `answer_bytes`) takes most of them whole; what is left of
-the others is a `_Remnant`, made anew before the answer begins, or an `_Excerpt`, cut while it is sent.
+the others is sealed anew before the answer begins, or is an `_Excerpt`, cut while it is sent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 from functools import cached_property, lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from multidict import CIMultiDict
@@ -64,7 +64,7 @@ from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
-from wholefeed.web.request import Asked, own_url, page_url, read_view, read_wait, view_query
+from wholefeed.web.request import Asked, own_url, page_url, read_view, read_wait, view_query, weighed
 
 # What a reader wants, and whether it has it already
 
@@ -147,24 +147,9 @@ def accepts_gzip(accept_encoding: str | None) -> bool:
     """Whether gzip is at least as welcome as the plain text (RFC 9110, 12.5.3)."""
     if not accept_encoding:
         return False
-    weights: dict[str, float] = {}
-    for part in accept_encoding.lower().split(","):
-        name, *parameters = (piece.strip() for piece in part.split(";"))
-        weights[name] = _weight(parameters)
+    weights = {name: weight if weight <= 1 else 0.0 for name, weight in weighed(accept_encoding)}
     gzip = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
     return gzip > 0 and gzip >= weights.get("identity", 0.0)
-
-
-def _weight(parameters: list[str]) -> float:
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            try:
-                weight = float(value)
-            except ValueError:
-                return 0.0
-            return weight if 0.0 <= weight <= 1.0 else 0.0
-    return 1.0
 
 
 _ENTITY_TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
@@ -311,7 +296,9 @@ def _reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = Fals
 
 # What depends on the request: the prologue, the view and the ETag
 
-_SEPARATOR: Final = {family: seal(segment_separator(family)) for family in Family}
+_JOINT: Final = {family: segment_separator(family) for family in Family}
+"""What stands between two segments, as between two entries."""
+_SEPARATOR: Final = {family: seal(text) for family, text in _JOINT.items()}
 _EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 
 
@@ -319,12 +306,9 @@ _EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 class Answer:
     """One representation of a feed, ready to be sent."""
 
+    family: Family
     prologue: bytes
-    epilogue: bytes
-    sealed_epilogue: Sealed
     segments: tuple[_Part, ...]
-    separator: Sealed
-    """Stands between two segments."""
     is_cut: bool
     """Whether entries were left out for a reader with a cap."""
     is_gzip: bool
@@ -336,22 +320,15 @@ class Answer:
 
     @cached_property
     def gzip_end(self) -> bytes:
-        """What stands behind the last segment of the gzip member of a feed of whole segments.
-
-        The CRC of the member is put together from theirs: once, however often the answer is sent.
-        """
-        joining = _joining(self)
-        for segment in self.segments:
-            assert isinstance(segment, SegmentRow), "whole segments"
-            joining.begin(segment)
-        return joining.last()
+        """What stands behind the last of whole segments: made once, however often the answer is sent."""
+        return _gzip_end(self, self.segments)
 
     @property
     def text_bytes(self) -> int:
         """What the body comes to without content coding."""
         gaps = max(len(self.segments) - 1, 0)
-        segments = sum(each.length for each in self.segments) + gaps * self.separator.length
-        return len(self.prologue) + segments + len(self.epilogue)
+        segments = sum(each.length for each in self.segments) + gaps * _SEPARATOR[self.family].length
+        return len(self.prologue) + segments + len(EPILOGUE[self.family])
 
     @property
     def length(self) -> int | None:
@@ -359,17 +336,17 @@ class Answer:
         if not self.is_gzip:
             return self.text_bytes
         gaps = max(len(self.segments) - 1, 0)
-        ends = len(self.sealed_prologue.block) + len(self.sealed_epilogue.block)
-        blocks = gaps * len(self.separator.block)
+        blocks = gaps * len(_SEPARATOR[self.family].block)
         for segment in self.segments:
             if isinstance(segment, _Excerpt):
                 return None
-            blocks += segment.deflated_bytes
+            blocks += len(segment.block) if isinstance(segment, Sealed) else segment.deflated_bytes
+        ends = len(self.sealed_prologue.block) + len(_EPILOGUE[self.family].block)
         return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
 
 
-async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks: _Blocks) -> Answer:
-    """Return the answer in the view that is asked for.
+async def viewed(reconstruction: Reconstruction, wanted: Representation, store: Store) -> Answer:
+    """Return the answer in the view that is asked for. Only segments taken in part are read.
 
     Raises:
         OverloadedError: What it takes cannot be read in time.
@@ -381,10 +358,21 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, blocks:
     if view.max_bytes is not None:
         prologue = _prologue(reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True)
         room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.published_family])
-    cut = Cut(view, room=room, joint=len(segment_separator(feed.published_family)))
+    cut = Cut(view, room=room, joint=len(_JOINT[feed.published_family]))
+    taken: list[tuple[SegmentRow, _Part]] = []
     async with reconstruction.in_time():
-        parts = await _cut_parts(_segments(reconstruction), feed, cut, blocks)
-    return prepare(reconstruction, wanted, parts if cut.is_cut else None)
+        for segment in _segments(reconstruction):
+            part: _Part | None
+            match cut.take(segment):
+                case Take.WHOLE:
+                    part = segment
+                case Take.PART:
+                    part = await _taken_part(segment, reconstruction, cut, store)
+                case Take.NONE:
+                    part = None
+            if part is not None:
+                taken.append((segment, part))
+    return prepare(reconstruction, wanted, taken if cut.is_cut else None)
 
 
 def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Answer | None:
@@ -400,25 +388,21 @@ def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Ans
 
 
 def prepare(
-    reconstruction: Reconstruction, wanted: Representation, parts: tuple[_Part, ...] | None = None
+    reconstruction: Reconstruction,
+    wanted: Representation,
+    taken: Sequence[tuple[SegmentRow, _Part]] | None = None,
 ) -> Answer:
-    """Return the answer with `parts`, which is what a view leaves of the segments, or with all of them."""
-    feed, is_cut = reconstruction.feed, parts is not None
-    family, prefixes = feed.published_family, feed.head_prefixes
-    segments = _segments(reconstruction) if parts is None else parts
-    for segment in segments:
+    """Return the answer with what a view takes of which segments, or with all of them."""
+    feed, is_cut = reconstruction.feed, taken is not None
+    if taken is None:
+        taken = [(each, each) for each in _segments(reconstruction)]
+    prefixes = feed.head_prefixes
+    for segment, _ in taken:
         prefixes |= segment.prefixes
-    prologue = _prologue(reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(segments))
-    return Answer(
-        prologue=prologue,
-        epilogue=EPILOGUE[family],
-        sealed_epilogue=_EPILOGUE[family],
-        segments=segments,
-        separator=_SEPARATOR[family],
-        is_cut=is_cut,
-        is_gzip=wanted.is_gzip,
-        etag=_etag(prologue, segments, _SEPARATOR[family], is_gzip=wanted.is_gzip),
-    )
+    prologue = _prologue(reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken))
+    parts, family = tuple(part for _, part in taken), feed.published_family
+    etag = _etag(prologue, parts, _SEPARATOR[family], is_gzip=wanted.is_gzip)
+    return Answer(family, prologue, parts, is_cut, wanted.is_gzip, etag)
 
 
 def _segments(reconstruction: Reconstruction) -> tuple[SegmentRow, ...]:
@@ -440,7 +424,7 @@ def _prologue(
         version=feed.version,
         warning=warning,
     )
-    return prologue + segment_separator(feed.published_family) if warning and has_entries else prologue
+    return prologue + _JOINT[feed.published_family] if warning and has_entries else prologue
 
 
 _WARNED_DOCUMENTS: Final = 20
@@ -501,87 +485,35 @@ _LISTED_BYTES: Final = 1 << 16
 """Of an outline that is looked through on the event loop; a longer one is on a thread."""
 
 
-async def _cut_parts(
-    segments: tuple[SegmentRow, ...], feed: FeedRow, cut: Cut, blocks: _Blocks
-) -> tuple[_Part, ...]:
-    """Return what a view takes of a feed, in output order. Only segments taken in part are read.
-
-    Args:
-        segments: Of the snapshot that is held.
-        feed: As it is published.
-        cut: The view, at its beginning.
-        blocks: Where the text of the segments is.
-    """
-    parts: list[_Part] = []
-    for segment in segments:
-        match cut.take(segment):
-            case Take.WHOLE:
-                parts.append(segment)
-            case Take.PART:
-                part = await _taken_part(segment, feed, cut, blocks)
-                if part is not None:
-                    parts.append(part)
-            case Take.NONE:
-                continue
-    return tuple(parts)
-
-
-async def _taken_part(segment: SegmentRow, feed: FeedRow, cut: Cut, blocks: _Blocks) -> _Part | None:
-    joint = segment_separator(feed.published_family)
-    outline = await blocks.outline(segment)
+async def _taken_part(
+    segment: SegmentRow, reconstruction: Reconstruction, cut: Cut, store: Store
+) -> Sealed | _Excerpt | None:
+    feed, held = reconstruction.feed, reconstruction.held
+    joint = _JOINT[feed.published_family]
+    outline = await store.outline(segment)
     if outline is None:
-        block = b"".join([piece async for piece in blocks.pieces(segment)])
-        text, slices = await asyncio.to_thread(_read_entries, segment, feed, block)
-        kept = cut.kept(slices, len(slices))
+        block = b"".join([piece async for piece in _pieces_of(segment, store, held)])
+        text, entries = await asyncio.to_thread(_read_entries, segment, feed, block)
+        kept = cut.kept(entries, len(entries))
         if not kept:
             return None
         taken = b"".join(text[each.start : each.end] for each in kept)
-        return await asyncio.to_thread(_remnant, segment, taken.removesuffix(joint))
+        return await asyncio.to_thread(seal, taken.removesuffix(joint))
     if len(outline) <= _LISTED_BYTES:
         kept = cut.kept(each_of(outline), number_of(outline))
     else:
         kept = await asyncio.to_thread(lambda: cut.kept(each_of(outline), number_of(outline)))
     if not kept:
         return None
-    made = _excerpt(segment, kept, joint)
-    if made.length > _SEALED_BYTES:
-        return made
-    return _remnant(segment, b"".join([text async for text in _texts_of(made, blocks)]))
+    excerpt = _excerpt(segment, kept, joint)
+    if excerpt.length > _SEALED_BYTES:
+        return excerpt
+    return seal(b"".join([text async for text in _excerpted(excerpt, store, held)]))
 
 
 def _read_entries(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[bytes, list[Slice]]:
     text = inflate(block, segment.length, segment.crc32)
     return text, entries_of(feed.published_family, text, feed.version)
-
-
-@dataclass(frozen=True, slots=True)
-class _Remnant:
-    """What a view keeps of a segment, where that is little: a segment made anew."""
-
-    sealed: Sealed
-    prefixes: int
-    """As in `SegmentRow`."""
-
-    @property
-    def length(self) -> int:
-        """Of the text."""
-        return self.sealed.length
-
-    @property
-    def deflated_bytes(self) -> int:
-        return len(self.sealed.block)
-
-    @property
-    def digest(self) -> bytes:
-        return self.sealed.digest
-
-    @property
-    def crc32(self) -> int:
-        return self.sealed.crc32
-
-
-def _remnant(segment: SegmentRow, text: bytes) -> _Remnant:
-    return _Remnant(seal(text), segment.prefixes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -596,10 +528,6 @@ class _Excerpt:
     def length(self) -> int:
         """Of the text."""
         return sum(end - start for start, end in self.ranges)
-
-    @property
-    def prefixes(self) -> int:
-        return self.segment.prefixes
 
     @property
     def digest(self) -> bytes:
@@ -629,7 +557,8 @@ def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> _Excer
     return _Excerpt(segment, tuple(ranges))
 
 
-_Part = SegmentRow | _Remnant | _Excerpt
+_Part = SegmentRow | Sealed | _Excerpt
+"""What is sent of a segment: all of it, as it is stored; a little, made anew; or much."""
 
 
 # The body, put together from texts and deflated blocks
@@ -638,27 +567,79 @@ SLICE_BYTES: Final = 1 << 16
 """Of text, what is inflated and written at once; an answer that is no longer is sent with its header."""
 
 
-async def slices(answer: Answer, blocks: _Blocks) -> AsyncIterator[bytes]:
-    """Give the body in parts of about `SLICE_BYTES`, with one piece of one block in memory at a time."""
-    joining = _joining(answer)
-    for part in sliced(joining.first):
+def slices(answer: Answer, store: Store, held: Held | None = None) -> AsyncIterator[bytes]:
+    """Give the body in parts of about `SLICE_BYTES`, with one piece of one block in memory at a time.
+
+    To be read while a snapshot is held. Blocks come from memory where they are held there, else from the
+    store, and are held then.
+    """
+    return _gzip_member(answer, store, held) if answer.is_gzip else _text(answer, store, held)
+
+
+async def _text(answer: Answer, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+    for part in sliced(answer.prologue):
         yield part
+    before = b""
+    for segment in answer.segments:
+        async for text in _texts_of(segment, store, held):
+            yield before + text if before else text
+            before = b""
+        before = _JOINT[answer.family]
+    for part in sliced(EPILOGUE[answer.family]):
+        yield part
+
+
+async def _gzip_member(answer: Answer, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+    sealed: list[SegmentRow | Sealed] = []
+    for part in sliced(GZIP_HEADER + answer.sealed_prologue.block):
+        yield part
+    before = b""
     for segment in answer.segments:
         if isinstance(segment, _Excerpt):
-            joining.begin_text()
-            async for text in _texts_of(segment, blocks):
-                if part := joining.add_text(text):
+            deflater = Deflater()
+            async for text in _excerpted(segment, store, held):
+                if part := before + deflater.add(text):
                     yield part
-            if part := joining.end_text():
-                yield part
-            continue
-        joining.begin(segment)
-        async for piece in _pieces_of(segment, blocks):
-            for part in joining.add(piece):
-                yield part
-        joining.end()
-    for part in sliced(joining.last()):
+                before = b""
+            sealed.append(end := deflater.end())
+            if end.block:
+                yield end.block
+        else:
+            sealed.append(segment)
+            async for piece in _pieces_of(segment, store, held):
+                for part in sliced(before + piece if before else piece):
+                    yield part
+                before = b""
+        before = _SEPARATOR[answer.family].block
+    for part in sliced(_gzip_end(answer, sealed)):
         yield part
+
+
+def _gzip_end(answer: Answer, sealed: Sequence[_Part]) -> bytes:
+    """Return what stands behind the last segment of a gzip member; its CRC is put together from theirs."""
+    separator, epilogue = _SEPARATOR[answer.family], _EPILOGUE[answer.family]
+    between = [each for part in sealed for each in (separator, part)][1:]
+    crc32 = length = 0
+    for part in (answer.sealed_prologue, *between, epilogue):
+        assert not isinstance(part, _Excerpt), "sealed"
+        crc32 = combine(crc32, part.crc32, part.length)
+        length += part.length
+    return epilogue.block + FINAL_BLOCK + gzip_trailer(crc32, length)
+
+
+def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
+    """Return the body of a whole feed from the blocks that are held; None when one of them is not."""
+    found: list[tuple[SegmentRow, bytes]] = []
+    for segment in answer.segments:
+        if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:
+            return None
+        found.append((segment, block))
+    if answer.is_gzip:
+        between = _SEPARATOR[answer.family].block.join([block for _, block in found])
+        return b"".join((GZIP_HEADER, answer.sealed_prologue.block, between, answer.gzip_end))
+    texts = [inflate(block, segment.length, segment.crc32) for segment, block in found]
+    text = _JOINT[answer.family].join(texts)
+    return b"".join((answer.prologue, text, EPILOGUE[answer.family]))
 
 
 def sliced(chunk: bytes) -> Iterator[bytes]:
@@ -667,45 +648,26 @@ def sliced(chunk: bytes) -> Iterator[bytes]:
         yield chunk[start : start + SLICE_BYTES]
 
 
-def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
-    """Return the body of a whole feed from the blocks that are held; None when one of them is not."""
-    held = []
-    for segment in answer.segments:
-        if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:
-            return None
-        held.append(block)
-    if answer.is_gzip:
-        between = answer.separator.block.join(held)
-        return b"".join((GZIP_HEADER, answer.sealed_prologue.block, between, answer.gzip_end))
-    joining = _joining(answer)
-    body = [joining.first]
-    for segment, block in zip(answer.segments, held, strict=True):
-        assert isinstance(segment, SegmentRow), "seen above"
-        joining.begin(segment)
-        body += joining.add(block)
-        joining.end()
-    return b"".join((*body, joining.last()))
-
-
-async def _pieces_of(part: SegmentRow | _Remnant, blocks: _Blocks) -> AsyncIterator[bytes]:
-    """Give the deflated text of a part, a piece at a time; to be called while a snapshot is held."""
-    if isinstance(part, _Remnant):
-        yield part.sealed.block
+async def _texts_of(part: _Part, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+    """Give the text of a part, a slice at a time."""
+    if isinstance(part, _Excerpt):
+        async for text in _excerpted(part, store, held):
+            yield text
         return
-    async for piece in blocks.pieces(part):
-        yield piece
+    inflater = Inflater(part.length, part.crc32)
+    async for piece in _pieces_of(part, store, held):
+        for text in inflater.add(piece, SLICE_BYTES):
+            yield text
+    inflater.end()
 
 
-async def _texts_of(part: _Excerpt, blocks: _Blocks) -> AsyncIterator[bytes]:
-    """Give the text of an excerpt in parts of at most `SLICE_BYTES`; no more is read than it takes.
-
-    To be called while a snapshot is held.
-    """
+async def _excerpted(part: _Excerpt, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+    """Give the text of an excerpt; no more is read than it takes."""
     inflater = Inflater(part.segment.length, part.segment.crc32)
     ranges = iter(part.ranges)
     start, end = next(ranges)
     at = 0
-    async for piece in blocks.pieces(part.segment):
+    async for piece in _pieces_of(part.segment, store, held):
         for text in inflater.add(piece, SLICE_BYTES):
             while start < at + len(text):
                 yield text[max(start - at, 0) : end - at]
@@ -719,138 +681,19 @@ async def _texts_of(part: _Excerpt, blocks: _Blocks) -> AsyncIterator[bytes]:
     raise ValueError(f"damaged block: expected {end} bytes, got {at}")
 
 
-class _Blocks(Protocol):
-    """Where the blocks of segments are: the store, or `HeldBlocks` in front of it."""
-
-    def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
-        """Give a segment's deflated text, a piece at a time; to be called while a snapshot is held."""
-
-    async def outline(self, segment: SegmentRow) -> bytes | None:
-        """Return where the entries of a segment stand in its text; None where that is not kept."""
-
-
-class HeldBlocks:
-    """The blocks of a feed, from memory where they are held, else from the store, and held then."""
-
-    def __init__(self, held: Held, store: Store) -> None:
-        self._held = held
-        self._store = store
-
-    async def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
-        block = self._held.blocks.get(segment.id)
-        if block is None and segment.deflated_bytes <= LARGEST_BLOCK_BYTES:
-            block = b"".join([piece async for piece in self._store.pieces(segment)])
-            self._held.keep_block(segment.id, block)
-        if block is not None:
-            yield block
-            return
-        async for piece in self._store.pieces(segment):
-            yield piece
-
-    async def outline(self, segment: SegmentRow) -> bytes | None:
-        return await self._store.outline(segment)
-
-
-def _joining(answer: Answer) -> _PlainJoining | _GzipJoining:
-    if answer.is_gzip:
-        return _GzipJoining(answer.sealed_prologue, answer.separator, answer.sealed_epilogue)
-    return _PlainJoining(answer.prologue, answer.separator, answer.epilogue)
-
-
-class _PlainJoining:
-    """Makes the text of an answer. Between two segments, of either kind, the separator is put.
-
-    A segment that is sent whole is told by `begin`, `add` for each piece of its block, and `end`; an excerpt
-    by `begin_text`, `add_text` for each part of its text, and `end_text`. What they give is to be written,
-    between `first` and `last`.
-    """
-
-    def __init__(self, prologue: bytes, separator: Sealed, epilogue: bytes) -> None:
-        self._between = inflate(separator.block, separator.length, separator.crc32)
-        self._epilogue = epilogue
-        self._has_begun = False
-        self._before = b""
-        """What joins the segment that has begun to the one before it."""
-        self._inflater = Inflater(0, 0)
-        self.first: Final = prologue
-
-    def begin(self, segment: SegmentRow | _Remnant) -> None:
-        self.begin_text()
-        self._inflater = Inflater(segment.length, segment.crc32)
-
-    def add(self, piece: bytes) -> Iterator[bytes]:
-        for text in self._inflater.add(piece, SLICE_BYTES):
-            yield self.add_text(text)
-
-    def end(self) -> None:
-        """Check that the block was whole."""
-        self._inflater.end()
-
-    def begin_text(self) -> None:
-        self._before = self._between if self._has_begun else b""
-        self._has_begun = True
-
-    def add_text(self, text: bytes) -> bytes:
-        before, self._before = self._before, b""
-        return before + text if before else text
-
-    def end_text(self) -> bytes:
-        return b""
-
-    def last(self) -> bytes:
-        return self._epilogue
-
-
-class _GzipJoining:
-    """Makes the gzip member of an answer, and the CRC of what is in it; otherwise as `_PlainJoining`."""
-
-    def __init__(self, prologue: Sealed, separator: Sealed, epilogue: Sealed) -> None:
-        self._separator = separator
-        self._epilogue = epilogue
-        self._crc, self._length = prologue.crc32, prologue.length
-        self._has_begun = False
-        self._before = b""
-        self._deflater: Deflater | None = None
-        self.first: Final = GZIP_HEADER + prologue.block
-
-    def begin(self, segment: SegmentRow | _Remnant) -> None:
-        self._separate()
-        self._count(segment)
-
-    def add(self, piece: bytes) -> Iterator[bytes]:
-        before, self._before = self._before, b""
-        yield from sliced(before + piece if before else piece)
-
-    def end(self) -> None:
-        """Nothing is checked: the reader has the CRC."""
-
-    def begin_text(self) -> None:
-        self._separate()
-        self._deflater = Deflater()
-
-    def add_text(self, text: bytes) -> bytes:
-        """Return what the next part of the text makes, which may be nothing."""
-        assert self._deflater is not None, "the text has begun"
-        before, self._before = self._before, b""
-        return before + self._deflater.add(text)
-
-    def end_text(self) -> bytes:
-        assert self._deflater is not None, "the text has begun"
-        sealed = self._deflater.end()
-        self._count(sealed)
-        return sealed.block
-
-    def last(self) -> bytes:
-        self._count(self._epilogue)
-        return self._epilogue.block + FINAL_BLOCK + gzip_trailer(self._crc, self._length)
-
-    def _separate(self) -> None:
-        self._before = b""
-        if self._has_begun and self._separator.length:
-            self._before = self._separator.block
-            self._count(self._separator)
-        self._has_begun = True
-
-    def _count(self, part: SegmentRow | _Remnant | Sealed) -> None:
-        self._crc = combine(self._crc, part.crc32, part.length)
-        self._length += part.length
+async def _pieces_of(part: SegmentRow | Sealed, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+    """Give the deflated text of a part, a piece at a time."""
+    if isinstance(part, Sealed):
+        yield part.block
+        return
+    block = None
+    if held is not None:
+        block = held.blocks.get(part.id)
+        if block is None and part.deflated_bytes <= LARGEST_BLOCK_BYTES:
+            block = b"".join([piece async for piece in store.pieces(part)])
+            held.keep_block(part.id, block)
+    if block is not None:
+        yield block
+        return
+    async for piece in store.pieces(part):
+        yield piece

@@ -31,7 +31,6 @@ from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer import (
     SLICE_BYTES,
     VARY,
-    HeldBlocks,
     Prepared,
     Representation,
     facts_of,
@@ -138,7 +137,7 @@ async def _answered_from(
         body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None
         if body is None:
             return None
-    app[COUNTS].given("memory")
+    app[COUNTS].sources["memory"] += 1
     asked.facts = ready.facts
     if response is not None:
         return await send(request, response)
@@ -156,7 +155,6 @@ async def _answered_with(
     """Answer with what was read from the store, as far as it is not held."""
     feed, held, store = reconstruction.feed, reconstruction.held, asked.app[STORE]
     asked.add(**facts_of(feed))
-    blocks = store if held is None else HeldBlocks(held, store)
     now = asked.app[SERVICE].now()
     wanted = _at(wanted, feed, now)
     ready = None
@@ -164,14 +162,14 @@ async def _answered_with(
         ready = prepared_of(held, wanted)
     if ready is None:
         ready = prepared(
-            reconstruction, await viewed(reconstruction, wanted, blocks), is_healed=wanted.is_healed
+            reconstruction, await viewed(reconstruction, wanted, store), is_healed=wanted.is_healed
         )
     response = _without_body(request, asked, feed, ready, now)
     if response is not None:
         return await send(request, response)
     await _note_warned(asked, wanted, feed)
     fields = _fields(asked, feed, ready, now, has_body=True)
-    pieces = slices(ready.answer, blocks)
+    pieces = slices(ready.answer, store, held)
     if ready.is_at_most(SLICE_BYTES):
         body = None if held is None else joined(ready.answer, held.blocks)
         if body is None:

@@ -19,7 +19,7 @@ from wholefeed.server.listening import Connections, Listeners
 from wholefeed.service.service import FeedService
 from wholefeed.store.store import Store
 from wholefeed.web.answer import Wants
-from wholefeed.web.request import Asked, Prefix, feed_url, instead_url
+from wholefeed.web.request import Asked, feed_url, instead_url
 
 CONFIG: Final = web.AppKey("config", Config)
 STORE: Final = web.AppKey("store", Store)
@@ -30,7 +30,8 @@ LISTENERS: Final = web.AppKey("listeners", Listeners)
 SERVICE: Final = web.AppKey("service", FeedService)
 WANTS: Final = web.AppKey("wants", Wants)
 TRUSTED: Final = web.AppKey("trusted", TrustedProxies)
-PREFIX: Final = web.AppKey("prefix", Prefix)
+PREFIX: Final = web.AppKey("prefix", str)
+"""The path of `server.public_url`; empty: it has none."""
 BUCKETS: Final = web.AppKey("buckets", Buckets)
 """Not there when clients may ask as often as they like."""
 UPLOADS: Final = web.AppKey("uploads", MemoryBudget)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, Final
@@ -46,10 +46,11 @@ _CHECKS: Final[tuple[_Check, ...]] = (
 _NOT_MODIFIED: Final = 304
 
 
-def attending(app: web.Application) -> Middleware:
+def attending(app: web.Application, paths: Mapping[web.AbstractResource | None, str]) -> Middleware:
     """Return the middleware of an application, which has what it needs of it at hand.
 
     One middleware and not one for each check: each costs every request a coroutine and its frames.
+    `paths` are those of the routes, as `add_routes` returns them.
     """
     config, prefix, trusted = app[CONFIG], app[PREFIX], app[TRUSTED]
     connections, counts = app[CONNECTIONS], app[COUNTS]
@@ -59,7 +60,8 @@ def attending(app: web.Application) -> Middleware:
         """Check and answer a request, and write one `request.answered` line, whatever becomes of it."""
         started = time.monotonic()
         use = connections.use_of(request.protocol)
-        asked = request[ASKED] = Asked(request, app, config, prefix, trusted, use.peer)
+        route = paths.get(request.match_info.route.resource, UNMATCHED)
+        asked = request[ASKED] = Asked(request, app, config, prefix, route, trusted, use.peer)
         REQUEST_ID.set(asked.request_id)  # what the request sets going logs it, too
         status = body_bytes = 0
         connections.begin(use, request.content)
@@ -240,6 +242,6 @@ def _count(counts: Counts, asked: Asked, status: int, duration_seconds: float, b
     state = str(facts.get("state", NONE))
     counts.answered(asked.route, state, status, duration_seconds, 0 if is_aborted else body_bytes)
     if is_aborted:
-        counts.was_aborted()
+        counts.aborted += 1
     if "slug" in facts:
         counts.refused(str(facts["slug"]))

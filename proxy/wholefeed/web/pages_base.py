@@ -22,7 +22,7 @@ from aiohttp import web
 
 from wholefeed.server.clients import SESSION_SECONDS, form_proof, is_good_session, issue_session
 from wholefeed.web.keys import ASKED, CONFIG, PREFIX, SERVICE
-from wholefeed.web.request import DESTINATION, base_url
+from wholefeed.web.request import DESTINATION, base_url, root_from, weighed
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -66,7 +66,7 @@ async def page_text(request: web.Request, template: str, **context: object) -> s
 
 def root_of(request: web.Request) -> str:
     """Return the relative URL that leads from the URL of a request to the proxy's own, with a final slash."""
-    return request.app[PREFIX].root(request.raw_path)
+    return root_from(request.raw_path, request.app[PREFIX])
 
 
 def _action(request: web.Request, path: str, **query: str) -> str:
@@ -130,28 +130,13 @@ def wants_page(accept: str, destination: str | None) -> bool:
     """
     if destination not in (None, "document"):
         return False
-    ranked = sorted(_weighed(accept), key=lambda found: -found[1])  # stable: the first of equals comes first
+    ranked = sorted(weighed(accept), key=lambda found: -found[1])  # stable: the first of equals comes first
     for media_type, weight in ranked:
         if weight > 0 and media_type in _PAGES:
             return True
         if media_type in _OTHERS:
             return False
     return False
-
-
-def _weighed(accept: str) -> list[tuple[str, float]]:
-    found = []
-    for part in accept.split(","):
-        media_type, *parameters = (each.strip().lower() for each in part.split(";"))
-        weight = 1.0
-        for parameter in parameters:
-            if parameter.startswith("q="):
-                try:
-                    weight = float(parameter[2:])
-                except ValueError:
-                    weight = 0.0
-        found.append((media_type, weight))
-    return found
 
 
 # The session: what `wholefeed.server.clients` issues, in a cookie

@@ -6,8 +6,7 @@ The URL of a feed is given in a query or behind the slash:
     /https://example.org/feed.atom?lang=en                      the prefix form: the whole query is the feed's
 
 `Asked` is made of each request before its handler; it reads these once, when they are first wanted.
-`whole_body` reads a body. The rest are functions of header values and strings, and no I/O: what is read of a
-URL or a query is kept, for readers ask for the same ones again and again.
+`whole_body` reads a body. The rest are functions of header values and strings, and no I/O.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from __future__ import annotations
 import ipaddress
 import re
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import lru_cache, partial
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, wraps
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from aiohttp import HttpVersion11, hdrs, web
@@ -48,6 +47,18 @@ DESTINATION: Final = istr("Sec-Fetch-Dest")
 """What a browser wants it for (W3C Fetch Metadata)."""
 _LONGEST_KEPT: Final = 500
 """Characters of a URL, or of a query, of which what was made is kept for the next request."""
+_Made = TypeVar("_Made")
+
+
+def _kept(make: Callable[[str], _Made]) -> Callable[[str], _Made]:
+    """Keep what a function makes of short texts: readers ask for the same ones again and again."""
+    made = lru_cache(maxsize=2048)(make)
+
+    @wraps(make)
+    def kept(text: str) -> _Made:
+        return made(text) if len(text) <= _LONGEST_KEPT else make(text)
+
+    return kept
 
 
 # One request
@@ -73,7 +84,8 @@ class Asked:
         request: web.Request,
         app: web.Application,
         config: Config,
-        prefix: Prefix,
+        prefix: str,
+        route: str,
         trusted: TrustedProxies,
         peer: str | None,
     ) -> None:
@@ -85,9 +97,8 @@ class Asked:
         self._query: Query | None = None
         raw = request.raw_path
         self.request_id: Final = next(_IDS)
-        self.target: Final = prefix.stripped(raw) if prefix.path else raw
+        self.target: Final = stripped(raw, prefix) if prefix else raw
         """The request target, without the prefix that a reverse proxy may have kept."""
-        route = prefix.route_of(request.match_info.route)
         self.is_prefixed: Final = route in _WITHOUT_PATH and is_prefix_form(self.target)
         """Whether the feed's URL is written behind the slash, and its whole query is its own."""
         if route in _WITHOUT_PATH:
@@ -145,12 +156,10 @@ class Asked:
             given = self.query.url
         except WholefeedError:
             return None
-        if len(given) > _LONGEST_KEPT:
-            return safe_url(given)
-        return _shown_once(given) if given else None
+        return _shown(given) if given else None
 
 
-_shown_once: Final = lru_cache(maxsize=2048)(safe_url)
+_shown: Final = _kept(safe_url)
 _ID_BYTES: Final = 8
 _IDS_AT_ONCE: Final = 256
 
@@ -190,11 +199,12 @@ def read_query(raw_query: str, options: frozenset[str] = OPTIONS) -> Query:
     Raises:
         RequestError: An option is given twice.
     """
-    read = _read_query if len(raw_query) <= _LONGEST_KEPT else _parsed
+    read = _read_query if len(raw_query) <= _LONGEST_KEPT else _read_query.__wrapped__
     return read(raw_query, options)
 
 
-def _parsed(raw_query: str, names: frozenset[str]) -> Query:
+@lru_cache(maxsize=2048)
+def _read_query(raw_query: str, names: frozenset[str]) -> Query:
     options: dict[str, str] = {}
     is_raw_url = False
     for part in raw_query.split("&"):
@@ -211,9 +221,6 @@ def _parsed(raw_query: str, names: frozenset[str]) -> Query:
         elif is_raw_url and part and not part.startswith("amp;"):
             options["url"] += "&" + part
     return Query(options.pop("url", ""), options)
-
-
-_read_query: Final = lru_cache(maxsize=2048)(_parsed)
 
 
 def _is_unencoded(value: str) -> bool:
@@ -284,6 +291,7 @@ _WITHOUT_SCHEME: Final = re.compile(
 """Quantifiers that give nothing back: else a few KB of dots would take seconds."""
 
 
+@_kept
 def feed_url(given: str) -> str:
     """Return the canonical URL of a feed: by https, where no scheme is given.
 
@@ -291,11 +299,6 @@ def feed_url(given: str) -> str:
         RequestError: None is given.
         InvalidUrlError: It is none that can be fetched.
     """
-    return _feed_url(given) if len(given) <= _LONGEST_KEPT else _feed_url.__wrapped__(given)
-
-
-@lru_cache(maxsize=2048)
-def _feed_url(given: str) -> str:
     if not given:
         raise RequestError("expected the parameter url, the feed's URL, got none")
     try:
@@ -318,13 +321,9 @@ class Written(NamedTuple):
     """What to ask where the first refuses the connection: the same by http, if no scheme was given."""
 
 
+@_kept
 def completed(given: str) -> Written:
     """Return the URL that is meant: blanks around it, `feed:` in front of it or no scheme are no obstacle."""
-    return _completed(given) if len(given) <= _LONGEST_KEPT else _completed.__wrapped__(given)
-
-
-@lru_cache(maxsize=2048)
-def _completed(given: str) -> Written:
     text = given.strip(_BLANKS)
     text = text[match.end() :] if (match := _FEED_SCHEME.match(text)) else text
     bare = _WITHOUT_SCHEME.fullmatch(text)
@@ -392,6 +391,22 @@ def _whole_number(options: Mapping[str, str], name: str, least: int) -> int:
     return int(given)
 
 
+# What a client accepts, and how much it likes each (RFC 9110, 12.4.2)
+
+
+def weighed(field: str) -> list[tuple[str, float]]:
+    """Return what a field such as Accept names, in lower case, with its weight: 0, if that is no number."""
+    found = []
+    for part in field.lower().split(","):
+        name, *parameters = (each.strip() for each in part.split(";"))
+        given = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+        try:
+            found.append((name, float(given)))
+        except ValueError:
+            found.append((name, 0.0))
+    return found
+
+
 # The body
 
 
@@ -440,11 +455,9 @@ def page_url(base: str, url: str) -> str:
     return f"{base}/?url={_quoted(url)}"
 
 
+@_kept
 def _quoted(url: str) -> str:
-    return _quoted_once(url) if len(url) <= _LONGEST_KEPT else quote(url, safe="")
-
-
-_quoted_once: Final = lru_cache(maxsize=2048)(partial(quote, safe=""))
+    return quote(url, safe="")
 
 
 def view_query(options: Mapping[str, str]) -> str:
@@ -560,66 +573,31 @@ def _is_listed(name: str, server: ServerConfig) -> bool:
 # The path below which a reverse proxy passes requests on (docs/operations.md)
 
 
-class Prefix:
-    """The path of `server.public_url`, where the reverse proxy in front keeps it.
+def prefix_of(public_url: str) -> str:
+    """Return the path of `server.public_url`, without a final slash; the reverse proxy in front may keep it.
 
     Requests are taken with it and without it: reverse proxies that strip it, and those on the machine itself,
-    ask without. A path of the proxy's own means what it means without one.
-
-        prefix = Prefix("https://example.org/feeds", own={"/feed", ...})
-        prefix.stripped("/feeds/https://example.org/feed.atom")      # /https://example.org/feed.atom
-        prefix.route("/feeds/status")                                # /status
-
-    Args:
-        public_url: Of the configuration; where it has no path there is no prefix.
-        own: The routes as they are without a prefix.
+    ask without.
     """
+    return urlsplit(public_url).path.rstrip("/")
 
-    def __init__(self, public_url: str, own: Collection[str]) -> None:
-        self.path: Final = urlsplit(public_url).path.rstrip("/")
-        """Without a final slash; empty: there is none."""
-        self._own = frozenset(own)
-        self._routes: dict[web.AbstractRoute, str] = {}
 
-    def stripped(self, raw_path: str) -> str:
-        """Return a request target without the prefix; as it is, where it does not bear it."""
-        if not self.path or not raw_path.startswith(self.path):
-            return raw_path
-        rest = raw_path[len(self.path) :]
-        if rest.startswith("/"):
-            return rest
-        return f"/{rest}" if not rest or rest.startswith("?") else raw_path
+def stripped(raw_path: str, prefix: str) -> str:
+    """Return a request target without the prefix; as it is, where it does not bear it."""
+    if not prefix or not raw_path.startswith(prefix):
+        return raw_path
+    rest = raw_path[len(prefix) :]
+    if rest.startswith("/"):
+        return rest
+    return f"/{rest}" if not rest or rest.startswith("?") else raw_path
 
-    def route(self, canonical: str) -> str:
-        """Return the route, as it is without a prefix, that a resource stands for."""
-        if not self.path or canonical in self._own:
-            return canonical
-        return self.stripped(canonical)
 
-    def route_of(self, found: web.AbstractRoute) -> str:
-        """Return the route of a request, as it is without a prefix, by what aiohttp has found for it."""
-        route = self._routes.get(found)
-        if route is None:
-            if found.resource is None:  # there is none, and this one was made for the request
-                return UNMATCHED
-            route = self._routes[found] = self.route(found.resource.canonical)
-        return route
-
-    def routes(self, own: Iterable[web.RouteDef]) -> Iterator[web.RouteDef]:
-        """Give the routes below the prefix; its root is found with a final slash and without."""
-        if not self.path:
-            return
-        for each in own:
-            yield web.RouteDef(each.method, self.path + each.path, each.handler, each.kwargs)
-            if each.path == "/":
-                yield web.RouteDef(each.method, self.path, each.handler, each.kwargs)
-
-    def root(self, raw_path: str) -> str:
-        """Return the relative URL that leads from a request's own to the proxy's, with a final slash."""
-        path = raw_path.partition("?")[0]
-        if path == self.path:
-            return path.rpartition("/")[2] + "/"
-        return "../" * (self.stripped(path).count("/") - 1) or "./"
+def root_from(raw_path: str, prefix: str) -> str:
+    """Return the relative URL that leads from a request's own to the proxy's, with a final slash."""
+    path = raw_path.partition("?")[0]
+    if path == prefix:
+        return path.rpartition("/")[2] + "/"
+    return "../" * (stripped(path, prefix).count("/") - 1) or "./"
 
 
 _LONGEST_FORWARDED: Final = 200

@@ -23,6 +23,26 @@ _PREFIXED: Final = (
 every path that anybody asks for, so it must not look twice at any of it."""
 
 
+def add_routes(app: web.Application, prefix: str) -> dict[web.AbstractResource | None, str]:
+    """Add the routes, and the same below the prefix; return what path each resource has without it.
+
+    A path of the proxy's own means what it means without a prefix. The root below it is found with a final
+    slash and without.
+    """
+    paths: dict[web.AbstractResource | None, str] = {}
+    below: list[tuple[web.RouteDef, str]] = []
+    for each in routes():
+        resource = app.add_routes([each])[0].resource
+        assert resource is not None, "only what a router makes for an error has none"
+        paths[resource] = resource.canonical
+        below.append((each, resource.canonical))
+    for each, path in below if prefix else ():
+        for place in (prefix + each.path, prefix) if path == HOME else (prefix + each.path,):
+            [route] = app.add_routes([web.RouteDef(each.method, place, each.handler, each.kwargs)])
+            paths[route.resource] = path
+    return paths
+
+
 def routes() -> list[web.RouteDef]:
     return [
         web.get(HOME, get_home),

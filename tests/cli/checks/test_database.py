@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,14 +18,13 @@ from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.cli.doctor_probes import (
     Finding,
-    Place,
     Verdict,
     check_database,
+    check_place,
     judge_clock,
     judge_content,
     judge_date,
-    judge_place,
-    look_at,
+    judge_room,
 )
 from wholefeed.errors import StoreUnusableError
 from wholefeed.store.migrations import read_migrations
@@ -32,24 +32,10 @@ from wholefeed.store.sqlite_file import locked, migrate_file
 from wholefeed.store.sqlite_upkeep import Examined, examine, lock_holder
 
 GIB = 1 << 30
-PLACE = Place(
-    path=Path("/data/feeds.db"),
-    has_folder=True,
-    is_folder_writable=True,
-    is_there=True,
-    is_readable=True,
-    is_writable=True,
-    mode=0o600,
-    bytes=GIB,
-    log_bytes=0,
-    free_bytes=100 * GIB,
-    file_system="ext4",
-    holder=None,
-)
 EXAMINED = Examined(version=13, newest=13, damage="", checked_at=1_000_000.0, url="")
 
 
-def verdict(found: Iterator[Finding] | list[Finding], check: str) -> tuple[Verdict, str]:
+def verdict(found: Iterable[Finding], check: str) -> tuple[Verdict, str]:
     """The gravest of one check, and its words."""
     order = list(Verdict)
     worst = max((each for each in found if each.check == check), key=lambda each: order.index(each.verdict))
@@ -57,46 +43,74 @@ def verdict(found: Iterator[Finding] | list[Finding], check: str) -> tuple[Verdi
     return worst.verdict, worst.text
 
 
-def test_a_good_place_is_good() -> None:
-    """Room, rights and a local disk."""
-    assert {each.verdict for each in judge_place(PLACE, 0)} == {Verdict.GOOD}
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file that only its owner can read."""
+    path = tmp_path / "feeds.db"
+    path.touch(mode=0o600)
+    return path
+
+
+def test_a_good_place_is_good(path: Path, tmp_path: Path) -> None:
+    """There is nothing to say of rights and a local disk; of the room, that there is enough."""
+    assert list(check_place(path, tmp_path)) == []
+    assert [each.verdict for each in judge_room(path, 100 * GIB, 0)] == [Verdict.GOOD]
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected", "words"),
+    ("denied", "words"),
     [
-        ({"has_folder": False}, Verdict.WRONG, "is not there"),
-        ({"is_folder_writable": False}, Verdict.WRONG, "cannot be written by uid"),
-        ({"is_readable": False}, Verdict.WRONG, "cannot be read by uid"),
-        ({"is_writable": False}, Verdict.WRONG, "cannot be written by uid"),
-        ({"mode": 0o644}, Verdict.WARNING, "mode 0644"),
-        ({"file_system": "nfs4"}, Verdict.WRONG, "network file systems"),
-        ({"is_there": False}, Verdict.GOOD, "the first start makes it"),
+        ("folder", "cannot be written by uid"),
+        ("read", "cannot be read by uid"),
+        ("write", "be written by uid"),
     ],
 )
-def test_rights_and_place_of_the_database(changes: dict[str, object], expected: Verdict, words: str) -> None:
-    """What keeps the server from starting is wrong; what others can read is a warning."""
-    found, text = verdict(judge_place(replace(PLACE, **changes), 0), "database")  # type: ignore[arg-type]
-    assert found is expected
+def test_what_keeps_the_server_from_starting_is_wrong(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, denied: str, words: str
+) -> None:
+    """The folder must take new files, and the database be read and written."""
+    wanted = {"folder": (tmp_path, os.W_OK | os.X_OK), "read": (path, os.R_OK), "write": (path, os.W_OK)}
+    monkeypatch.setattr(os, "access", lambda *asked: asked != wanted[denied])
+    found, text = verdict(check_place(path, tmp_path), "database")
+    assert found is Verdict.WRONG
     assert words in text
 
 
+def test_a_folder_that_is_not_there_is_wrong(tmp_path: Path) -> None:
+    """Nothing else is said then."""
+    (found,), _ = check_database(tmp_path / "none" / "feeds.db", 0)
+    assert found.verdict is Verdict.WRONG
+    assert "is not there" in found.text
+
+
+def test_what_others_can_read_is_a_warning(path: Path, tmp_path: Path) -> None:
+    """Tokens of podcasts stand in the database."""
+    path.chmod(0o644)
+    found, text = verdict(check_place(path, tmp_path), "database")
+    assert found is Verdict.WARNING
+    assert "mode 0644" in text
+
+
 @pytest.mark.parametrize(
-    ("changes", "max_bytes", "expected", "words"),
+    ("size", "log_size", "free", "max_bytes", "expected", "words"),
     [
-        ({"free_bytes": 1 << 20}, 0, Verdict.WRONG, "1.0 MiB are free"),
-        ({"free_bytes": 200 << 20}, 0, Verdict.WARNING, "200.0 MiB are free"),
-        ({"bytes": 100 * GIB, "free_bytes": 4 * GIB}, 0, Verdict.WARNING, "the database has 100.0 GiB"),
-        ({}, 200 * GIB, Verdict.WARNING, "the volume is full before it counts"),
-        ({"log_bytes": GIB}, 0, Verdict.WARNING, "-wal has 1.0 GiB"),
-        ({}, 50 * GIB, Verdict.GOOD, "100.0 GiB are free"),
+        (GIB, 0, 1 << 20, 0, Verdict.WRONG, "1.0 MiB are free"),
+        (GIB, 0, 200 << 20, 0, Verdict.WARNING, "200.0 MiB are free"),
+        (100 * GIB, 0, 4 * GIB, 0, Verdict.WARNING, "the database has 100.0 GiB"),
+        (GIB, 0, 100 * GIB, 200 * GIB, Verdict.WARNING, "the volume is full before it counts"),
+        (GIB, GIB, 100 * GIB, 0, Verdict.WARNING, "-wal has 1.0 GiB"),
+        (GIB, 0, 100 * GIB, 50 * GIB, Verdict.GOOD, "100.0 GiB are free"),
     ],
 )
 def test_room_on_the_volume(
-    changes: dict[str, object], max_bytes: int, expected: Verdict, words: str
+    path: Path, size: int, log_size: int, free: int, max_bytes: int, expected: Verdict, words: str
 ) -> None:
     """Before it is full, not after; a bound that the volume cannot hold is none."""
-    found, text = verdict(judge_place(replace(PLACE, **changes), max_bytes), "disk")  # type: ignore[arg-type]
+    os.truncate(path, size)
+    log = Path(f"{path}-wal")
+    log.touch()
+    os.truncate(log, log_size)
+    found, text = verdict(judge_room(path, free, max_bytes), "disk")
     assert found is expected
     assert words in text
 
@@ -110,9 +124,9 @@ def test_room_on_the_volume(
         ({"damage": None}, Verdict.SKIPPED, "too large"),
     ],
 )
-def test_what_is_in_it(changes: dict[str, object], expected: Verdict, words: str) -> None:
+def test_what_is_in_it(path: Path, changes: dict[str, Any], expected: Verdict, words: str) -> None:
     """Schema and soundness."""
-    found, text = verdict(judge_content(PLACE, replace(EXAMINED, **changes)), "database")  # type: ignore[arg-type]
+    found, text = verdict([judge_content(path, replace(EXAMINED, **changes))], "database")
     assert found is expected
     assert words in text
 
@@ -125,13 +139,13 @@ def test_root_is_told_of_files_that_the_service_cannot_open(tmp_path: Path) -> N
     for name in ("feeds.db", "feeds.db-wal", "feeds.db.lock"):
         (tmp_path / name).touch(mode=0o600)
         os.chown(tmp_path / name, service, service)
-    assert not look_at(path).foreign
+    assert "database" not in {each.check for each in check_place(path, tmp_path)}
     os.chown(path, 0, 0)
-    found, words = verdict(judge_place(look_at(path), 0), "database")
+    found, words = verdict(check_place(path, tmp_path), "database")
     assert found is Verdict.WRONG
     assert words.endswith(f"(uid {service}): {path}")
-    own = replace(look_at(path), folder_owner=0)  # of a root that runs it itself: it can open everything
-    assert "database" not in {each.check for each in judge_place(own, 0)}
+    os.chown(tmp_path, 0, 0)  # of a root that runs it itself: it can open everything
+    assert list(check_place(path, tmp_path)) == []
 
 
 def test_a_database_that_nobody_uses_is_looked_at_and_left_alone(tmp_path: Path) -> None:
@@ -228,9 +242,12 @@ def test_the_nearest_mount_says_the_file_system(tmp_path: Path) -> None:
     mounts.write_text(
         f"/dev/a / ext4 rw 0 0\nnas:/x {tmp_path} nfs4 rw 0 0\nb {tmp_path}/deeper xfs rw 0 0\n"
     )
-    assert look_at(tmp_path / "feeds.db", mounts).file_system == "nfs4"
-    assert look_at(tmp_path.parent / "feeds.db", mounts).file_system == "ext4"
-    assert look_at(tmp_path / "feeds.db", tmp_path / "none").file_system == ""
+    path = tmp_path / "feeds.db"
+    (remote, _) = check_place(path, tmp_path, mounts)
+    assert remote.verdict is Verdict.WRONG
+    assert "is on nfs4: SQLite's log does not work on network file systems" in remote.text
+    for folder, told_by in ((tmp_path.parent, mounts), (tmp_path, tmp_path / "none")):
+        assert [each.verdict for each in check_place(folder / "feeds.db", folder, told_by)] == [Verdict.GOOD]
 
 
 @pytest.mark.parametrize(
@@ -260,4 +277,4 @@ def test_a_clock_without_anything_to_hold_it_against_is_skipped() -> None:
 )
 def test_a_clock_far_from_a_publisher_s_is_wrong(date: float | None, expected: Verdict) -> None:
     """A minute may be the publisher's own fault."""
-    assert verdict(judge_date(date, 1000.0, 1005.0), "clock")[0] is expected
+    assert judge_date(date, 1000.0, 1005.0).verdict is expected

@@ -12,7 +12,7 @@ from tests.fetchers import Names, SilentNames
 from tests.origin import Origin
 from tests.running import a_config
 from wholefeed.cli import doctor_probes
-from wholefeed.cli.doctor_probes import Finding, Verdict, check_fetch, check_names, host_of
+from wholefeed.cli.doctor_probes import Finding, Verdict, check_fetch, check_names
 from wholefeed.config.tables import Config
 
 
@@ -23,14 +23,14 @@ def only(found: list[Finding]) -> Finding:
 
 async def test_a_name_that_can_be_looked_up_is_good() -> None:
     """With its addresses."""
-    found = only(await check_names("a.example", Config(), Names({"a.example": ("192.0.2.1",)})))
+    found = await check_names("a.example", Config(), Names({"a.example": ("192.0.2.1",)}))
     assert found.verdict is Verdict.GOOD
     assert "192.0.2.1" in found.text
 
 
 async def test_a_name_that_cannot_is_wrong() -> None:
     """With what the name server said."""
-    found = only(await check_names("a.example", Config(), Names()))
+    found = await check_names("a.example", Config(), Names())
     assert found.verdict is Verdict.WRONG
     assert "no such name" in found.text
     assert found.advice
@@ -39,7 +39,7 @@ async def test_a_name_that_cannot_is_wrong() -> None:
 async def test_a_name_server_that_is_silent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine may be offline: it is told, in time."""
     monkeypatch.setattr(doctor_probes, "LOOKUP_SECONDS", 0.05)
-    found = only(await check_names("a.example", Config(), SilentNames()))
+    found = await check_names("a.example", Config(), SilentNames())
     assert found.verdict is Verdict.WRONG
     assert "offline" in found.text
 
@@ -47,7 +47,7 @@ async def test_a_name_server_that_is_silent_is_not_waited_for(monkeypatch: pytes
 async def test_a_slow_name_server_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each new publisher waits for it."""
     monkeypatch.setattr(doctor_probes, "_SLOW_NAMES_SECONDS", -1.0)
-    found = only(await check_names("a.example", Config(), Names({"a.example": ("192.0.2.1",)})))
+    found = await check_names("a.example", Config(), Names({"a.example": ("192.0.2.1",)}))
     assert found.verdict is Verdict.WARNING
 
 
@@ -55,13 +55,8 @@ async def test_behind_a_proxy_no_name_is_looked_up(tmp_path: Path) -> None:
     """That is the proxy's job."""
     names = Names()
     config = a_config(tmp_path, fetch={"proxy": "http://127.0.0.1:3128"})
-    assert only(await check_names("a.example", config, names)).verdict is Verdict.SKIPPED
+    assert (await check_names("a.example", config, names)).verdict is Verdict.SKIPPED
     assert names.asked == []
-
-
-def test_the_name_of_a_url_is_that_of_its_host() -> None:
-    """Whatever else stands in it."""
-    assert host_of("https://a.example:8443/feed?x=y") == "a.example"
 
 
 async def test_a_feed_that_can_be_fetched_is_good(origin: Origin, tmp_path: Path) -> None:

@@ -14,67 +14,74 @@ import pytest
 from tests.origin import Origin
 from tests.processes import serving
 from tests.running import Proxy, a_config
-from wholefeed.cli.doctor_probes import Answer, Heard, Reached, Verdict, check_server, judge_server
+from wholefeed.cli.doctor_probes import Answer, Finding, Listener, Verdict, check_server, judge_server
 from wholefeed.config.tables import Config
 
-OWN = Answer("http://127.0.0.1:8080", Heard.WHOLEFEED)
-NOBODY = Answer("http://127.0.0.1:8080", Heard.NOBODY, "refused")
-RUNS = Reached(own=OWN, outer=None, public=None)
+OWN = Answer("http://127.0.0.1:8080", Listener.WHOLEFEED)
+NOBODY = Answer("http://127.0.0.1:8080", Listener.NOBODY, "refused")
 
 
-def judged(reached: Reached, *, is_container: bool = False, **server: Any) -> dict[str, Verdict]:
-    config = replace(Config(), server=replace(Config().server, **server))
-    found = list(judge_server(reached, config, is_container=is_container))
+def judged(
+    own: Answer = OWN, *, is_container: bool = False, server: dict[str, Any] | None = None, **others: Answer
+) -> dict[str, Finding]:
+    config = replace(Config(), server=replace(Config().server, **(server or {})))
+    found = judge_server(config, own, is_container=is_container, **others)
     assert all(each.advice for each in found if each.verdict in (Verdict.WARNING, Verdict.WRONG))
-    return {each.check: each.verdict for each in found}
+    return {each.check: each for each in found}
 
 
 @pytest.mark.parametrize(
-    ("heard", "expected"),
-    [(Heard.WHOLEFEED, Verdict.GOOD), (Heard.NOBODY, Verdict.SKIPPED), (Heard.STRANGER, Verdict.WRONG)],
-)
-def test_a_server_that_does_not_run_is_no_fault_and_another_in_its_place_is(
-    heard: Heard, expected: Verdict
-) -> None:
-    """Whoever looks before the first start has nothing wrong."""
-    reached = replace(RUNS, own=replace(OWN, heard=heard))
-    assert judged(reached)["server"] is expected
-
-
-@pytest.mark.parametrize(
-    ("own", "heard", "expected"),
+    ("listener", "expected"),
     [
-        (OWN, Heard.WHOLEFEED, Verdict.GOOD),
-        (OWN, Heard.NOBODY, Verdict.WRONG),
-        (OWN, Heard.STRANGER, Verdict.WRONG),
-        (NOBODY, Heard.NOBODY, Verdict.SKIPPED),
-        (NOBODY, Heard.STRANGER, Verdict.SKIPPED),
+        (Listener.WHOLEFEED, Verdict.GOOD),
+        (Listener.NOBODY, Verdict.SKIPPED),
+        (Listener.STRANGER, Verdict.WRONG),
     ],
 )
-def test_a_public_url_must_lead_to_a_server_that_runs(own: Answer, heard: Heard, expected: Verdict) -> None:
+def test_a_server_that_does_not_run_is_no_fault_and_another_in_its_place_is(
+    listener: Listener, expected: Verdict
+) -> None:
+    """Whoever looks before the first start has nothing wrong."""
+    assert judged(replace(OWN, listener=listener))["server"].verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("own", "listener", "expected"),
+    [
+        (OWN, Listener.WHOLEFEED, Verdict.GOOD),
+        (OWN, Listener.NOBODY, Verdict.WRONG),
+        (OWN, Listener.STRANGER, Verdict.WRONG),
+        (NOBODY, Listener.NOBODY, Verdict.SKIPPED),
+        (NOBODY, Listener.STRANGER, Verdict.SKIPPED),
+    ],
+)
+def test_a_public_url_must_lead_to_a_server_that_runs(
+    own: Answer, listener: Listener, expected: Verdict
+) -> None:
     """What stands there while it does not run says nothing."""
-    public = Answer("https://feeds.example.org", heard, "" if heard is Heard.WHOLEFEED else "status 502")
-    found = judged(replace(RUNS, own=own, public=public), public_url="https://feeds.example.org")
-    assert found["public url"] is expected
+    public = Answer("https://feeds.example.org", listener, "status 502")
+    found = judged(own, public=public, server={"public_url": "https://feeds.example.org"})
+    assert found["public url"].verdict is expected
     assert "readers" not in found
 
 
 def test_what_a_reader_elsewhere_needs_is_told() -> None:
     """From 127.0.0.1 only this machine is reached; in a container only what shares its network."""
-    (found,) = [each for each in judge_server(RUNS, Config(), is_container=False) if each.check == "readers"]
+    found = judged()["readers"]
     assert found.verdict is Verdict.GOOD
     assert "WHOLEFEED_SERVER_HOST=0.0.0.0" in found.advice
-    assert judged(RUNS, is_container=True)["readers"] is Verdict.WARNING
+    assert judged(is_container=True)["readers"].verdict is Verdict.WARNING
 
 
 @pytest.mark.parametrize(
-    ("heard", "expected"), [(Heard.WHOLEFEED, Verdict.GOOD), (Heard.NOBODY, Verdict.WARNING)]
+    ("listener", "expected"), [(Listener.WHOLEFEED, Verdict.GOOD), (Listener.NOBODY, Verdict.WARNING)]
 )
-def test_a_public_address_is_asked_by_the_name_that_others_use(heard: Heard, expected: Verdict) -> None:
+def test_a_public_address_is_asked_by_the_name_that_others_use(listener: Listener, expected: Verdict) -> None:
     """A firewall of this machine may be in between."""
-    outer = Answer("http://192.0.2.7:8080", heard, "" if heard is Heard.WHOLEFEED else "no answer")
-    assert judged(replace(RUNS, outer=outer), host="0.0.0.0", open=True)["readers"] is expected
-    assert "readers" not in judged(replace(RUNS, own=NOBODY, outer=outer), host="0.0.0.0", open=True)
+    outer = Answer("http://192.0.2.7:8080", listener, "no answer")
+    server = {"host": "0.0.0.0", "open": True}
+    assert judged(outer=outer, server=server)["readers"].verdict is expected
+    assert "readers" not in judged(NOBODY, outer=outer, server=server)
 
 
 async def test_a_running_server_is_found_by_its_address_and_its_public_url(
@@ -122,33 +129,42 @@ async def test_what_speaks_no_http_is_a_stranger(tmp_path: Path) -> None:
     assert found.verdict is Verdict.WRONG
 
 
-def test_a_socket_that_a_running_server_lacks_is_wrong() -> None:
+@pytest.mark.parametrize(
+    ("listener", "why", "expected"),
+    [
+        (Listener.WHOLEFEED, "", Verdict.GOOD),
+        (Listener.NOBODY, "No such file or directory", Verdict.WRONG),
+        (Listener.NOBODY, "Permission denied", Verdict.SKIPPED),
+    ],
+)
+def test_a_socket_that_a_running_server_lacks_is_wrong(
+    listener: Listener, why: str, expected: Verdict
+) -> None:
     """It was started with another configuration, or somebody removed the file."""
-    path = "/run/wholefeed/wholefeed.sock"
-    there = Answer("http://localhost", Heard.WHOLEFEED)
-    gone = Answer("http://localhost", Heard.NOBODY, "No such file or directory")
-    assert judged(replace(RUNS, socket=there), socket=path)["socket"] is Verdict.GOOD
-    assert judged(replace(RUNS, socket=gone), socket=path)["socket"] is Verdict.WRONG
-    closed = Answer("http://localhost", Heard.NOBODY, "Permission denied")
-    assert judged(replace(RUNS, socket=closed), socket=path)["socket"] is Verdict.SKIPPED
+    by_socket = Answer("http://localhost", listener, why)
+    found = judged(by_socket=by_socket, server={"socket": "/run/wholefeed/wholefeed.sock"})
+    assert found["socket"].verdict is expected
 
 
 def test_whether_a_socket_can_be_made_is_told_before_the_first_start(tmp_path: Path) -> None:
     """The folder must be there, and nothing else may bear the name; what a killed server left may."""
-    stopped = Reached(own=NOBODY, outer=None, public=None, socket=replace(NOBODY, base="http://localhost"))
-    assert judged(stopped, socket=str(tmp_path / "s"))["socket"] is Verdict.GOOD
-    assert judged(stopped, socket=str(tmp_path / "none/s"))["socket"] is Verdict.WRONG
     (tmp_path / "file").touch()
-    assert judged(stopped, socket=str(tmp_path / "file"))["socket"] is Verdict.WRONG
     with closing(socket.socket(socket.AF_UNIX)) as left:
         left.bind(str(tmp_path / "left"))
-    assert judged(stopped, socket=str(tmp_path / "left"))["socket"] is Verdict.GOOD
+    for name, expected in (
+        ("new", Verdict.GOOD),
+        ("none/new", Verdict.WRONG),
+        ("file", Verdict.WRONG),
+        ("left", Verdict.GOOD),
+    ):
+        found = judged(NOBODY, by_socket=NOBODY, server={"socket": str(tmp_path / name)})
+        assert found["socket"].verdict is expected
 
 
 @pytest.mark.parametrize("server", [{"socket": "/tmp/s"}, {"public_url": "https://feeds.example.org"}])
 def test_who_comes_by_a_reverse_proxy_needs_no_public_address(server: dict[str, Any]) -> None:
     """In a container too: another one may share the socket's folder, or the network."""
-    assert "readers" not in judged(RUNS, is_container=True, **server)
+    assert "readers" not in judged(is_container=True, server=server)
 
 
 async def test_a_running_server_is_found_by_its_socket_and_below_its_path(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from wholefeed.cli.doctor_probes import Verdict, check_secrets, secret_files
+from wholefeed.cli.doctor_probes import Verdict, check_secrets
 from wholefeed.cli.main import main
 
 VARIABLE = "WHOLEFEED_SERVER_ACCESS_TOKEN_FILE"
@@ -33,7 +33,7 @@ def token(folder: Path) -> Path:
 
 
 def verdict(path: Path, *, is_container: bool = False) -> Verdict:
-    (found,) = check_secrets({path: VARIABLE}, is_container=is_container)
+    (found,) = check_secrets(str(path.parent / "feeds.db"), {VARIABLE: str(path)}, is_container=is_container)
     assert TOKEN not in found.text
     return found.verdict
 
@@ -57,10 +57,12 @@ def test_a_file_that_went_meanwhile_is_no_fault(folder: Path) -> None:
 
 def test_files_that_variables_name_count_and_the_token_that_was_made(token: Path, folder: Path) -> None:
     """Other variables name no secrets."""
-    made = folder / "feeds.db.token"
-    assert secret_files(str(folder / "feeds.db"), {VARIABLE: str(token), "HOME": "/"}) == {token: VARIABLE}
+    store, made = str(folder / "feeds.db"), folder / "feeds.db.token"
+    (named,) = check_secrets(store, {VARIABLE: str(token), "HOME": "/"}, is_container=True)
+    assert named.text == f"{token} ({VARIABLE})"
     made.write_text(TOKEN)
-    assert secret_files(str(folder / "feeds.db"), {}).keys() == {made}
+    (kept,) = check_secrets(store, {}, is_container=True)
+    assert kept.text == f"{made} (the access token that was made)"
 
 
 def test_doctor_looks_at_them(

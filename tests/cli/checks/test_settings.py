@@ -81,7 +81,6 @@ def test_what_fits_is_not_complained_of(server: dict[str, Any]) -> None:
         ({"fetch": {"allow_hosts": ("a.example",), "deny_hosts": ("a.example",)}}, "a.example is in"),
         ({"limits": {"respond_within_seconds": 30}}, "some readers wait 10 s"),
         ({"fetch": {"connect_timeout_seconds": 90}}, "never counts"),
-        ({"freshness": {"default_seconds": 10}}, "freshness.default_seconds is not between"),
         ({"store": {"memory_bytes": 3 * GIB // 4}}, "over half|more than half"),
         ({"limits": {"feed_bytes": 1 << 20}}, "limits.document_bytes is larger"),
         ({"limits": {"workers": 0}}, "limits.workers is 0"),
@@ -104,7 +103,6 @@ def test_what_does_not_fit_is_a_warning(sections: dict[str, Any], words: str) ->
     [
         ({"server": {"trusted_proxies": EVERYBODY, **NAMED, **TOKEN}}, "believes everybody"),
         ({"server": {"trusted_proxies": ("::/0",), **NAMED, **TOKEN}}, "believes everybody"),
-        ({"freshness": {"minimum_seconds": 90_000}}, "freshness.minimum_seconds is larger"),
         ({"store": {"memory_bytes": 2 * GIB}}, "more than the"),
         (
             {"server": {**PUBLIC, "open": True}, "fetch": {"allow_networks": ("10.0.0.0/8",)}},

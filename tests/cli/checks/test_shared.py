@@ -33,7 +33,7 @@ PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sb
 
 
 def judged(**facts: Any) -> list[Finding]:
-    return list(judge_shared(dataclasses.replace(SOUND, **facts), connections=8))
+    return judge_shared(dataclasses.replace(SOUND, **facts), connections=8)
 
 
 def test_a_database_as_it_should_be() -> None:

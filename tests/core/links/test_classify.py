@@ -49,7 +49,7 @@ def test_says_what_kind_of_feed_it_is(relations: list[str], history: list[str], 
 
 def test_does_not_call_a_document_complete_that_came_in_part() -> None:
     """R1: received whole."""
-    document = a_document(history=["complete"], notes=[DocumentUnavailable(FEED, "truncated")])
+    document = a_document(history=["complete"], notes=[DocumentUnavailable(FEED, reason="truncated")])
     assert classify(document).kind is Kind.PLAIN
 
 
@@ -85,9 +85,9 @@ def test_of_several_links_the_first_http_one_counts() -> None:
     )
     assert older_url(navigation) == ARCHIVE
     assert navigation.notes == (
-        BadLink(FEED, "prev-archive", ""),
-        BadLink(FEED, "prev-archive", "ftp://o.test/x"),
-        ExtraLink(FEED, "prev-archive", "/2003/10"),
+        BadLink(FEED, relation="prev-archive", href=""),
+        BadLink(FEED, relation="prev-archive", href="ftp://o.test/x"),
+        ExtraLink(FEED, relation="prev-archive", href="/2003/10"),
     )
 
 
@@ -135,7 +135,7 @@ def test_the_header_helps_where_the_documents_link_cannot_be_followed(href: str)
     """R11, R12; row 61: behind an empty or non-http prev-archive the one of the Link header is followed."""
     navigation = classify(a_document(a_link("prev-archive", href)), ["</2003/11>; rel=prev-archive"])
     assert older_url(navigation) == ARCHIVE
-    assert navigation.notes == (BadLink(FEED, "prev-archive", href),)
+    assert navigation.notes == (BadLink(FEED, relation="prev-archive", href=href),)
     assert dead(navigation) is None
 
 
@@ -155,8 +155,8 @@ def test_a_chain_whose_only_older_link_is_no_http_url_ends_there_unfinished(href
     navigation = classify(a_document(a_link("prev-archive", href)))
     assert navigation.kind is Kind.ARCHIVED
     assert older_url(navigation) is None
-    assert dead(navigation) == DeadChainLink(FEED, href)
-    assert navigation.notes == (BadLink(FEED, "prev-archive", href),)
+    assert dead(navigation) == DeadChainLink(FEED, href=href)
+    assert navigation.notes == (BadLink(FEED, relation="prev-archive", href=href),)
     assert DeadChainLink.slug == "bad-link"
 
 
@@ -173,13 +173,13 @@ def test_an_empty_href_is_no_link() -> None:
     navigation = classify(a_document(a_link("prev-archive", "")))
     assert navigation.kind is Kind.PLAIN
     assert dead(navigation) is None
-    assert navigation.notes == (BadLink(FEED, "prev-archive", ""),)
+    assert navigation.notes == (BadLink(FEED, relation="prev-archive", href=""),)
 
 
 def test_what_was_stored_still_tells_a_dead_link() -> None:
     """R14: a stored document is walked through without network."""
     stored = dict(classify(a_document(a_link("prev-archive", "ftp://o.test/x"))).links)
-    assert dead_link(stored, "prev-archive", ARCHIVE) == DeadChainLink(ARCHIVE, "ftp://o.test/x")
+    assert dead_link(stored, "prev-archive", ARCHIVE) == DeadChainLink(ARCHIVE, href="ftp://o.test/x")
     assert dead_link({}, "prev-archive", ARCHIVE) is None
 
 

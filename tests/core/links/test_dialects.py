@@ -93,7 +93,7 @@ def test_a_flag_on_an_archive_document_means_nothing(history: dict[str, str]) ->
 
 def test_a_document_that_came_in_part_is_not_all_there_is() -> None:
     """R5: like R1, received whole."""
-    document = a_document(history={"stateful": "0"}, notes=[DocumentUnavailable(FEED, "truncated")])
+    document = a_document(history={"stateful": "0"}, notes=[DocumentUnavailable(FEED, reason="truncated")])
     assert classify(document).kind is Kind.PLAIN
 
 
@@ -105,7 +105,7 @@ def test_an_atom_link_cannot_pretend_to_be_the_element() -> None:
 def test_an_element_that_is_no_url_is_noted() -> None:
     """R11."""
     navigation = classify(a_document(history={"prev": "javascript:x"}))
-    assert navigation.notes == (BadLink(FEED, "fh:prev", "javascript:x"),)
+    assert navigation.notes == (BadLink(FEED, relation="fh:prev", href="javascript:x"),)
     assert dead_link(navigation.links, navigation.older_relation, FEED) is not None
 
 

@@ -165,7 +165,7 @@ def test_one_decision_is_made_for_the_whole_document() -> None:
     assert western.head.title == "naïve “café” Ã© Â»"
     assert western.notes == (EncodingRetried(URL, declared="nothing", used="windows-1252"),)
     assert mixed.head.title == "é " * 9 + "“é”"
-    assert [note.used for note in mixed.notes if isinstance(note, EncodingRetried)] == [MIXED_NAME]
+    assert [note.facts["used"] for note in mixed.notes if note.kind is EncodingRetried] == [MIXED_NAME]
 
 
 def test_one_text_cut_off_in_a_character_does_not_garble_the_others() -> None:

@@ -240,8 +240,8 @@ def test_a_gap_is_published_as_missing_and_tried_again_in_its_time() -> None:
     world = World(Publisher(a_chain(3), {archive(2): Failure(slug="timeout")}))
     told = world.refresh(random.Random(0))
     assert told.publication.state is State.PARTIAL
-    jump = JumpedHole(archive(2), archive(1))
-    assert told.publication.notes == (DocumentUnavailable(archive(2), "timeout"), jump)
+    jump = JumpedHole(archive(2), goes_on_at=archive(1))
+    assert told.publication.notes == (DocumentUnavailable(archive(2), reason="timeout"), jump)
     assert [(each.url, each.attempts) for each in told.publication.missing or ()] == [(archive(2), 1)]
 
     world.now += 30.0
@@ -271,7 +271,7 @@ def test_a_page_behind_the_last_one_is_the_end() -> None:
     pages[archive(1)] = replace(pages[archive(1)], links={"next": archive(0)})
     told = World(Publisher(pages)).refresh(random.Random(0))
     assert told.publication.state is State.PAGED
-    assert told.publication.notes == (PageGone(archive(0), "publisher-status"),)
+    assert told.publication.notes == (PageGone(archive(0), reason="publisher-status"),)
 
 
 def test_what_is_whole_by_its_own_word_stands_alone() -> None:

@@ -52,8 +52,8 @@ def test_the_chain_goes_on_behind_its_holes_and_each_is_told() -> None:
     assert told.publication.state is State.PARTIAL
     assert told.publication.ending is not None
     assert told.publication.ending.end is End.OLDEST
-    unavailable = [DocumentUnavailable(archive(number), "publisher-status") for number in (7, 4)]
-    jumps = [JumpedHole(archive(7), archive(6)), JumpedHole(archive(4), archive(2))]
+    unavailable = [DocumentUnavailable(archive(number), reason="publisher-status") for number in (7, 4)]
+    jumps = [JumpedHole(archive(7), goes_on_at=archive(6)), JumpedHole(archive(4), goes_on_at=archive(2))]
     assert told.publication.notes == (unavailable[0], jumps[0], unavailable[1], jumps[1])
 
 
@@ -253,7 +253,7 @@ def test_a_limit_ends_a_walk_behind_a_hole() -> None:
     world = a_world(9, 7, limits=limits)
     told = world.refresh(CHANCE)
     assert numbers(world) == [9, 8, 6, 5]
-    assert told.publication.notes[0] == LimitReached(archive(4), "limits.documents_per_feed", 5)
+    assert told.publication.notes[0] == LimitReached(archive(4), limit="limits.documents_per_feed", value=5)
     assert {*missing(told)} == {archive(7), archive(4)}
 
 

@@ -50,7 +50,7 @@ def test_current_is_dereferenced_once_whatever_it_says_itself() -> None:
 def test_where_current_fails_the_document_that_was_asked_for_serves() -> None:
     """R3: partial."""
     asked = seen("/1", current="/feed")
-    note = CurrentUnavailable(f"{O}/feed", "publisher-status")
+    note = CurrentUnavailable(f"{O}/feed", reason="publisher-status")
     assert found(asked, {}) == (Found(asked.url, asked, (note,)), ["/feed"])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import feedparser
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, named, rss, slices
@@ -739,6 +739,7 @@ ROOTS = [
 
 
 @given(st.sampled_from(ROOTS), st.lists(st.sampled_from(MARKUP), max_size=14).map("".join))
+@example(ROOTS[4], "<item a='0'><guid>3</guid>")
 def test_whatever_is_read_can_be_remembered(root: str, inside: str) -> None:
     """R8: a document of fragments gives back as many entries, each as it was."""
     try:

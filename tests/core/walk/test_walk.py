@@ -86,7 +86,7 @@ def tell(walk: Walk, url: str, publisher: Callable[[str], Arrival | Note]) -> No
 
 def a_publisher(*documents: Arrival) -> Callable[[str], Arrival | Note]:
     by_url = {document.url: document for document in documents}
-    return lambda url: by_url.get(url) or DocumentUnavailable(url, "publisher-status")
+    return lambda url: by_url.get(url) or DocumentUnavailable(url, reason="publisher-status")
 
 
 def numbered(count: int) -> Callable[[str], Arrival | Note]:
@@ -146,19 +146,19 @@ def test_a_feed_without_archives_is_whole_at_once() -> None:
         ),
         pytest.param(
             [],
-            Ending(None, (DocumentUnavailable(archive(2), "publisher-status"),)),
+            Ending(None, (DocumentUnavailable(archive(2), reason="publisher-status"),)),
             1,
             id="4.1 a document that cannot be had",
         ),
         pytest.param(
             [an_arrival(archive(2), links={"dead:prev-archive": "ftp://o.test/1"})],
-            Ending(None, (DeadChainLink(archive(2), "ftp://o.test/1"),)),
+            Ending(None, (DeadChainLink(archive(2), href="ftp://o.test/1"),)),
             2,
             id="R2 a link that cannot be followed",
         ),
         pytest.param(
             [an_arrival(archive(2), family=Family.RSS)],
-            Ending(None, (FormatMismatch(archive(2), "atom", "rss"),)),
+            Ending(None, (FormatMismatch(archive(2), expected="atom", found="rss"),)),
             1,
             id="R23 another family",
         ),
@@ -185,9 +185,9 @@ def test_a_subscription_document_that_links_to_itself_is_the_end() -> None:
 @pytest.mark.parametrize(
     ("limits", "note", "path"),
     [
-        ({"documents": 3}, LimitReached(archive(8), "limits.documents_per_feed", 3), 3),
-        ({"bytes": 3500}, LimitReached(archive(7), "limits.feed_bytes", 3500), 4),
-        ({"entries": 2}, LimitReached(archive(9), "limits.entries_per_feed", 2), 2),
+        ({"documents": 3}, LimitReached(archive(8), limit="limits.documents_per_feed", value=3), 3),
+        ({"bytes": 3500}, LimitReached(archive(7), limit="limits.feed_bytes", value=3500), 4),
+        ({"entries": 2}, LimitReached(archive(9), limit="limits.entries_per_feed", value=2), 2),
     ],
 )
 def test_stops_at_a_limit(limits: dict[str, int], note: Note, path: int) -> None:
@@ -206,10 +206,10 @@ def test_a_chain_that_ends_at_its_limit_is_whole() -> None:
 def test_stops_when_the_time_is_over() -> None:
     """R18."""
     walk = a_walk(an_arrival(FEED, archive(2)))
-    note = LimitReached(archive(2), "limits.walk_seconds", 3600)
+    note = LimitReached(archive(2), limit="limits.walk_seconds", value=3600)
     walk.stop(note)
     assert walk.ending == Ending(None, (note,))
-    walk.stop(LimitReached(FEED, "limits.walk_seconds", 1))
+    walk.stop(LimitReached(FEED, limit="limits.walk_seconds", value=1))
     walk.arrived(archive(2), an_arrival(archive(2)))
     walk.predicted(archive(2), archive(1))
     assert walk.ending == Ending(None, (note,))
@@ -226,7 +226,7 @@ def test_ends_where_nothing_new_comes_any_more() -> None:
     """R17; docs/faults.md row 51."""
     walk = a_walk(an_arrival(FEED, archive(1), keys=[a_key("always the same")]))
     ending = finish(walk, endless)
-    assert ending == Ending(None, (NoProgress(archive(50), NO_PROGRESS_DOCUMENTS),))
+    assert ending == Ending(None, (NoProgress(archive(50), documents=NO_PROGRESS_DOCUMENTS),))
     assert len(walk.path) == 1 + NO_PROGRESS_DOCUMENTS
 
 
@@ -238,7 +238,7 @@ def test_ends_at_the_same_place_when_those_documents_are_stored() -> None:
         return an_arrival(url, archive(number + 1), keys=None, news=number < 3)
 
     ending = finish(a_walk(an_arrival(FEED, archive(1))), stored)
-    assert ending == Ending(None, (NoProgress(archive(52), NO_PROGRESS_DOCUMENTS),))
+    assert ending == Ending(None, (NoProgress(archive(52), documents=NO_PROGRESS_DOCUMENTS),))
 
 
 def test_a_chain_that_ends_after_many_documents_without_news_is_whole() -> None:
@@ -256,7 +256,7 @@ def test_a_publisher_without_an_end_meets_the_limit() -> None:
     """R18; docs/faults.md row 51."""
     walk = a_walk(an_arrival(FEED, archive(1)))
     ending = finish(walk, lambda url: an_arrival(url, archive(int(url.rpartition("/")[2]) + 1)))
-    assert ending.notes == (LimitReached(archive(200), "limits.documents_per_feed", 200),)
+    assert ending.notes == (LimitReached(archive(200), limit="limits.documents_per_feed", value=200),)
 
 
 def wanted_urls(walk: Walk) -> list[str]:
@@ -314,11 +314,11 @@ def test_a_guess_that_failed_is_not_asked_for_again() -> None:
     """A URL is never wanted again once it was answered."""
     walk = a_walk(an_arrival(FEED, archive(3)))
     walk.arrived(archive(3), an_arrival(archive(3), archive(2)))
-    note = DocumentUnavailable(archive(1), "publisher-status")
+    note = DocumentUnavailable(archive(1), reason="publisher-status")
     walk.failed(archive(1), note)
     walk.arrived(archive(2), an_arrival(archive(2), archive(1)))
     assert wanted_urls(walk) == [archive(0)]  # what may stand behind it (R34)
-    walk.failed(archive(0), DocumentUnavailable(archive(0), "publisher-status"))
+    walk.failed(archive(0), DocumentUnavailable(archive(0), reason="publisher-status"))
     assert walk.ending == Ending(None, (note,))
 
 
@@ -394,7 +394,7 @@ def test_the_early_link_of_a_document_that_fails_is_dropped() -> None:
     walk = a_walk(an_arrival(FEED, f"{O}/c"))
     walk.predicted(f"{O}/c", f"{O}/b")
     walk.predicted(f"{O}/b", f"{O}/a")
-    walk.failed(f"{O}/b", DocumentUnavailable(f"{O}/b", "incomplete"))
+    walk.failed(f"{O}/b", DocumentUnavailable(f"{O}/b", reason="incomplete"))
     assert wanted_urls(walk) == [f"{O}/c"]
 
 
@@ -461,7 +461,7 @@ TARGETS = [FEED, *NUMBERED, f"{O}/x", f"{O}/y", "http://far.example/1", "HTTP://
 def contents(draw: st.DrawFn, url: str) -> Arrival | Note:
     """What stands at one URL; mostly an archive that leads to the next lower number."""
     if draw(st.integers(0, 15)) == 0:
-        return DocumentUnavailable(url, "publisher-status")
+        return DocumentUnavailable(url, reason="publisher-status")
     number = url.rpartition("/")[2]
     lower = archive(int(number) - 1) if number.isdecimal() and number != "0" else None
     older = draw(st.sampled_from([lower] * 8 + [None, *TARGETS]))
@@ -494,9 +494,9 @@ def webs(draw: st.DrawFn) -> Callable[[str], Arrival | Note]:
 
     def fetch(url: str) -> Arrival | Note:
         final = redirects.get(document_key(url), url)
-        content = at.get(document_key(final), DocumentUnavailable("", "publisher-status"))
+        content = at.get(document_key(final), DocumentUnavailable("", reason="publisher-status"))
         if isinstance(content, Note):
-            return DocumentUnavailable(document_key(url), "publisher-status")
+            return DocumentUnavailable(document_key(url), reason="publisher-status")
         return dataclasses.replace(content, url=url, final_url=final)
 
     return fetch

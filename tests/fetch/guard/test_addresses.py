@@ -59,7 +59,7 @@ def test_the_ports_of_the_configuration_are_allowed(port: int) -> None:
 
 
 def test_only_allowed_hosts_are_asked_where_some_are_named() -> None:
-    """README, [fetch]: fetch.allow_hosts."""
+    """config.example.toml: fetch.allow_hosts."""
     policy = AddressPolicy.from_config(FetchConfig(allow_hosts=("example.org", "*.example.net")))
     allowed = ["example.org", "a.example.net", "a.b.example.net"]
     refused = ["www.example.org", "example.net", "badexample.net", "example.org.evil.example"]
@@ -67,7 +67,7 @@ def test_only_allowed_hosts_are_asked_where_some_are_named() -> None:
 
 
 def test_denied_hosts_are_never_asked() -> None:
-    """README, [fetch]: fetch.deny_hosts; it outranks allow_hosts."""
+    """config.example.toml: fetch.deny_hosts; it outranks allow_hosts."""
     policy = AddressPolicy.from_config(
         FetchConfig(allow_hosts=("*.example.net",), deny_hosts=("bad.example.net",))
     )
@@ -78,7 +78,7 @@ def test_denied_hosts_are_never_asked() -> None:
 @pytest.mark.parametrize("written", ["2606:4700::dead:0", "2606:4700:0:0::DEAD:0000", "93.184.215.66"])
 @pytest.mark.parametrize("address", ["2606:4700::dead:0", "93.184.215.66", "::ffff:93.184.215.66"])
 def test_a_denied_address_is_denied_however_it_is_written_and_reached(written: str, address: str) -> None:
-    """README, [fetch]: fetch.deny_hosts; also when a name leads there."""
+    """config.example.toml: fetch.deny_hosts; also when a name leads there."""
     policy = AddressPolicy.from_config(FetchConfig(deny_hosts=(written,)))
     is_the_same = (":" in written) == (address == "2606:4700::dead:0")
     assert is_refused(policy, address) == is_the_same
@@ -157,7 +157,7 @@ def test_the_socket_factory_opens_one_for_a_public_address() -> None:
 
 
 def test_behind_a_proxy_of_the_operators_any_address_will_do() -> None:
-    """README, [fetch]: fetch.proxy."""
+    """config.example.toml: fetch.proxy."""
     AddressPolicy().behind_proxy().check_address("10.0.0.1", 3128)
 
 

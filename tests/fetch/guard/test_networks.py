@@ -62,7 +62,7 @@ def test_an_ipv4_address_is_judged_alike_when_it_is_mapped(address: ipaddress.IP
 
 
 def test_an_exempt_network_is_allowed_and_no_other() -> None:
-    """README, [fetch]: fetch.allow_networks."""
+    """config.example.toml: fetch.allow_networks."""
     assert not is_forbidden(ipaddress.ip_address("127.0.0.1"), LOOPBACK)
     assert not is_forbidden(ipaddress.ip_address("::ffff:127.0.0.1"), LOOPBACK)
     assert is_forbidden(ipaddress.ip_address("10.0.0.1"), LOOPBACK)

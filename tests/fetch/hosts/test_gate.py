@@ -229,7 +229,7 @@ async def test_a_place_comes_back_when_a_request_is_cancelled_just_as_it_gets_it
 
 
 async def test_requests_of_one_host_are_spaced_out() -> None:
-    """README, [fetch]: fetch.min_interval_per_host_seconds."""
+    """config.example.toml: fetch.min_interval_per_host_seconds."""
     clock = Clock()
     async with a_crowd(a_gate(clock, interval=2.0)) as crowd:
         await crowd.arrives("a", "a", "b", "a")

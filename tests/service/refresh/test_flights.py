@@ -1,10 +1,10 @@
-"""wholefeed.service.refresh: whoever wants the same thing joins it while it goes on."""
+"""wholefeed.service.running: whoever wants the same thing joins it while it goes on."""
 
 from __future__ import annotations
 
 import asyncio
 
-from wholefeed.service.refresh import Flights
+from wholefeed.service.running import Flights
 
 
 async def test_a_flight_that_has_ended_is_not_joined() -> None:

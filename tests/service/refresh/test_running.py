@@ -1,4 +1,4 @@
-"""wholefeed.service.refresh: what is wished for while a refresh is under way."""
+"""wholefeed.service.running: what is wished for while a refresh is under way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that replicas share, in memory: as `StoredLeases` has them, with a clock that a test moves."""
+"""The tables that replicas share, in memory: as `Leases` has them, with a clock that a test moves."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wholefeed.errors import StorageFullError, StoreError
+from wholefeed.service.sharing import Leases
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables.leases import DEAD_SECONDS, Beat, End, LeaseRow, Looked, Taking, Verdict
@@ -23,7 +24,7 @@ class _Lease:
     ended_at: float | None = None
 
 
-class MemoryLeases:
+class MemoryLeases(Leases):
     """All replicas of a test have the same one.
 
     Args:

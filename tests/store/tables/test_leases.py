@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from wholefeed.core.model import Family, Kind
-from wholefeed.service.sharing import StoredLeases, Wants, judge
+from wholefeed.service.sharing import Leases, Wants, judge
 from wholefeed.store.base import Database, run
 from wholefeed.store.opening import open_shared
 from wholefeed.store.rows import FeedRow
@@ -194,7 +194,7 @@ async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
 
 async def test_a_replica_that_has_left_stays_gone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last sign of life may be cancelled and is written all the same: before it leaves."""
-    shared, may_beat, has_begun = StoredLeases(store), threading.Event(), threading.Event()
+    shared, may_beat, has_begun = Leases(store), threading.Event(), threading.Event()
     beat_at_once = leases.beat
 
     def beat_late(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:

@@ -132,9 +132,9 @@ def _read_repaired(
     if repaired is None:
         raise failure
     done = tuple(sorted({*repaired.repairs, *repairs}))
-    notes: list[Note] = [DocumentRepaired(url, done)] if done else []
+    notes: list[Note] = [DocumentRepaired(url, repairs=done)] if done else []
     if repaired.breaks_off or repaired.goes_on:
-        notes.append(DocumentTruncated(url, repaired.breaks_off))
+        notes.append(DocumentTruncated(url, breaks_off=repaired.breaks_off))
     try:
         return _read(decoded._replace(text=repaired.text), url, max_depth, notes)
     except ParseError as exc:
@@ -164,9 +164,9 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
 
 def _with_repair(notes: Sequence[Note], url: str, name: str) -> tuple[Note, ...]:
     """Return the notes of a document, told what else was done to read it."""
-    done = {each for note in notes if isinstance(note, DocumentRepaired) for each in note.repairs}
-    rest = [note for note in notes if not isinstance(note, DocumentRepaired)]
-    return (*rest, DocumentRepaired(url, tuple(sorted({*done, name}))))
+    done = {each for note in notes if note.kind is DocumentRepaired for each in note.facts["repairs"]}
+    rest = [note for note in notes if note.kind is not DocumentRepaired]
+    return (*rest, DocumentRepaired(url, repairs=tuple(sorted({*done, name}))))
 
 
 _MAX_GAIN_FACTOR: Final = 4

@@ -99,7 +99,7 @@ def told_apart(
     ambiguous = _ambiguous_keys(own_links, keys, taken)
     identified = tuple(entry.identified(ambiguous) for entry in entries)
     unlike = _unlike_entries(identified, keys, text)
-    notes = (IdentityRepeated(url, unlike),) if unlike else ()
+    notes = (IdentityRepeated(url, entries=unlike),) if unlike else ()
     return Identified(_collapsed(identified), ambiguous, notes)
 
 

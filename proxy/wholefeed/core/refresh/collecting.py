@@ -304,7 +304,7 @@ class Collecting:
         if notes or not (is_whole or is_all_there_is):
             known = replace(known, reason=reason)
             if not any(note.partial for note in notes):
-                notes.append(HistoryUnfinished(url, self._adapter.name, reason))
+                notes.append(HistoryUnfinished(url, adapter=self._adapter.name, reason=reason))
         else:
             etag, last_modified = self._validators
             lack = reason if is_all_there_is else "" if asking.is_all else known.lack
@@ -349,9 +349,9 @@ class Collecting:
     def _walked(self, notes: list[Note]) -> tuple[Walked, State]:
         known, url = self._known, self._subscription.final_url
         if known.is_ended and known.reason and not any(note.partial for note in notes):
-            notes.append(HistoryUnfinished(url, self._adapter.name, known.reason))
+            notes.append(HistoryUnfinished(url, adapter=self._adapter.name, reason=known.reason))
         if known.total is not None and known.total > known.collected and known.is_ended:
-            notes.append(HistoryShort(url, known.total, known.collected))
+            notes.append(HistoryShort(url, claimed=known.total, collected=known.collected))
         partial = tuple(note for note in notes if note.partial)
         ending = Ending(None, partial) if partial else Ending(End.READ)
         failures = dict(self._asking.trouble.failures)
@@ -362,7 +362,7 @@ class Collecting:
         return Walked(notes=notes, failures=failures, ending=ending), State.COLLECTED
 
     def _refused(self, reason: str) -> tuple[Walked, State]:
-        note = HistoryNotOffered(self._subscription.final_url, self._adapter.name, reason)
+        note = HistoryNotOffered(self._subscription.final_url, adapter=self._adapter.name, reason=reason)
         return Walked(notes=[note], ending=Ending(End.NOT_OFFERED)), State.REMEMBERED
 
 
@@ -422,8 +422,8 @@ class _PageAsking:
     def still(self, attempt: Attempt) -> Note | None:
         """Return the note on what was missing before and was not asked for."""
         if attempt.reason == HistoryUnfinished.slug:
-            return HistoryUnfinished(attempt.url, self._adapter, "not tried again yet")
-        return None if attempt.is_subscription else DocumentUnavailable(attempt.url, attempt.reason)
+            return HistoryUnfinished(attempt.url, adapter=self._adapter, reason="not tried again yet")
+        return None if attempt.is_subscription else DocumentUnavailable(attempt.url, reason=attempt.reason)
 
     def answers(self, asks: Sequence[Ask]) -> Steps[list[Answer]]:
         """Have the answers to some questions, in their order; fewer once `stop` is set."""
@@ -444,7 +444,9 @@ class _PageAsking:
             event = yield Wait()
             if isinstance(event, TimeOver):
                 limit = self._given.settings.walk_seconds
-                self.trouble.limit(LimitReached(next(iter(running)), "limits.walk_seconds", limit))
+                self.trouble.limit(
+                    LimitReached(next(iter(running)), limit="limits.walk_seconds", value=limit)
+                )
                 break
             assert isinstance(event, Arrived | Answered | Failed | LedBack), f"waited, was told {event}"
             self._progress.fetched += 1
@@ -461,7 +463,7 @@ class _PageAsking:
             return (yield from self._stored_page(row))
         if self._given.waits(ask.url):
             attempt = self._given.missing[ask.url]
-            self.trouble.notes.append(DocumentUnavailable(ask.url, attempt.reason))
+            self.trouble.notes.append(DocumentUnavailable(ask.url, reason=attempt.reason))
             return Refused(attempt.reason, attempt.status)
         limits = self._given.settings.limits
         for reached, limit, key in (
@@ -470,7 +472,7 @@ class _PageAsking:
             (self._entries, limits.entries, "limits.entries_per_feed"),
         ):
             if reached >= limit and row is None and not ask.is_head:
-                self.trouble.limit(LimitReached(ask.url, key, limit))
+                self.trouble.limit(LimitReached(ask.url, limit=key, value=limit))
         return None
 
     def _stored_page(self, row: StoredDocument) -> Steps[Page]:
@@ -509,7 +511,7 @@ class _PageAsking:
         news = sum(identity not in read.known for identity in identities)
         row = yield from self._row(url)
         if ask.is_needed and not identities:
-            self.trouble.notes.append(DocumentUnavailable(url, "empty"))
+            self.trouble.notes.append(DocumentUnavailable(url, reason="empty"))
         else:
             self.trouble.forget(url)
         if ask.is_probe:
@@ -642,7 +644,7 @@ class _Trouble:
     def answered(self) -> None:
         self._in_a_row = 0
 
-    def limit(self, note: LimitReached) -> None:
+    def limit(self, note: Note) -> None:
         """Ask for nothing more: a limit is reached (R18)."""
         self.notes.append(note)
         self.stop = str(note)
@@ -651,7 +653,7 @@ class _Trouble:
         """Take what came and is not what was asked for."""
         if ask.is_needed:
             self.forget(ask.url)
-            self.notes.append(DocumentUnavailable(ask.url, refused.slug))
+            self.notes.append(DocumentUnavailable(ask.url, reason=refused.slug))
         return refused
 
     def failed(self, ask: Ask, failure: Failure) -> Refused:
@@ -673,7 +675,7 @@ class _Trouble:
             self.retry_at = now + self._given.settings.retry_missing_seconds
         if not (ask.is_head or is_refusal) and (ask.is_needed or not is_gone):
             self.forget(ask.url)
-            self.notes.append(DocumentUnavailable(ask.url, failure.slug))
+            self.notes.append(DocumentUnavailable(ask.url, reason=failure.slug))
             self.failures[ask.url] = failure
         return Refused(failure.slug, status)
 

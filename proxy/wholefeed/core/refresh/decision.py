@@ -314,7 +314,7 @@ def _brings_more(copy: ArchivedCopy) -> Steps[bool]:
     return adds_to(read, copy.fresh, copy.captured_at)
 
 
-def _standing_copies(given: Given, documents: Sequence[StoredDocument]) -> list[MementoServed]:
+def _standing_copies(given: Given, documents: Sequence[StoredDocument]) -> list[Note]:
     """Return notes on the copies of the subscription document: as it was last, and as it was earlier."""
     attached = [row for row in documents if row.memento and row.rank is not None]
     notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
@@ -324,7 +324,8 @@ def _standing_copies(given: Given, documents: Sequence[StoredDocument]) -> list[
         oldest, newest = captures[0], captures[-1]
         times = [format_rfc3339(each.fetched_at) for each in (oldest, newest)]
         when = times[1] if oldest is newest else f"{times[0]} to {times[1]}"
-        notes.append(MementoServed(given.feed.fetch_url, newest.memento, when, len(captures)))
+        facts = {"copy_url": newest.memento, "captured": when, "copies": len(captures)}
+        notes.append(MementoServed(given.feed.fetch_url, **facts))
     return notes
 
 
@@ -390,7 +391,7 @@ class _Following:
         doubts: list[Note] = []
         if self._current.kind is not Kind.PAGED:
             walked = yield from self._chain()
-            doubts = [note for note in walked.notes if isinstance(note, NewerNotOlder)]
+            doubts = [note for note in walked.notes if note.kind is NewerNotOlder]
             if not doubts:
                 return walked, State.COMPLETE
             yield from carry_out(SetKind(Kind.PAGED))
@@ -534,9 +535,7 @@ class _Pages:
         self.arrivals += arrivals
 
 
-def _put_in_order(
-    total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: PagesAscend | None
-) -> None:
+def _put_in_order(total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: Note | None) -> None:
     """R20: newest first, also where the publisher counts its pages from the oldest one."""
     arrivals = [*before.arrivals, asked, *behind.arrivals]
     spans = [arrival.span for arrival in arrivals]
@@ -549,12 +548,12 @@ def _put_in_order(
     total.path = ids[::-1] if known is not None or is_ascending(spans) else ids
 
 
-def _known_ascent(feed: StoredFeed) -> PagesAscend | None:
+def _known_ascent(feed: StoredFeed) -> Note | None:
     """Return where the pages of a feed get newer along `next`, if that was seen: its news is on the last."""
-    if PagesAscend.__name__ not in feed.notes:
+    if PagesAscend.code not in feed.notes:
         return None
     notes = json.loads(feed.notes)
-    return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.__name__), None)
+    return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.code), None)
 
 
 # The end: what leaves the feed, what is missing of it, and what it is from now on
@@ -579,14 +578,15 @@ def _settle_steps(
     yield from carry_out(Publish(state=state, notes=notes, ending=walked.ending, missing=missing))
 
 
-def _put_aside(given: Given, documents: Sequence[StoredDocument], family: Family) -> list[FormatChanged]:
+def _put_aside(given: Given, documents: Sequence[StoredDocument], family: Family) -> list[Note]:
     """Return notes on what is stored in other formats than the feed's, for each of them (R23)."""
     left: dict[Family, float] = {}
     for row in documents:
         if row.family is not family and row.detached_at is not None and row.entries and not row.memento:
             left[row.family] = max(left.get(row.family, 0.0), row.detached_at)
     return [
-        FormatChanged(given.feed.fetch_url, family, other, format_rfc3339(at)) for other, at in left.items()
+        FormatChanged(given.feed.fetch_url, found=family, other=other, last_had=format_rfc3339(at))
+        for other, at in left.items()
     ]
 
 
@@ -643,7 +643,7 @@ def _attempt(given: Given, url: str, note: Note, walked: Walked) -> Attempt:
     return attempted(
         earlier,
         url,
-        reason=note.reason if isinstance(note, DocumentUnavailable) else failure.slug,
+        reason=note.facts["reason"] if note.kind is DocumentUnavailable else failure.slug,
         status=failure.publisher_status,
         next_at=given.next_attempt_at(failure, earlier),
         now=now,

@@ -15,7 +15,15 @@ from typing import Final, TypeVar
 from wholefeed.core.adapters.base import Marks
 from wholefeed.core.merge import Copy, is_preferred
 from wholefeed.core.model import EntryId, Family, Kind, Role, State
-from wholefeed.core.notes import OLDEST, DocumentTruncated, Ending, FormatMismatch, MementoServed, Note
+from wholefeed.core.notes import (
+    OLDEST,
+    DocumentTruncated,
+    Ending,
+    FormatMismatch,
+    MementoServed,
+    Note,
+    NoteKind,
+)
 from wholefeed.core.schedule import CacheFields, Move, is_due, is_final, next_attempt_at, seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.walk.ahead import count_left
@@ -46,7 +54,7 @@ class Given:
         is_paged = kind is Kind.PAGED and self.settings.follows_pages
         return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
 
-    def lacks(self, *notes: type[Note]) -> bool:
+    def lacks(self, *notes: NoteKind) -> bool:
         """Return whether something was missing for one of these reasons."""
         slugs = {note.slug for note in notes}
         return any(attempt.reason in slugs for attempt in self.missing.values())
@@ -70,7 +78,7 @@ class Given:
             return [replace(note, url=url) for note in fresh.reading_notes]
         if row is not None and row.memento:
             return [row.as_memento()]
-        return [DocumentTruncated(url)] if self.is_truncated(url) else []
+        return [DocumentTruncated(url, breaks_off=True)] if self.is_truncated(url) else []
 
     def waits(self, url: str) -> bool:
         """Whether a document that could not be had whole is not to be tried again yet (R14)."""
@@ -259,9 +267,10 @@ class StoredDocument:
             now=now,
         )
 
-    def as_memento(self) -> MementoServed:
+    def as_memento(self) -> Note:
         """Return the note that a web archive's copy stands in for the document, and from when it is."""
-        return MementoServed(self.url, self.memento, format_rfc3339(self.fetched_at))
+        captured = format_rfc3339(self.fetched_at)
+        return MementoServed(self.url, copy_url=self.memento, captured=captured, copies=1)
 
     def as_arrival(self) -> Arrival:
         return Arrival(
@@ -679,7 +688,7 @@ class FreshDocument:
     @property
     def is_truncated(self) -> bool:
         """Whether it broke off (docs/faults.md row 49)."""
-        return any(isinstance(note, DocumentTruncated) for note in self.reading_notes)
+        return any(note.kind is DocumentTruncated for note in self.reading_notes)
 
     def may_replace(self, row: StoredDocument, family: Family) -> bool:
         """Whether a stored document gives way to this in a feed of a family.
@@ -904,7 +913,7 @@ class Walked:
     @property
     def has_copies(self) -> bool:
         """Whether a web archive's copy stands on the path: then it takes nothing away (R33)."""
-        return any(isinstance(note, MementoServed) for note in self.notes)
+        return any(note.kind is MementoServed for note in self.notes)
 
     @property
     def is_true_end(self) -> bool:

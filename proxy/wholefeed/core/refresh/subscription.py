@@ -160,9 +160,9 @@ class Subscription:
         limits = self._given.settings.limits
         held = [each for each in self._documents if each.role is Role.MEMORY]
         if sum(each.entries for each in held) + stored.entries > limits.entries:
-            return (LimitReached(stored.url, "limits.entries_per_feed", limits.entries),)
+            return (LimitReached(stored.url, limit="limits.entries_per_feed", value=limits.entries),)
         if sum(each.body_bytes for each in held) + stored.body_bytes > limits.bytes:
-            return (LimitReached(stored.url, "limits.feed_bytes", limits.bytes),)
+            return (LimitReached(stored.url, limit="limits.feed_bytes", value=limits.bytes),)
         return ()
 
     # What the reply means
@@ -338,7 +338,7 @@ def search(url: str, seen: Seen) -> _Search:
     if current is not None:
         came = yield current
         if isinstance(came, Failure):
-            return Found(url, seen, (CurrentUnavailable(current, came.slug),))
+            return Found(url, seen, (CurrentUnavailable(current, reason=came.slug),))
         return Found(current, came)
     if navigation.is_archive and navigation.current_url is None:
         return (yield from _newest_archive(url, seen))

@@ -148,7 +148,7 @@ class TrailSteps:
         url = wanted[0]
         row = self._start.stored_as(url)
         if self._is_left_alone(url):
-            self._walk.failed(url, DocumentUnavailable(url, DocumentUnavailable.slug))
+            self._walk.failed(url, DocumentUnavailable(url, reason=DocumentUnavailable.slug))
             return True
         if row is not None and (url in self._revalidated or row.memento or not self._is_gap(url)):
             if url in self._revalidated or not self._is_asked_again(url, row):
@@ -157,7 +157,7 @@ class TrailSteps:
             return False
         if not self._given.waits(url):
             return False
-        self._walk.failed(url, DocumentUnavailable(url, self._given.missing[url].reason))
+        self._walk.failed(url, DocumentUnavailable(url, reason=self._given.missing[url].reason))
         return True
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
@@ -236,7 +236,7 @@ class TrailSteps:
         event = yield Wait()
         if isinstance(event, TimeOver):
             limit = self._given.settings.walk_seconds
-            self._walk.stop(LimitReached(self._walk.wanted[0].url, "limits.walk_seconds", limit))
+            self._walk.stop(LimitReached(self._walk.wanted[0].url, limit="limits.walk_seconds", value=limit))
             return
         assert isinstance(event, _Answer), f"waited, was told {event}"
         key = document_key(event.url)
@@ -292,7 +292,7 @@ class TrailSteps:
         return row.as_arrival()
 
     def _objection(self, url: str, failure: Failure) -> Note:
-        return DocumentUnavailable(url, failure.slug)
+        return DocumentUnavailable(url, reason=failure.slug)
 
     def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
         family = self._walk.path[0].family
@@ -513,8 +513,8 @@ class PageTrailSteps(TrailSteps):
     def _objection(self, url: str, failure: Failure) -> Note:
         """R6: a page that was never seen and is not there is the end; one that was collected is missing."""
         if failure.publisher_status in GONE and self._start.stored_as(url) is None:
-            return PageGone(url, failure.slug)
-        return DocumentUnavailable(url, failure.slug)
+            return PageGone(url, reason=failure.slug)
+        return DocumentUnavailable(url, reason=failure.slug)
 
     def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
         row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))

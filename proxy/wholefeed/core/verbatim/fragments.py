@@ -22,6 +22,7 @@ from wholefeed.core.model import (
     ATOM_03_NS,
     ATOM_NAMESPACES,
     ATOM_NS,
+    MEMORY_URL,
     WELL_KNOWN_PREFIXES,
     Channel,
     Entry,
@@ -57,7 +58,7 @@ def fragments_of(document: FeedDocument, namespace: str | None = None) -> AnyFra
 
 
 class Fragments:
-    """The self-contained slices of one document in XML.
+    """The self-contained slices of one document in XML; what is remembered took its base along.
 
     Args:
         document: The document.
@@ -68,6 +69,7 @@ class Fragments:
         self.document = document
         self._text = document.text
         self._is_atom = document.family is Family.ATOM
+        self._may_need_base = not self._is_atom and not document.url.startswith(MEMORY_URL)
         expected = default_namespace(document.family) if namespace is None else namespace
         entries_at = min([entry.start for entry in document.entries], default=len(document.text))
         self._entries_at = entries_at
@@ -108,7 +110,7 @@ class Fragments:
         """
         entry = self.document.entries[index]
         text, start, end = self._text, entry.start, entry.end
-        is_relative = not self._is_atom and has_relative_reference(text, self._names, start, end)
+        is_relative = self._may_need_base and has_relative_reference(text, self._names, start, end)
         return self._cut(entry, text, (start, end), context, is_relative=is_relative)
 
     def sent(self, index: int, context: HeadContext | None = None) -> bytes:
@@ -122,8 +124,9 @@ class Fragments:
             scope, family = self._around[entry.scope].scope, self.document.family
             text = with_absolute_urls(text[start:end], scope, family)
             start, end = 0, len(text)
-        needs_base = self._holds_relative and not self._is_atom
-        is_relative = needs_base and has_relative_reference(text, names, start, end)
+        is_relative = (
+            self._may_need_base and self._holds_relative and has_relative_reference(text, names, start, end)
+        )
         return self._cut(entry, text, (start, end), context, is_relative=is_relative)
 
     def all_sent(self, indices: Iterable[int], context: HeadContext | None = None) -> list[bytes]:

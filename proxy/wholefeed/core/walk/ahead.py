@@ -436,11 +436,11 @@ class Holes:
 
     def open(self, note: Note, steps: Sequence[str]) -> None:
         """Begin to look behind a document that is missing; `steps` as `guesses_behind` takes them."""
-        is_passable = isinstance(note, _MISSING) and not self._chain.trail.is_paged
+        is_passable = note.kind in _MISSING and not self._chain.trail.is_paged
         self._left = list(guesses_behind(steps, self._attached)) if is_passable else []
         self.note, self._lacking, self.looked_at = note, [note.url], []
 
-    def return_to(self, url: str) -> ChainLoop | None:
+    def return_to(self, url: str) -> Note | None:
         """Return what it means to go to this URL: a circle, where the walk has got past it before (R17)."""
         return ChainLoop(url) if any(same_document(url, note.url) for note in self.jumps) else None
 
@@ -478,7 +478,7 @@ class Holes:
     def jump(self, url: str) -> None:
         """Note that the walk goes on at a URL behind it."""
         assert self.note is not None, "there is a hole"
-        self.jumps += (self.note, JumpedHole(self.note.url, url))
+        self.jumps += (self.note, JumpedHole(self.note.url, goes_on_at=url))
         self.note = None
 
 

@@ -144,7 +144,7 @@ class Chain:
         place = self._owners.get(document_key(url))
         return None if place is None else self.path[place]
 
-    def repetition(self, url: str) -> SameDocument | ChainLoop | None:
+    def repetition(self, url: str) -> SameDocument | Note | None:
         """Return what it means to go to this URL: the end of the chain, a circle, or None: neither (R17).
 
         A document's `self` cannot tell before the target is here: where a template wrote one `self` into
@@ -167,7 +167,7 @@ class Chain:
             return verdict
         expected = self.path[0].family
         if arrival.family is not expected:
-            return FormatMismatch(url, expected.value, arrival.family.value)
+            return FormatMismatch(url, expected=expected.value, found=arrival.family.value)
         if not self._is_of_this_feed(arrival):
             return CrossOriginUnconfirmed(url)
         is_doubtful = self.trail.is_tentative and self._is_at_start
@@ -194,7 +194,7 @@ class Chain:
             return Relation.NEXT in subscription.links
         return bool(arrival.span and subscription.span and arrival.span.is_newer_than(subscription.span))
 
-    def _verdict(self, place: int | None, url: str) -> SameDocument | ChainLoop | None:
+    def _verdict(self, place: int | None, url: str) -> SameDocument | Note | None:
         if place is None:
             return None
         return SAME_DOCUMENT if self.path[place] is self.tip else ChainLoop(url)
@@ -223,16 +223,16 @@ SAME_DOCUMENT: Final = SameDocument()
 def exhaustion(chain: Chain, limits: WalkLimits, target: str) -> Note | None:
     """Return why the chain is followed no further, though it goes on to this URL; None when it is."""
     if chain.trail.is_paged and chain.without_news >= NO_PROGRESS_PAGES:
-        return PagesRepeat(chain.tip.url, chain.without_news)
+        return PagesRepeat(chain.tip.url, documents=chain.without_news)
     if chain.without_news >= NO_PROGRESS_DOCUMENTS:
-        return NoProgress(chain.tip.url, chain.without_news)
+        return NoProgress(chain.tip.url, documents=chain.without_news)
     for reached, limit, key in (
         (len(chain.path), limits.documents, "limits.documents_per_feed"),
         (chain.body_bytes, limits.bytes, "limits.feed_bytes"),
         (chain.entries, limits.entries, "limits.entries_per_feed"),
     ):
         if reached >= limit:
-            return LimitReached(target, key, limit)
+            return LimitReached(target, limit=key, value=limit)
     return None
 
 

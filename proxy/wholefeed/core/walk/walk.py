@@ -49,7 +49,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from wholefeed.core.notes import ChainLoop, DocumentUnavailable, End, Ending, LimitReached, Note, PageGone
+from wholefeed.core.notes import ChainLoop, DocumentUnavailable, End, Ending, Note, PageGone
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.ahead import Ahead, Holes, Want
 from wholefeed.core.walk.chain import Arrival, Chain, SameDocument, Trail, WalkLimits, exhaustion
@@ -191,7 +191,7 @@ class Walk:
             self._ahead.foretell(url, older_url)
             self._choose_wanted()
 
-    def stop(self, note: LimitReached) -> None:
+    def stop(self, note: Note) -> None:
         """End the walk where it is: the time is over (rule R18)."""
         if self._ending is None:  # what is guessed behind a hole is not missing
             self._end(self._holes.note or note)
@@ -210,12 +210,12 @@ class Walk:
                 return
             if self._holes.note is not None:
                 self._look(answer)
-            elif isinstance(answer, PageGone) and self._is_needed(answer.url):
-                self._end(DocumentUnavailable(answer.url, answer.reason))
-            elif isinstance(answer, Note):
-                self._miss(answer)
-            else:
+            elif isinstance(answer, Arrival):
                 self._take(answer)
+            elif answer.kind is PageGone and self._is_needed(answer.url):
+                self._end(DocumentUnavailable(answer.url, reason=answer.facts["reason"]))
+            else:
+                self._miss(answer)
 
     def _look(self, answer: Arrival | Note) -> None:
         """Take what has come of a guess behind a hole."""
@@ -255,7 +255,7 @@ class Walk:
     def _end_at(self, objection: SameDocument | Note) -> None:
         if isinstance(objection, SameDocument):
             self._end(End.ITSELF)
-        elif isinstance(objection, ChainLoop) and self._trail.is_paged:
+        elif objection.kind is ChainLoop and self._trail.is_paged:
             self._end(End.CIRCLE)
         else:
             self._miss(objection)

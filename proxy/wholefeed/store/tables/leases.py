@@ -274,9 +274,7 @@ _FORGET_ORPHANED: Final = """
         AND NOT EXISTS (SELECT 1 FROM replica AS r WHERE r.name = l.replica)
 """
 _FORGOTTEN_SECONDS: Final = 600.0
-"""After so long the row of a dead replica is deleted. Longer than a request to a publisher may take: a place
-at a host is free when the row says that its replica is dead, and where there is none when the request must be
-over."""
+"""After so long the row of a dead replica is deleted."""
 _FORGET_DEAD_REPLICAS: Final = "DELETE FROM replica WHERE beat_at < clock_seconds() - :forgotten_seconds"
 
 

@@ -33,7 +33,7 @@ def repaired(body: bytes, *names: str) -> FeedDocument:
     """Parse a document that needs exactly these repairs."""
     document = parse(body, URL)
     (note,) = document.notes
-    assert note == DocumentRepaired(URL, tuple(sorted(names)))
+    assert note == DocumentRepaired(URL, repairs=tuple(sorted(names)))
     return document
 
 
@@ -391,8 +391,8 @@ def test_what_stands_before_a_root_without_a_declaration_is_dropped(leading: str
     """docs/faults.md row 45: what a server puts before the whole document, be it text or markup."""
     document = parse(leading.encode() + feed, URL)
     (note,) = document.notes
-    assert isinstance(note, DocumentRepaired)
-    assert {"declaration"} <= set(note.repairs) <= {"declaration", "doctype"}
+    assert note.kind is DocumentRepaired
+    assert {"declaration"} <= set(note.facts["repairs"]) <= {"declaration", "doctype"}
     assert (document.head.title, len(document.entries)) == ("x", 1)
     assert document.text.endswith(feed)
 
@@ -642,7 +642,7 @@ def test_html_elements_that_feeds_have_too_stay_in_a_text_that_is_closed() -> No
 
 def truncated(body: bytes) -> FeedDocument:
     document = parse(body, URL)
-    assert DocumentTruncated(URL) in document.notes
+    assert DocumentTruncated(URL, breaks_off=True) in document.notes
     return document
 
 

@@ -1,0 +1,1 @@
+-- 0020: nothing. Replicas on PostgreSQL keep no table of hosts any more, and the numbers of both are alike.

@@ -1,0 +1,288 @@
+"""The refreshes under way: at most one a feed at a time, whoever waits for it.
+
+    flight = running.join(feed, RefreshRequest())   # joins the one under way, else begins one
+    running.under_way(feed.id).progress             # of its walk, meanwhile
+
+What a refresh does stands in `wholefeed.service.refresh`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+import structlog
+
+from wholefeed.core.model import State
+from wholefeed.core.refresh.port import RefreshRequest
+from wholefeed.errors import (
+    DocumentError,
+    LeaseLostError,
+    OverloadedError,
+    StoreError,
+    UnknownFeedError,
+    WorkError,
+)
+from wholefeed.futures import clear_tracebacks, retrieve_failure
+from wholefeed.logs import get_logger
+from wholefeed.service.documents import OfferedCopy
+from wholefeed.service.refresh import Refresh, RefreshContext
+from wholefeed.service.results import Elsewhere
+from wholefeed.service.sharing_port import Wanted
+from wholefeed.service.sources import Subscription
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables import feeds
+
+log = get_logger()
+
+REST_SECONDS: Final = 60.0
+"""For so long a publisher is left alone after what a refresh brought could not be kept or rendered."""
+
+
+@dataclass(slots=True, eq=False)
+class FeedRun:
+    """The refreshes of one feed that follow each other without a pause, as one task."""
+
+    request: RefreshRequest
+    """What the refresh under way is to do."""
+    found: Subscription | None
+    """For the next refresh that begins; no frame holds its body, which may be large."""
+    copies: Sequence[OfferedCopy]
+    """The same."""
+    again: RefreshRequest | None = None
+    """What is to be done right after the refresh under way."""
+    refresh: Refresh | None = None
+    """The one under way, where it runs here."""
+    elsewhere: Elsewhere | None = None
+    """How far another replica is with it."""
+
+
+class Running:
+    """The refreshes under way, and what can be told of them meanwhile; ends with `close`."""
+
+    def __init__(self, context: RefreshContext) -> None:
+        self._context = context
+        self.on_end: list[Callable[[], None]] = []
+        """Called at the end of each task."""
+        self._flights: Flights[int, None] = Flights()
+        self.running: Final = self._flights.running
+        """Returns the task of a feed that is being refreshed."""
+        self._runs: dict[int, FeedRun] = {}
+        self._resting_until: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def join(
+        self,
+        feed: FeedRow,
+        request: RefreshRequest,
+        found: Subscription | None = None,
+        copies: Sequence[OfferedCopy] = (),
+    ) -> asyncio.Task[None]:
+        """Return the refresh under way, else a new one.
+
+        A request that the one under way does not meet is met right after it: to force or to be full, or to
+        walk where that one may not.
+
+        Args:
+            feed: As it is stored.
+            request: What is asked for beside the usual.
+            found: The subscription document, when it has just been fetched.
+            copies: Of documents that are missing, in a web archive; only where no refresh is under way.
+        """
+        flight = self.running(feed.id)
+        if flight is None:
+            run = self._runs[feed.id] = FeedRun(request, found, copies)
+            flight = self._flights.join(feed.id, lambda: self._run(run, feed))
+            flight.add_done_callback(self._ended)
+            return flight
+        assert not copies, "who has copies waits for the end of the one under way"
+        run = self._runs[feed.id]
+        if request.is_forced or request.is_full or (request.may_walk and not run.request.may_walk):
+            run.again = request if run.again is None else run.again.merged(request)
+            run.found = found or run.found
+        return flight
+
+    async def cancel(self, feed_id: int) -> None:
+        """End the refresh of a feed that is being forgotten."""
+        while (flight := self.running(feed_id)) is not None:
+            self._runs[feed_id].again = None
+            flight.cancel()
+            await asyncio.wait({flight})
+        self._context.sharing.release(feed_id)
+        self._runs.pop(feed_id, None)
+        self._resting_until.pop(feed_id, None)
+
+    async def close(self) -> None:
+        await self._flights.close()
+
+    def is_due(self, feed: FeedRow) -> bool:
+        """Whether freshness has run out, or something that is stored has not been published yet.
+
+        A publisher that failed is left alone until its next attempt, whatever is unfinished.
+        """
+        if self._resting_until and self.is_resting(feed.id):
+            return False
+        is_fresh = self._context.fresh_seconds_left(feed, self._context.now()) > 0
+        is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
+        return not (is_fresh and (is_whole or feed.is_stale))
+
+    def is_resting(self, feed_id: int) -> bool:
+        """Whether what was fetched a moment ago could not be kept or rendered."""
+        return time.monotonic() < self._resting_until.get(feed_id, 0.0)
+
+    def under_way(self, feed_id: int) -> Refresh | Elsewhere | None:
+        """Return the refresh of a feed, here or at another replica: it tells how far it is."""
+        run = self._runs.get(feed_id)
+        return None if run is None else run.refresh or run.elsewhere
+
+    @property
+    def walking(self) -> int:
+        """How many walks use the network."""
+        return sum(refresh.progress is not None for refresh in self._refreshes())
+
+    @property
+    def waiting(self) -> int:
+        """How many walks wait for their turn to use the network, those of polls not counted."""
+        return sum(refresh.is_waiting for refresh in self._refreshes())
+
+    def waiting_at(self, site: str) -> int:
+        """Return how many of them do at one site."""
+        return sum(refresh.is_waiting and refresh.site == site for refresh in self._refreshes())
+
+    def _refreshes(self) -> list[Refresh]:
+        return [run.refresh for run in self._runs.values() if run.refresh is not None]
+
+    async def _run(self, run: FeedRun, feed: FeedRow) -> None:
+        """Refresh, and once more for what was asked for meanwhile."""
+        structlog.contextvars.bind_contextvars(feed=feed.id)  # what this task fetches is the feed's
+        try:
+            while True:
+                try:
+                    await self._run_somewhere(run, feed)
+                except DocumentError:
+                    if run.again is None:
+                        raise
+                if run.again is None:
+                    return
+                latest = await self._context.store.read(partial(feeds.find, feed=feed.id), feed=feed.id)
+                if latest is None:
+                    return
+                feed, run.request, run.again = latest, run.again, None  # asked for while that was read, too
+        finally:
+            del self._runs[feed.id]
+
+    async def _run_somewhere(self, run: FeedRun, feed: FeedRow) -> None:
+        """Refresh, here or at another replica that is at it or has just been."""
+        sharing = self._context.sharing
+        if not sharing.is_shared:  # nobody is asked, and nobody told
+            await self._run_once(run, feed)
+            return
+        is_asked = run.request.is_forced or run.request.is_full or bool(run.copies)
+
+        def tell() -> Elsewhere:
+            refresh = run.refresh
+            if refresh is None:
+                return Elsewhere()
+            return Elsewhere.at(refresh.progress, refresh.walked_seconds, is_confirmed=refresh.is_confirmed)
+
+        def heard(elsewhere: Elsewhere | None) -> None:
+            run.elsewhere = elsewhere
+
+        wanted = Wanted(
+            feed=feed,
+            insists=lambda has_waited: is_asked or (run.found is not None and not has_waited),
+            is_due=self.is_due,
+            tell=tell,
+            heard=heard,
+        )
+        if not await sharing.refresh(wanted, partial(self._run_once, run)):
+            self._context.published.drop(feed.id)
+
+    async def _run_once(self, run: FeedRun, feed: FeedRow) -> None:
+        refresh = Refresh(self._context, feed, run.request, run.found, run.copies)
+        run.refresh, run.found, run.copies = refresh, None, ()
+        try:
+            await refresh.run()
+        except DocumentError as exc:
+            self._context.counts.refresh_failed(exc.slug)
+            log.info("feed.stale", feed=feed.id, slug=exc.slug)
+            raise
+        except (UnknownFeedError, LeaseLostError):  # forgotten meanwhile, or another one is at it
+            raise
+        except (StoreError, OverloadedError, WorkError) as exc:
+            # What is stored serves; the publisher is left alone.
+            self._resting_until[feed.id] = time.monotonic() + REST_SECONDS
+            self._context.counts.refresh_failed(exc.slug)
+            log.warning("feed.unkept", feed=feed.id, slug=exc.slug)
+            raise
+        except Exception:
+            self._context.counts.refresh_failed("internal")
+            log.exception("refresh.failed", feed=feed.id)
+            raise
+        finally:
+            run.refresh = None
+
+    def _ended(self, _: object) -> None:
+        for each in self.on_end:
+            each()
+
+
+_Key = TypeVar("_Key")
+_T = TypeVar("_T")
+
+
+class Flights(Generic[_Key, _T]):
+    """Runs at most one task a key, for many callers, whoever leaves (docs/faults.md rows 63, 64).
+
+    Tasks end with `close`.
+
+        flight = flights.join(key, lambda: refresh(feed))
+        await asyncio.wait({flight}, timeout=8)     # waiting never cancels it
+    """
+
+    def __init__(self) -> None:
+        self._tasks: dict[_Key, asyncio.Task[_T]] = {}
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def running(self, key: _Key) -> asyncio.Task[_T] | None:
+        """Return the task of a key, if one is under way: one that has ended takes nothing up any more."""
+        task = self._tasks.get(key)
+        return None if task is None or task.done() else task
+
+    def join(self, key: _Key, start: Callable[[], Coroutine[Any, Any, _T]]) -> asyncio.Task[_T]:
+        assert not self._is_closed, "closed"
+        task = self.running(key)
+        if task is None:
+            task = asyncio.create_task(_flight(start))
+            self._tasks[key] = task
+            task.add_done_callback(lambda done: self._landed(key, done))
+        return task
+
+    async def close(self) -> None:
+        self._is_closed = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _landed(self, key: _Key, task: asyncio.Task[_T]) -> None:
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
+        retrieve_failure(task)
+
+
+async def _flight(start: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    try:
+        return await start()
+    except BaseException as exc:
+        clear_tracebacks(exc)
+        raise
