@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import slices
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, newest_first
-from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.jobs import compose
 from wholefeed.core.links import classify
 from wholefeed.core.merge import Copy, choose
 from wholefeed.core.model import ATOM_NS, DCTERMS_NS, EntryId, Family, FeedDocument, Role
@@ -264,7 +264,7 @@ def composed(documents: Sequence[FeedDocument], live: set[int], *, is_complete: 
         kept = [n for n in range(len(document.entries)) if place * 1000 + n in live]
         order = newest_first([document.entries[n].order_at for n in kept])
         pieces += [made.entry(kept[n], context) for n in order]
-    text, head = b"\n".join(pieces), compose_parsed(documents[0]).head
+    text, head = b"\n".join(pieces), compose(documents[0]).head
     prologue = compose_prologue(
         documents[0].family,
         head.text,

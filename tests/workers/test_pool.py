@@ -16,18 +16,10 @@ import pytest
 from tests.patching import set_constant
 from tests.workers.samples import BODIES, a_sender, long_work
 from wholefeed.core.compose.reading import Begun, show_entries
+from wholefeed.core.compose.remembering import remember_copies
 from wholefeed.core.compose.sanitising import Elsewhere
-from wholefeed.core.jobs import (
-    EntryFacts,
-    Part,
-    ReadDocument,
-    Stored,
-    compose,
-    read_again,
-    read_document,
-    remember_copies,
-    render,
-)
+from wholefeed.core.facts import EntryFacts, Stored
+from wholefeed.core.jobs import Part, ReadDocument, compose, read_again, read_document, render
 from wholefeed.core.model import ATOM_NS, Family
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.urls import Places

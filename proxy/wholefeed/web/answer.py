@@ -81,13 +81,7 @@ class Wants:
         self._kept: dict[tuple[str, str, str, str, str | None], _Want] = {}
 
     def of(self, asked: Asked, url: str, base: str, accept_encoding: str | None) -> _Want:
-        """Return what a request wants.
-
-        Args:
-            asked: The request.
-            url: Canonical URL of the feed.
-            base: The proxy's URL, as `base_url` returns it.
-            accept_encoding: The field of the request.
+        """Return what a request wants of the feed at the canonical URL; `base` as `base_url` returns it.
 
         Raises:
             RequestError: `wait`, `limit`, `since` or `answer_bytes` is not what it should be.
@@ -160,11 +154,8 @@ def is_not_modified(
 ) -> bool:
     """Whether a reader has this representation already (RFC 9110, 13.1.2, 13.1.3 and 13.2.2).
 
-    Args:
-        etag: Of the answer. Of a weak one the same counts (section 8.8.3.2).
-        modified_at: Its Last-Modified, epoch seconds; None: it has none, and If-Modified-Since says nothing.
-        if_none_match: The field of the request.
-        if_modified_since: The same.
+    Of a weak tag the same counts (section 8.8.3.2). Where the answer has no Last-Modified, If-Modified-Since
+    says nothing.
     """
     if if_none_match is not None:
         if if_none_match == etag:  # as nearly every reader sends it
@@ -401,7 +392,7 @@ def prepare(
         prefixes |= segment.prefixes
     prologue = _prologue(reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken))
     parts, family = tuple(part for _, part in taken), feed.published_family
-    etag = _etag(prologue, parts, _SEPARATOR[family], is_gzip=wanted.is_gzip)
+    etag = _etag(prologue, parts, family, is_gzip=wanted.is_gzip)
     return Answer(family, prologue, parts, is_cut, wanted.is_gzip, etag)
 
 
@@ -432,8 +423,9 @@ _WARNED_DOCUMENTS: Final = 20
 
 
 def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
+    """Return the pseudo-entry that says what the feed lacks (R16), or that it has healed; empty: neither."""
     feed, missing = reconstruction.feed, reconstruction.missing
-    if _is_warning(reconstruction):
+    if reconstruction.state is State.PARTIAL and missing:
         shown = [Missing(attempt.url, attempt.reason) for attempt in missing[:_WARNED_DOCUMENTS]]
         told, url = told_missing(shown), wanted.page_url or shown[0].url
     elif wanted.is_healed and reconstruction.state is not State.LOADING:
@@ -453,12 +445,7 @@ def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
     )
 
 
-def _is_warning(reconstruction: Reconstruction) -> bool:
-    """Whether readers are to be warned that the feed lacks something (R16)."""
-    return reconstruction.state is State.PARTIAL and bool(reconstruction.missing)
-
-
-def _etag(prologue: bytes, segments: tuple[_Part, ...], separator: Sealed, *, is_gzip: bool) -> str:
+def _etag(prologue: bytes, segments: Sequence[_Part], family: Family, *, is_gzip: bool) -> str:
     """Equal texts have equal tags, whatever segments they come from, those of a cut large one excepted.
 
     A gzip body differs with the segments that the text is cut into, so its tag is weak (RFC 9110, 8.8.1): a
@@ -468,7 +455,7 @@ def _etag(prologue: bytes, segments: tuple[_Part, ...], separator: Sealed, *, is
     digest.add_text(prologue)
     for at, segment in enumerate(segments):
         if at:
-            digest.add(separator)
+            digest.add(_SEPARATOR[family])
         if isinstance(segment, _Excerpt):  # its text is not at hand
             digest.add_text(segment.digest)
         else:
@@ -538,13 +525,7 @@ class _Excerpt:
 
 
 def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> _Excerpt:
-    """Return what is left of a segment.
-
-    Args:
-        segment: As it is stored.
-        kept: What a view keeps of it; not nothing.
-        joint: What stands between two entries, and not behind the last.
-    """
+    """Return what is left of a segment where a view keeps these entries; `joint` is not behind the last."""
     ranges: list[tuple[int, int]] = []
     for each in kept:
         if ranges and ranges[-1][1] == each.start:

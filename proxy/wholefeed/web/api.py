@@ -277,9 +277,6 @@ def description(public_url: str = "") -> dict[str, Any]:
     It is `openapi.json` beside this module, written by hand; `tests/web/openapi/test_document.py` holds it
     against the routes, the slugs, the enumerations and what is really answered. Here is filled in what an
     installation differs by, and HEAD beside GET.
-
-    Args:
-        public_url: The URL that readers reach the proxy by; empty: the one that the document came from.
     """
     return {
         **_WRITTEN,

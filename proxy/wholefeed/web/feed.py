@@ -89,7 +89,7 @@ async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamRes
         _refuse_loop(headers.getall(hdrs.VIA), url)
     app = asked.app
     service = app[SERVICE]
-    base = base_url(request, asked, asked.config.server)
+    base = base_url(request, asked)
     wanted, may_be_whole, wait_seconds = app[WANTS].of(asked, url, base, headers.get(hdrs.ACCEPT_ENCODING))
     is_head = request.method == "HEAD"
     if may_be_whole:
@@ -146,7 +146,7 @@ async def _answered_from(
     fields = _fields(asked, feed, ready, now, has_body=True)
     if len(body) <= SLICE_BYTES:
         return await send(request, web.Response(headers=fields, body=body))
-    return await send(request, web.StreamResponse(headers=fields), _pieces(body))
+    return await send(request, web.StreamResponse(headers=fields), in_pieces(body))
 
 
 async def _answered_with(
@@ -236,9 +236,11 @@ _TAKEN_BYTES: Final = 1 << 15
 """With a header before it still less than asyncio lets wait in a transport before it makes anybody wait."""
 
 
-async def _pieces(body: bytes) -> AsyncIterator[bytes]:
-    for piece in sliced(body):
-        yield piece
+async def in_pieces(*texts: bytes) -> AsyncIterator[bytes]:
+    """Give what is to be written together as `send` takes it."""
+    for text in texts:
+        for piece in sliced(text):
+            yield piece
 
 
 async def send(

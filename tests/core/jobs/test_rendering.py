@@ -7,7 +7,8 @@ from dataclasses import replace
 from tests.feeds import an_item, atom
 from wholefeed.core.compose.segments import inflate, unpack_outline
 from wholefeed.core.compose.weaving import Members, Strand, Weave, unpack_members, weave
-from wholefeed.core.jobs import JOINED_BYTES, Part, Rendered, Sheaf, Stored, compose, fragments_in, render
+from wholefeed.core.facts import Stored
+from wholefeed.core.jobs import JOINED_BYTES, Part, Rendered, Sheaf, compose, fragments_in, render
 
 
 def a_stored(body: bytes) -> Stored:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, named, rss, slices
 from wholefeed.core.compose.compose import synthesize
-from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.jobs import compose
 from wholefeed.core.model import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family, FeedDocument, HeadContext
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED, ParseError
@@ -606,7 +606,7 @@ def test_items_of_a_further_channel_and_beside_it_keep_what_they_mean() -> None:
         '<item xmlns:x="urn:x" xml:lang="de"><guid>urn:b</guid><x:y/></item>',
         '<item xml:base="http://example.org/b/" xml:lang="de" ><link>c</link></item>',
     ]
-    assert b"x:head" not in compose_parsed(parse(body, URL)).head.text
+    assert b"x:head" not in compose(parse(body, URL)).head.text
 
 
 def test_well_known_prefixes_of_every_channel_are_looked_for() -> None:
