@@ -15,12 +15,12 @@ from wholefeed.core.compose.reading import Article
 from wholefeed.core.compose.sanitising import Elsewhere
 from wholefeed.core.text.urls import Places
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
-from wholefeed.service.showing import Page, Showing, Wanted
+from wholefeed.service.showing import Page, PageKey, Showing
 from wholefeed.service.sources import Work
 
 LARGE = "word " * 4000
 """Of few of these a page is made in a worker."""
-FIRST = Wanted(start=0, most=3, loads=None)
+FIRST = PageKey(start=0, most=3, loads=None)
 
 
 class Rendering:
@@ -34,7 +34,7 @@ class Rendering:
         return f"{first}: {' '.join(each.title for each in articles)}".encode()
 
 
-async def show(proxy: Proxy, url: str, wanted: Wanted = FIRST, rendered: Rendering | None = None) -> bytes:
+async def show(proxy: Proxy, url: str, wanted: PageKey = FIRST, rendered: Rendering | None = None) -> bytes:
     async with proxy.service.answer(url, wait_seconds=10.0) as found:
         page = await proxy.service.showing.page(found, wanted, rendered or Rendering())
     assert page.body is not None

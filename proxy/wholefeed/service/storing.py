@@ -12,7 +12,7 @@ transaction. The functions behind `FeedStorage` run in the thread of a database 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -50,7 +50,7 @@ from wholefeed.service.documents import (
     reparse,
     returning,
 )
-from wholefeed.service.memory import Beginning, Beginnings
+from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.sharing_port import Fence
 from wholefeed.service.sources import Obtained, Subscription, Work
 from wholefeed.store.base import Database, changed
@@ -61,8 +61,10 @@ from wholefeed.store.rows import (
     FeedChanges,
     FeedRow,
     NewDocument,
+    NewSegment,
     Publication,
     SegmentRow,
+    Snapshot,
 )
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures, feeds, identities, segments
@@ -83,8 +85,8 @@ class FeedStorage:
         work: Where documents are worked on.
         feed_id: Its number.
         now: Epoch seconds.
+        memory: What is held of feeds.
         fence: What each transaction begins with, where others write to the store, too.
-        beginnings: What is held for the next refresh.
     """
 
     def __init__(
@@ -94,18 +96,17 @@ class FeedStorage:
         feed_id: int,
         *,
         now: Callable[[], float],
+        memory: Memory,
         fence: Fence | None = None,
-        beginnings: Beginnings | None = None,
     ) -> None:
         self._store = store
-        self._start = _Start(store, feed_id, beginnings)
+        self._memory = memory
         self._fence = fence
-        self._parsed = None if beginnings is None else beginnings.parsed
         self.work = work
         self.feed_id = feed_id
         self._now = now
-        self._remarks: list[Callable[[Database], Any]] = []
-        self._touches = False  # whether one of them changes the row of a document
+        self._remarks: list[tuple[port.Remark, float]] = []  # and when they were made
+        self._feed: FeedRow | None = None  # as it is stored, if that is known and nothing was written since
         self._rows: list[DocumentRow] | None = None
         self._material: Material | None = None  # if it was looked at since it was changed last
         self.fetch_url: str | None = None
@@ -119,8 +120,24 @@ class FeedStorage:
 
     async def begin(self, *, is_new: bool) -> Beginning:
         """Return what a decision starts from; of a feed that was made just now nothing is stored."""
-        found = await self._start.read(is_new=is_new)
+        found = Beginning([], Failures((), None)) if is_new else await self._beginning()
         self._rows = found.rows
+        return found
+
+    async def _beginning(self) -> Beginning:
+        memory, feed_id = self._memory, self.feed_id
+        if self._store.is_shared:  # what others change is not held
+            return await self.read(partial(_read_beginning, feed=feed_id))
+        if (held := memory.beginning(feed_id)) is not None:
+            self._feed, found = held
+            return found
+        since = memory.changes.count
+        # The row, too: whoever began the refresh may have it from before the last one.
+        self._feed, found = await self.read(
+            lambda db: (feeds.find(db, feed_id), _read_beginning(db, feed_id))
+        )
+        if not memory.changes.has(feed_id, since):
+            memory.keep_beginning(feed_id, found)
         return found
 
     async def receive(self, found: Subscription) -> Subscription:
@@ -197,7 +214,7 @@ class FeedStorage:
             changes["family_since"] = now
         old = _row_of(intent.remembers, rows)
         new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
-        leaving = None if old is None else Leaving(rows, old, found.obtained, now, self._parsed)
+        leaving = None if old is None else Leaving(rows, old, found.obtained, now, self._memory.parsed)
         if leaving is not None and not leaving.is_at_hand:
             new += await documents_to_remember(self._store, self.work, leaving)
         await self._put_all(
@@ -206,11 +223,17 @@ class FeedStorage:
                 now,
                 ranks=returning(rows, intent.family) if intent.changes_family else {},
                 detached=intent.detached,
-                changes=self._start.other_than_stored(changes),
+                changes=self._other_than_stored(changes),
                 leaving=leaving,
                 looks=True,
             )
         )
+
+    def _other_than_stored(self, changes: FeedChanges) -> FeedChanges | None:
+        """Return changes of the feed's columns; None if its row is known to say that already."""
+        feed = self._feed
+        is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
+        return None if is_said else changes
 
     async def _put(self, intent: port.Put, obtained: Obtained) -> int:
         now = self._now()
@@ -228,15 +251,14 @@ class FeedStorage:
         new = await coded([each.new for each in putting.puts])
         work = partial(_put_and_look, feed_id=self.feed_id, putting=putting, new=new)
         more = putting.looks  # at what is to be published next
-        write = partial(self._store.renew, feed=self.feed_id, row=_feed_of, comes_more=more)
-        was = await self._with_remarks(work, write)
+        was = await self.write(work, row=_feed_of, comes_more=more)
         self._rows, self._material = was.rows, was.material
-        if self._parsed is not None and putting.leaving is not None:
-            self._parsed.drop(putting.leaving.replaced)
+        parsed = self._memory.parsed
+        if putting.leaving is not None:
+            parsed.drop(putting.leaving.replaced)
         for number, put in zip(was.numbers, was.puts, strict=True):
             self.fresh.keep(number, put.fresh)
-            if self._parsed is not None:
-                self._parsed.keep(put)
+            parsed.keep(put)
         return was.numbers
 
     async def _arrange(
@@ -268,9 +290,7 @@ class FeedStorage:
         if isinstance(intent, port.NoteReply):
             self.found = None  # what has not changed is not stored again
             self.fetch_url = intent.fetch_url or self.fetch_url
-        self._touches = self._touches or _touches_document(intent)
-        self._start.remarked(intent, is_first=not self._remarks)
-        self._remarks.append(_written(intent, self.feed_id, self._now()))
+        self._remarks.append((intent, self._now()))
         return CarriedOut()
 
     async def look(self, intent: port.Look, waiting: Callable[[str], Obtained | None]) -> Event:
@@ -321,52 +341,89 @@ class FeedStorage:
 
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
         """Replace what is sent of the feed; None when its documents have changed since `revision`."""
-        pins, now = self._store.pins, self._now()
-        rows = None if self._touches else self._rows  # to publish a feed changes none
+        store, memory, feed_id, now = self._store, self._memory, self.feed_id, self._now()
+        touches = any(_touches_document(intent) for intent, _ in self._remarks)
+        rows = None if touches else self._rows  # to publish a feed changes none
+        looks_again = publication.documents <= _MOST_READ and not store.is_shared
 
-        def work(db: Database) -> FeedRow | None:
-            row = segments.publish(db, self.feed_id, publication, revision=revision, pins=pins, now=now)
-            self._start.look_again(db, publication.documents, rows)
-            return row
+        def work(db: Database) -> tuple[Snapshot, Beginning | None] | None:
+            row = segments.publish(db, feed_id, publication, revision=revision, pins=store.pins, now=now)
+            if row is None:
+                return None
+            return segments.shown(db, row), _read_beginning(db, feed_id, rows) if looks_again else None
 
-        write = partial(self._store.publish, publication=publication, feed=self.feed_id)
-        row = await self._with_remarks(work, write)
-        self._start.keep()
-        return row
+        def tell(found: tuple[Snapshot, Beginning | None] | None) -> None:
+            if found is None:
+                memory.drop(feed_id)
+                return
+            snapshot, beginning = found
+            pairs = zip(snapshot.segments, publication.segments, strict=True)
+            memory.replace(
+                snapshot, {row.id: new.sealed.block for row, new in pairs if isinstance(new, NewSegment)}
+            )
+            if beginning is not None:
+                memory.keep_beginning(feed_id, beginning)
+
+        found = await self._write(work, tell)
+        if found is None:
+            return None
+        await store.tell_others(feed_id)
+        return found[0].feed
 
     async def flush(self) -> None:
         """Write the remarks that were made: of what is sent of the feed they change no more than its row."""
-        if self._start.defer():
+        if not self._remarks:
+            return
+        (intent, _), *others = self._remarks
+        checked = _only_checked(intent, self._feed) if self._feed is not None and not others else None
+        if checked is not None and self._store.note_unchanged(*checked):
             self._remarks.clear()
-        elif self._remarks:
+            self._memory.renew(checked[0], is_checked=True)
+        else:
             await self.write(lambda _: None)
 
-    async def write(self, work: Callable[[Database], _T]) -> _T:
-        """Change what is stored and not sent yet, and write the remarks made before, in one transaction."""
-        return await self._with_remarks(work, partial(self._store.renew, feed=self.feed_id))
-
-    async def _with_remarks(
+    async def write(
         self,
         work: Callable[[Database], _T],
-        write: Callable[[Callable[[Database], _T]], Awaitable[_R]],
-    ) -> _R:
-        remarks, self._remarks = self._remarks, []
-        self._rows = self._material = None
-        touched, self._touches = self._touches, False
-        self._start.writes()
+        *,
+        row: Callable[[_T], FeedRow | None] = lambda _: None,
+        comes_more: bool = False,
+    ) -> _T:
+        """Change what is stored and not sent yet, and write the remarks made before, in one transaction.
 
-        def both(db: Database) -> _T:
+        Args:
+            work: Changes it.
+            row: Gives the feed's row where that has been read; else it is.
+            comes_more: As `Store.write` has it.
+        """
+
+        def both(db: Database) -> tuple[_T, FeedRow]:
+            result = work(db)
+            return result, row(result) or feeds.require(db, self.feed_id)
+
+        def tell(found: tuple[_T, FeedRow]) -> None:
+            self._memory.renew(found[1])
+
+        result, _ = await self._write(both, tell, comes_more=comes_more)
+        return result
+
+    async def _write(
+        self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
+    ) -> _T:
+        remarks, self._remarks = self._remarks, []
+        self._rows = self._material = self._feed = None
+
+        def with_remarks(db: Database) -> _T:
             if self._fence is not None:
                 self._fence(db)
-            for remark in remarks:
-                remark(db)
+            for intent, now in remarks:
+                _written(intent, self.feed_id, now)(db)
             return work(db)
 
         try:
-            return await write(both)
+            return await self._store.write(with_remarks, feed=self.feed_id, comes_more=comes_more, tell=tell)
         except Exception:  # they are not written either; whoever goes on all the same writes them next
             self._remarks = remarks + self._remarks
-            self._touches = self._touches or touched
             raise
 
 
@@ -376,88 +433,10 @@ _MOST_READ: Final = 64
 """Documents of a feed that are read as it is published, for its next refresh."""
 
 
-class _Start:
-    """What one refresh starts from: as it is held, else as it is stored; and what is held of it for the next.
-
-    Args:
-        store: Where the feed is stored.
-        feed_id: Its number.
-        beginnings: What is held; None: nothing is.
-    """
-
-    def __init__(self, store: Store, feed_id: int, beginnings: Beginnings | None) -> None:
-        self._store = store
-        self._feed_id = feed_id
-        self._beginnings = None if store.is_shared else beginnings
-        self._feed: FeedRow | None = None  # as it is stored, as long as this refresh has written nothing
-        self._checked: tuple[FeedRow, int] | None = None  # what is to be written, if that is all
-        self._read_last: Beginning | None = None
-
-    async def read(self, *, is_new: bool) -> Beginning:
-        """Return what a decision starts from; of a feed that was made just now nothing is stored."""
-        if is_new:
-            return Beginning([], Failures((), None))
-        if self._beginnings is None:
-            return await self._store.read(self._look, feed=self._feed_id)
-        if (held := self._beginnings.find(self._feed_id)) is not None:
-            self._feed, found = held
-            return found
-        with self._beginnings.watched() as fill:
-            self._feed, found = await self._store.read(self._look_with_row, feed=self._feed_id)
-            if not fill.has_changed(self._feed_id):
-                self._beginnings.keep(self._feed_id, found)
-        return found
-
-    def look_again(self, db: Database, count: int, rows: list[DocumentRow] | None) -> None:
-        """Read for the next refresh what it starts from, in the transaction that publishes the feed.
-
-        Args:
-            db: The connection.
-            count: How many documents are published; of many nothing is read.
-            rows: All documents, where they are known.
-        """
-        is_wanted = self._beginnings is not None and count <= _MOST_READ
-        self._read_last = self._look(db, rows) if is_wanted else None
-
-    def keep(self) -> None:
-        """Hold what `look_again` has read, once that is committed."""
-        if self._beginnings is not None and self._read_last is not None:
-            self._beginnings.keep(self._feed_id, self._read_last)
-
-    def other_than_stored(self, changes: FeedChanges) -> FeedChanges | None:
-        """Return changes of the feed's columns; None if its row is known to say that already."""
-        feed = self._feed
-        is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
-        return None if is_said else changes
-
-    def remarked(self, intent: port.Remark, *, is_first: bool) -> None:
-        """Take note of a remark that is to be written."""
-        self._checked = None
-        if is_first and self._feed is not None:
-            self._checked = _only_checked(intent, self._feed)
-
-    def writes(self) -> None:
-        """Take note that something is written: what is known is no longer so."""
-        self._feed = self._checked = None
-        if self._beginnings is not None:
-            self._beginnings.let_go(self._feed_id)
-
-    def defer(self) -> bool:
-        """Have what was remarked written later, if it is no more than until when the feed is fresh.
-
-        Returns:
-            Whether it is: then nothing is to be written now.
-        """
-        checked, self._checked = self._checked, None
-        return checked is not None and self._store.note_unchanged(*checked)
-
-    def _look_with_row(self, db: Database) -> tuple[FeedRow | None, Beginning]:
-        """Look at the feed's row, too: whoever began the refresh may have it from before the last one."""
-        return feeds.find(db, self._feed_id), self._look(db)
-
-    def _look(self, db: Database, rows: list[DocumentRow] | None = None) -> Beginning:
-        rows = documents.list_all(db, self._feed_id) if rows is None else rows
-        return Beginning(rows, failures.read(db, self._feed_id))
+def _read_beginning(db: Database, feed: int, rows: list[DocumentRow] | None = None) -> Beginning:
+    """Look at what a refresh starts from; `rows` are all documents, where they are known."""
+    rows = documents.list_all(db, feed) if rows is None else rows
+    return Beginning(rows, failures.read(db, feed))
 
 
 def _only_checked(intent: port.Remark, feed: FeedRow) -> tuple[FeedRow, int] | None:

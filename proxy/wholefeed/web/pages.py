@@ -48,9 +48,10 @@ from wholefeed.errors import (
     UploadError,
     WholefeedError,
 )
-from wholefeed.service.people import Excerpt, Timeline, described, excerpt, timeline_of
+from wholefeed.service.people import Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import Listing
+from wholefeed.service.showing import Excerpt, described, excerpt
 from wholefeed.store.rows import ListedFeed
 from wholefeed.store.tables.segments import months
 from wholefeed.web.api import json_answer, status_object

@@ -27,9 +27,8 @@ from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import Places, split
 from wholefeed.core.words import STALE, STATES
 from wholefeed.errors import NothingYetError, RequestError
-from wholefeed.service.people import described, entries_in
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.showing import Page, Wanted
+from wholefeed.service.showing import Page, PageKey, described, entries_in
 from wholefeed.web.feed import carried, in_pieces, send, to_view
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, with_instead
 from wholefeed.web.pages_base import (
@@ -67,7 +66,7 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamRespo
     try:
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
             view = await _view_of(reconstruction, url, number, has_media=loads is not None)
-            wanted = Wanted((number - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, loads)
+            wanted = PageKey((number - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, loads)
             entries = await service.showing.page(reconstruction, wanted, _articles)
     except NothingYetError:
         return await page(request, "view_loading.html", url=url)
