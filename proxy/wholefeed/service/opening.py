@@ -30,8 +30,9 @@ from wholefeed.errors import (
     UnknownFeedError,
 )
 from wholefeed.futures import either_done
+from wholefeed.service.checking import Checks
 from wholefeed.service.mementos import Mementos
-from wholefeed.service.memory import Checks
+from wholefeed.service.memory import Changes
 from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.running import Flights, Running
 from wholefeed.service.sources import SeveralFeedsError, Subscription, find_subscription
@@ -42,8 +43,6 @@ from wholefeed.store.tables import feeds
 REMEMBERED_SECONDS: Final = 60.0
 MAX_UNOPENED: Final = 4096
 """URLs whose failure is remembered."""
-MAX_MADE: Final = 4096
-"""URLs that came to lead to a feed lately, and are remembered."""
 
 _USUAL: Final = RefreshRequest()
 
@@ -71,7 +70,7 @@ class Waiting:
         self._store = context.store
         self._running = running
         self._openings = openings
-        self._published = context.published
+        self._memory = context.memory
         self._checks = checks
         self._stopping = stopping
 
@@ -87,10 +86,10 @@ class Waiting:
             DocumentError: There is none, and the publisher did not give one (in time: 504).
             OverloadedError: No walk can be begun now; the database does not answer.
         """
-        held = self._published.find(url)
+        held = self._memory.find(url)
         made = self._openings.made.count
         feed = held.snapshot.feed if held is not None else await self.known(url)
-        while feed is None and self._openings.made.has_come(url, made):
+        while feed is None and self._openings.made.has(url, made):
             made = self._openings.made.count
             feed = await self.known(url)
         if feed is None or not feed.digest:
@@ -156,9 +155,8 @@ class Waiting:
             return opened
         if may_walk and not flight.done():
             _ = self._running.join(opened, _USUAL)  # whoever opened it may want the head alone
-        with self._published.awaited(opened.id):
-            await self._wait(flight, deadline)
-        held = self._published.of(opened.id)
+        await self._wait_for_refresh(opened.id, flight, deadline)
+        held = self._memory.of(opened.id)
         look = partial(feeds.find, feed=opened.id)
         feed = held.snapshot.feed if held else await self._store.read(look, is_single=True)
         if feed is None or flight.cancelled():
@@ -177,12 +175,18 @@ class Waiting:
             return False
         self._context.counts.sources["publisher"] += 1
         flight = self._running.join(feed, _USUAL)
-        with self._published.awaited(feed.id):
-            await self._wait(flight, deadline)
+        await self._wait_for_refresh(feed.id, flight, deadline)
         if not is_due or flight.done():
             return False
         under_way = self._running.under_way(feed.id)
         return under_way is None or not under_way.is_confirmed
+
+    async def _wait_for_refresh(self, feed_id: int, flight: asyncio.Task[None], deadline: float) -> None:
+        self._memory.begin_waiting(feed_id)
+        try:
+            await self._wait(flight, deadline)
+        finally:
+            self._memory.end_waiting(feed_id)
 
     async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
         """Wait for a task until the deadline, or until the program stops; never cancel it."""
@@ -211,7 +215,8 @@ class Openings:
         self._unopened = Unopened(context.now)
         self._choices = Unopened(context.now)
         """Pages that announce several feeds, of which nobody has chosen one yet."""
-        self.made = Made()
+        self.made: Changes[str] = Changes()
+        """Which URLs have come to lead to a feed."""
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -243,7 +248,7 @@ class Openings:
     async def _open(self, url: str, *, may_walk: bool, unknown_at: int, is_choosing: bool) -> Opened:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
         known = None
-        if self.made.has_come(url, unknown_at):
+        if self.made.has(url, unknown_at):
             known = await self._known(url)
         if known is not None:
             return self._opened_meanwhile(known, may_walk=may_walk)
@@ -374,36 +379,3 @@ class Unopened:
 def remembered_seconds(retry_after_seconds: float | None) -> float:
     """Return for how long a failure counts, by what it said of when to ask again."""
     return min(retry_after_seconds or REMEMBERED_SECONDS, REMEMBERED_SECONDS)
-
-
-class Made:
-    """Which URLs have come to lead to a feed lately: whoever found nothing before may find it now.
-
-        before = made.count
-        feed = ...                          # nothing, as of some moment in between
-        if made.has_come(url, before):      # look again
-
-    With many readers of many new feeds each look takes long, and some feed is made in that time: to look
-    again because of any of them was most of what the database was asked.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        """How many feeds have been made, or were there already."""
-        self._lately: dict[str, int] = {}
-        """By URL, what `count` became; in that order."""
-        self._forgotten = 0
-        """What it was for the last one of those that are not remembered any more."""
-
-    def note(self, *urls: str) -> None:
-        """Take in that URLs may lead to a feed now."""
-        self.count += 1
-        for url in urls:
-            self._lately.pop(url, None)
-            self._lately[url] = self.count
-        while len(self._lately) > MAX_MADE:
-            self._forgotten = self._lately.pop(next(iter(self._lately)))
-
-    def has_come(self, url: str, before: int) -> bool:
-        """Whether a URL may lead to a feed that was made since `count` was that; -1: at any time."""
-        return before < max(0, self._forgotten, self._lately.get(url, 0))

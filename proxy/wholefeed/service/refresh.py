@@ -62,7 +62,7 @@ from wholefeed.fetch.memento import Archive
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.documents import OfferedCopy, archived_copy, fresh_document, reply_of, unchanged
-from wholefeed.service.memory import Beginnings, Published
+from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
 from wholefeed.service.sharing_port import Alone, Sharing
 from wholefeed.service.sources import Obtained, Source, Subscription, failure_of, settle_subscription
@@ -118,7 +118,7 @@ class Refresh:
             feed.id,
             now=context.now,
             fence=context.sharing.fence(feed.id),
-            beginnings=context.beginnings,
+            memory=context.memory,
         )
         self._lock = asyncio.Lock()  # held while documents change, and while they must not
         self._gathered = Gathered()  # to be put together with what comes soon
@@ -666,10 +666,6 @@ class WalkTurns:
             yield
 
 
-_PARSED_SHARE: Final = 8
-"""This part of the memory is for documents that are parsed."""
-
-
 @dataclass(slots=True, kw_only=True)
 class RefreshContext:
     """What every refresh of a service works with: the parts below the service, put together once."""
@@ -693,17 +689,13 @@ class RefreshContext:
     """How long a publisher is left alone at most, whatever the clock says (docs/faults.md row 73)."""
     settings: Settings = field(init=False)
     """What the configuration says about refreshes."""
-    published: Published = field(init=False)
-    """What is held of feeds, for their answers."""
-    beginnings: Beginnings = field(init=False)
-    """What is held of them for their refreshes."""
+    memory: Memory = field(init=False)
+    """What is held of feeds."""
 
     def __post_init__(self) -> None:
         self.longest_seconds = max(self.config.freshness.maximum_seconds, DAY_SECONDS)
         self.settings = self._settings()
-        parsed_bytes = self.config.store.memory_bytes // _PARSED_SHARE
-        self.published = Published(self.config.store.memory_bytes - parsed_bytes)
-        self.beginnings = Beginnings(self.published, parsed_bytes)
+        self.memory = Memory(self.config.store.memory_bytes)
 
     def fresh_seconds_left(self, feed: FeedRow, now: float) -> float:
         """Return for how long a feed needs no look at its publisher; 0: it is due."""

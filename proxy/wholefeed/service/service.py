@@ -25,14 +25,15 @@ from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
 from wholefeed.logs import get_logger
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
+from wholefeed.service.checking import Checks
 from wholefeed.service.mementos import Mementos
-from wholefeed.service.memory import Checks, Held, Published, Usage
+from wholefeed.service.memory import Held, Memory, Usage
 from wholefeed.service.opening import Openings, Waiting
-from wholefeed.service.people import ChainDocument, Watching, described
+from wholefeed.service.people import ChainDocument, Watching
 from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
-from wholefeed.service.showing import Showing
+from wholefeed.service.showing import Showing, described
 from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
 from wholefeed.store.tables import feeds
 
@@ -57,15 +58,15 @@ class FeedService:
     def __init__(self, context: RefreshContext) -> None:
         self._context = context
         self._store = context.store
-        self._published = context.published
+        self._memory = context.memory
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.now = context.now
         """Epoch seconds."""
         self.fresh_seconds_left = context.fresh_seconds_left
 
         # what a request needs: the memory, the refreshes under way, the openings, and the waiting for them
-        self._store.on_change(self._published.drop, self._published.renew, self._published.replace)
-        self.checks = Checks(context.store, self._published, context.config.limits)
+        self._store.on_change(self._memory.drop)
+        self.checks = Checks(context.store, self._memory, context.config.limits)
         """Whether what is held in memory is still so; bounds what is asked of the database."""
         self._asked = AskedTimes(context.store, context.now)
         self._running = Running(context)
@@ -75,7 +76,7 @@ class FeedService:
         self._waiting = Waiting(context, self._running, self._openings, self.checks, self._stopping)
 
         # what others watch
-        self.load = Load(context, self._running, self._openings, self._published)
+        self.load = Load(context, self._running, self._openings, self._memory)
         self.watching = Watching(context, self._running, self._stopping)
         """Tells everybody who follows a feed how far its refresh is."""
         self.showing = Showing(context.store, context.source.work)
@@ -95,7 +96,7 @@ class FeedService:
 
         Where `checks.are_needed`, await one first. Args as for `answer`, which is for every other case.
         """
-        held = self._published.find(url)
+        held = self._memory.find(url)
         if held is None:
             return None
         feed = held.snapshot.feed
@@ -143,9 +144,11 @@ class FeedService:
         """
         while True:
             try:
-                with self._published.filling() as fill:
-                    feed, is_late = await self._waiting.ready(url, deadline, is_head=is_head)
-                    leads_there = feed.url == url or not fill.has_changed(feed.id)  # its key is its own
+                since = self._memory.changes.count
+                feed, is_late = await self._waiting.ready(url, deadline, is_head=is_head)
+                leads_there = feed.url == url or not self._memory.changes.has(
+                    feed.id, since
+                )  # its key is its own
                 held = await self.checks.find(url) if from_memory else None
                 if held is not None and held.is_whole:
                     return held.snapshot, is_late, held
@@ -163,10 +166,9 @@ class FeedService:
             url: Under which to hold it in memory; empty: under none.
             feed: The feed.
         """
-        with self._published.filling() as fill:
-            snapshot = await answering.hold(self._store.snapshot(feed.id))
-            held = self._published.put(fill, url, snapshot) if url else None
-        return snapshot, held
+        since = self._memory.changes.count
+        snapshot = await answering.hold(self._store.snapshot(feed.id))
+        return snapshot, self._memory.put(snapshot, url, since) if url else None
 
     # What is known
 
@@ -398,19 +400,16 @@ class Listing(NamedTuple):
 class Load:
     """What goes on in a service at this moment, for whoever watches it."""
 
-    def __init__(
-        self, context: RefreshContext, running: Running, openings: Sized, published: Published
-    ) -> None:
+    def __init__(self, context: RefreshContext, running: Running, openings: Sized, memory: Memory) -> None:
         self._context = context
         self._running = running
         self._openings = openings
-        self._published = published
+        self._memory = memory
 
     @property
     def memory(self) -> Usage:
         """What is held in memory of published feeds, for answers and refreshes."""
-        usage = self._published.usage
-        return usage._replace(bytes=usage.bytes + self._context.beginnings.parsed.bytes)
+        return self._memory.usage
 
     @property
     def refreshes(self) -> int:

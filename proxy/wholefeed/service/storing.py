@@ -12,14 +12,14 @@ The functions behind `FeedStorage` run in the thread of a database connection.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from wholefeed.core.compose.segments import Placed
-from wholefeed.core.jobs import DocumentFacts, PackedKeys
+from wholefeed.core.facts import DocumentFacts, PackedKeys
 from wholefeed.core.links import updated_links
 from wholefeed.core.model import EntryId, Family, Kind, Role, Tombstone
 from wholefeed.core.refresh.port import (
@@ -44,7 +44,7 @@ from wholefeed.service.documents import (
     reparse,
     returning,
 )
-from wholefeed.service.memory import Beginning, Beginnings
+from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.sharing_port import Fence
 from wholefeed.service.sources import Obtained, Work
 from wholefeed.store.base import Database, changed
@@ -54,19 +54,17 @@ from wholefeed.store.rows import (
     Failures,
     FeedChanges,
     FeedRow,
+    NewSegment,
     Publication,
     SegmentRow,
+    Snapshot,
 )
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures, feeds, identities, segments
 from wholefeed.store.tables import live as live_table
 from wholefeed.store.tables.documents import live_counts, live_ordinals
 
-_R = TypeVar("_R")
 _T = TypeVar("_T")
-
-_MOST_READ: Final = 64
-"""Documents of a feed that are read as it is published, for its next refresh."""
 
 
 class FeedStorage:
@@ -77,8 +75,8 @@ class FeedStorage:
         work: Where documents are worked on.
         feed_id: Its number.
         now: Epoch seconds.
+        memory: What is held of feeds.
         fence: What each transaction begins with, where others write to the store, too.
-        beginnings: What is held for the next refresh.
     """
 
     def __init__(
@@ -88,17 +86,15 @@ class FeedStorage:
         feed_id: int,
         *,
         now: Callable[[], float],
+        memory: Memory,
         fence: Fence | None = None,
-        beginnings: Beginnings | None = None,
     ) -> None:
         self._store = store
+        self._memory = memory
         self._fence = fence
-        self._beginnings = None if store.is_shared else beginnings
-        self._parsed = None if beginnings is None else beginnings.parsed
         self._now = now
         self._notes: list[_Note] = []
         self._feed: FeedRow | None = None  # as it is stored, as long as this refresh has written nothing
-        self._checked: tuple[FeedRow, int] | None = None  # what was noted, if it can be written later
         self._rows: list[DocumentRow] | None = None  # these two: if known since the last change
         self._material: Material | None = None
         self.work = work
@@ -110,27 +106,25 @@ class FeedStorage:
 
     async def start(self, *, is_new: bool) -> Beginning:
         """Return what a refresh starts from; of a feed that was made just now nothing is stored."""
-        if is_new:
-            found = Beginning([], Failures((), None))
-        elif self._beginnings is None:
-            found = await self.read(self._look)
-        elif (held := self._beginnings.find(self.feed_id)) is not None:
-            self._feed, found = held
-        else:
-            with self._beginnings.watched() as fill:
-                self._feed, found = await self.read(self._look_with_row)
-                if not fill.has_changed(self.feed_id):
-                    self._beginnings.keep(self.feed_id, found)
+        found = Beginning([], Failures((), None)) if is_new else await self._beginning()
         self._rows = found.rows
         return found
 
-    def _look_with_row(self, db: Database) -> tuple[FeedRow | None, Beginning]:
-        """Look at the feed's row, too: whoever began the refresh may have it from before the last one."""
-        return feeds.find(db, self.feed_id), self._look(db)
-
-    def _look(self, db: Database, rows: list[DocumentRow] | None = None) -> Beginning:
-        rows = documents.list_all(db, self.feed_id) if rows is None else rows
-        return Beginning(rows, failures.read(db, self.feed_id))
+    async def _beginning(self) -> Beginning:
+        memory, feed_id = self._memory, self.feed_id
+        if self._store.is_shared:  # what others change is not held
+            return await self.read(partial(_read_beginning, feed=feed_id))
+        if (held := memory.beginning(feed_id)) is not None:
+            self._feed, found = held
+            return found
+        since = memory.changes.count
+        # The row, too: whoever began the refresh may have it from before the last one.
+        self._feed, found = await self.read(
+            lambda db: (feeds.find(db, feed_id), _read_beginning(db, feed_id))
+        )
+        if not memory.changes.has(feed_id, since):
+            memory.keep_beginning(feed_id, found)
+        return found
 
     # Reading
 
@@ -183,42 +177,58 @@ class FeedStorage:
 
         `touches_document`: it changes the row of one.
         """
-        self._checked = None
         self._notes.append(_Note(write, touches_document))
 
     def note_reply(self, reply: ReplyFacts) -> None:
         """Note what a reply means for the feed: nobody waits for that where nothing is new."""
-        is_first = not self._notes
         self.fetch_url = reply.fetch_url or self.fetch_url
-        touches = reply.unchanged is not None
-        self.note(partial(_note_reply, feed=self.feed_id, reply=reply), touches_document=touches)
-        if is_first and self._feed is not None:
-            self._checked = _checked(self._feed, reply)
+        checked = None if self._feed is None else _checked(self._feed, reply)
+        write = partial(_note_reply, feed=self.feed_id, reply=reply)
+        self._notes.append(_Note(write, reply.unchanged is not None, checked))
 
     async def flush(self) -> None:
         """Write what was noted: of what is sent of the feed that is no more than its row."""
-        checked, self._checked = self._checked, None
+        if not self._notes:
+            return
+        checked = self._notes[0].checked if self._feed is not None and len(self._notes) == 1 else None
         if checked is not None and self._store.note_unchanged(*checked):
             self._notes.clear()
-            self._rows = None
-        elif self._notes:
+            self._memory.renew(checked[0], is_checked=True)
+        else:
             await self.write(lambda _: None)
 
-    async def write(self, work: Callable[[Database], _T]) -> _T:
-        """Change what is stored and not sent yet, and write what was noted before, in one transaction."""
-        return await self._with_notes(work, partial(self._store.renew, feed=self.feed_id))
-
-    async def _with_notes(
+    async def write(
         self,
         work: Callable[[Database], _T],
-        write: Callable[[Callable[[Database], _T]], Awaitable[_R]],
-    ) -> _R:
-        notes, self._notes = self._notes, []
-        self._rows = self._material = self._feed = self._checked = None
-        if self._beginnings is not None:
-            self._beginnings.let_go(self.feed_id)
+        *,
+        row: Callable[[_T], FeedRow | None] = lambda _: None,
+        comes_more: bool = False,
+    ) -> _T:
+        """Change what is stored and not sent yet, and write what was noted before, in one transaction.
 
-        def both(db: Database) -> _T:
+        Args:
+            work: Changes it.
+            row: Gives the feed's row where that has been read; else it is.
+            comes_more: As `Store.write` has it.
+        """
+
+        def both(db: Database) -> tuple[_T, FeedRow]:
+            result = work(db)
+            return result, row(result) or feeds.require(db, self.feed_id)
+
+        def tell(found: tuple[_T, FeedRow]) -> None:
+            self._memory.renew(found[1])
+
+        result, _ = await self._write(both, tell, comes_more=comes_more)
+        return result
+
+    async def _write(
+        self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
+    ) -> _T:
+        notes, self._notes = self._notes, []
+        self._rows = self._material = self._feed = None
+
+        def with_notes(db: Database) -> _T:
             if self._fence is not None:
                 self._fence(db)
             for note in notes:
@@ -226,7 +236,7 @@ class FeedStorage:
             return work(db)
 
         try:
-            return await write(both)
+            return await self._store.write(with_notes, feed=self.feed_id, comes_more=comes_more, tell=tell)
         except Exception:  # they are not written either; whoever goes on all the same writes them next
             self._notes = notes + self._notes
             raise
@@ -265,7 +275,7 @@ class FeedStorage:
         new = [new_document(url, obtained, role=Role.SUBSCRIPTION, rank=0)]
         leaving = None
         if remembers is not None:
-            leaving = Leaving(rows, _row_of(remembers, rows), obtained, now, self._parsed)
+            leaving = Leaving(rows, _row_of(remembers, rows), obtained, now, self._memory.parsed)
             if not leaving.is_at_hand:
                 new += await documents_to_remember(self._store, self.work, leaving)
         await self._put(
@@ -312,15 +322,14 @@ class FeedStorage:
             numbers = documents.put_arranged(db, feed, coming, ranks, detached, changes or {}, now)
             return _look_at_put(db, feed, numbers, [*puts, *remembered], looks=looks)
 
-        write = partial(self._store.renew, feed=self.feed_id, row=_feed_of, comes_more=looks)
-        was = await self._with_notes(work, write)
+        was = await self.write(work, row=_feed_of, comes_more=looks)
         self._rows, self._material = was.rows, was.material
-        if self._parsed is not None and leaving is not None:
-            self._parsed.drop(leaving.replaced)
+        parsed = self._memory.parsed
+        if leaving is not None:
+            parsed.drop(leaving.replaced)
         for number, each in zip(was.numbers, was.puts, strict=True):
             self.fresh.keep(number, each.fresh)
-            if self._parsed is not None:
-                self._parsed.keep(each)
+            parsed.keep(each)
         return was.numbers
 
     async def reread(self) -> bool:
@@ -344,28 +353,56 @@ class FeedStorage:
 
         What the next refresh starts from is read in the same transaction; of many documents nothing is.
         """
-        pins, now = self._store.pins, self._now()
-        is_touched = any(note.touches_document for note in self._notes)
-        rows = None if is_touched else self._rows  # to publish a feed changes none
-        is_held = self._beginnings is not None and publication.documents <= _MOST_READ
-        next_beginning: Beginning | None = None
+        store, memory, feed_id, now = self._store, self._memory, self.feed_id, self._now()
+        touches = any(note.touches_document for note in self._notes)
+        rows = None if touches else self._rows  # to publish a feed changes none
+        looks_again = publication.documents <= _MOST_READ and not store.is_shared
 
-        def work(db: Database) -> FeedRow | None:
-            nonlocal next_beginning
-            row = segments.publish(db, self.feed_id, publication, revision=revision, pins=pins, now=now)
-            next_beginning = self._look(db, rows) if is_held else None
-            return row
+        def work(db: Database) -> tuple[Snapshot, Beginning | None] | None:
+            row = segments.publish(db, feed_id, publication, revision=revision, pins=store.pins, now=now)
+            if row is None:
+                return None
+            return segments.shown(db, row), _read_beginning(db, feed_id, rows) if looks_again else None
 
-        write = partial(self._store.publish, publication=publication, feed=self.feed_id)
-        row = await self._with_notes(work, write)
-        if self._beginnings is not None and next_beginning is not None:
-            self._beginnings.keep(self.feed_id, next_beginning)
-        return row
+        def tell(found: tuple[Snapshot, Beginning | None] | None) -> None:
+            if found is None:
+                memory.drop(feed_id)
+                return
+            snapshot, beginning = found
+            pairs = zip(snapshot.segments, publication.segments, strict=True)
+            memory.replace(
+                snapshot, {row.id: new.sealed.block for row, new in pairs if isinstance(new, NewSegment)}
+            )
+            if beginning is not None:
+                memory.keep_beginning(feed_id, beginning)
+
+        found = await self._write(work, tell)
+        if found is None:
+            return None
+        await store.tell_others(feed_id)
+        return found[0].feed
+
+
+# What a refresh starts from
+
+_MOST_READ: Final = 64
+"""Documents of a feed that are read as it is published, for its next refresh."""
+
+
+def _read_beginning(db: Database, feed: int, rows: list[DocumentRow] | None = None) -> Beginning:
+    """Look at what a refresh starts from; `rows` are all documents, where they are known."""
+    rows = documents.list_all(db, feed) if rows is None else rows
+    return Beginning(rows, failures.read(db, feed))
+
+
+# What is noted
 
 
 class _Note(NamedTuple):
     write: Callable[[Database], Any]
     touches_document: bool
+    checked: tuple[FeedRow, int] | None = None
+    """What can be written later instead: see `_checked`."""
 
 
 def _row_of(document: StoredDocument, rows: Sequence[DocumentRow]) -> DocumentRow:
