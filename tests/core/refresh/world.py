@@ -27,7 +27,6 @@ from wholefeed.core.refresh.port import (
     Failure,
     FreshDocument,
     KnownEntries,
-    Placement,
     RefreshRequest,
     Reply,
     ReplyFacts,
@@ -74,8 +73,6 @@ class Page:
             kind=finding.kind,
             older_relation=finding.relation,
             is_tentative=finding.is_tentative,
-            is_marked=self.is_marked,
-            is_uncacheable=self.is_uncacheable,
             fullness=bytes([Fullness.UNKNOWN]) * len(self.entries),
         )
 
@@ -369,16 +366,23 @@ class WorldIO:
         identities = [identity for identity, _ in arrival.keys or ()]
         return KnownEntries(self.world.known(identities), self.world.live(identities))
 
-    async def put(self, url: str, placement: Placement) -> int:
+    async def put(
+        self,
+        url: str,
+        *,
+        stored_url: str,
+        role: Role,
+        rank: int | None,
+        remembers: StoredDocument | None = None,
+        is_settled: bool = False,
+        brought_news: bool = True,
+        found_by: str = "",
+        found_in: int = 0,
+        may_wait: bool = False,
+    ) -> int:
         self.call("put")
-        return self.world.put(
-            placement.url,
-            self.held.pop(url),
-            placement.role,
-            placement.rank,
-            is_settled=placement.is_settled,
-            brought_news=placement.brought_news,
-        )
+        page = self.held.pop(url)
+        return self.world.put(stored_url, page, role, rank, is_settled=is_settled, brought_news=brought_news)
 
     def drop(self, url: str) -> None:
         self.call("drop")

@@ -56,7 +56,6 @@ from wholefeed.core.refresh.port import (
     Failure,
     FreshDocument,
     LedBack,
-    Placement,
     Progress,
     RefreshIO,
     StoredDocument,
@@ -521,15 +520,15 @@ class _PageAsking:
         return self._stored.get(document_key(url))
 
     async def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> None:
-        placement = Placement(
-            url=row.url if row is not None else ask.url,
+        await self._io.put(
+            ask.url,
+            stored_url=row.url if row is not None else ask.url,
             role=Role.PAGE,
             rank=ask.place,
             remembers=row,
             found_by=self._adapter,
             found_in=self._walk,
         )
-        await self._io.put(ask.url, placement)
         self.has_put = True
         self.has_kept = True
         self._renewed.add(document_key(ask.url))

@@ -93,10 +93,26 @@ class RefreshIO(Protocol):
                 excepted.
         """
 
-    async def put(self, url: str, placement: Placement) -> int:
+    async def put(
+        self,
+        url: str,
+        *,
+        stored_url: str,
+        role: Role,
+        rank: int | None,
+        remembers: StoredDocument | None = None,
+        is_settled: bool = False,
+        brought_news: bool = True,
+        found_by: str = "",
+        found_in: int = 0,
+        may_wait: bool = False,
+    ) -> int:
         """Store a document that has come under a URL; return its number.
 
-        One below 0 is a stand-in, as good as the number wherever documents are named.
+        One below 0 is a stand-in, as good as the number wherever documents are named. `rank` None: it is
+        kept, but no part of the feed yet. `remembers`: the page that it replaces, when the entries that leave
+        it are to be kept (R6). `may_wait`: it may be put with those that come next, for nothing is stored of
+        it. The rest is as `StoredDocument` has it then.
         """
 
     def drop(self, url: str) -> None:
@@ -504,9 +520,6 @@ class FreshDocument:
     older_relation: str
     is_tentative: bool
     """Whether that leads to a chain only if the document it leads to is not newer (R4)."""
-    is_marked: bool
-    """Whether it bears fh:archive."""
-    is_uncacheable: bool
     updated_at: float | None = None
     """Of the document itself (R10)."""
     marks: Marks = field(default_factory=Marks)
@@ -640,28 +653,7 @@ Answer = FreshDocument | Unchanged | LedBack | Failure | There
 """`There`: HEAD was answered."""
 
 
-# What is put, and what is known of it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """How a document that has come is stored."""
-
-    url: str
-    """It is put under this one."""
-    role: Role
-    rank: int | None
-    """None: it is kept, but no part of the feed yet."""
-    is_settled: bool = False
-    brought_news: bool = True
-    remembers: StoredDocument | None = None
-    """The page that it replaces, when the entries that leave it are to be kept (R6)."""
-    found_by: str = ""
-    """The adapter that asked for it (R26); empty where a link leads to it."""
-    found_in: int = 0
-    """As `StoredDocument.found_in`."""
-    may_wait: bool = False
-    """Whether it may be put with those that come next: nothing is stored of it."""
+# What is known of entries
 
 
 class KnownEntries(NamedTuple):

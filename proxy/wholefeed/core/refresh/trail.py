@@ -42,7 +42,6 @@ from wholefeed.core.refresh.port import (
     Failure,
     FreshDocument,
     LedBack,
-    Placement,
     Progress,
     RefreshIO,
     StoredDocument,
@@ -310,19 +309,16 @@ class TrailWalk:
             return await self._reattach(row, rank)
         if row is not None and not row.memento and row.digest != fresh.arrival.digest:
             self._result.notes.append(ArchiveChanged(arrival.url))
-        placement = Placement(
-            url=row.url if row is not None else arrival.url,
+        number = await self._io.put(
+            arrival.url,
+            stored_url=row.url if row is not None else arrival.url,
             role=Role.ARCHIVE,
             rank=rank,
             is_settled=place > 1,
             brought_news=self._walk.news(arrival.url),
             may_wait=row is None,
         )
-        return await self._put(arrival.url, placement)
-
-    async def _put(self, url: str, placement: Placement) -> int:
-        number = await self._io.put(url, placement)
-        del self._answers.fresh[document_key(url)]
+        del self._answers.fresh[document_key(arrival.url)]
         return number
 
     def _drop(self, url: str) -> None:
@@ -508,9 +504,11 @@ class PageTrailWalk(TrailWalk):
             self._drop(arrival.url)
             self._io.touch(row.id)
             return await self._reattach(row, rank)
-        return await self._put(
-            arrival.url, Placement(url=arrival.url, role=Role.PAGE, rank=rank, remembers=row)
+        number = await self._io.put(
+            arrival.url, stored_url=arrival.url, role=Role.PAGE, rank=rank, remembers=row
         )
+        del self._answers.fresh[document_key(arrival.url)]
+        return number
 
 
 def _is_same(row: StoredDocument, fresh: FreshDocument) -> bool:
