@@ -174,7 +174,7 @@ class Refresh:
             WorkError: It cannot be rendered.
         """
         basis, rows = await self._start()
-        self._decision = Decision(self, basis, rows)
+        self._decision = Decision(basis, rows)
         try:
             is_there = await self._decision.run()
             await self._put_gathered()
@@ -193,6 +193,7 @@ class Refresh:
         context = self._context
         rows, (missing, failure) = await self._storage.start(is_new=self._is_new)
         basis = Basis(
+            io=self,
             feed=self._feed,
             missing={attempt.url: attempt for attempt in missing},
             failure=failure,

@@ -279,6 +279,7 @@ class WorldIO:
         """Documents under way whose head has not come, each with the relation that is looked for."""
         self.held: dict[str, Page] = {}
         basis = Basis(
+            io=self,
             feed=world.feed,
             missing=dict(world.missing),
             failure=world.failure,
@@ -287,7 +288,7 @@ class WorldIO:
             site_of=site_of,
             now=lambda: world.now,
         )
-        self.decision = Decision(self, basis, world.ordered())
+        self.decision = Decision(basis, world.ordered())
 
     def call(self, name: str) -> None:
         if len(self.told.calls) >= self.most:

@@ -56,8 +56,6 @@ from wholefeed.core.refresh.port import (
     Failure,
     FreshDocument,
     LedBack,
-    Progress,
-    RefreshIO,
     StoredDocument,
     StoredFeed,
     Unchanged,
@@ -75,42 +73,33 @@ class Collecting:
     """The part of a decision that collects; made by `of`.
 
     `current` is the subscription document, `subscription` the same as it is stored, `adapter` the one whose
-    pattern fits; `progress` is kept up to date.
+    pattern fits.
     """
 
     def __init__(
         self,
-        io: RefreshIO,
         basis: Basis,
         documents: Sequence[StoredDocument],
         current: Current,
         subscription: StoredDocument,
         adapter: Adapter,
-        progress: Progress,
     ) -> None:
-        self._io = io
+        self._io = basis.io
         self._basis = basis
         self._current = current
         self._subscription = subscription
         self._adapter = adapter
         self._known = _known_of(basis.feed, adapter, subscription.family)
-        self._asking = _PageAsking(io, basis, documents, subscription, self._known, progress)
+        self._asking = _PageAsking(basis, documents, subscription, self._known)
 
     @classmethod
-    def of(
-        cls,
-        io: RefreshIO,
-        basis: Basis,
-        documents: Sequence[StoredDocument],
-        current: Current,
-        progress: Progress,
-    ) -> Collecting | None:
+    def of(cls, basis: Basis, documents: Sequence[StoredDocument], current: Current) -> Collecting | None:
         """Return what collects a feed; None where there is no evidence of an adapter, or it must not."""
         row = subscription_of(documents)
         if row is None or not row.marks or not row.entries or not basis.settings.may_collect(row.final_url):
             return None
         adapter = fitting(basis.feed.url, row.final_url, row.family, row.site_id, row.marks)
-        return None if adapter is None else cls(io, basis, documents, current, row, adapter, progress)
+        return None if adapter is None else cls(basis, documents, current, row, adapter)
 
     @property
     def is_due(self) -> bool:
@@ -372,20 +361,17 @@ class _PageAsking:
 
     def __init__(
         self,
-        io: RefreshIO,
         basis: Basis,
         documents: Sequence[StoredDocument],
         subscription: StoredDocument,
         known: Collection,
-        progress: Progress,
     ) -> None:
-        self._io = io
+        self._io = basis.io
         self._basis = basis
         self._subscription = subscription
         self.first: tuple[EntryId, ...] = ()
         """What stands in the subscription document, from the top; to be set before anything is asked."""
         self._adapter = known.adapter
-        self._progress = progress
         pages = [row for row in documents if row.role is Role.PAGE]
         self._stored = {document_key(row.url): row for row in pages}
         attached = [row for row in documents if row.rank is not None]
@@ -441,7 +427,7 @@ class _PageAsking:
                 self.trouble.limit(LimitReached(url, limit="limits.walk_seconds", value=limit))
                 break
             url, came = ended
-            self._progress.fetched += 1
+            self._basis.progress.fetched += 1
             at = running.pop(url)
             found[at] = await self._taken(asks[at], came)
         return [found[at] for at in sorted(found)]
@@ -535,7 +521,7 @@ class _PageAsking:
         self._documents += row is None
         self._bytes += fresh.arrival.body_bytes
         self._entries += fresh.arrival.entries
-        self._progress.add(ask.url, fresh.arrival.entries)
+        self._basis.progress.add(ask.url, fresh.arrival.entries)
 
     def _says_more(self, identities: tuple[EntryId, ...]) -> bool:
         """R27: whether it is no repetition of the subscription document; else each page counts of a walk."""

@@ -201,13 +201,41 @@ class RefreshIO(Protocol):
         """
 
 
-# What a refresh starts from
+# What a decision works with
+
+
+@dataclass(slots=True)
+class Progress:
+    """What those who wait can be told while the walk runs."""
+
+    documents: int = 1
+    entries: int = 0
+    fetched: int = 0
+    told_left: int | None = None
+    """What another replica says that is left."""
+    urls: list[str] = field(default_factory=list)
+    """Of the last three."""
+    last_url: str = ""
+    """Of the last document that will join, where it is known."""
+
+    @property
+    def left(self) -> int | None:
+        """Documents that probably follow, where their URLs count; None: nobody knows."""
+        return count_left(self.urls, self.last_url) if self.urls else self.told_left
+
+    def add(self, url: str, entries: int, last_url: str = "") -> None:
+        """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""
+        self.documents += 1
+        self.entries += entries
+        self.urls = [*self.urls[-2:], url]
+        self.last_url = last_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """All that a refresh starts from but the documents, which change meanwhile and go beside it."""
+    """What all parts of a decision work with; the documents change meanwhile, and go beside it."""
 
+    io: RefreshIO
     feed: StoredFeed
     """As it was before the refresh."""
     missing: Mapping[str, Attempt]
@@ -221,6 +249,7 @@ class Basis:
     """Epoch seconds."""
     copies: tuple[ArchivedCopy, ...] = ()
     """What a web archive gave of documents that are missing: the refresh is for their sake alone."""
+    progress: Progress = field(default_factory=Progress)
 
     def is_followed(self, kind: Kind) -> bool:
         """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
@@ -702,34 +731,7 @@ _NOWHERE: Final = 1 << 62
 """The place of a document that is compared with what is stored: of two equal copies it is not preferred."""
 
 
-# What the parts of a decision hand one another
-
-
-@dataclass(slots=True)
-class Progress:
-    """What those who wait can be told while the walk runs."""
-
-    documents: int = 1
-    entries: int = 0
-    fetched: int = 0
-    told_left: int | None = None
-    """What another replica says that is left."""
-    urls: list[str] = field(default_factory=list)
-    """Of the last three."""
-    last_url: str = ""
-    """Of the last document that will join, where it is known."""
-
-    @property
-    def left(self) -> int | None:
-        """Documents that probably follow, where their URLs count; None: nobody knows."""
-        return count_left(self.urls, self.last_url) if self.urls else self.told_left
-
-    def add(self, url: str, entries: int, last_url: str = "") -> None:
-        """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""
-        self.documents += 1
-        self.entries += entries
-        self.urls = [*self.urls[-2:], url]
-        self.last_url = last_url
+# The outcome of a walk
 
 
 @dataclass(slots=True)

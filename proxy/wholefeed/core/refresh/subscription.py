@@ -24,7 +24,6 @@ from wholefeed.core.refresh.port import (
     Basis,
     Failure,
     FreshDocument,
-    RefreshIO,
     Reply,
     ReplyFacts,
     StoredDocument,
@@ -49,8 +48,8 @@ from wholefeed.core.walk.chain import Arrival, has_news
 class Subscription:
     """The part of a decision that has the subscription document in the store as it is now."""
 
-    def __init__(self, io: RefreshIO, basis: Basis, documents: Sequence[StoredDocument]) -> None:
-        self._io = io
+    def __init__(self, basis: Basis, documents: Sequence[StoredDocument]) -> None:
+        self._io = basis.io
         self._basis = basis
         self._feed = basis.feed
         self._documents = documents
