@@ -11,7 +11,7 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from tests.makers import FEED, an_arrival
 from wholefeed.core.links import FH_INCREMENTAL, recognise
@@ -41,6 +41,7 @@ from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival, WalkLimits
 from wholefeed.fetch.base import site_of
 
+_T = TypeVar("_T")
 NOW = 1_700_000_000.0
 MEMORY = "memory:"
 _ROLES = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
@@ -251,12 +252,13 @@ class World:
         return found
 
 
-def run(steps: Coroutine[Any, Any, bool]) -> bool:
+def run(steps: Coroutine[Any, Any, _T]) -> _T:
     """Run what nothing here ever waits for."""
     try:
         steps.send(None)
     except StopIteration as end:
-        return bool(end.value)
+        found: _T = end.value
+        return found
     raise AssertionError("there is nothing to wait for")
 
 
