@@ -66,7 +66,7 @@ from wholefeed.logs import get_logger
 from wholefeed.service.documents import OfferedCopy, archived_copy, confirmed, fresh_document, reply_of
 from wholefeed.service.memory import Beginnings, Published
 from wholefeed.service.publishing import assemble
-from wholefeed.service.sharing_port import Alone, Sharing
+from wholefeed.service.sharing_port import Sharing
 from wholefeed.service.sources import Obtained, Source, Subscription, failure_of, settle_subscription
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store.rows import FeedRow
@@ -692,7 +692,7 @@ class RefreshContext:
     pauses: HostPauses = field(default_factory=HostPauses)
     """Of hosts that adapters leave in peace."""
     counts: Counts = field(default_factory=Counts)
-    sharing: Sharing = field(default_factory=Alone)
+    sharing: Sharing = field(default_factory=Sharing)
     """Who else works on the store, and at what."""
     archive: Archive | None = None
     """The web archive that is asked for what publishers do not give (R33); None: none is."""
