@@ -268,12 +268,12 @@ async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
     service = request.app[SERVICE]
     wait_seconds = min(WAIT_SECONDS, request.app[CONFIG].limits.respond_within_seconds)
     try:
-        return await service.announced(url, wait_seconds=wait_seconds)
+        return await service.openings.announced(url, wait_seconds=wait_seconds)
     except PublisherError as exc:
         instead = instead_url(request[ASKED].query.url)
         if exc.slug != "connection-failed" or instead in ("", url):
             raise
-    return await service.announced(instead, wait_seconds=wait_seconds)
+    return await service.openings.announced(instead, wait_seconds=wait_seconds)
 
 
 def _trouble(request: web.Request, error: WholefeedError) -> _Trouble:
