@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Self, Unpack
 
-from wholefeed.core.compose.compose import CopyDates
 from wholefeed.core.compose.segments import Placed
+from wholefeed.core.facts import CopyDates
 from wholefeed.core.model import EntryId, Family, Kind, Tombstone
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.schedule import Times

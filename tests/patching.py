@@ -64,7 +64,7 @@ CONSTANTS: Final = {
     "REST_SECONDS": Constant("a minute of rest", ("service.background", "service.running")),
     "RETRY_SECONDS": Constant("seconds until it is tried again", _SHARING),
     "ROOM_SECONDS": Constant(_WAIT_LONG, ("workers.pool",)),
-    "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.compose",)),
+    "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.remembering",)),
     "SLICE_SECONDS": Constant("seconds until a turn ends", ("service.sharing_hosts",)),
     "UPLOAD_SECONDS": Constant(_WAIT_LONG, ("web.opml",)),
     "WRITE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),

@@ -263,7 +263,7 @@ async def open_service(
         log.info("migration.applied", name=name)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(config.store))
-        workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers), on_trouble=_no_worker)
+        workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers))
         stack.push_async_callback(workers.close)
         sharing = await stack.enter_async_context(open_sharing(store))
         if isinstance(sharing, Shared):
@@ -289,10 +289,6 @@ async def open_service(
         )
         stack.push_async_callback(service.close)
         yield store, service
-
-
-def _no_worker(reason: str) -> None:
-    log.warning("worker.unstarted", reason=reason)
 
 
 def _archive(config: Config, fetcher: Fetcher, turns: Turns | None) -> Archive | None:

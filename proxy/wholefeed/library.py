@@ -102,25 +102,24 @@ async def areconstruct(
     """
     canonical = _canonical(url)
     given = config if isinstance(config, Config) else config_of(config or {})
-    async with database(store) as path:
-        own = replace(given, store=replace(given.store, path=path, url=""))
-        async with open_service(own) as (opened, service):
-            wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
-            await search_archive(own, service, canonical, wait_seconds=wait)
-            async with service.answer(canonical, wait_seconds=wait) as reconstruction:
-                await service.close()  # from here on the store stays as it is
-                return await _feed(reconstruction, opened, canonical, own)
+    async with stored(given, store) as own, open_service(own) as (opened, service):
+        wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
+        await search_archive(own, service, canonical, wait_seconds=wait)
+        async with service.answer(canonical, wait_seconds=wait) as reconstruction:
+            await service.close()  # from here on the store stays as it is
+            return await _feed(reconstruction, opened, canonical, own)
 
 
 @asynccontextmanager
-async def database(store: str | PathLike[str] | None = None) -> AsyncIterator[str]:
-    """Yield the path of the database to use: the one that is kept, else a temporary one, removed at exit."""
-    if store is not None:
-        yield fspath(store)
+async def stored(config: Config, path: str | PathLike[str] | None = None) -> AsyncIterator[Config]:
+    """Yield the configuration with its store in this file, else in a temporary one, removed at exit."""
+    if path is not None:
+        yield replace(config, store=replace(config.store, path=fspath(path), url=""))
         return
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="wholefeed-")
     try:
-        yield str(Path(folder.name) / "once.db")
+        once = str(Path(folder.name) / "once.db")
+        yield replace(config, store=replace(config.store, path=once, url=""))
     finally:
         await asyncio.to_thread(folder.cleanup)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import slices
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, newest_first
-from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.jobs import compose
 from wholefeed.core.links import classify
 from wholefeed.core.merge import Copy, choose
 from wholefeed.core.model import ATOM_NS, DCTERMS_NS, EntryId, Family, FeedDocument, Role
@@ -258,13 +258,13 @@ def live_keys(documents: Sequence[FeedDocument], copies: dict[EntryId, list[Copy
 def composed(documents: Sequence[FeedDocument], live: set[int], *, is_complete: bool) -> bytes:
     """The reconstruction, as it goes out."""
     subscription = Fragments(documents[0])
-    context, pieces = subscription.context(), []
+    context, pieces = subscription.context, []
     for place, document in enumerate(documents):
         made = Fragments(document)
         kept = [n for n in range(len(document.entries)) if place * 1000 + n in live]
         order = newest_first([document.entries[n].order_at for n in kept])
         pieces += [made.entry(kept[n], context) for n in order]
-    text, head = b"\n".join(pieces), compose_parsed(documents[0]).head
+    text, head = b"\n".join(pieces), compose(documents[0]).head
     prologue = compose_prologue(
         documents[0].family,
         head.text,
@@ -364,7 +364,7 @@ def test_a_reconstruction_parses_to_what_it_was_made_of(chain: Chain) -> None:
     assert [element.name for element in result.head.history] == (["complete"] if chain.is_whole else [])
     assert {each.relation for each in result.head.links} == {"self", "via"}
     again = Fragments(result)
-    assert [again.entry(n, again.context()) for n in range(len(result.entries))] == slices(result)
+    assert [again.entry(n, again.context) for n in range(len(result.entries))] == slices(result)
 
 
 @many

@@ -37,7 +37,6 @@ def test_those_who_asked_longest_ago_are_forgotten() -> None:
     buckets = Buckets(per_minute=1, max_clients=2)
     for client in "abc":
         buckets.take(client, 0.0)
-    assert len(buckets) == 2
     assert buckets.take("c", 0.0) > 0
     assert buckets.take("a", 0.0) == 0
 

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from wholefeed.config.tables import FetchConfig, ServerConfig
 from wholefeed.core.opml import Listed, OpmlDocument, compose_opml, read_opml
+from wholefeed.core.text.urls import Places
 from wholefeed.fetch.guard import AddressPolicy
-from wholefeed.web.moving import IN_WORDS, Left, Moved, OwnAddresses, Way, moved_in, moved_out
+from wholefeed.web.moving import Left, Moved, Way, moved_in, moved_out
 
 SAMPLES = sorted((Path(__file__).parents[1] / "data" / "opml").glob("*.opml"))
 BASE = "http://127.0.0.1:8080"
-OWN = OwnAddresses([BASE])
+OWN = Places.of([BASE])
 SERVERS = [
     ServerConfig(),
     ServerConfig(access_token="a-token&that=is-long"),
@@ -73,7 +74,7 @@ def test_any_list_comes_back_as_it_was(urls: list[str], server: ServerConfig, ba
     values = [written(url, quote) for url in urls]
     outlines = "".join(f"  <outline xmlUrl={value}  x:y='&#x20;' />\r\n" for value in values)
     body = f"<opml xmlns:x='urn:x'><body>\n{outlines}</body></opml>\n".encode()
-    own = OwnAddresses([base])
+    own = Places.of([base])
     moved = moved_in(read_opml(body), a_way(base, server), own)
     assert moved.rewritten + len(moved.left) == len(urls)
     assert moved_out(read_opml(moved.document), own).document == body
@@ -150,7 +151,7 @@ def test_what_the_configuration_allows_is_moved() -> None:
 def test_every_form_of_the_proxy_s_urls_leads_back(base: str, proxied: str, feed: str) -> None:
     """`undo` knows `/feed?url=`, encoded or not, and the URL behind the slash, whatever token, signature and
     options they bear."""
-    moved = moved_out(a_list(base + proxied), OwnAddresses([BASE, base]))
+    moved = moved_out(a_list(base + proxied), Places.of([BASE, base]))
     assert urls(moved) == [feed]
 
 
@@ -165,7 +166,7 @@ def test_every_form_of_the_proxy_s_urls_leads_back(base: str, proxied: str, feed
 )
 def test_the_proxy_knows_its_address_in_other_spellings(base: str, url: str) -> None:
     """The names of this machine are one, and so are http and https behind a reverse proxy."""
-    assert urls(moved_out(a_list(url), OwnAddresses([base]))) == ["https://a.test/"]
+    assert urls(moved_out(a_list(url), Places.of([base]))) == ["https://a.test/"]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_the_proxy_knows_its_address_in_other_spellings(base: str, url: str) -> 
 )
 def test_undo_leaves_alone_what_is_not_the_proxy_s(url: str, why: Left) -> None:
     """A URL at another address stays; one that looks like a proxy's is told, for --base may be missing."""
-    moved = moved_out(a_list(url), OwnAddresses([BASE, "http://p.example/w"]))
+    moved = moved_out(a_list(url), Places.of([BASE, "http://p.example/w"]))
     assert urls(moved) == [url]
     assert [left.why for left in moved.left] == [why]
 
@@ -203,7 +204,7 @@ def test_undo_leaves_no_token_beside_the_url() -> None:
     url = f"{BASE}/feed?url=https%3A%2F%2Fa.test%2F%3Fb=1%26c=2&amp;token=secret"
     outlines = '<outline htmlUrl="{0}" xmlUrl="{0}" text="A"/><outline xmlUrl="{0}"/>'
     given = f'<opml version="2.0"><body>{outlines}</body></opml>'
-    moved = moved_out(read_opml(given.format(url).encode()), OwnAddresses([BASE]))
+    moved = moved_out(read_opml(given.format(url).encode()), Places.of([BASE]))
     assert moved.document.decode() == given.format("https://a.test/?b=1&amp;c=2")
     assert moved.rewritten == 2
 
@@ -216,8 +217,3 @@ def test_a_site_that_nobody_could_ask_for_is_left_at_once() -> None:
     started = time.process_time()
     assert moved_out(document, OWN).document == document.text
     assert time.process_time() - started < 1
-
-
-def test_every_reason_has_words() -> None:
-    """People read why a subscription was left."""
-    assert set(IN_WORDS) == set(Left)

@@ -36,7 +36,7 @@ def _add_fetch(parser: argparse.ArgumentParser) -> None:
 
 def _fetch(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import Database, Feeds, Server, StrangerError, fetch_once, reach
+    from wholefeed.cli.backend import Database, Server, StrangerError, fetch_once
     from wholefeed.cli.output import Termination, opened_output, watched
     from wholefeed.core.model import State
     from wholefeed.errors import UnknownFeedError
@@ -44,17 +44,13 @@ def _fetch(options: argparse.Namespace) -> int:
 
     url = feed_url(options.url)
     wait_seconds = config.limits.walk_seconds if options.wait is None else options.wait
-    places: list[Feeds] = [Database(config)]
-    try:
-        if isinstance(proxy := reach(config), Server):
-            places.insert(0, proxy)
-    except StrangerError as exc:
-        tell(f"going on without a proxy: {exc}")
+    places = (Server(config), Database(config))
 
     async def work() -> State:
         for feeds in places:
             try:
-                return await feeds.fetch(url, output, wait_seconds=wait_seconds, progress=progress)
+                if isinstance(feeds, Database) or await feeds.is_there():
+                    return await feeds.fetch(url, output, wait_seconds=wait_seconds, progress=progress)
             except StrangerError as exc:
                 tell(f"going on without a proxy: {exc}")
             except UnknownFeedError:
@@ -86,19 +82,19 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 def _explain(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import explain_once, reach
+    from wholefeed.cli.backend import ask, explain_once
     from wholefeed.cli.output import watched
     from wholefeed.errors import UnknownFeedError
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
+    wait_seconds = config.limits.walk_seconds if options.wait is None else options.wait
     try:
-        status = reach(config).account(url)
+        status = ask(config, lambda feeds: feeds.account(url))
     except UnknownFeedError:
         tell("nothing is stored of it: fetching it now, without keeping it")
         with watched() as progress:
-            work = explain_once(config, url, wait_seconds=options.wait, progress=progress)
-            status = run(work)
+            status = run(explain_once(config, url, wait_seconds=wait_seconds, progress=progress))
     if options.json:
         show(json.dumps(status, indent=2, ensure_ascii=False) + "\n")
     else:
@@ -190,9 +186,9 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
 
 def _list(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import reach
+    from wholefeed.cli.backend import ask
 
-    found = reach(config).listed()
+    found = ask(config, lambda feeds: feeds.listed())
     if options.json:
         show(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
         return EXIT_DONE
@@ -220,14 +216,14 @@ def _add_refresh(parser: argparse.ArgumentParser) -> None:
 
 def _refresh(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import reach
+    from wholefeed.cli.backend import ask
     from wholefeed.cli.output import watched
     from wholefeed.core.slugs import slug_in_words
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
     with watched() as progress:
-        status = reach(config).refresh(url, is_full=options.full, progress=progress)
+        status = ask(config, lambda feeds: feeds.refresh(url, is_full=options.full, progress=progress))
     show(f"{_summary(status)}\n")
     if status["failure"] is not None:
         tell(f"stale: {slug_in_words(status['failure']['reason'])}")
@@ -246,10 +242,11 @@ REFRESH: Final = Command(
 
 def _forget(options: argparse.Namespace) -> int:
     config = load_for_result(options)
-    from wholefeed.cli.backend import reach
+    from wholefeed.cli.backend import ask
     from wholefeed.web.request import feed_url
 
-    reach(config).forget(feed_url(options.url))
+    url = feed_url(options.url)
+    ask(config, lambda feeds: feeds.forget(url))
     return EXIT_DONE
 
 

@@ -108,14 +108,13 @@ def _move(config: Config, url: str) -> int:
 
 
 def _checked(url: str) -> str:
-    from wholefeed.config.sources import database_url
+    from wholefeed.config.sources import DATABASE_URL
     from wholefeed.errors import ConfigError
 
-    rule = database_url()
     try:
-        return str(rule.check(url))
+        return str(DATABASE_URL.check(url))
     except ValueError as exc:
-        raise ConfigError(f"--to: expected {rule.allowed}, got {exc}") from None
+        raise ConfigError(f"--to: expected {DATABASE_URL.allowed}, got {exc}") from None
 
 
 MIGRATE: Final = Command(

@@ -72,16 +72,17 @@ def _option(name: str) -> Callable[[str], str]:
 
 def _url(options: argparse.Namespace) -> int:
     config = load(options)
-    from wholefeed.web.moving import OwnAddresses, proxied_url
+    from wholefeed.core.text.urls import Places
+    from wholefeed.web.moving import feed_behind, proxied_url
     from wholefeed.web.request import VIEW_OPTIONS, completed, feed_url
 
     reader = options.reader
     wanted: dict[str, str] = {} if reader is None else reader.parameters(time.time())
     wanted |= {name: value for name in VIEW_OPTIONS if (value := getattr(options, name)) is not None}
     base = base_of(options, config.server)
-    own = OwnAddresses([base, config.server.public_url, url_here(config)])
+    own = Places.of([base, config.server.public_url, url_here(config)])
     # Whoever asks for the URL of one that goes through the proxy wants it made anew, not led through twice.
-    behind = filter(None, map(own.feed_behind, completed(options.feed)))
+    behind = filter(None, (feed_behind(each, own) for each in completed(options.feed)))
     feed = feed_url(next(behind, options.feed))
     url = proxied_url(base, feed, server_with_token(config), wanted)
     show(f"{url}\n")
@@ -185,12 +186,14 @@ def _opml(options: argparse.Namespace) -> int:
 
 def _exported(config: Config) -> bytes:
     """Return the known feeds, at their publishers."""
-    from wholefeed.cli.backend import reach
+    from wholefeed.cli.backend import ask
     from wholefeed.core.opml import read_opml
-    from wholefeed.web.moving import OwnAddresses, moved_out
+    from wholefeed.core.text.urls import Places
+    from wholefeed.web.moving import moved_out
 
-    own = OwnAddresses([config.server.public_url, url_here(config)])
-    return moved_out(read_opml(reach(config).exported()), own).document
+    listed = ask(config, lambda feeds: feeds.exported())
+    own = Places.of([config.server.public_url, url_here(config)])
+    return moved_out(read_opml(listed), own).document
 
 
 def _read(path: Path) -> bytes:
@@ -207,10 +210,11 @@ def _read(path: Path) -> bytes:
 
 
 def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) -> Moved:
+    from wholefeed.core.text.urls import Places
     from wholefeed.fetch.guard import AddressPolicy
-    from wholefeed.web.moving import OwnAddresses, Way, moved_in, moved_out
+    from wholefeed.web.moving import Way, moved_in, moved_out
 
-    own = OwnAddresses([*(options.base or ()), config.server.public_url, url_here(config)])
+    own = Places.of([*(options.base or ()), config.server.public_url, url_here(config)])
     if options.undo:
         return moved_out(document, own)
     way = Way(
@@ -224,19 +228,19 @@ def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) 
 
 def _tell(moved: Moved, *, is_undone: bool) -> None:
     """Say what became of the subscriptions, on standard error."""
-    from wholefeed.web.moving import IN_WORDS, Left
+    from wholefeed.web.moving import Left
 
     number, all_of_them = moved.rewritten, moved.rewritten + len(moved.left)
     way = "lead to their publishers again" if is_undone else "go through the proxy now"
     tell(f"{number} of {all_of_them} subscriptions {way}")
     left = [each for each in moved.left if each.why not in (Left.ALREADY, Left.DIRECT)]
     for each in left[:_SHOWN]:
-        tell(f"line {each.line}, left as it is: {each.url or 'nothing'}: {IN_WORDS[each.why]}")
+        tell(f"line {each.line}, left as it is: {each.url or 'nothing'}: {each.why.words}")
     if len(left) > _SHOWN:
         tell(f"{len(left) - _SHOWN} more are left as they are")
     for why in (Left.ALREADY, Left.DIRECT):
         if count := sum(each.why is why for each in moved.left):
-            tell(f"left as they are: {count}: {IN_WORDS[why]}")
+            tell(f"left as they are: {count}: {why.words}")
 
 
 OPML: Final = Command(

@@ -25,6 +25,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -62,6 +63,10 @@ class Key:
         return f"{_PREFIX}{self.section}_{self.key}".upper()
 
 
+_Values = Iterator[tuple[Key, object, str]]
+"""From one source: each with its key, and with the place where it stands, for messages."""
+
+
 def read_values(
     keys: Sequence[Key], path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, object]
 ) -> dict[str, dict[str, Any]]:
@@ -71,7 +76,7 @@ def read_values(
         ConfigError: As `wholefeed.config.tables.load_config` says.
     """
     by_name = {key.name: key for key in keys}
-    return _taken(
+    return _checked(
         keys,
         _from_file(by_name, path, environ),
         _from_environment(by_name, environ),
@@ -80,30 +85,18 @@ def read_values(
 
 
 def read_tables(keys: Sequence[Key], tables: Mapping[str, object]) -> dict[str, dict[str, Any]]:
-    """The same of a mapping that a program gives: what the TOML file would be read as.
-
-    Raises:
-        ConfigError: As `read_values` does.
-    """
-    return _taken(keys, _from_tables({key.name: key for key in keys}, tables, "in the mapping"))
+    """The same of a mapping that a program gives: what the TOML file would be read as."""
+    return _checked(keys, _from_tables({key.name: key for key in keys}, tables, "in the mapping"))
 
 
-_Given = Iterator[tuple[Key, object, str]]
-
-
-def _taken(keys: Sequence[Key], *sources: _Given) -> dict[str, dict[str, Any]]:
+def _checked(keys: Sequence[Key], *sources: _Values) -> dict[str, dict[str, Any]]:
     values: dict[str, dict[str, Any]] = {key.section: {} for key in keys}
-    for source in sources:
-        for key, value, place in source:
-            values[key.section][key.key] = _checked(key, value, place)
+    for key, value, place in chain(*sources):
+        try:
+            values[key.section][key.key] = key.rule.check(value)
+        except ValueError as exc:
+            raise _refused(key, value, place, str(exc)) from exc
     return values
-
-
-def _checked(key: Key, value: object, place: str) -> object:
-    try:
-        return key.rule.check(value)
-    except ValueError as exc:
-        raise _refused(key, value, place, str(exc)) from exc
 
 
 _SHOWN_CHARACTERS: Final = 80
@@ -117,7 +110,7 @@ def _refused(key: Key, value: object, place: str, reason: str) -> ConfigError:
     return ConfigError(f"{key.name} = {shown} {place} is not allowed{because}: expected {key.rule.allowed}")
 
 
-def _from_file(by_name: Mapping[str, Key], path: Path | None, environ: Mapping[str, str]) -> _Given:
+def _from_file(by_name: Mapping[str, Key], path: Path | None, environ: Mapping[str, str]) -> _Values:
     file, asked_by = _chosen_file(path, environ)
     if file is not None:
         yield from _from_tables(by_name, _read_toml(file, asked_by), f"in {file}")
@@ -144,7 +137,7 @@ def _read_toml(file: Path, asked_by: str) -> dict[str, Any]:
         raise ConfigError(f"expected TOML in {file}: {exc}") from exc
 
 
-def _from_tables(by_name: Mapping[str, Key], tables: Mapping[str, object], place: str) -> _Given:
+def _from_tables(by_name: Mapping[str, Key], tables: Mapping[str, object], place: str) -> _Values:
     sections = {key.section for key in by_name.values()}
     for section, table in tables.items():
         if not isinstance(table, Mapping):
@@ -183,25 +176,25 @@ def _hint(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(names)}" if len(names) <= _MOST_LISTED else ""
 
 
-def _from_environment(by_name: Mapping[str, Key], environ: Mapping[str, str]) -> _Given:
+def _from_environment(by_name: Mapping[str, Key], environ: Mapping[str, str]) -> _Values:
     by_variable = {key.variable: key for key in by_name.values()}
     by_file = {key.variable + FILE_SUFFIX: key for key in by_name.values() if key.secret}
-    for variable in sorted(environ):
-        text = environ[variable]
+    for variable, text in sorted(environ.items()):
         if not variable.startswith(_PREFIX) or variable == FILE_VARIABLE or _is_service_link(variable, text):
             continue
-        if variable in by_file:
-            yield _from_secret_file(by_file[variable], variable, environ)
-            continue
-        if variable not in by_variable:
+        if key := by_file.get(variable):
+            if key.variable in environ:
+                raise ConfigError(f"{key.variable} and {variable} are both set: expected one of them")
+            yield key, _read_secret(key, variable, text), f"from the file {text} ({variable})"
+        elif key := by_variable.get(variable):
+            place = f"from the environment variable {variable}"
+            try:
+                value = key.rule.from_text(text)
+            except ValueError as exc:
+                raise _refused(key, text, place, "") from exc
+            yield key, value, place
+        else:
             raise _unknown_variable(variable, by_variable, by_file)
-        key = by_variable[variable]
-        place = f"from the environment variable {variable}"
-        try:
-            value = key.rule.from_text(text)
-        except ValueError as exc:
-            raise _refused(key, text, place, "") from exc
-        yield key, value, place
 
 
 _SERVICE_LINK: Final = re.compile(
@@ -223,18 +216,10 @@ def _unknown_variable(variable: str, known: Iterable[str], of_files: Iterable[st
     return ConfigError(f"unknown environment variable {variable}{hint}")
 
 
-def _from_secret_file(key: Key, variable: str, environ: Mapping[str, str]) -> tuple[Key, object, str]:
-    if key.variable in environ:
-        raise ConfigError(f"{key.variable} and {variable} are both set: expected one of them")
-    path = environ[variable]
-    value = _read_secret(path, variable, is_list=isinstance(key.default, tuple))
-    return key, value, f"from the file {path} ({variable})"
-
-
 _SECRET_BYTES: Final = 65536
 
 
-def _read_secret(path: str, variable: str, *, is_list: bool) -> object:
+def _read_secret(key: Key, variable: str, path: str) -> object:
     """Return what a file holds: its one line, or each of its lines where the key takes several values.
 
     Docker, Kubernetes and systemd hand secrets to a process in files of their own. Blanks around a line do
@@ -260,14 +245,14 @@ def _read_secret(path: str, variable: str, *, is_list: bool) -> object:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise ConfigError(f"expected a secret in {path} ({variable}), got an empty file")
-    if is_list:
+    if isinstance(key.default, tuple):
         return lines
     if len(lines) > 1:
         raise ConfigError(f"expected one line in {path} ({variable}), got {len(lines)}")
     return lines[0]
 
 
-def _from_flags(by_name: Mapping[str, Key], overrides: Mapping[str, object]) -> _Given:
+def _from_flags(by_name: Mapping[str, Key], overrides: Mapping[str, object]) -> _Values:
     for name, value in overrides.items():
         yield _known(by_name, name, "on the command line"), value, "on the command line"
 
@@ -286,30 +271,24 @@ class Rule:
 
 def whole(low: int, high: int, *, zero: str = "") -> Rule:
     """A whole number from `low` to `high`; with `zero`, also 0, which means what that word says."""
-    return _number((int,), "a whole number", low, high, zero, int)
+    return _number(int, "a whole number", low, high, zero)
 
 
 def seconds(low: float, high: float, *, zero: str = "") -> Rule:
     """A number of seconds from `low` to `high`, fractions allowed; `zero` as in `whole`."""
-    return _number((int, float), "a number of seconds", low, high, zero, float)
+    return _number(float, "a number of seconds", low, high, zero)
 
 
-def _number(
-    types: tuple[type[int | float], ...],
-    noun: str,
-    low: float,
-    high: float,
-    zero: str,
-    from_text: Callable[[str], object],  # both take text with blanks around it
-) -> Rule:
+def _number(kind: type[int | float], noun: str, low: float, high: float, zero: str) -> Rule:
     def check(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, types) or not abs(value) < math.inf:
+        if isinstance(value, bool) or not isinstance(value, (int, kind)) or not abs(value) < math.inf:
             raise ValueError(f"not {noun}")
         if not (low <= value <= high or (zero and value == 0)):
             raise ValueError("out of range")
         return value
 
-    return Rule(f"{noun} from {low} to {high}" + (f", or 0 ({zero})" if zero else ""), check, from_text)
+    # `int` and `float` both take text with blanks around it.
+    return Rule(f"{noun} from {low} to {high}" + (f", or 0 ({zero})" if zero else ""), check, kind)
 
 
 def automatic(low: int, high: int) -> Rule:
@@ -331,27 +310,18 @@ def automatic(low: int, high: int) -> Rule:
 
 
 _TRUTH: Final = {
-    "true": True,
-    "1": True,
-    "yes": True,
-    "on": True,
-    "false": False,
-    "0": False,
-    "no": False,
-    "off": False,
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off"), False),
 }
 
 
-def flag() -> Rule:
-    def check(value: object) -> bool:
-        if not isinstance(value, bool):
-            raise ValueError("neither true nor false")
-        return value
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("neither true nor false")
+    return value
 
-    def from_text(text: str) -> object:
-        return _TRUTH.get(text.strip().lower(), text)
 
-    return Rule("true or false", check, from_text)
+FLAG: Final = Rule("true or false", _truth, lambda text: _TRUTH.get(text.strip().lower(), text))
 
 
 def choice(*names: str) -> Rule:
@@ -366,19 +336,17 @@ def choice(*names: str) -> Rule:
     return Rule("one of " + ", ".join(names), check)
 
 
-def visible(allowed: str, *, spaces: bool = False) -> Rule:
-    """Printable ASCII text, not empty, as header fields take it; `spaces` allows blanks inside it."""
+def _visible(value: object, lowest: str = "!") -> str:
+    """Printable ASCII text, not empty, as header fields take it; from " " on, with blanks inside it."""
+    text = _text_of(value)
+    if text != text.strip() or not all(lowest <= character <= "~" for character in text):
+        raise ValueError("characters that are not allowed")
+    if not text:
+        raise ValueError("empty")
+    return text
 
-    def check(value: object) -> str:
-        text = _text_of(value)
-        lowest = " " if spaces else "!"
-        if text != text.strip() or not all(lowest <= character <= "~" for character in text):
-            raise ValueError("characters that are not allowed")
-        if not text:
-            raise ValueError("empty")
-        return text
 
-    return Rule(allowed, check)
+HEADER_TEXT: Final = Rule("printable ASCII, not empty", lambda value: _visible(value, " "))
 
 
 def _text_of(value: object) -> str:
@@ -391,62 +359,57 @@ SHORTEST_TOKEN: Final = 16
 """Characters of an access token or a signing key that nobody finds by trying."""
 
 
-def access_word() -> Rule:
-    """A secret that lets readers in, or nothing."""
-
-    def check(value: object) -> str:
-        return "" if value == "" else secret_item(value)
-
-    return Rule(f'a word of at least {SHORTEST_TOKEN} printable ASCII characters, or "" (none)', check)
-
-
 def secret_item(value: object) -> str:
     """One secret: visible ASCII, long enough."""
-    text = str(visible("").check(value))
+    text = _visible(value)
     if len(text) < SHORTEST_TOKEN:
         raise ValueError(f"shorter than {SHORTEST_TOKEN} characters")
     return text
 
 
-def file_path() -> Rule:
-    def check(value: object) -> str:
-        text = _text_of(value)
-        if not text.strip() or "\0" in text or text == ":memory:":
-            raise ValueError("no path")
-        return text
+ACCESS_TOKEN: Final = Rule(
+    f'a word of at least {SHORTEST_TOKEN} printable ASCII characters, or "" (none)',
+    lambda value: "" if value == "" else secret_item(value),
+)
 
-    return Rule("the path of a file", check)
 
+def _file_path(value: object) -> str:
+    text = _text_of(value)
+    if not text.strip() or "\0" in text or text == ":memory:":
+        raise ValueError("no path")
+    return text
+
+
+FILE_PATH: Final = Rule("the path of a file", _file_path)
 
 _LONGEST_SOCKET_PATH: Final = 107
 """unix(7): sun_path, with the zero behind it."""
 
 
-def socket_path() -> Rule:
-    """The path of a Unix socket, or nothing."""
-
-    def check(value: object) -> str:
-        text = _text_of(value)
-        if text and (not text.strip() or "\0" in text):
-            raise ValueError("no path")
-        if len(text.encode()) > _LONGEST_SOCKET_PATH:
-            raise ValueError("too long")
-        return text
-
-    return Rule(f'the path of a socket, {_LONGEST_SOCKET_PATH} bytes at most, or "" (none)', check)
+def _socket_path(value: object) -> str:
+    text = _text_of(value)
+    if text and (not text.strip() or "\0" in text):
+        raise ValueError("no path")
+    if len(text.encode()) > _LONGEST_SOCKET_PATH:
+        raise ValueError("too long")
+    return text
 
 
-def bind_host() -> Rule:
-    """An address or a name to listen on."""
+SOCKET_PATH: Final = Rule(
+    f'the path of a socket, {_LONGEST_SOCKET_PATH} bytes at most, or "" (none)', _socket_path
+)
 
-    def check(value: object) -> str:
-        text = _text_of(value)
-        if not _is_host(text):
-            raise ValueError("neither an address nor a name")
-        return text
 
-    return Rule('an IP address without brackets, or a host name, e.g. "127.0.0.1", "0.0.0.0" or "::"', check)
+def _bind_host(value: object) -> str:
+    text = _text_of(value)
+    if not _is_host(text):
+        raise ValueError("neither an address nor a name")
+    return text
 
+
+BIND_HOST: Final = Rule(
+    'an IP address without brackets, or a host name, e.g. "127.0.0.1", "0.0.0.0" or "::"', _bind_host
+)
 
 _HOST_NAME: Final = re.compile(
     r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*",
@@ -499,27 +462,26 @@ def web_url(allowed: str, *, userinfo: bool = False, path: bool = True, plain_pa
 _DATABASE_SCHEMES: Final = ("postgresql", "postgres")
 
 
-def database_url() -> Rule:
+def _database_url(value: object) -> str:
     """The URL of a PostgreSQL database, as libpq takes it, or nothing."""
-
-    def check(value: object) -> str:
-        text = _text_of(value)
-        if not text:
-            return ""
-        if not all("!" <= character <= "~" for character in text):
-            raise ValueError("characters that are not allowed: percent-encode them")
-        parts = urlsplit(text)
-        if parts.scheme not in _DATABASE_SCHEMES or not text.partition(":")[2].startswith("//"):
-            raise ValueError("no URL of a PostgreSQL database")
-        if "#" in text or "@" in parts.path or parts.netloc.count("@") > 1:
-            raise ValueError('a "#", "/" or "@" that is not percent-encoded, as in a password')
-        if not parts.path.strip("/") and "dbname=" not in parts.query:
-            raise ValueError("no name of a database in it")
-        return text
-
-    return Rule('e.g. "postgresql://wholefeed:PASSWORD@db.example.org/wholefeed", or "" (none)', check)
+    text = _text_of(value)
+    if not text:
+        return ""
+    if not all("!" <= character <= "~" for character in text):
+        raise ValueError("characters that are not allowed: percent-encode them")
+    parts = urlsplit(text)
+    if parts.scheme not in _DATABASE_SCHEMES or not text.partition(":")[2].startswith("//"):
+        raise ValueError("no URL of a PostgreSQL database")
+    if "#" in text or "@" in parts.path or parts.netloc.count("@") > 1:
+        raise ValueError('a "#", "/" or "@" that is not percent-encoded, as in a password')
+    if not parts.path.strip("/") and "dbname=" not in parts.query:
+        raise ValueError("no name of a database in it")
+    return text
 
 
+DATABASE_URL: Final = Rule(
+    'e.g. "postgresql://wholefeed:PASSWORD@db.example.org/wholefeed", or "" (none)', _database_url
+)
 _PASSWORD: Final = re.compile(r"(?<=://)([^/?@:]*):[^/?@]*@|(?<=[?&])((?:ssl)?password)=[^&]*")
 
 

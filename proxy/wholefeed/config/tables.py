@@ -11,25 +11,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_type_hints
 
 from wholefeed import __version__
 from wholefeed.config.sources import (
+    ACCESS_TOKEN,
+    BIND_HOST,
+    DATABASE_URL,
+    FILE_PATH,
+    FLAG,
+    HEADER_TEXT,
     SHORTEST_TOKEN,
+    SOCKET_PATH,
     UNIX_PEERS,
     Key,
     Rule,
-    access_word,
     automatic,
-    bind_host,
     choice,
-    database_url,
-    file_path,
-    flag,
     host_item,
     host_pattern_item,
     listed,
@@ -40,8 +42,6 @@ from wholefeed.config.sources import (
     read_values,
     seconds,
     secret_item,
-    socket_path,
-    visible,
     web_url,
     whole,
     without_password,
@@ -62,14 +62,15 @@ def _key(default: _T, rule: Rule, why: str, *, secret: bool = False) -> _T:
 
 
 _NETWORKS: Final = 'networks, e.g. ["127.0.0.0/8", "fd00::/8"]'
-_HOSTS: Final = 'hosts; "*.example.org" stands for all names below it'
+_NETWORK_LIST: Final = listed(network_item, _NETWORKS)
+_HOSTS: Final = listed(host_pattern_item, 'hosts; "*.example.org" stands for all names below it')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
     """[server]: where readers reach the proxy, and who may."""
 
-    host: str = _key("127.0.0.1", bind_host(), "the address to listen on; 0.0.0.0 or :: for all of them")
+    host: str = _key("127.0.0.1", BIND_HOST, "the address to listen on; 0.0.0.0 or :: for all of them")
     port: int = _key(8080, whole(0, 65535), "the port to listen on; 0 takes a free one")
     public_url: str = _key(
         "",
@@ -90,7 +91,7 @@ class ServerConfig:
     )
     access_token: str = _key(
         "",
-        access_word(),
+        ACCESS_TOKEN,
         "what readers must know, 16 characters or more; empty on a public address: made at the first start",
         secret=True,
     )
@@ -100,7 +101,7 @@ class ServerConfig:
         "keys for signed feed URLs; the first one signs",
         secret=True,
     )
-    open: bool = _key(False, flag(), "true lets anyone in on a public address: an open proxy, rarely wanted")
+    open: bool = _key(False, FLAG, "true lets anyone in on a public address: an open proxy, rarely wanted")
     client_requests_per_minute: int = _key(
         0, whole(1, 1_000_000, zero="off"), "requests that one reader may make; 0 is off"
     )
@@ -108,10 +109,10 @@ class ServerConfig:
         8, seconds(0, 600), "how long answers may take to finish on SIGTERM; Docker kills after 10 s"
     )
     metrics_networks: tuple[str, ...] = _key(
-        (), listed(network_item, _NETWORKS), "networks that may read /metrics without the token"
+        (), _NETWORK_LIST, "networks that may read /metrics without the token"
     )
     socket: str = _key(
-        "", socket_path(), "a Unix socket to listen on as well, for owner and group; for a reverse proxy"
+        "", SOCKET_PATH, "a Unix socket to listen on as well, for owner and group; for a reverse proxy"
     )
 
 
@@ -120,11 +121,11 @@ class StoreConfig:
     """[store]: the one file that holds everything, or the database that replicas share."""
 
     path: str = _key(
-        "wholefeed.db", file_path(), "the SQLite database; made when it is not there, in a folder that is"
+        "wholefeed.db", FILE_PATH, "the SQLite database; made when it is not there, in a folder that is"
     )
     url: str = _key(
         "",
-        database_url(),
+        DATABASE_URL,
         "a PostgreSQL database in its place, which replicas share: postgresql://user:password@host/name",
         secret=True,
     )
@@ -147,7 +148,7 @@ class FetchConfig:
 
     user_agent: str = _key(
         f"wholefeed/{__version__} (feed history proxy)",
-        visible("printable ASCII, not empty", spaces=True),
+        HEADER_TEXT,
         "how the proxy introduces itself to publishers; adding a way to reach you is good manners",
     )
     connect_timeout_seconds: float = _key(
@@ -171,14 +172,12 @@ class FetchConfig:
     )
     allow_networks: tuple[str, ...] = _key(
         (),
-        listed(network_item, _NETWORKS),
+        _NETWORK_LIST,
         "private networks that may be asked all the same; empty guards them all",
     )
-    allow_hosts: tuple[str, ...] = _key(
-        (), listed(host_pattern_item, _HOSTS), "when not empty, only these hosts may be asked"
-    )
-    deny_hosts: tuple[str, ...] = _key((), listed(host_pattern_item, _HOSTS), "hosts that are never asked")
-    allow_downgrade: bool = _key(False, flag(), "follow redirects from https to http")
+    allow_hosts: tuple[str, ...] = _key((), _HOSTS, "when not empty, only these hosts may be asked")
+    deny_hosts: tuple[str, ...] = _key((), _HOSTS, "hosts that are never asked")
+    allow_downgrade: bool = _key(False, FLAG, "follow redirects from https to http")
     proxy: str = _key(
         "",
         web_url(
@@ -234,17 +233,15 @@ class FreshnessConfig:
 class HistoryConfig:
     """[history]: what counts as a feed's history."""
 
-    paged: bool = _key(True, flag(), "follow paged feeds (RFC 5005, 3) to their end")
+    paged: bool = _key(True, FLAG, "follow paged feeds (RFC 5005, 3) to their end")
     collect: str = _key(
         "auto",
         choice("auto", "off"),
         "ask known publishers (WordPress …) for the pages that they do not link",
     )
-    collect_deny_hosts: tuple[str, ...] = _key(
-        (), listed(host_pattern_item, _HOSTS), "hosts that are never asked for such pages"
-    )
+    collect_deny_hosts: tuple[str, ...] = _key((), _HOSTS, "hosts that are never asked for such pages")
     memento: bool = _key(
-        False, flag(), "ask a web archive for what publishers do not give any more; it learns their URLs"
+        False, FLAG, "ask a web archive for what publishers do not give any more; it learns their URLs"
     )
     memento_url: str = _key(
         "https://web.archive.org",
@@ -253,12 +250,12 @@ class HistoryConfig:
     )
     memento_query_hosts: tuple[str, ...] = _key(
         (),
-        listed(host_pattern_item, _HOSTS),
+        _HOSTS,
         "hosts whose URLs the archive may learn though they bear a query or are of a private network",
     )
-    remember: bool = _key(True, flag(), "keep entries that leave a feed document")
-    warn_entry: bool = _key(True, flag(), "show one entry that says what is missing, while something is")
-    look_ahead: bool = _key(True, flag(), "guess numbered and dated archive URLs and ask for several at once")
+    remember: bool = _key(True, FLAG, "keep entries that leave a feed document")
+    warn_entry: bool = _key(True, FLAG, "show one entry that says what is missing, while something is")
+    look_ahead: bool = _key(True, FLAG, "guess numbered and dated archive URLs and ask for several at once")
     poll_seconds: float = _key(
         0, seconds(60, _YEAR, zero="off"), "refresh known feeds unasked, so that nothing is missed; 0 is off"
     )
@@ -289,15 +286,7 @@ class Config:
     log: LogConfig = field(default_factory=LogConfig)
 
 
-_SECTIONS: Final[Mapping[str, type[Any]]] = {
-    "server": ServerConfig,
-    "store": StoreConfig,
-    "fetch": FetchConfig,
-    "limits": LimitsConfig,
-    "freshness": FreshnessConfig,
-    "history": HistoryConfig,
-    "log": LogConfig,
-}
+_SECTIONS: Final[Mapping[str, type[Any]]] = get_type_hints(Config)
 KEYS: Final[tuple[Key, ...]] = tuple(
     Key(section, one.name, one.default, one.metadata["rule"], one.metadata["why"], one.metadata["secret"])
     for section, table in _SECTIONS.items()
@@ -352,12 +341,12 @@ def masked(config: Config) -> str:
     It can be read back by `load_config`, but for a masked access token: that is refused, or a copied
     configuration would have a token that everybody knows.
     """
-    parts = []
-    for section, keys in groupby(KEYS, key=lambda key: key.section):
-        table = getattr(config, section)
-        lines = [f"{key.key} = {toml_value(_masked_value(key, getattr(table, key.key)))}" for key in keys]
-        parts.append("\n".join([f"[{section}]", *lines]))
-    return "\n\n".join(parts) + "\n"
+
+    def line(key: Key) -> str:
+        value = getattr(getattr(config, key.section), key.key)
+        return f"{key.key} = {toml_value(_masked_value(key, value))}"
+
+    return "\n\n".join(_toml_tables(line)) + "\n"
 
 
 _MASK: Final = "***"
@@ -385,11 +374,13 @@ _EXAMPLE_HEAD: Final = """\
 
 def example() -> str:
     """Every key with its default and a line of why: the text of `config.example.toml`."""
-    parts = [_EXAMPLE_HEAD.rstrip()]
+    tables = _toml_tables(lambda key: f"# {key.why}\n{key.key} = {toml_value(key.default)}")
+    return "\n\n".join([_EXAMPLE_HEAD.rstrip(), *tables]) + "\n"
+
+
+def _toml_tables(line: Callable[[Key], str]) -> Iterator[str]:
     for section, keys in groupby(KEYS, key=lambda key: key.section):
-        lines = [f"# {key.why}\n{key.key} = {toml_value(key.default)}" for key in keys]
-        parts.append("\n".join([f"[{section}]", *lines]))
-    return "\n\n".join(parts) + "\n"
+        yield "\n".join([f"[{section}]", *map(line, keys)])
 
 
 def toml_value(value: object) -> str:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from publicsuffixlist import PublicSuffixList
 
@@ -27,6 +28,7 @@ from wholefeed.core.text.urls import (
     host_of,
     joined,
     resolve,
+    safe_url,
     split,
     without_dot_segments,
 )
@@ -80,10 +82,7 @@ _UNDECODED: Final = re.compile("[\udc80-\udcff]")
 def redirect_target(base: Target, location: str, *, allow_downgrade: bool = False) -> Target:
     """Return where a Location field leads (RFC 9110, section 10.2.2; docs/faults.md rows 13 and 14).
 
-    Args:
-        base: The target that answered.
-        location: The field's value; octets that are no UTF-8 stand in it as surrogates.
-        allow_downgrade: Whether https may lead to http.
+    Octets of the field that are no UTF-8 stand in it as surrogates.
 
     Raises:
         PublisherError: `redirect-loop`: it leads nowhere. `bad-redirect`: it leads to what is no http(s) URL
@@ -116,10 +115,6 @@ def _encoded(text: str, allowed: frozenset[str]) -> str:
     )
 
 
-_CACHED_SITES: Final = 4096
-"""Hosts are few and asked for often: each document of a chain asks for its own."""
-
-
 @lru_cache(maxsize=1024)  # each refresh asks for the same
 def site_of(url: str) -> str:
     """Return the registrable domain of an http(s) URL's host (rule R24); the port plays no part.
@@ -134,7 +129,7 @@ def site_of(url: str) -> str:
         return url
 
 
-@lru_cache(maxsize=_CACHED_SITES)
+@lru_cache(maxsize=4096)  # hosts are few and asked for often: each document of a chain asks for its own
 def _site(host: str) -> str:
     if ":" in host or host.rpartition(".")[2].isdecimal():
         return host
@@ -190,11 +185,20 @@ class Validators:
 
 
 @dataclass(slots=True)
-class Traffic:
-    """What a fetch has cost so far, for the log; counts on when the fetch fails."""
+class Transfer:
+    """One fetch under way, and what it has cost so far; counts on when the fetch fails."""
 
+    url: str
+    limit_seconds: float
     share: Share
     """What its body may take of the memory for all."""
+    manner: Manner = USUAL
+    spent_seconds: float = 0.0
+    """On requests and pauses; never more than the limit."""
+    seen: list[str] = field(default_factory=list)
+    """Each URL that was asked, in order."""
+    is_permanent: bool = True
+    """Whether all redirects so far were."""
     wire_bytes: int = 0
     """Of bodies, as they came."""
     body_bytes: int = 0
@@ -203,6 +207,35 @@ class Traffic:
     """Answers that have begun."""
     status: int | None = None
     """The last one that came."""
+
+    @property
+    def left_seconds(self) -> float:
+        return self.limit_seconds - self.spent_seconds
+
+    def spend(self, seconds: float) -> None:
+        self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
+
+    def facts(self) -> dict[str, object]:
+        """What every event of a fetch tells: never credentials, never a query string."""
+        return {
+            "url": _shown(self.url),
+            "host": _host(self.seen[-1]) if self.seen else None,
+            "hops": max(0, len(self.seen) - 1),
+            "status": self.status,
+            "wire_bytes": self.wire_bytes,
+            "body_bytes": self.body_bytes,
+            "duration_s": round(self.spent_seconds, 6),
+        }
+
+
+@lru_cache(maxsize=1024)  # each refresh tells of the same
+def _shown(url: str) -> str:
+    return safe_url(url)
+
+
+@lru_cache(maxsize=1024)
+def _host(url: str) -> str | None:
+    return urlsplit(url).hostname
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)

@@ -36,10 +36,6 @@ _LOOK_SECONDS: Final = 1.0
 """So often is looked whether what waits ahead of its walk is still ahead."""
 
 
-def _never() -> bool:
-    return False
-
-
 def budget_bytes(free_bytes: int) -> int:
     """Return how much of bodies may be in memory, where so much memory is free before there is any."""
     return min(TOTAL_BYTES, free_bytes // _SHARE)
@@ -67,31 +63,30 @@ class MemoryBudget:
         self.retry_after_seconds = retry_after_seconds
         self._waiting: list[_Turn] = []
 
-    def share(self, url: str, *, is_ahead: Callable[[], bool] = _never, sizes: Sizes | None = None) -> Share:
-        """Return a share that holds nothing yet.
+    def share(
+        self, url: str, *, is_ahead: Callable[[], bool] = lambda: False, sizes: Sizes | None = None
+    ) -> Share:
+        """Return a share for a URL that holds nothing yet.
 
-        Args:
-            url: What it is for.
-            is_ahead: Whether that is still fetched ahead of the path of its walk.
-            sizes: Of the documents of the walk.
+        `is_ahead` says whether that is still fetched ahead of its walk, `sizes` are those of the walk.
         """
         return Share(self, url, is_ahead=is_ahead, sizes=Sizes() if sizes is None else sizes)
 
     async def take(
-        self, wanted_bytes: int, *, is_ahead: Callable[[], bool] = _never, waits: bool = True
+        self, wanted_bytes: int, *, is_ahead: Callable[[], bool] = lambda: False, waits: bool = True
     ) -> bool:
         """Take a part, first come first served, and what is fetched ahead after all else.
 
-        Returns:
-            Whether there was any in time, and at once where it does not wait.
+        Return whether there was any: in time, or at once where it does not wait.
         """
-        turn = _Turn(wanted_bytes, is_ahead, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        granted, until = loop.create_future(), loop.time() + self.wait_seconds
+        turn = _Turn(wanted_bytes, is_ahead, granted)
         self._waiting.append(turn)
         self._hand_out()
-        granted, until = turn.granted, asyncio.get_running_loop().time() + self.wait_seconds
         try:
             while waits and not granted.done():
-                left_seconds = until - asyncio.get_running_loop().time()
+                left_seconds = until - loop.time()
                 if left_seconds <= 0:
                     break
                 await asyncio.wait({granted}, timeout=min(left_seconds, _LOOK_SECONDS))
@@ -121,7 +116,7 @@ class MemoryBudget:
 
 
 class _Turn(NamedTuple):
-    """Of one that waits for its part."""
+    """One that waits for its part."""
 
     wanted_bytes: int
     is_ahead: Callable[[], bool]
@@ -145,7 +140,10 @@ class Sizes:
 
 
 class Share:
-    """What one document has of the budget. Made by `MemoryBudget.share`."""
+    """What one document has of the budget. Made by `MemoryBudget.share`.
+
+    Whoever takes something waits; QueueFullError: there was no room in time.
+    """
 
     def __init__(self, budget: MemoryBudget, url: str, *, is_ahead: Callable[[], bool], sizes: Sizes) -> None:
         self._budget = budget
@@ -158,30 +156,19 @@ class Share:
         """Before a document is asked for ahead, wait for what it will probably need.
 
         One that is asked for in its turn takes nothing yet: mostly it has not changed, and has no body.
-
-        Raises:
-            QueueFullError: There was none in time.
         """
         if self._sizes.expected_bytes and self._is_ahead():
             await self._take(self._sizes.expected_bytes, waits=True)
 
     async def announced(self, body_bytes: int) -> None:
-        """Have what a body needs, as its head has told it.
-
-        Raises:
-            QueueFullError: There was none in time.
-        """
+        """Have what a body needs, as its head has told it."""
         self._sizes.add(body_bytes)
         self.shrink(body_bytes)
         if body_bytes > LARGE_BYTES:
             await self.take(body_bytes)
 
     async def estimated(self, likely_bytes: int) -> None:
-        """Have what a body will probably need that is fetched ahead, where nothing better is known.
-
-        Raises:
-            QueueFullError: There is none.
-        """
+        """Have what a body will probably need that is fetched ahead, where nothing better is known."""
         if likely_bytes <= LARGE_BYTES or self._held_bytes:
             return
         self._sizes.add(likely_bytes)
@@ -194,20 +181,12 @@ class Share:
         return max(LARGE_BYTES, self._held_bytes)
 
     async def outgrown(self, body_bytes: int, *, most_bytes: int) -> None:
-        """Have what a body needs that has come to more than is covered, and may become so large.
-
-        Raises:
-            QueueFullError: There was none in time.
-        """
+        """Have what a body needs that has come to more than is covered, and may become so large."""
         self._sizes.add(body_bytes)
         await self.take(most_bytes)
 
     async def take(self, body_bytes: int) -> None:
-        """Take what a body of at most so many bytes needs, beside what is there already.
-
-        Raises:
-            QueueFullError: There was none in time.
-        """
+        """Take what a body of at most so many bytes needs, beside what is there already."""
         await self._take(body_bytes, waits=not (self._held_bytes or self._is_ahead()))
 
     async def _take(self, body_bytes: int, *, waits: bool) -> None:

@@ -2,7 +2,7 @@
 
     async with open_session(config.fetch, policy) as session:
         exchange = Exchange(session, body_limit_bytes=32 << 20)
-        response = await exchange.ask(parse_target(url), {}, traffic, None)
+        response = await exchange.ask(transfer, parse_target(url), {}, None)
 
 Redirects, further tries and politeness are the fetcher's. An answer's body is only ever read in chunks, each
 counted on the wire and again decoded: never the whole of what a publisher chooses to send
@@ -27,7 +27,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import aiohttp
 import brotli  # type: ignore[import-untyped]
@@ -49,7 +49,7 @@ from wholefeed.errors import (
     PublisherStatusError,
     PublisherTimeoutError,
 )
-from wholefeed.fetch.base import KEPT_HEADERS, Target, Traffic
+from wholefeed.fetch.base import KEPT_HEADERS, Target, Transfer
 from wholefeed.fetch.budget import Share
 from wholefeed.fetch.guard import (
     AddressPolicy,
@@ -152,57 +152,47 @@ _USUAL_RATIO: Final = 4
 
 
 class Exchange:
-    """Asks with one HTTP client.
+    """Asks with the HTTP client of `open_session`.
 
     Args:
-        session: Without cookies, automatic decoding and redirects.
+        session: The client.
         body_limit_bytes: For a body, decoded.
         proxy: URL of an HTTP proxy; "" for none.
-        clock: Monotonic, in seconds.
     """
 
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        *,
-        body_limit_bytes: int,
-        proxy: str = "",
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, session: aiohttp.ClientSession, *, body_limit_bytes: int, proxy: str = "") -> None:
         self._session = session
         self._body_limit_bytes = body_limit_bytes
         self._proxy = proxy or None
-        self._clock = clock
 
     async def ask(
         self,
+        transfer: Transfer,
         target: Target,
         headers: Mapping[str, str],
-        traffic: Traffic,
         on_chunk: Callable[[bytes], None] | None,
-        *,
-        is_head: bool = False,
     ) -> Response:
         """Return the answer to one GET, or HEAD (RFC 9110, section 9.3.2).
 
-        `headers` come beside those of the session; `traffic` counts what arrives; `on_chunk` is given the
+        `headers` come beside those of the session; `transfer` counts what arrives; `on_chunk` is given the
         decoded body of a 200 as it arrives.
 
         Raises:
             DocumentError: No answer, or a broken one.
         """
         response: aiohttp.ClientResponse | None = None
+        is_head = transfer.manner.is_head
         method, url = "HEAD" if is_head else "GET", _encoded_url(target.url)
         try:
             response = await self._session.request(
                 method, url, headers=headers, allow_redirects=False, proxy=self._proxy
             )
-            traffic.heads += 1
-            traffic.status = response.status
+            transfer.heads += 1
+            transfer.status = response.status
             if response.status not in _STATUSES:
                 raise aiohttp.ClientResponseError(response.request_info, (), message="no HTTP status")
             if response.status in DOCUMENT_STATUSES and not is_head:
-                body = await self._read_body(response, traffic, on_chunk)
+                body = await self._read_body(transfer, response, on_chunk)
             else:
                 body = b""
                 await _drain(response)
@@ -216,8 +206,8 @@ class Exchange:
 
     async def _read_body(
         self,
+        transfer: Transfer,
         response: aiohttp.ClientResponse,
-        traffic: Traffic,
         on_chunk: Callable[[bytes], None] | None,
     ) -> bytes:
         if (response.content_length or 0) > MAX_WIRE_BYTES:
@@ -225,23 +215,25 @@ class Exchange:
         decoder = Decoder(
             coding_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
         )
-        most_bytes = await self._find_room(response, traffic.share)
+        share, started = transfer.share, time.monotonic()
+        most_bytes = await self._find_room(response, share)
         body = io.BytesIO()  # what it gives in the end is no copy, as of a bytearray
         body_bytes = 0
-        floor = RateFloor(self._clock)
         unyielded = 0
         with _WholeBody(response):
             while chunk := await response.content.readany():
-                traffic.wire_bytes += len(chunk)
-                floor.check(decoder.wire_bytes + len(chunk))
-                if decoder.wire_bytes + len(chunk) > MAX_WIRE_BYTES:
+                transfer.wire_bytes += len(chunk)
+                received_bytes = decoder.wire_bytes + len(chunk)
+                if is_too_slow(received_bytes, time.monotonic() - started):
+                    raise TimeoutError("the body comes too slowly")
+                if received_bytes > MAX_WIRE_BYTES:
                     raise _too_large()
                 for piece in decoder.feed(chunk):
                     body_bytes += len(piece)
-                    if body_bytes > traffic.share.covered_bytes:
-                        await traffic.share.outgrown(body_bytes, most_bytes=most_bytes)
+                    if body_bytes > share.covered_bytes:
+                        await share.outgrown(body_bytes, most_bytes=most_bytes)
                     body.write(piece)
-                    traffic.body_bytes += len(piece)
+                    transfer.body_bytes += len(piece)
                     if on_chunk is not None and response.status == HTTPStatus.OK:
                         on_chunk(piece)
                     unyielded += len(piece)
@@ -249,7 +241,7 @@ class Exchange:
                         unyielded = 0
                         await asyncio.sleep(0)
         decoder.finish()
-        traffic.share.came(body_bytes)
+        share.came(body_bytes)
         return body.getvalue()
 
     async def _find_room(self, response: aiohttp.ClientResponse, share: Share) -> int:
@@ -336,18 +328,9 @@ RATE_GRACE_SECONDS: Final = 10.0
 """A body may be slower than the minimum rate for this long (docs/faults.md row 30)."""
 
 
-class RateFloor:
-    """The slowest that a body may come (docs/faults.md row 30)."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._started = clock()
-
-    def check(self, received_bytes: int) -> None:
-        """Raise TimeoutError when fewer bytes came than the minimum rate asks for."""
-        elapsed_seconds = self._clock() - self._started
-        if elapsed_seconds > RATE_GRACE_SECONDS and received_bytes < MIN_BYTES_PER_SECOND * elapsed_seconds:
-            raise TimeoutError("the body comes too slowly")
+def is_too_slow(received_bytes: int, elapsed_seconds: float) -> bool:
+    """Return whether fewer bytes of a body came than the minimum rate asks for."""
+    return elapsed_seconds > RATE_GRACE_SECONDS and received_bytes < MIN_BYTES_PER_SECOND * elapsed_seconds
 
 
 class _WholeBody:
@@ -438,10 +421,6 @@ class Decoder:
 
     aiohttp's own decoding is not used: it takes a truncated gzip body for a whole one and has no limit on
     what a body decodes to (docs/design.md#fetching).
-
-    Args:
-        coding: identity, gzip, deflate, br or zstd, as `coding_of` gives it.
-        limit_bytes: What the body may decode to.
     """
 
     def __init__(self, coding: str, *, limit_bytes: int) -> None:
@@ -479,37 +458,30 @@ class Decoder:
         Raises:
             DecodeError: The stream had not come to its end.
         """
-        if self._coding != "identity" and self.wire_bytes and not self._is_at_end:
+        is_at_end = self._stream is not None and self._stream.is_finished
+        if self._coding != "identity" and self.wire_bytes and not is_at_end:
             raise DecodeError(f"expected the {self._coding} stream to end, got the end of the body")
-
-    @property
-    def _is_at_end(self) -> bool:
-        return self._stream is not None and self._stream.is_finished
 
     def _decoded(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._stream is None or self._stream.is_finished:
-                self._begin_member()
-            assert self._stream is not None
-            yield from self._drained(self._stream, data)
+                self._stream = self._next_member()
+            piece = self._stream.step(data)
+            while True:
+                if piece:
+                    yield piece
+                if not self._stream.has_more:
+                    break
+                piece = self._stream.step(b"")
             data = self._stream.rest if self._stream.is_finished else b""
 
-    def _drained(self, stream: _Stream, data: bytes) -> Iterator[bytes]:
-        piece = stream.step(data)
-        while True:
-            if piece:
-                yield piece
-            if not stream.has_more:
-                return
-            piece = stream.step(b"")
-
-    def _begin_member(self) -> None:
+    def _next_member(self) -> _Stream:
         if self._stream is not None and self._coding not in _MULTI_MEMBER:
             raise DecodeError(f"expected nothing behind the {self._coding} stream")
         self._members += 1
         if self._members > MAX_MEMBERS:
             raise DecodeError(f"expected at most {MAX_MEMBERS} {self._coding} members")
-        self._stream = _STREAMS[self._coding]()
+        return _STREAMS[self._coding]()
 
     def _count(self, count: int) -> None:
         self.decoded_bytes += count
@@ -531,113 +503,74 @@ class DecodeError(ValueError):
         self.slug = slug
 
 
-class _Stream(Protocol):
-    """One member of a coded body."""
+class _Stream:
+    """One member of a coded body. What is said of it is as of the last step."""
+
+    has_more = False
+    """Whether another step would give output without further input."""
+    is_finished = False
+    """Whether the end of the stream came and its check sums were right."""
+    rest = b""
+    """What came behind the end."""
 
     def step(self, data: bytes) -> bytes:
         """Take data, perhaps none, and return at most a slice of what it decodes to."""
-
-    @property
-    def has_more(self) -> bool:
-        """Whether another step would give output without further input."""
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether the end of the stream came and its check sums were right."""
-
-    @property
-    def rest(self) -> bytes:
-        """What came behind the end."""
+        raise NotImplementedError
 
 
-class _Inflate:
+class _Inflate(_Stream):
     """gzip, zlib or raw deflate. zlib checks gzip's CRC-32 and length, and zlib's Adler-32."""
 
     def __init__(self, window_bits: int) -> None:
         self._inflater = zlib.decompressobj(window_bits)
-        self.has_more = False
 
     def step(self, data: bytes) -> bytes:
-        out = self._inflater.decompress(self._inflater.unconsumed_tail + data, SLICE_BYTES)
-        self.has_more = not self._inflater.eof and (
-            len(out) == SLICE_BYTES or bool(self._inflater.unconsumed_tail)
-        )
+        inflater = self._inflater
+        out = inflater.decompress(inflater.unconsumed_tail + data, SLICE_BYTES)
+        self.is_finished, self.rest = inflater.eof, inflater.unused_data
+        self.has_more = not inflater.eof and (len(out) == SLICE_BYTES or bool(inflater.unconsumed_tail))
         return out
 
-    @property
-    def is_finished(self) -> bool:
-        return self._inflater.eof
 
-    @property
-    def rest(self) -> bytes:
-        return self._inflater.unused_data
-
-
-class _Gzip(_Inflate):
-    def __init__(self) -> None:
-        super().__init__(31)
-
-
-class _Deflate:
+class _Deflate(_Inflate):
     """RFC 9110, 8.4.1.2: zlib format; servers that send raw deflate under this name are told by its head."""
 
     def __init__(self) -> None:
-        self._head = b""
-        self._inflate: _Inflate | None = None
+        super().__init__(15)
+        self._head: bytes | None = b""
 
     def step(self, data: bytes) -> bytes:
-        if self._inflate is None:
-            self._head += data
-            if len(self._head) < 2:  # noqa: PLR2004 - RFC 1950, 2.2: CMF and FLG
+        if self._head is not None:
+            data = self._head + data
+            if len(data) < 2:  # noqa: PLR2004 - RFC 1950, 2.2: CMF and FLG
+                self._head = data
                 return b""
-            is_zlib = self._head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(self._head[:2]) % 31 == 0
-            self._inflate = _Inflate(15 if is_zlib else -15)
-            data, self._head = self._head, b""
-        return self._inflate.step(data)
-
-    @property
-    def has_more(self) -> bool:
-        return self._inflate is not None and self._inflate.has_more
-
-    @property
-    def is_finished(self) -> bool:
-        return self._inflate is not None and self._inflate.is_finished
-
-    @property
-    def rest(self) -> bytes:
-        return b"" if self._inflate is None else self._inflate.rest
+            self._head = None
+            if data[0] & 0x0F != zlib.DEFLATED or int.from_bytes(data[:2]) % 31 != 0:
+                self._inflater = zlib.decompressobj(-15)
+        return super().step(data)
 
 
-class _Brotli:
+class _Brotli(_Stream):
     """RFC 7932. The library itself refuses what follows the end in the same chunk.
 
     It can have taken all input and still hold output back, so it is asked until it gives none.
     """
 
-    rest = b""
-
     def __init__(self) -> None:
         self._decompressor = brotli.Decompressor()
-        self._gave_output = False
 
     def step(self, data: bytes) -> bytes:
         out: bytes = self._decompressor.process(data, output_buffer_limit=SLICE_BYTES)
-        self._gave_output = bool(out)
+        self.is_finished = self._decompressor.is_finished()
+        self.has_more = not self.is_finished and (bool(out) or not self._decompressor.can_accept_more_data())
         return out
-
-    @property
-    def has_more(self) -> bool:
-        return not self.is_finished and (self._gave_output or not self._decompressor.can_accept_more_data())
-
-    @property
-    def is_finished(self) -> bool:
-        return bool(self._decompressor.is_finished())
 
 
 _ZSTD_WINDOW_LOG: Final = 23  # RFC 9659, section 3: at most 8 MiB as a content coding
 
 
-class _Zstd:
+class _Zstd(_Stream):
     """RFC 8878, with the window that RFC 9659 allows a content coding."""
 
     def __init__(self) -> None:
@@ -645,23 +578,15 @@ class _Zstd:
         self._decompressor = zstd.ZstdDecompressor(options=limit)
 
     def step(self, data: bytes) -> bytes:
-        return self._decompressor.decompress(data, SLICE_BYTES)
-
-    @property
-    def has_more(self) -> bool:
-        return not self._decompressor.eof and not self._decompressor.needs_input
-
-    @property
-    def is_finished(self) -> bool:
-        return self._decompressor.eof
-
-    @property
-    def rest(self) -> bytes:
-        return self._decompressor.unused_data
+        decompressor = self._decompressor
+        out = decompressor.decompress(data, SLICE_BYTES)
+        self.is_finished, self.rest = decompressor.eof, decompressor.unused_data
+        self.has_more = not decompressor.eof and not decompressor.needs_input
+        return out
 
 
-_STREAMS: Final[dict[str, type[_Stream]]] = {
-    "gzip": _Gzip,
+_STREAMS: Final[dict[str, Callable[[], _Stream]]] = {
+    "gzip": functools.partial(_Inflate, 31),
     "deflate": _Deflate,
     "br": _Brotli,
     "zstd": _Zstd,

@@ -18,17 +18,16 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver
 
 from wholefeed.config.tables import FetchConfig, LimitsConfig
 from wholefeed.core.schedule import backoff_seconds, retry_after_seconds
-from wholefeed.core.text.urls import UrlError, safe_url, without_credentials
+from wholefeed.core.text.urls import UrlError, without_credentials
 from wholefeed.counts import Counts
 from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, PublisherTimeoutError
 from wholefeed.fetch.base import (
@@ -36,7 +35,7 @@ from wholefeed.fetch.base import (
     Fetched,
     Manner,
     Target,
-    Traffic,
+    Transfer,
     Validators,
     parse_target,
     redirect_target,
@@ -186,7 +185,7 @@ class Fetcher:
         """
         plain_url, was_ahead = without_credentials(url), is_ahead()
         share = self._budget.share(plain_url, is_ahead=is_ahead, sizes=sizes)
-        transfer = _Transfer(plain_url, self._config.document_timeout_seconds, Traffic(share), manner)
+        transfer = Transfer(plain_url, self._config.document_timeout_seconds, share, manner)
         try:
             try:
                 await share.foresee()
@@ -208,14 +207,14 @@ class Fetcher:
                 log.warning("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             raise
         finally:
-            transfer.count(self._counts)
+            self._counts.transferred(transfer.wire_bytes, transfer.body_bytes, transfer.spent_seconds)
         outcome = "not-modified" if fetched.not_modified else "fetched"
         self._counts.documents[outcome] += 1
         log.info("document.fetched", outcome=outcome, **transfer.facts())
 
     async def _travel(
         self,
-        transfer: _Transfer,
+        transfer: Transfer,
         url: str,
         validators: Validators,
         on_chunk: Callable[[str, bytes], None] | None,
@@ -244,7 +243,7 @@ class Fetcher:
                 return replace(_fetched_from(transfer, response, not_modified=True), is_met=True)
 
     async def _ask(
-        self, transfer: _Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
+        self, transfer: Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
     ) -> Response:
         """Ask for one hop, again after a moment where that may help."""
         attempt = 0
@@ -274,14 +273,14 @@ class Fetcher:
             await self._sleep(pause_seconds)
 
     async def _ask_once(
-        self, transfer: _Transfer, slot: Slot, target: Target, conditions: Mapping[str, str], tell: _Tell
+        self, transfer: Transfer, slot: Slot, target: Target, conditions: Mapping[str, str], tell: _Tell
     ) -> Response:
         """Ask once, and tell the gate what that says of the host."""
-        heads = transfer.traffic.heads
+        heads = transfer.heads
         try:
             response = await self._get(transfer, target, conditions, tell)
         except DocumentError as exc:
-            slot.failed(exc.slug, is_heard=transfer.traffic.heads > heads)
+            slot.failed(exc.slug, is_heard=transfer.heads > heads)
             raise
         is_strained = response.status in BACKOFF_STATUSES
         asks = response.field("retry-after") if is_strained else None
@@ -292,21 +291,19 @@ class Fetcher:
         return response
 
     async def _get(
-        self, transfer: _Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
+        self, transfer: Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
     ) -> Response:
         """Ask once, within the time that is left for the document."""
         started = time.monotonic()
         try:
             async with asyncio.timeout(transfer.left_seconds):
-                return await self._exchange.ask(
-                    target, conditions, transfer.traffic, tell, is_head=transfer.manner.is_head
-                )
+                return await self._exchange.ask(transfer, target, conditions, tell)
         except TimeoutError as exc:
             raise PublisherTimeoutError("no whole answer in the time allowed", url=target.url) from exc
         finally:
             transfer.spend(time.monotonic() - started)
 
-    def _redirected(self, transfer: _Transfer, response: Response) -> Target:
+    def _redirected(self, transfer: Transfer, response: Response) -> Target:
         """Return where an answer redirects to (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35)."""
         base, location = response.target, response.headers.get("Location", "")
         target = redirect_target(base, location, allow_downgrade=self._config.allow_downgrade)
@@ -316,54 +313,7 @@ class Fetcher:
         return target
 
 
-@dataclass(slots=True)
-class _Transfer:
-    """One fetch under way."""
-
-    url: str
-    limit_seconds: float
-    traffic: Traffic
-    manner: Manner = USUAL
-    spent_seconds: float = 0.0
-    """On requests and pauses; never more than the limit."""
-    seen: list[str] = field(default_factory=list)
-    """Each URL that was asked, in order."""
-    is_permanent: bool = True
-
-    @property
-    def left_seconds(self) -> float:
-        return self.limit_seconds - self.spent_seconds
-
-    def spend(self, seconds: float) -> None:
-        self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
-
-    def count(self, counts: Counts) -> None:
-        counts.transferred(self.traffic.wire_bytes, self.traffic.body_bytes, self.spent_seconds)
-
-    def facts(self) -> dict[str, object]:
-        """What every event of a fetch tells: never credentials, never a query string."""
-        return {
-            "url": _shown(self.url),
-            "host": _host(self.seen[-1]) if self.seen else None,
-            "hops": max(0, len(self.seen) - 1),
-            "status": self.traffic.status,
-            "wire_bytes": self.traffic.wire_bytes,
-            "body_bytes": self.traffic.body_bytes,
-            "duration_s": round(self.spent_seconds, 6),
-        }
-
-
-@lru_cache(maxsize=1024)  # each refresh tells of the same
-def _shown(url: str) -> str:
-    return safe_url(url)
-
-
-@lru_cache(maxsize=1024)
-def _host(url: str) -> str | None:
-    return urlsplit(url).hostname
-
-
-def _concluded(transfer: _Transfer, response: Response, *, is_conditional: bool) -> Fetched:
+def _concluded(transfer: Transfer, response: Response, *, is_conditional: bool) -> Fetched:
     """Return what the last answer of a fetch comes to.
 
     Raises:
@@ -378,7 +328,7 @@ def _concluded(transfer: _Transfer, response: Response, *, is_conditional: bool)
     return _fetched_from(transfer, response, not_modified=not_modified)
 
 
-def _fetched_from(transfer: _Transfer, response: Response, *, not_modified: bool) -> Fetched:
+def _fetched_from(transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
     """Describe the last answer, and the way to it."""
     url, headers = response.target.url, response.kept_headers()
     return Fetched(
@@ -391,7 +341,7 @@ def _fetched_from(transfer: _Transfer, response: Response, *, not_modified: bool
         media_type=headers.get("content-type", ""),
         headers=headers,
         links=response.fields("link"),
-        wire_bytes=transfer.traffic.wire_bytes,
+        wire_bytes=transfer.wire_bytes,
         fetched_at=time.time(),
         status=response.status,
     )

@@ -45,11 +45,7 @@ class AddressPolicy:
 
     @classmethod
     def from_config(cls, fetch: FetchConfig, own_addresses: OwnAddresses | None = None) -> AddressPolicy:
-        """Read ports, networks and host patterns of a configuration that was checked.
-
-        Raises:
-            ValueError: A network or port is none.
-        """
+        """Read ports, networks and host patterns of a configuration that was checked."""
         return cls(
             exempt=tuple(ipaddress.ip_network(network) for network in fetch.allow_networks),
             ports=tuple(map(_port_range, fetch.ports)),
@@ -69,16 +65,13 @@ class AddressPolicy:
     def check_target(self, host: str, port: int) -> None:
         """Judge a URL's host and port before anything is looked up or opened.
 
-        Args:
-            host: In canonical form: lower case, ASCII; an IPv6 address without brackets.
-            port: The port, the scheme's where the URL has none.
+        The host is in canonical form: lower case, ASCII; an IPv6 address without brackets.
 
         Raises:
             OwnAddressError: A literal or localhost, and the proxy listens there.
             TargetRefusedError: A refused port, host or literal.
         """
-        own = self.own_addresses
-        if own is not None and any(own(address, port) for address in _address_texts(host)):
+        if any(self._is_own(address, port) for address in _addresses_of(host)):
             raise OwnAddressError
         if not _is_permitted(self, host, port):
             raise TargetRefusedError
@@ -116,6 +109,13 @@ class OwnAddressError(OSError):
         super().__init__("this address is the proxy's own")
 
 
+class NameTimeoutError(OSError):
+    """The look-up of a name took too long."""
+
+    def __init__(self) -> None:
+        super().__init__("the look-up of the name took too long")
+
+
 def _port_range(value: int | str) -> range:
     first, _, last = str(value).partition("-")
     return range(int(first), int(last or first) + 1)
@@ -144,11 +144,6 @@ def _literal(host: str) -> IpAddress | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
-
-
-@lru_cache(maxsize=1024)
-def _address_texts(host: str) -> tuple[str, ...]:
-    return tuple(str(_unmapped(address)) for address in _addresses_of(host))
 
 
 _LOOPBACK: Final = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
@@ -182,10 +177,7 @@ def _is_permitted(policy: AddressPolicy, host: str, port: int) -> bool:
 class GuardedResolver(AbstractResolver):
     """Looks names up in bounded time, for addresses that may be connected to (docs/faults.md rows 12, 21).
 
-    Args:
-        inner: Who does the look-up. Closing this closes it.
-        policy: Judges each address.
-        timeout_seconds: For one look-up.
+    `inner` does the look-ups, and is closed with this.
     """
 
     def __init__(self, inner: AbstractResolver, policy: AddressPolicy, *, timeout_seconds: float) -> None:
@@ -230,13 +222,6 @@ class GuardedResolver(AbstractResolver):
         await self._inner.close()
 
 
-class NameTimeoutError(OSError):
-    """The look-up of a name took too long."""
-
-    def __init__(self) -> None:
-        super().__init__("the look-up of the name took too long")
-
-
 def _is_dns_timeout(cause: BaseException | None) -> bool:
     return (
         isinstance(cause, aiodns.error.DNSError)
@@ -279,9 +264,8 @@ def is_forbidden(address: IpAddress, exempt: Iterable[IpNetwork] = ()) -> bool:
     `ipaddress.is_global` alone is not enough: it takes multicast, NAT64, site-local, IPv4-compatible and
     ISATAP addresses, and a cloud's platform service, for global ones.
 
-    Args:
-        address: An IPv4-mapped one is judged by the IPv4 address in it; one with a zone is refused.
-        exempt: Networks that are allowed whatever the table says (`fetch.allow_networks`).
+    An IPv4-mapped address is judged by the IPv4 address in it; one with a zone is refused. Networks of
+    `exempt` are allowed whatever the table says (`fetch.allow_networks`).
     """
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
         return True

@@ -2,8 +2,8 @@
 
     host = Host("example.org", Pace(4))
     start = host.begin(443, now=10.0)
-    host.learn(start, Outcome(is_strained=True, rest_seconds=60.0), now=11.0)
-    assert host.rest(443, is_new=False, now=12.0) == Rest("host-backoff", 59.0)
+    host.learn(start, now=11.0, is_strained=True, rest_seconds=60.0)
+    assert host.rest(443, is_new=False, now=12.0) == ("host-backoff", 59.0)
 
 How many requests a host gets at once is its `Pace`; whether a port of it is asked at all, a `Breaker`. Of
 several processes one asks a host at a time, and hands on what it knows of it (`as_text`, `take_over`).
@@ -15,8 +15,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 BACKOFF_STATUSES: Final = frozenset({429, 503})
 """Signs of strain, whose Retry-After counts for the whole host (docs/faults.md row 55)."""
@@ -28,8 +27,7 @@ BACKOFF: Final = "host-backoff"
 """Slug of what a host is spared because it asked for that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """How a request was begun."""
 
     port: int
@@ -40,40 +38,8 @@ class Start:
     """Whether it finds out if a port can be reached again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a request found out about its host."""
-
-    slug: str = ""
-    """Of the failure where no whole answer came."""
-    is_heard: bool = True
-    """Whether an answer has begun."""
-    is_strained: bool = False
-    """Whether the status of the answer is one of `BACKOFF_STATUSES`."""
-    rest_seconds: float | None = None
-    """For how long it asks that the host be left alone (Retry-After)."""
-
-    @property
-    def is_good(self) -> bool:
-        """Whether it says nothing that others must know."""
-        return not self.slug and not self.is_strained and self.rest_seconds is None
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """A request may not be begun: why, and for how long."""
-
-    slug: str
-    """`BACKOFF`, or that of the latest failure."""
-    seconds: float
-
-
-class Change(Enum):
-    """What became of a port."""
-
-    RECOVERED = "recovered"
-    RESTED = "rested"
-
+Change = Literal["", "recovered", "rested"]
+"""What became of a port."""
 
 _MAX_PORTS: Final = 64
 """Of one host that are remembered for having failed."""
@@ -97,8 +63,8 @@ class Host:
         is_waited_for = now < self.next_start_at or now < self.blocked_until
         return self.pace.is_usual and not (is_waited_for or self.breakers)
 
-    def rest(self, port: int, *, is_new: bool, now: float) -> Rest | None:
-        """Return why a request may not be begun, if it may not.
+    def rest(self, port: int, *, is_new: bool, now: float) -> tuple[str, float] | None:
+        """Return why a request may not be begun (`BACKOFF`, or the slug of the latest failure), and how long.
 
         `is_new` says whether it is for a subscription document that was never seen. What one URL was told
         says nothing of another, so each such document is asked for once, unless one was answered like the
@@ -106,11 +72,11 @@ class Host:
         """
         blocked_until = self.closed_until if is_new else self.blocked_until
         if now < blocked_until:
-            return Rest(BACKOFF, blocked_until - now)
+            return BACKOFF, blocked_until - now
         breaker = self.breakers.get(port)
         if breaker is None or (seconds := breaker.refused_seconds(now)) <= 0:
             return None
-        return Rest(breaker.reason, seconds)
+        return breaker.reason, seconds
 
     def rest_seconds(self, port: int, now: float) -> float:
         """Return for how long a host, or a port of it, is left alone; 0 or less when it is not."""
@@ -125,23 +91,39 @@ class Host:
         is_probe = breaker is not None and breaker.begun()
         return Start(port, now, is_exception=now < self.blocked_until, is_probe=is_probe)
 
-    def block(self, until: float) -> None:
-        """Leave the host alone until then. The latest instant counts."""
-        self.blocked_until = max(self.blocked_until, until)
+    def learn(
+        self,
+        start: Start,
+        *,
+        now: float,
+        slug: str = "",
+        is_heard: bool = True,
+        is_strained: bool = False,
+        rest_seconds: float | None = None,
+    ) -> Change:
+        """A request has ended, and found something out; return what has become of its port.
 
-    def learn(self, start: Start, outcome: Outcome, *, now: float) -> Change | None:
-        """A request has found this out; return what has become of its port."""
-        if outcome.is_heard or outcome.slug not in UNHEARD:
-            change = self._heard(start.port) if self.breakers else None
-        else:
-            change = self._unheard(start.port, outcome.slug, now)
-        if outcome.is_strained or outcome.slug in TIMEOUTS:
+        Args:
+            start: How it was begun.
+            now: When it ended.
+            slug: Of the failure where no whole answer came.
+            is_heard: Whether an answer has begun.
+            is_strained: Whether the status of the answer is one of `BACKOFF_STATUSES`.
+            rest_seconds: For how long it asks to be left alone (Retry-After); the latest end counts.
+        """
+        change: Change = ""
+        if not is_heard and slug in UNHEARD:
+            change = self._unheard(start.port, slug, now)
+        elif self.breakers:
+            breaker = self.breakers.pop(start.port, None)  # a port that was heard of is as good as any
+            change = "recovered" if breaker is not None and not breaker.is_closed else ""
+        if is_strained or slug in TIMEOUTS:
             self.pace.strained(started_at=start.at, now=now)
-        elif not outcome.slug:
+        elif not slug:
             self.pace.answered()
-        if outcome.rest_seconds is not None:
-            self.block(now + outcome.rest_seconds)
-        if outcome.is_strained and start.is_exception:
+        if rest_seconds is not None:
+            self.blocked_until = max(self.blocked_until, now + rest_seconds)
+        if is_strained and start.is_exception:
             self.closed_until = self.blocked_until
         return change
 
@@ -162,10 +144,7 @@ class Host:
     def take_over(self, text: str, *, age_seconds: float, now: float) -> None:
         """Know what another process has known, which asked the host until then; of another version nothing.
 
-        Args:
-            text: As `as_text` has made it there.
-            age_seconds: How long ago.
-            now: As ever.
+        `text` is as `as_text` has made it there, so many seconds ago.
         """
         state = json.loads(text or "{}")
         if state.get("version") != _VERSION:
@@ -176,21 +155,13 @@ class Host:
         self.pace = Pace.from_state(self.pace.most, state["pace"], then)
         self.breakers = {int(port): Breaker.from_state(each, then) for port, each in state["ports"].items()}
 
-    def _heard(self, port: int) -> Change | None:
-        """Something was heard of a port: it is as good as any."""
-        breaker = self.breakers.pop(port, None)
-        return Change.RECOVERED if breaker is not None and not breaker.is_closed else None
-
-    def _unheard(self, port: int, slug: str, now: float) -> Change | None:
-        breaker = self._breaker(port)
-        was_closed = breaker.is_closed
-        breaker.failed(slug, now=now)
-        return Change.RESTED if was_closed and not breaker.is_closed else None
-
-    def _breaker(self, port: int) -> Breaker:
+    def _unheard(self, port: int, slug: str, now: float) -> Change:
         if port not in self.breakers and len(self.breakers) >= _MAX_PORTS:
             del self.breakers[next(iter(self.breakers))]
-        return self.breakers.setdefault(port, Breaker())
+        breaker = self.breakers.setdefault(port, Breaker())
+        was_closed = breaker.is_closed
+        breaker.failed(slug, now=now)
+        return "rested" if was_closed and not breaker.is_closed else ""
 
 
 _INSTANTS: Final = ("next_start_at", "blocked_until", "closed_until")
@@ -209,12 +180,9 @@ class Pace:
     that were under way when they were halved say nothing new: what fails together counts once. It begins at
     the most.
 
-        pace = Pace(most=4)
+        pace = Pace(most=4)                             # fetch.concurrency_per_host
         pace.strained(started_at=10.0, now=12.0)
         assert pace.allowed == 2
-
-    Args:
-        most: Requests at once at most (`fetch.concurrency_per_host`); at least 1.
     """
 
     __slots__ = ("_good", "_halved_at", "allowed", "is_limited", "most")
@@ -246,7 +214,7 @@ class Pace:
             self.allowed = min(self.allowed + 1, self.most)
 
     def strained(self, *, started_at: float, now: float) -> None:
-        """A request that started then was turned away, or was not answered in time. Both in seconds."""
+        """A request that started then was turned away, or was not answered in time."""
         if started_at < self._halved_at:
             return
         self._halved_at = now

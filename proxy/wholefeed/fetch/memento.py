@@ -47,13 +47,7 @@ PAGE_ROWS: Final = 50
 
 
 class Archive:
-    """One web archive; belongs to one event loop.
-
-    Args:
-        fetcher: Asks it.
-        base: `history.memento_url`.
-        turns: How often; the default is `REQUESTS_PER_MINUTE`.
-    """
+    """One web archive, at `history.memento_url`; belongs to one event loop."""
 
     def __init__(self, fetcher: Fetcher, base: str, *, turns: Turns | None = None) -> None:
         self._fetcher = fetcher
@@ -66,22 +60,13 @@ class Archive:
         return self._turns.waiting
 
     async def newest(self, url: str) -> IndexPage:
-        """Return what the archive has of a URL, the last `NEWEST` copies.
-
-        Raises:
-            DocumentError: The archive does not say.
-        """
+        """Return what the archive has of a URL, the last `NEWEST` copies; DocumentError: it does not say."""
         return await self._index(self._layout.newest(url, limit=NEWEST))
 
     async def oldest(self, url: str, position: str) -> tuple[IndexPage, str]:
         """Return a page of what the archive has of a URL, the oldest copies first, and where the next begins.
 
-        Args:
-            url: Of the document.
-            position: Where the page begins; empty: the first one.
-
-        Raises:
-            DocumentError: The archive does not say.
+        `position` is where the page begins; empty: the first one. DocumentError: the archive does not say.
         """
         page = await self._index(self._layout.oldest(url, limit=PAGE_ROWS, position=position))
         return page, position_behind(page, limit=PAGE_ROWS, position=position)
@@ -90,14 +75,8 @@ class Archive:
     async def fetching(self, capture: Capture, url: str) -> AsyncIterator[tuple[Fetched, str]]:
         """Give a copy as if it came from its publisher when it was made, and where it stands.
 
-        What the archive says beside the body is its own, and left out. The rest as in `Fetcher.fetching`.
-
-        Args:
-            capture: Which copy; the archive may give one made a little earlier or later.
-            url: Of the document.
-
-        Raises:
-            DocumentError: The archive does not give it.
+        What the archive says beside the body is its own, and left out. It may give a copy that was made a
+        little earlier or later. The rest as in `Fetcher.fetching`.
         """
         asked = self._layout.copy(capture)
         asking = self._fetcher.fetching(asked, manner=self._manner, is_met=self._is_elsewhere)
@@ -153,11 +132,7 @@ _MINUTE_SECONDS: Final = 60.0
 class Turns:
     """So many requests in any minute, first come first served.
 
-    Args:
-        per_minute: How many.
-        clock: Monotonic, in seconds.
-        sleep: Waits for seconds.
-        shared: Where other processes ask the same archive: what all of them share.
+    Where other processes ask the same archive, `shared` has what all of them share.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ from typing import Any, Final, Protocol, Self
 
 from wholefeed.config.tables import FetchConfig
 from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutError, QueueFullError
-from wholefeed.fetch.hosts import BACKOFF, TIMEOUTS, Change, Host, Outcome, Pace, Rest, Start
+from wholefeed.fetch.hosts import BACKOFF, TIMEOUTS, Change, Host, Pace, Start
 from wholefeed.logs import get_logger
 
 log = get_logger()
@@ -49,8 +49,6 @@ class HostGate:
         concurrency: Requests at once in all.
         per_host: Requests at once at one host, at most.
         min_interval_seconds: Between the starts of two requests at one host.
-        max_waiting_per_host: Requests that wait for a place at one host.
-        retry_after_seconds: What is said to whom the queue has no room for.
         turns: Where other processes ask the same hosts: whose turn it is.
         clock: Monotonic, in seconds.
         call_later: Calls back after seconds; the default is the running loop's.
@@ -62,17 +60,13 @@ class HostGate:
         concurrency: int,
         per_host: int,
         min_interval_seconds: float = 0.0,
-        max_waiting_per_host: int = MAX_WAITING_PER_HOST,
-        retry_after_seconds: float = RETRY_AFTER_SECONDS,
         turns: HostTurns | None = None,
         clock: Callable[[], float] = time.monotonic,
-        call_later: Callable[[float, Callable[[], None]], _Timer] | None = None,
+        call_later: Callable[[float, Callable[[], None]], Any] | None = None,
     ) -> None:
         self._concurrency = concurrency
         self._per_host = per_host
         self._min_interval_seconds = min_interval_seconds
-        self.max_waiting_per_host = max_waiting_per_host
-        self._retry_after_seconds = retry_after_seconds
         self._turns = turns
         self._clock = clock
         self._call_later = call_later
@@ -82,7 +76,7 @@ class HostGate:
         """How many wait for one."""
         self._hosts: dict[str, _Queue] = {}  # the one that was asked least recently first
         self._queued: dict[_Queue, None] = {}  # those with a queue, the least recently served first
-        self._timer: _Timer | None = None
+        self._timer: Any = None  # as `call_later` returns it
 
     @classmethod
     def from_config(cls, fetch: FetchConfig, *, turns: HostTurns | None = None) -> Self:
@@ -95,9 +89,6 @@ class HostGate:
 
     def __len__(self) -> int:
         return len(self._hosts)
-
-    def now(self) -> float:
-        return self._clock()
 
     @asynccontextmanager
     async def slot(
@@ -119,14 +110,9 @@ class HostGate:
             finally:
                 self._leave(queue, slot)
         finally:
-            if queue.is_unremarkable(self._clock()) and self._hosts.get(host) is queue:
+            is_known_for = queue.is_busy or not queue.host.is_unremarkable(self._clock())
+            if not is_known_for and self._hosts.get(host) is queue:
                 del self._hosts[host]
-
-    def penalize(self, host: str, until: float) -> None:
-        """Refuse requests to a host until an instant of the gate's clock. The latest instant counts."""
-        queue = self._queue(host)
-        queue.host.block(until)
-        self._refuse_waiting(queue)
 
     def blocked_seconds(self, host: str, port: int = 0) -> float:
         """Return for how long a host, or a port of it, is left alone; 0 when it is not.
@@ -141,14 +127,14 @@ class HostGate:
     async def _turn(self, queue: _Queue, port: int, url: str, *, is_new: bool) -> Slot:
         """Wait until a request may begin; it is counted as running then."""
         now = self._clock()
-        if (refusal := queue.refusal(port, url, is_new=is_new, now=now)) is not None:
+        if (refusal := _refusal(queue.host, port, url, is_new=is_new, now=now)) is not None:
             raise refusal
-        if self.waiting >= MAX_WAITING or len(queue.waiting) >= self.max_waiting_per_host:
+        if self.waiting >= MAX_WAITING or len(queue.waiting) >= MAX_WAITING_PER_HOST:
             message = "too many requests wait for a publisher already"
-            raise QueueFullError(message, url=url, retry_after_seconds=self._retry_after_seconds)
+            raise QueueFullError(message, url=url, retry_after_seconds=RETRY_AFTER_SECONDS)
         if not self._queued and self.running < self._concurrency and self._may_start(queue, now):
             return self._started(queue, port, now)  # nobody is overtaken
-        waiter = _Waiter(port, url, asyncio.get_running_loop().create_future(), is_new)
+        waiter = _Waiter(port, url, is_new, asyncio.get_running_loop().create_future())
         queue.waiting.append(waiter)
         self.waiting += 1
         self._queued.setdefault(queue)
@@ -177,9 +163,10 @@ class HostGate:
 
     def _may_start(self, queue: _Queue, now: float) -> bool:
         """Whether a host may be asked one more request; where it is another process's turn, ask for it."""
-        if not queue.may_start(now):
+        host = queue.host
+        if queue.running >= host.pace.allowed or now < host.next_start_at:
             return False
-        return self._turns is None or self._turns.is_ours(queue.host, self._has_turn)
+        return self._turns is None or self._turns.is_ours(host, self._has_turn)
 
     def _has_turn(self, host: Host) -> None:
         """It is this process's turn: what others have found out counts from now on."""
@@ -195,7 +182,7 @@ class HostGate:
             self._queued[queue] = self._queued.pop(queue)
         if waiter.turn.done():  # cancelled just now
             return
-        refusal = queue.refusal(waiter.port, waiter.url, is_new=waiter.is_new, now=now)
+        refusal = _refusal(queue.host, waiter.port, waiter.url, is_new=waiter.is_new, now=now)
         waiter.turn.set_result(self._started(queue, waiter.port, now) if refusal is None else refusal)
 
     def _started(self, queue: _Queue, port: int, now: float) -> Slot:
@@ -219,8 +206,9 @@ class HostGate:
 
     def _refuse_waiting(self, queue: _Queue) -> None:
         """Tell those that wait for a host which is left alone from now on."""
+        now = self._clock()
         for waiter in list(queue.waiting):
-            refusal = queue.refusal(waiter.port, waiter.url, is_new=waiter.is_new, now=self._clock())
+            refusal = _refusal(queue.host, waiter.port, waiter.url, is_new=waiter.is_new, now=now)
             if refusal is not None:
                 self._take_from_queue(queue, waiter)
                 if not waiter.turn.done():
@@ -257,17 +245,6 @@ class HostGate:
             del self._hosts[idle]
 
 
-class _Timer(Protocol):
-    """What `asyncio.AbstractEventLoop.call_later` returns."""
-
-    def cancel(self) -> None:
-        """Do not call any more."""
-
-
-_GOOD: Final = Outcome()
-"""Of nearly every request."""
-
-
 class Slot:
     """A request that has its place. Not told anything, it says nothing about the host.
 
@@ -282,38 +259,37 @@ class Slot:
         self, host: Host, start: Start, clock: Callable[[], float], on_news: Callable[[], None]
     ) -> None:
         self.host = host
-        self.start = start
-        self.outcome: Outcome | None = None
-        """What it has found out so far."""
+        self._start = start
         self._clock = clock
         self._on_news = on_news
+        self._is_told = False
 
     def answered(self, *, is_strained: bool, rest_seconds: float | None = None) -> None:
-        """A whole answer came.
-
-        Args:
-            is_strained: Whether its status is one of `BACKOFF_STATUSES`.
-            rest_seconds: For how long it asks that the host be left alone (Retry-After).
-        """
-        is_good = not is_strained and rest_seconds is None
-        self._learn(_GOOD if is_good else Outcome(is_strained=is_strained, rest_seconds=rest_seconds))
+        """A whole answer came; the arguments as in `Host.learn`."""
+        now = self._clock()
+        change = self.host.learn(self._start, now=now, is_strained=is_strained, rest_seconds=rest_seconds)
+        self._tell(change, now, is_news=is_strained or rest_seconds is not None)
 
     def failed(self, slug: str, *, is_heard: bool) -> None:
         """No whole answer came; whether its head did."""
-        self._learn(Outcome(slug=slug, is_heard=is_heard))
+        now = self._clock()
+        change = self.host.learn(self._start, now=now, slug=slug, is_heard=is_heard)
+        self._tell(change, now, is_news=True)
 
     def end(self) -> None:
-        if self.outcome is None:
-            self.host.give_up(self.start)
+        if not self._is_told:
+            self.host.give_up(self._start)
 
-    def _learn(self, outcome: Outcome) -> None:
-        self.outcome = outcome
-        now = self._clock()
-        change = self.host.learn(self.start, outcome, now=now)
-        if outcome is _GOOD and change is None:
-            return
-        _log_change(self.host, self.start.port, change, now)
-        if not outcome.is_good:
+    def _tell(self, change: Change, now: float, *, is_news: bool) -> None:
+        self._is_told = True
+        port = self._start.port
+        if change == "recovered":
+            log.info("host.recovered", host=self.host.name, port=port)
+        elif change == "rested":
+            breaker = self.host.breakers[port]
+            seconds = round(breaker.refused_seconds(now), 3)
+            log.warning("host.rested", host=self.host.name, port=port, slug=breaker.reason, seconds=seconds)
+        if is_news:
             self._on_news()
 
 
@@ -326,9 +302,8 @@ class HostTurns(Protocol):
     def is_ours(self, host: Host, on_turn: Callable[[Host], None]) -> bool:
         """Whether this process may begin a request; where it may not, ask for the turn.
 
-        Args:
-            host: What is known of it here; it comes to know what the process before has known.
-            on_turn: Called when it is this one's turn, or when it may ask for it again.
+        The host comes to know what the process before has known. `on_turn` is called when it is this one's
+        turn, or when it may ask for it again.
         """
 
     def began(self, host: Host, running: int) -> None:
@@ -350,19 +325,6 @@ class _Queue:
     def is_busy(self) -> bool:
         return self.running > 0 or bool(self.waiting)
 
-    def is_unremarkable(self, now: float) -> bool:
-        """Whether there is nothing to remember of the host."""
-        return not (self.running or self.waiting) and self.host.is_unremarkable(now)
-
-    def may_start(self, now: float) -> bool:
-        """Whether the host may be asked one more request at once."""
-        return self.running < self.host.pace.allowed and now >= self.host.next_start_at
-
-    def refusal(self, port: int, url: str, *, is_new: bool, now: float) -> DocumentError | None:
-        """Return why a request may not be begun, if it may not; `is_new` as in `Host.rest`."""
-        rest = self.host.rest(port, is_new=is_new, now=now)
-        return None if rest is None else _refusal_of(rest, url)
-
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
@@ -370,27 +332,20 @@ class _Waiter:
 
     port: int
     url: str
+    is_new: bool
     turn: asyncio.Future[Any]
     """Done with the request's slot when it may begin, or with the error that says why it may not."""
-    is_new: bool = False
-    """As in `Host.rest`."""
 
 
-def _refusal_of(rest: Rest, url: str) -> DocumentError:
-    """Return what a request for a host that is left alone is told."""
-    seconds = rest.seconds
-    if rest.slug == BACKOFF:
+def _refusal(host: Host, port: int, url: str, *, is_new: bool, now: float) -> DocumentError | None:
+    """Return what a request for a host that is left alone is told; None where it may begin."""
+    rest = host.rest(port, is_new=is_new, now=now)
+    if rest is None:
+        return None
+    slug, seconds = rest
+    if slug == BACKOFF:
         message = f"the publisher asked not to be asked again for {seconds:.0f} s"
-        return PublisherError(message, url=url, slug=BACKOFF, retry_after_seconds=seconds)
-    error = PublisherTimeoutError if rest.slug in TIMEOUTS else PublisherError
-    message = f"the host could not be reached a moment ago and is left alone for {seconds:.0f} s"
-    return error(message, url=url, slug=rest.slug, retry_after_seconds=seconds)
-
-
-def _log_change(host: Host, port: int, change: Change | None, now: float) -> None:
-    if change is Change.RECOVERED:
-        log.info("host.recovered", host=host.name, port=port)
-    elif change is Change.RESTED:
-        breaker = host.breakers[port]
-        seconds = round(breaker.refused_seconds(now), 3)
-        log.warning("host.rested", host=host.name, port=port, slug=breaker.reason, seconds=seconds)
+    else:
+        message = f"the host could not be reached a moment ago and is left alone for {seconds:.0f} s"
+    error = PublisherTimeoutError if slug in TIMEOUTS else PublisherError
+    return error(message, url=url, slug=slug, retry_after_seconds=seconds)

@@ -46,9 +46,6 @@ class TrustedProxies:
 
     Whoever connects to the Unix socket has no address, and is believed only where that is said ("unix:"):
     that it may open the socket does not make it a reverse proxy that sets these fields itself.
-
-    Args:
-        networks: In CIDR notation; `UNIX` for those that connect to the Unix socket.
     """
 
     def __init__(self, networks: Iterable[str]) -> None:
@@ -59,13 +56,11 @@ class TrustedProxies:
         """What a peer is by itself; it asks again and again."""
 
     def _alone(self, peer: str | None) -> Alone:
-        return Alone(_peer_name(peer or ""), self.include(peer))
-
-    def include(self, peer: str | None) -> bool:
-        """Return whether the connection comes from one of them."""
         if peer == UNIX:
-            return self._has_unix
-        return bool(self._networks) and self._networks.include(_parsed_address(peer or ""))
+            return Alone("unix", self._has_unix)
+        address = _parsed_address(peer or "")
+        name = "unknown" if address is None else _client_name(address)
+        return Alone(name, self._networks.include(address))
 
     def client(self, peer: str | None, forwarded_for: Sequence[str]) -> str:
         """Return who asks, as a name to count requests by: an IPv4 address or an IPv6 network of 64 bits.
@@ -73,10 +68,6 @@ class TrustedProxies:
         That is the peer, or where it is believed the last address of X-Forwarded-For that is not itself that
         of a proxy. What is no address ends the search: whoever stands in front of it wrote it. All who
         connect to the Unix socket are one client, "unix", where nobody is believed who says more of them.
-
-        Args:
-            peer: The address that the connection comes from, or `UNIX`.
-            forwarded_for: The X-Forwarded-For fields, in their order.
         """
         client = self.address(peer, forwarded_for) if forwarded_for else None
         return self.alone(peer).name if client is None else _client_name(client)
@@ -108,14 +99,6 @@ def last_value(fields: Sequence[str]) -> str:
     return fields[-1].rpartition(",")[2].strip() if fields else ""
 
 
-def _peer_name(peer: str) -> str:
-    """Return the name of a peer of which nobody says anything."""
-    if peer == UNIX:
-        return "unix"
-    client = _parsed_address(peer)
-    return "unknown" if client is None else _client_name(client)
-
-
 _CLIENT_IPV6_BITS: Final = 64
 
 
@@ -129,11 +112,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Networks:
-    """Networks that somebody may be in.
-
-    Args:
-        networks: In CIDR notation.
-    """
+    """Networks that somebody may be in, given in CIDR notation."""
 
     def __init__(self, networks: Iterable[str]) -> None:
         self._networks = tuple(ipaddress.ip_network(network) for network in networks)
@@ -173,10 +152,6 @@ class Buckets:
 
     A client that has asked nothing for a minute has a full bucket, and so has one that is not remembered;
     beyond `max_clients` those who asked longest ago are forgotten.
-
-    Args:
-        per_minute: Requests; at least 1.
-        max_clients: How many are remembered.
     """
 
     def __init__(self, per_minute: int, max_clients: int = MAX_CLIENTS) -> None:
@@ -184,18 +159,10 @@ class Buckets:
         self._max_clients = max_clients
         self._full_at: OrderedDict[str, float] = OrderedDict()
 
-    def __len__(self) -> int:
-        """How many clients are remembered."""
-        return len(self._full_at)
-
     def take(self, client: str, now: float) -> float:
         """Take one request out of a client's bucket; return 0, or the seconds until there is one.
 
-        A request that is refused takes nothing.
-
-        Args:
-            client: Whose.
-            now: Monotonic seconds.
+        A request that is refused takes nothing. `now` is of a clock that is never put back.
         """
         step_seconds = _MINUTE_SECONDS / self._per_minute
         full_at = max(self._full_at.get(client, now), now) + step_seconds
@@ -223,23 +190,16 @@ def sign(url: str, keys: Sequence[str], *, expires_at: int | None = None) -> str
     and the instant, on lines of their own behind a name and a version: neither holds a line break, so no two
     grants share a text. Options of the request (limit, since, wait) are not part of it.
 
-    Args:
-        url: The canonical URL of the feed.
-        keys: At least one; the first one signs.
-        expires_at: The instant, in epoch seconds, from which on the mark is worth nothing; None: never.
+    The first of the keys signs. From `expires_at` on, in epoch seconds, the mark is worth nothing.
     """
     mac = _mac(keys[0], _FEED_PURPOSE, "" if expires_at is None else str(expires_at), url)
     return mac if expires_at is None else f"{mac}.{expires_at}"
 
 
 def verify(url: str, mark: str, keys: Sequence[str], now: float) -> Verdict:
-    """Return what a mark is worth for a feed.
+    """Return what a mark is worth for the feed of a canonical URL, at an instant in epoch seconds.
 
-    Args:
-        url: The canonical URL of the feed.
-        mark: As it came with the request.
-        keys: Each of them counts, so that one can be replaced while its marks are still about.
-        now: Epoch seconds.
+    Each of the keys counts, so that one can be replaced while its marks are still about.
     """
     found = _MARK.fullmatch(mark)
     if found is None:
@@ -278,13 +238,9 @@ _SESSION: Final = re.compile(r"(?P<expires_at>[1-9][0-9]{0,11})\.(?P<mac>[A-Za-z
 def issue_session(token: str, *, expires_at: int) -> str:
     """Return a session: what the browser of somebody who has logged in keeps instead of the access token.
 
-    A session is an instant and the HMAC-SHA256 (RFC 2104) of a purpose and that instant, keyed with the
-    access token: nobody can make one who does not know the token, nobody reads the token out of it, and all
-    of them are worth nothing once the token is another one.
-
-    Args:
-        token: The access token.
-        expires_at: The instant, in epoch seconds, from which on it is worth nothing.
+    A session is the instant, in epoch seconds, from which on it is worth nothing, and the HMAC-SHA256 (RFC
+    2104) of a purpose and that instant, keyed with the access token: nobody can make one who does not know
+    the token, nobody reads the token out of it, and all are worth nothing once the token is another one.
     """
     return f"{expires_at}.{_mac(token, _SESSION_PURPOSE, str(expires_at))}"
 

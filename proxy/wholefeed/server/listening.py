@@ -140,13 +140,10 @@ _OTHER_FILES: Final = 512
 
 
 def allow_open_files() -> int:
-    """Raise this process's limit of open files to what its own limits need, as far as it may.
+    """Raise this process's limit of open files as far as it may; return how many readers there is room for.
 
     The usual one, 1,024, is below `MAX_CONNECTIONS`: connections that do nothing would keep those to
     publishers and the database's files from being opened.
-
-    Returns:
-        How many connections of readers there is room for.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < _OPEN_FILES:
@@ -233,10 +230,7 @@ class Connections:
 
     One is busy while a request of it is being answered that it has said to its end. Until then it is half
     open, also where a handler waits for the rest of a body (docs/faults.md row 95a): it takes no place from
-    those who are answered, and may have to make room for a new one.
-
-    Args:
-        at_most: That are open at once.
+    those who are answered, and may have to make room for a new one. At most `at_most` are open at once.
     """
 
     def __init__(self, at_most: int = MAX_CONNECTIONS) -> None:
@@ -274,9 +268,7 @@ class Connections:
     def begin(self, use: Use, body: StreamReader = EMPTY_PAYLOAD) -> None:
         """Count a request as being answered until `end`, which must follow.
 
-        Args:
-            use: Of its connection.
-            body: Of the request; what has not come to its end leaves the connection half open until then.
+        Where its body has not come to its end the connection is half open until then.
         """
         use.requests += 1
         if body is EMPTY_PAYLOAD or body.is_eof():
@@ -304,17 +296,15 @@ class Connections:
         return len(self._uses) - len(self._waiting)
 
     def is_crowded(self) -> bool:
-        """Return whether so many are busy that hardly any place is left for those who have only come."""
+        """Whether so many are busy that hardly any place is left for those who have only come."""
         return self.busy_count > self.at_most - self.at_most // _KEPT_FREE
 
     def overdue(
         self, connections: Collection[Connection], *, idle_seconds: float = IDLE_SECONDS
     ) -> list[Connection]:
-        """Return which of the open connections are to be closed; forget those that are open no more.
+        """Return which of all open connections are to be closed; forget those that are open no more.
 
-        Args:
-            connections: All that are open.
-            idle_seconds: Those idle for longer are; how long a body is waited for is its handler's matter.
+        Those idle for longer are closed; how long a body is waited for is its handler's matter.
         """
         # One that had to make room is among them until the loop has closed it, and takes no place any more.
         are_open = {each for each in connections if each.transport is None or not each.transport.is_closing()}
@@ -384,14 +374,12 @@ class Supervisor:
 
     Where no supervisor waits for it, nothing is said. The watchdog is fed by the event loop itself: one that
     hangs feeds it no more, and systemd starts the service again.
-
-    Args:
-        address: Its datagram socket; empty: nobody waits.
-        watchdog_seconds: It has the server killed when nothing is heard for so long; 0: it does not.
     """
 
     address: str = ""
+    """Its datagram socket; empty: nobody waits."""
     watchdog_seconds: float = 0.0
+    """It has the server killed when nothing is heard for so long; 0: it does not."""
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Self:

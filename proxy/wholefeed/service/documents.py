@@ -18,18 +18,9 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
-from wholefeed.core.compose.compose import CopyDates
-from wholefeed.core.jobs import (
-    Composed,
-    Kept,
-    Rendered,
-    Stored,
-    StoredMemory,
-    Style,
-    WrittenMemory,
-    read_again,
-    remember_copies,
-)
+from wholefeed.core.compose.remembering import Kept, StoredMemory, WrittenMemory, remember_copies
+from wholefeed.core.facts import CopyDates, Stored
+from wholefeed.core.jobs import Composed, Rendered, Style, read_again
 from wholefeed.core.merge import OTHER, Fullness, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import BadLink, ExtraLink, TextsShortened

@@ -18,17 +18,8 @@ from typing import Final
 
 from wholefeed.core.compose.compose import ComposedHead
 from wholefeed.core.compose.segments import Build, Keep, Placed, TextDigest, may_be_drawn_in, plan
-from wholefeed.core.jobs import (
-    Composed,
-    Part,
-    Rendered,
-    Stored,
-    Style,
-    compose,
-    compose_slices,
-    own_slices,
-    render,
-)
+from wholefeed.core.facts import Stored
+from wholefeed.core.jobs import Composed, Document, Part, Rendered, Style, compose, render, slices_of
 from wholefeed.core.model import (
     Family,
     FeedDocument,
@@ -196,8 +187,8 @@ class Rendering:
         """Return the head, and what segments are rendered for."""
         fresh = self._storage.fresh.get(subscription)
         if fresh is not None and fresh.document is not None:
-            self._subscription = own_slices(fresh.document)
-            return compose_slices(self._subscription, tombstones)
+            self._subscription = slices_of(fresh.document)
+            return compose(self._subscription, tombstones)
         if fresh is not None and fresh.composed is not None and not tombstones:
             return fresh.composed
         size_bytes = subscription.body_bytes
@@ -287,7 +278,7 @@ class Rendering:
 
 _OUTLINED_BYTES: Final = 1 << 16
 """Of a segment: what of a smaller one a view takes shows its text."""
-_Shape = Stored | FeedDocument | AnyFragments | Rendered
+_Shape = Document | Rendered
 """As `Part.document`."""
 
 

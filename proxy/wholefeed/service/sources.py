@@ -18,7 +18,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Final, ParamSpec, TypeVar
 
-from wholefeed.core.jobs import ReadDocument, Sender, Style, compose_parsed, describe, read_document
+from wholefeed.core.jobs import ReadDocument, Sender, Style, compose, describe, read_document
 from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, recall
 from wholefeed.core.memento import Capture
 from wholefeed.core.model import FeedDocument
@@ -361,7 +361,7 @@ class Obtained:
         """
         document, composed = self.document, self.read.composed
         if document is not None:
-            return lambda: compose_parsed(document).style
+            return lambda: compose(document).style
         return lambda: None if composed is None else composed.style
 
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar, assert_never
 
 from wholefeed.core.compose.segments import Placed
-from wholefeed.core.jobs import DocumentFacts, PackedKeys
+from wholefeed.core.facts import DocumentFacts, PackedKeys
 from wholefeed.core.links import updated_links
 from wholefeed.core.model import EntryId, Role, Tombstone
 from wholefeed.core.refresh import port

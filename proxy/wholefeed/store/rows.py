@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Self, TypedDict
 
 from wholefeed.core.compose.segments import Sealed
 from wholefeed.core.compose.views import Turn, Warned
-from wholefeed.core.jobs import EntryFacts, PackedEntries, PackedKeys
+from wholefeed.core.facts import EntryFacts, PackedEntries, PackedKeys
 from wholefeed.core.model import EntryId, Family, Kind, Role, State, Tombstone
 from wholefeed.core.refresh.port import Attempt, StoredDocument, StoredFeed
 from wholefeed.store.base import Row, made

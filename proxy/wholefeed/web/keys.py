@@ -6,7 +6,7 @@ No handler is imported here.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, TypeVar
 
 from aiohttp import web
 
@@ -61,9 +61,10 @@ async def named_url(request: web.Request) -> str:
     return url
 
 
-async def with_instead(
-    request: web.Request, answer: Callable[[str], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
+_Found = TypeVar("_Found")
+
+
+async def with_instead(request: web.Request, answer: Callable[[str], Awaitable[_Found]]) -> _Found:
     """Answer with the feed that is named; one without a scheme by http where https refuses the connection."""
     asked, url = request[ASKED], await named_url(request)
     try:

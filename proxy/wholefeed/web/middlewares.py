@@ -82,7 +82,6 @@ def attending(app: web.Application, paths: Mapping[web.AbstractResource | None, 
                 raise
             except Exception:  # the last resort: logged whole, told to nobody (docs/faults.md row 82)
                 log.exception("request.failed", **asked.facts)
-                asked.add(slug="internal")
                 response = await _refused(request, asked, 500, "internal", _OWN_FAULT, {})
             status = response.status
             if status != _NOT_MODIFIED and request.method != "HEAD":
@@ -117,8 +116,8 @@ _FULL_SECONDS: Final = 60
 
 async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) -> web.StreamResponse:
     """Say what stops an answer; people who lack the token get the page that asks for it."""
-    asked.add(slug=exc.slug)
     if exc.slug in ("unauthorized", "token-required") and wants_error_page(request, asked):
+        asked.add(slug=exc.slug)
         return await refused(request, exc)
     return await _refused(request, asked, exc.answer_status, exc.slug, str(exc), _headers(exc), exc)
 
@@ -137,7 +136,6 @@ def _headers(error: WholefeedError) -> dict[str, str]:
 
 async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: Asked) -> web.StreamResponse:
     slug = _HTTP_SLUGS.get(exc.status, "bad-request")
-    asked.add(slug=slug)
     allowed = {"Allow": exc.headers["Allow"]} if "Allow" in exc.headers else {}
     detail = f"{request.method}: {exc.reason}"
     return await _refused(request, asked, exc.status, slug, detail, allowed)
@@ -153,6 +151,7 @@ async def _refused(
     error: WholefeedError | None = None,
 ) -> web.Response:
     """Say why there is no answer: to people by a page, to programs by a problem document (RFC 9457)."""
+    asked.add(slug=slug)
     if wants_error_page(request, asked):
         try:
             response = await error_page(request, status, slug=slug, detail=detail, error=error)
@@ -161,10 +160,6 @@ async def _refused(
             log.exception("request.failed", **asked.facts)
         else:
             return response
-    return _problem(asked, status, slug, detail, headers)
-
-
-def _problem(asked: Asked, status: int, slug: str, detail: str, headers: dict[str, str]) -> web.Response:
     body: dict[str, Any] = {
         "detail": detail,  # first, for readers that show the beginning alone
         "type": f"urn:wholefeed:{slug}",

@@ -1,6 +1,6 @@
 """URLs of subscriptions led through the proxy, and back to the publishers; nothing is fetched or looked up.
 
-    own = OwnAddresses(["http://127.0.0.1:8080"])
+    own = Places.of(["http://127.0.0.1:8080"])
     moved = moved_in(read_opml(body), Way("http://127.0.0.1:8080", config.server, policy), own)
     moved.document, moved.rewritten, moved.left     # what was left alone, and why
     moved_out(read_opml(moved.document), own)       # back again
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 from urllib.parse import quote
 
 from wholefeed.config.tables import ServerConfig
@@ -40,11 +40,11 @@ _LONGEST_URL: Final = 8192
 _WEB: Final = re.compile(r"\s*(?:feed:/*)?https?:|\s*feed:", re.IGNORECASE)
 
 
-def moved_in(document: OpmlDocument, way: Way, own: OwnAddresses) -> Moved:
+def moved_in(document: OpmlDocument, way: Way, own: Places) -> Moved:
     """Return the list with each subscription through the proxy."""
 
     def move(url: str) -> str | Left:
-        if (behind := own.feed_behind(url)) is not None:
+        if (behind := feed_behind(url, own)) is not None:
             return Left.ALREADY if behind else Left.REFUSED
         if not _WEB.match(url):
             return Left.NOT_WEB
@@ -60,20 +60,20 @@ def moved_in(document: OpmlDocument, way: Way, own: OwnAddresses) -> Moved:
     return _moved_urls(document, move)
 
 
-def moved_out(document: OpmlDocument, own: OwnAddresses) -> Moved:
+def moved_out(document: OpmlDocument, own: Places) -> Moved:
     """Return the list with each subscription at its publisher again, whatever token and options it bore.
 
     So is the `htmlUrl` beside it: where a feed names no site, readers put the URL there that they ask for.
     """
 
     def move(url: str) -> str | Left:
-        behind = own.feed_behind(url)
+        behind = feed_behind(url, own)
         if behind:
             return behind
         return Left.ELSEWHERE if _looks_proxied(url) else Left.DIRECT
 
     sites = [each.url if len(each.url) <= _LONGEST_URL else "" for each in document.sites]
-    return _moved_urls(document, move, sites=[own.feed_behind(url) or None for url in sites])
+    return _moved_urls(document, move, sites=[feed_behind(url, own) or None for url in sites])
 
 
 def _looks_proxied(url: str) -> bool:
@@ -132,50 +132,35 @@ class _LeftAlone(NamedTuple):
 
 
 class Left(StrEnum):
-    """Why a subscription stays as it is."""
+    """Why a subscription stays as it is; `words` say it to people."""
 
-    ALREADY = "already"
-    NOT_WEB = "not-web"
-    CREDENTIALS = "credentials"
-    INVALID = "invalid"
-    REFUSED = "refused"
-    DIRECT = "direct"
-    ELSEWHERE = "elsewhere"
+    words: str
 
+    def __new__(cls, slug: str, words: str) -> Self:
+        made = str.__new__(cls, slug)
+        made._value_ = slug
+        made.words = words
+        return made
 
-IN_WORDS: Final[Mapping[Left, str]] = MappingProxyType(
-    {
-        Left.ALREADY: "goes through the proxy already",
-        Left.NOT_WEB: "not http or https",
-        Left.CREDENTIALS: "has a user name or password in it, which the proxy would not keep to itself",
-        Left.INVALID: "no URL that can be fetched",
-        Left.REFUSED: "an address that this proxy does not ask (see fetch.allow_networks, fetch.ports)",
-        Left.DIRECT: "does not go through the proxy",
-        Left.ELSEWHERE: "goes through a proxy at another address: name that with --base",
-    }
-)
+    ALREADY = "already", "goes through the proxy already"
+    NOT_WEB = "not-web", "not http or https"
+    CREDENTIALS = "credentials", "has a user name or password in it, which the proxy would not keep to itself"
+    INVALID = "invalid", "no URL that can be fetched"
+    REFUSED = "refused", "an address that this proxy does not ask (see fetch.allow_networks, fetch.ports)"
+    DIRECT = "direct", "does not go through the proxy"
+    ELSEWHERE = "elsewhere", "goes through a proxy at another address: name that with --base"
 
 
-# Where the proxy is reached, and the feeds behind its URLs
+# The feeds behind the proxy's own URLs
 
 
-class OwnAddresses:
-    """Where the proxy is reached.
+def feed_behind(url: str, own: Places) -> str | None:
+    """Return the URL of the feed that one of the proxy's own leads to, as it stands there.
 
-    Args:
-        bases: Scheme and authority, and a path where there is one, without a final slash.
+    None: it is none of the proxy's. Empty: it is, and leads to no feed.
     """
-
-    def __init__(self, bases: Iterable[str]) -> None:
-        self.places: Final = Places.of(bases)
-
-    def feed_behind(self, url: str) -> str | None:
-        """Return the URL of the feed that one of the proxy's own leads to, as it stands there.
-
-        None: it is none of the proxy's. Empty: it is, and leads to no feed.
-        """
-        target = self.places.target(url)
-        return None if target is None else _feed_in(target)
+    target = own.target(url)
+    return None if target is None else _feed_in(target)
 
 
 _FEED_PATH: Final = re.compile(r"/feed/?\?", re.IGNORECASE)
@@ -204,12 +189,8 @@ def proxied_url(base: str, url: str, server: ServerConfig, options: Mapping[str,
     It holds the access token where there is one, else a signature where there are signing keys: a signature
     opens one feed alone, but a reader that knows the token can also ask for `/status` and the pages.
 
-    Args:
-        base: Scheme and authority, and the path of the proxy where it has one, without a final slash.
-        url: The feed's URL. It stands there as it is given, blanks and all, so that it can be had back.
-        server: Of the running proxy: where the access token was made at its first start, it stands in a file,
-            not in the configuration (`wholefeed.cli.access_token.known_token`).
-        options: Of the view: `limit`, `since` and `answer_bytes`, as they stand in a query.
+    `base` has no final slash; `server` is that of the running proxy, with the token that may have been made
+    at its first start; `options` are those of the view, as they stand in a query.
 
     Raises:
         InvalidUrlError: It is none that can be fetched.

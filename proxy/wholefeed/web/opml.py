@@ -18,11 +18,12 @@ from aiohttp import web
 from wholefeed.config.tables import Config
 from wholefeed.core.opml import MAX_BYTES, Listed, compose_opml, read_opml
 from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.text.urls import Places
 from wholefeed.errors import OverloadedError, UploadError
 from wholefeed.fetch.guard import AddressPolicy
 from wholefeed.service.service import FeedService
 from wholefeed.web.keys import ASKED, CONFIG, LISTS, SERVICE, UPLOADS
-from wholefeed.web.moving import OwnAddresses, Way, moved_in, moved_out, proxied_url
+from wholefeed.web.moving import Way, moved_in, moved_out, proxied_url
 from wholefeed.web.request import (
     VIEW_OPTIONS,
     base_url,
@@ -41,7 +42,7 @@ COUNTS_FIELD: Final = "Opml-Subscriptions"
 async def get_opml(request: web.Request) -> web.StreamResponse:
     """GET /opml: the known feeds, through the proxy."""
     config = request.app[CONFIG]
-    base = base_url(request, request[ASKED], config.server)
+    base = base_url(request, request[ASKED])
     return _download(await exported(request.app[SERVICE], base, config), "wholefeed.opml")
 
 
@@ -76,7 +77,7 @@ async def post_opml(request: web.Request) -> web.StreamResponse:
 async def _moved(request: web.Request) -> tuple[bytes, dict[str, int]]:
     """Read the list that is sent, and return it after the move, with what became of how many."""
     asked, config = request[ASKED], request.app[CONFIG]
-    base = base_url(request, asked, config.server)
+    base = base_url(request, asked)
     try:
         async with asyncio.timeout(UPLOAD_SECONDS):
             body, fields = await _uploaded(request)
@@ -93,7 +94,7 @@ def _moved_list(
     body: bytes, base: str, config: Config, options: Mapping[str, str], *, is_undone: bool
 ) -> tuple[bytes, dict[str, int]]:
     """Return the list after the move, and what became of how many."""
-    own = OwnAddresses([base, config.server.public_url])
+    own = Places.of([base, config.server.public_url])
     try:
         document = read_opml(body)
     except ParseError as exc:

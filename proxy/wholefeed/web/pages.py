@@ -18,13 +18,14 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, quote, quote_plus, unquote, urlencode
 
 from aiohttp import web
+from markupsafe import Markup
 
 from wholefeed import __version__
 from wholefeed.core.compose.entries import Shown
@@ -34,12 +35,12 @@ from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.readers import READERS, Reader
 from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.core.text.urls import Places
 from wholefeed.core.words import STALE, STATES, Words, again, ago, ahead, counted, time_left, times, words_of
 from wholefeed.errors import (
     DocumentError,
     InvalidUrlError,
     OverloadedError,
-    PublisherError,
     PublisherTimeoutError,
     RequestError,
     TooManyRequestsError,
@@ -54,16 +55,15 @@ from wholefeed.service.showing import Excerpt, described, excerpt
 from wholefeed.store.rows import ListedFeed
 from wholefeed.store.tables.segments import months
 from wholefeed.web.api import json_answer, status_object
-from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url
-from wholefeed.web.moving import OwnAddresses, proxied_url
-from wholefeed.web.pages_base import Instant, begin_session, end_session, is_browser, page, session_of
+from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
+from wholefeed.web.moving import feed_behind, proxied_url
+from wholefeed.web.pages_base import begin_session, end_session, is_browser, page, session_of, time_element
 from wholefeed.web.request import (
     DESTINATION,
     FEED_ROUTES,
     Asked,
     base_url,
     completed,
-    instead_url,
     whole_body,
 )
 
@@ -80,11 +80,12 @@ async def get_home(request: web.Request) -> web.StreamResponse:
     if "token" in asked.query.options and asked.knows_token and not asked.session and is_browser(request):
         return _begun(request)
     if asked.query.url:
-        chosen = await _chosen(request)
-        return await _home_page(request, chosen) if isinstance(chosen, _Trouble) else chosen
+        return await _chosen(request)
     if not is_browser(request):
         return web.Response(text=_told(request), headers={"Vary": "Accept", "Cache-Control": "no-store"})
-    return await _home_page(request, _NOTHING_TYPED if "url" in request.query else None)
+    if "url" in request.query:
+        return await _home_page(request, _NOTHING_TYPED, 400)
+    return await _home_page(request, None)
 
 
 _TOKEN: Final = frozenset({"token", "amp;token"})
@@ -102,7 +103,7 @@ def _begun(request: web.Request) -> web.Response:
 def _told(request: web.Request) -> str:
     """Return how one subscribes, for a program or its author."""
     server = request.app[CONFIG].server
-    base = base_url(request, request[ASKED], server)
+    base = base_url(request, request[ASKED])
     token = "token=TOKEN&" if server.access_token else ""
     lines = [
         f"wholefeed {__version__}: the whole history of a feed, for any feed reader.",
@@ -123,65 +124,48 @@ _NUMBER: Final = re.compile("[1-9][0-9]{0,6}", re.ASCII)
 _MAX_WORDS: Final = 200
 
 
-async def _home_page(request: web.Request, trouble: _Trouble | None) -> web.Response:
+async def _home_page(request: web.Request, trouble: _Trouble | None, status: int = 200) -> web.Response:
     app, query = request.app, request.query
     words, by_url = query.get("q", "")[:_MAX_WORDS].strip(), query.get("sort") == "url"
     number = int(query["page"]) if _NUMBER.fullmatch(query.get("page", "")) else 1
     listing = await app[SERVICE].listed(words=words, by_url=by_url, number=number)
     now = app[SERVICE].now()
-    lines = [_feed_line(feed, now) for feed in listing.feeds]
     return await page(
         request,
         "home.html",
-        status=200 if trouble is None else trouble.status,
+        status=status,
         trouble=trouble,
         given=plain_url(request[ASKED].query.url),
-        feeds=lines,
+        feeds=[_feed_line(feed, now) for feed in listing.feeds],
         words_of=_WORDS,
-        meanings=_meanings(lines),
+        meanings=_meanings(listing.feeds),
         listing=listing,
         words=words,
         by_url=by_url,
         link=_linked(words, by_url, listing),
-        base=base_url(request, request[ASKED], app[CONFIG].server),
+        base=base_url(request, request[ASKED]),
         has_token=bool(app[CONFIG].server.access_token),
         version=__version__,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _FeedLine:
-    """A known feed as the table shows it."""
-
-    url: str
-    title: str
-    """What the feed calls itself; empty where that is not known."""
-    shown_url: str
-    """Without what says nothing: https, and a slash alone."""
-    state: str
-    is_stale: bool
-    entries: int
-    documents: int
-    refreshed: Instant | None
-    due: Instant | None
+def _feed_line(feed: ListedFeed, now: float) -> dict[str, Any]:
+    """Return a known feed as the table shows it."""
+    return {
+        "url": feed.url,
+        "title": plain(feed.title or "", _MOST_CHARACTERS),
+        "shown_url": feed.url.removeprefix("https://").removesuffix("/"),
+        "state": feed.visible_state,
+        "is_stale": feed.is_stale,
+        "entries": feed.entries,
+        "documents": feed.documents,
+        "refreshed": _instant(feed.checked_at, ago, now),
+        "due": _instant(feed.fresh_until, ahead, now),
+    }
 
 
-def _feed_line(feed: ListedFeed, now: float) -> _FeedLine:
-    return _FeedLine(
-        url=feed.url,
-        title=plain(feed.title or "", _MOST_CHARACTERS),
-        shown_url=feed.url.removeprefix("https://").removesuffix("/"),
-        state=feed.visible_state,
-        is_stale=feed.is_stale,
-        entries=feed.entries,
-        documents=feed.documents,
-        refreshed=_instant(feed.checked_at, ago, now),
-        due=_instant(feed.fresh_until, ahead, now),
-    )
-
-
-def _instant(then: float | None, said: Callable[[float, float], str], now: float) -> Instant | None:
-    return None if then is None else Instant(said(then, now), format_rfc3339(then))
+def _instant(then: float | None, said: Callable[[float, float], str], now: float) -> Markup | None:
+    return None if then is None else time_element(format_rfc3339(then), said(then, now))
 
 
 _WORDS: Final[Mapping[str, Words]] = {
@@ -191,9 +175,9 @@ _WORDS: Final[Mapping[str, Words]] = {
 """What the table says of a feed, by the name that its style goes by."""
 
 
-def _meanings(lines: Sequence[_FeedLine]) -> list[Words]:
+def _meanings(feeds: Sequence[ListedFeed]) -> list[Words]:
     """Return the states that the table names, for the explanation below it."""
-    used = {line.state for line in lines} | {"stale" for line in lines if line.is_stale}
+    used = {feed.visible_state.value for feed in feeds} | {"stale" for feed in feeds if feed.is_stale}
     return [words for name, words in _WORDS.items() if name in used]
 
 
@@ -226,11 +210,8 @@ _FORMATS: Final = {
 }
 
 
-async def _chosen(request: web.Request) -> web.StreamResponse | _Trouble:
-    """GET /?url=U: the page of the feed that U leads to, or the feeds to choose from.
-
-    Returns:
-        What was wrong, where U leads to no feed and a person asks; a program gets the error itself.
+async def _chosen(request: web.Request) -> web.StreamResponse:
+    """GET /?url=U: the page of the feed that U leads to, or the feeds to choose from; home, if there is none.
 
     Raises:
         WholefeedError: U leads to no feed, and a program asks.
@@ -239,8 +220,7 @@ async def _chosen(request: web.Request) -> web.StreamResponse | _Trouble:
         return _see_other(f"./?url={quote(behind, safe='')}")
     try:
         url = await named_url(request)
-        announced = () if await request.app[SERVICE].is_known(url) else await _announced(request, url)
-        if announced:
+        if announced := await _announced(request, url):
             feeds = [
                 (plain_url(each.url), plain(each.title, _MOST_CHARACTERS), _FORMATS[each.media_type])
                 for each in announced
@@ -250,37 +230,34 @@ async def _chosen(request: web.Request) -> web.StreamResponse | _Trouble:
     except PublisherTimeoutError as exc:
         if is_browser(request) and await request.app[SERVICE].is_awaited(exc.url):
             return await _waiting_page(request, exc.url)
-        return _trouble(request, exc)
+        return await _troubled_home(request, exc)
     except (DocumentError, InvalidUrlError, OverloadedError, RequestError) as exc:
-        return _trouble(request, exc)
+        return await _troubled_home(request, exc)
 
 
 def _behind_own(request: web.Request) -> str | None:
     """Return the feed's URL where one of the proxy's own was typed, copied from a reader perhaps."""
     server = request.app[CONFIG].server
-    own = OwnAddresses([base_url(request, request[ASKED], server), server.public_url])
+    own = Places.of([base_url(request, request[ASKED]), server.public_url])
     written = completed(request[ASKED].query.url)
-    return next((behind for each in written if (behind := own.feed_behind(each))), None)
+    return next((behind for each in written if (behind := feed_behind(each, own))), None)
 
 
 async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
-    """Return the feeds to choose from; without a scheme by http where https refuses the connection."""
+    """Return the feeds to choose from."""
     service = request.app[SERVICE]
+    if await service.is_known(url):
+        return ()
     wait_seconds = min(WAIT_SECONDS, request.app[CONFIG].limits.respond_within_seconds)
-    try:
-        return await service.openings.announced(url, wait_seconds=wait_seconds)
-    except PublisherError as exc:
-        instead = instead_url(request[ASKED].query.url)
-        if exc.slug != "connection-failed" or instead in ("", url):
-            raise
-    return await service.openings.announced(instead, wait_seconds=wait_seconds)
+    return await with_instead(request, partial(service.openings.announced, wait_seconds=wait_seconds))
 
 
-def _trouble(request: web.Request, error: WholefeedError) -> _Trouble:
+async def _troubled_home(request: web.Request, error: WholefeedError) -> web.Response:
+    """Say at home what was wrong, where a person asks; a program gets the error itself."""
     if not is_browser(request):
         raise error
     request[ASKED].add(slug=error.slug)
-    return _Trouble.of(error)
+    return await _home_page(request, _trouble_of(error), error.answer_status)
 
 
 async def _feed_page(request: web.Request) -> web.StreamResponse:
@@ -338,70 +315,42 @@ async def _shown(
 
 def _proxied(request: web.Request, url: str, **options: str) -> str:
     server = request.app[CONFIG].server
-    return proxied_url(base_url(request, request[ASKED], server), url, server, options)
+    return proxied_url(base_url(request, request[ASKED]), url, server, options)
 
 
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    """The address for one reader."""
-
-    reader: Reader
-    url: str
-    """Empty where it is the usual one."""
+def _variants(request: web.Request, url: str, now: float) -> list[tuple[Reader, str]]:
+    """Return the address for each reader; empty where it is the usual one."""
+    parameters = [(reader, reader.parameters(now)) for reader in READERS]
+    return [(reader, _proxied(request, url, **added) if added else "") for reader, added in parameters]
 
 
-def _variants(request: web.Request, url: str, now: float) -> list[_Variant]:
-    found = []
-    for reader in READERS:
-        added = reader.parameters(now)
-        found.append(_Variant(reader, _proxied(request, url, **added) if added else ""))
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Missing:
-    """A document that could not be had, as the page tells it."""
-
-    url: str
-    why: str
-    where: str
-    """Of when its entries may be; empty where that is not to be told."""
-    tried: str
-    again: str
-
-
-def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> _Missing:
+def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> dict[str, str]:
+    """Return what the page tells of a document that could not be had."""
     hole = timeline.holes.get(failure["url"])
     status = f" (status {failure['status']})" if failure["status"] else ""
-    return _Missing(
-        url=plain_url(failure["url"]),
-        why=slug_in_words(failure["reason"]) + status,
-        where="" if hole is None else hole.words,
-        tried=times(failure["attempts"]),
-        again=again(failure, now),
-    )
+    return {
+        "url": plain_url(failure["url"]),
+        "why": slug_in_words(failure["reason"]) + status,
+        "where": "" if hole is None else hole.words,
+        "tried": times(failure["attempts"]),
+        "again": again(failure, now),
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class _EntryLine:
-    """An entry of the preview."""
-
-    title: str
-    link: str
-    author: str
-    day: Instant | None
-
-
-def _entry_line(entry: Shown) -> _EntryLine:
+def _entry_line(entry: Shown) -> dict[str, Any]:
+    """Return an entry of the preview."""
     at = entry.published if entry.published is not None else entry.updated
-    day = None if at is None else _day(at)
-    title = plain(entry.title, _MOST_CHARACTERS) or "(without a title)"
-    return _EntryLine(title, plain_url(entry.link), plain(entry.author, _MOST_CHARACTERS), day)
+    return {
+        "title": plain(entry.title, _MOST_CHARACTERS) or "(without a title)",
+        "link": plain_url(entry.link),
+        "author": plain(entry.author, _MOST_CHARACTERS),
+        "day": None if at is None else _day(at),
+    }
 
 
-def _day(at: float) -> Instant:
+def _day(at: float) -> Markup:
     day = datetime.fromtimestamp(at, UTC)
-    return Instant(f"{day.day} {day:%B} {day.year}", format_rfc3339(at))
+    return time_element(format_rfc3339(at), f"{day.day} {day:%B} {day.year}")
 
 
 async def _waiting_page(request: web.Request, url: str) -> web.Response:
@@ -522,11 +471,8 @@ async def refused(
 ) -> web.Response:
     """Answer with the page that asks for the token in place of an error, with the status of the error.
 
-    Args:
-        request: What is refused.
-        error: Why.
-        next_path: Where to lead on to afterwards; None: to what is asked for, where that is only looked at.
-        is_wrong: Whether a token was given, and is not the one.
+    It leads on to `next_path` afterwards, or where there is none to what is asked for, if that is only looked
+    at. `is_wrong` says that a token was given, and is not the one.
     """
     if next_path is None:
         next_path = request[ASKED].target if request.method == "GET" else ""
@@ -578,17 +524,17 @@ def own_path(path: str) -> str:
 
 _LONGEST_DETAIL: Final = 1000
 _LONGEST_URL: Final = 2000
-_WHAT_BY_STATUS: Final = {
-    404: "There is no page at this address",
-    405: "Nothing can be done here in this way",
-    413: "That is too large",
-    500: "Something is wrong with this proxy",
-}
-_ADVICE_BY_STATUS: Final = {
-    404: "Begin at the first page, or paste a feed's address below.",
-    405: "Go back, and try it once more from the page that you came from.",
-    413: "Send less at once.",
-    500: "Try again in a minute. If it stays so, tell whoever runs this proxy the number below.",
+_BY_STATUS: Final = {
+    404: ("There is no page at this address", "Begin at the first page, or paste a feed's address below."),
+    405: (
+        "Nothing can be done here in this way",
+        "Go back, and try it once more from the page that you came from.",
+    ),
+    413: ("That is too large", "Send less at once."),
+    500: (
+        "Something is wrong with this proxy",
+        "Try again in a minute. If it stays so, tell whoever runs this proxy the number below.",
+    ),
 }
 
 
@@ -601,25 +547,19 @@ def wants_error_page(request: web.Request, asked: Asked) -> bool:
 async def error_page(
     request: web.Request, status: int, *, slug: str, detail: str, error: WholefeedError | None = None
 ) -> web.Response:
-    """Answer with a page in place of a problem document.
-
-    Args:
-        request: What is refused.
-        status: Of the answer.
-        slug: The reason, for programs; people find more under it.
-        detail: What was expected and what came; shown only with an `error`.
-        error: What stopped the answer; None: the web server itself refuses.
-    """
-    trouble = None if error is None else _Trouble.of(error)
+    """Answer with a page in place of a problem document; without an `error` the web server itself refuses."""
+    if error is None:
+        what, advice = _BY_STATUS.get(status, ("That failed", _BY_STATUS[500][1]))
+        trouble = _Trouble(what + ".", advice)
+    else:
+        trouble = _trouble_of(error)._replace(detail=detail[:_LONGEST_DETAIL])
     return await page(
         request,
         "error.html",
         status=status,
         code=f"{status} {HTTPStatus(status).phrase}",
         slug=slug,
-        what=_WHAT_BY_STATUS.get(status, "That failed") + "." if trouble is None else trouble.what,
-        advice=_ADVICE_BY_STATUS.get(status, _ADVICE_BY_STATUS[500]) if trouble is None else trouble.advice,
-        detail="" if trouble is None else detail[:_LONGEST_DETAIL],
+        trouble=trouble,
         given=_asked_url(request),
         request_id=request[ASKED].request_id,
     )
@@ -633,33 +573,24 @@ def _asked_url(request: web.Request) -> str:
         return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trouble:
+class _Trouble(NamedTuple):
     """Why a request leads to no feed, as a person is told it: on the error page or at home."""
 
-    status: int
-    """Of the answer."""
     what: str
-    """What was wrong."""
     advice: str
     """What to type, or to do, instead."""
     detail: str = ""
     """What was expected and what came."""
 
-    @classmethod
-    def of(cls, error: WholefeedError) -> _Trouble:
-        words = slug_in_words(error.slug)
-        what = _WHAT_BY_SLUG.get(error.slug) or (words if " " in words else "that failed")
-        advice = _ADVICE_BY_SLUG.get(error.slug, _LATER if isinstance(error, DocumentError) else _TELL)
-        if isinstance(error, UploadError):  # of the same slugs as a publisher's documents
-            what, advice = _NO_LIST, _EXPORT
-        detail = error.args[0] if isinstance(error, DocumentError) else str(error)
-        return cls(
-            status=error.answer_status,
-            what=_sentence(what),
-            advice=advice,
-            detail=_sentence(detail),
-        )
+
+def _trouble_of(error: WholefeedError) -> _Trouble:
+    words = slug_in_words(error.slug)
+    what = _WHAT_BY_SLUG.get(error.slug) or (words if " " in words else "that failed")
+    advice = _ADVICE_BY_SLUG.get(error.slug, _LATER if isinstance(error, DocumentError) else _TELL)
+    if isinstance(error, UploadError):  # of the same slugs as a publisher's documents
+        what, advice = _NO_LIST, _EXPORT
+    detail = error.args[0] if isinstance(error, DocumentError) else str(error)
+    return _Trouble(_sentence(what), advice, _sentence(detail))
 
 
 def _sentence(text: str) -> str:
@@ -667,9 +598,8 @@ def _sentence(text: str) -> str:
 
 
 _NOTHING_TYPED: Final = _Trouble(
-    status=400,
-    what="Nothing was typed.",
-    advice="Paste the address of a feed, or of the site that has one: example.org/blog will do.",
+    "Nothing was typed.",
+    "Paste the address of a feed, or of the site that has one: example.org/blog will do.",
 )
 _WHAT_BY_SLUG: Final = {
     "invalid-url": "That is no web address",

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import blake2b
 from importlib.resources import files
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from aiohttp import web
+from markupsafe import Markup
 
 from wholefeed.server.clients import SESSION_SECONDS, form_proof, is_good_session, issue_session
 from wholefeed.web.keys import ASKED, CONFIG, PREFIX, SERVICE
@@ -97,12 +97,9 @@ def _environment() -> Environment:
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class Instant:
-    """An instant on a page: words for people, and beside them what programs read (`<time datetime>`)."""
-
-    text: str
-    machine: str
+def time_element(machine: str, text: str) -> Markup:
+    """Return an instant on a page: words for people, and beside them what programs read."""
+    return Markup('<time datetime="{}">{}</time>').format(machine, text)
 
 
 # Whether a person's browser asks, or a program: what is answered with differs
@@ -123,10 +120,8 @@ def wants_page(accept: str, destination: str | None) -> bool:
         wants_page("text/html,application/xhtml+xml,*/*;q=0.8", "document")      # True: a browser opens it
         wants_page("*/*", None)                                                  # False: curl
 
-    Args:
-        accept: The Accept field. HTML must be named, and be preferred to plain text and to JSON: `*/*` is
-            what programs send.
-        destination: The Sec-Fetch-Dest field; None: it was not sent. Scripts, images and frames get no page.
+    HTML must be named, and be preferred to plain text and to JSON: `*/*` is what programs send. Scripts,
+    images and frames (Sec-Fetch-Dest) get no page.
     """
     if destination not in (None, "document"):
         return False
@@ -177,7 +172,7 @@ def _is_secure(request: web.Request) -> bool:
     """Whether the browser speaks https; it says so itself, whatever address the proxy has beside that."""
     origin = request.headers.get("Origin", "")
     if "://" not in origin:
-        origin = base_url(request, request[ASKED], request.app[CONFIG].server)
+        origin = base_url(request, request[ASKED])
     return origin.startswith("https://")
 
 

@@ -360,11 +360,7 @@ _COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
 
 
 def read_view(options: Mapping[str, str], max_bytes: int) -> View:
-    """Return which part of the feed is asked for.
-
-    Args:
-        options: Of the request.
-        max_bytes: What any answer may come to at most; 0: any number of bytes.
+    """Return which part of the feed is asked for; `max_bytes` bounds any answer, 0 does not.
 
     Raises:
         RequestError: `limit`, `since` or `answer_bytes` is not what it should be.
@@ -440,18 +436,15 @@ def too_large(size: int, at_most: int) -> web.HTTPRequestEntityTooLarge:
 
 
 def own_url(base: str, url: str, mark: str = "") -> str:
-    """Return the proxy's URL of a feed.
+    """Return the proxy's URL of a feed by the feed's canonical URL, with its signature if there is one.
 
-    Args:
-        base: Scheme and authority, and the path of the proxy where it has one, without a final slash.
-        url: The feed's canonical URL.
-        mark: Its signature (`wholefeed.server.clients`); empty: the URL carries none.
+    `base` is scheme and authority, and the path of the proxy where it has one, without a final slash.
     """
     return f"{base}/feed?url={_quoted(url)}" + (f"&signed={mark}" if mark else "")
 
 
 def page_url(base: str, url: str) -> str:
-    """Return the proxy's URL of a feed's page, for people; arguments as for `own_url`."""
+    """Return the proxy's URL of a feed's page, for people."""
     return f"{base}/?url={_quoted(url)}"
 
 
@@ -484,17 +477,14 @@ def require_host(request: web.Request, asked: Asked) -> None:
     if asked.route in _ROUTES_OF_ANY_HOST:
         return
     server = asked.config.server
-    if not (server.public_url and _may_bear_any_host(request, asked.route, server)):
-        _required_host(request, asked, server)
+    if server.public_url:  # links are made from that alone
+        is_feed = asked.route in FEED_ROUTES and request.method in ("GET", "HEAD")
+        if is_feed or server.access_token or server.signing_keys:
+            return
+    _required_host(request, asked)
 
 
-def _may_bear_any_host(request: web.Request, route: str, server: ServerConfig) -> bool:
-    """Whether links are made from the public URL alone, or nobody is let in who does not know a secret."""
-    is_feed = route in FEED_ROUTES and request.method in ("GET", "HEAD")
-    return is_feed or bool(server.access_token or server.signing_keys)
-
-
-def base_url(request: web.Request, asked: Asked, server: ServerConfig) -> str:
+def base_url(request: web.Request, asked: Asked) -> str:
     """Return the proxy's URL as the reader should see it, without a final slash.
 
     `server.public_url` where it is set; else the Host of the request when it may be trusted: it is listed in
@@ -505,32 +495,27 @@ def base_url(request: web.Request, asked: Asked, server: ServerConfig) -> str:
     Raises:
         MisdirectedError: The Host is missing, malformed or not allowed.
     """
-    if server.public_url:
-        return server.public_url.rstrip("/")
-    host, scheme = asked.host or _required_host(request, asked, server)
+    if public_url := asked.config.server.public_url:
+        return public_url.rstrip("/")
+    host, scheme = asked.host or _required_host(request, asked)
     prefix = forwarded_prefix(_last(request, "X-Forwarded-Prefix")) if asked.is_vouched_for else ""
     return f"{scheme}://{host.lower()}{prefix}"
 
 
-def _required_host(request: web.Request, asked: Asked, server: ServerConfig) -> tuple[str, str]:
+def _required_host(request: web.Request, asked: Asked) -> tuple[str, str]:
     """Return the Host that was asked for, and the scheme; raise where it may not be ours."""
-    host, scheme = _asked_for(request, asked)
-    name = _name(host) if len(host) <= _LONGEST_HOST else ""  # whatever is read is kept
-    if not name or not (_is_nobody_else_s(name) or _is_listed(name, server)):
-        raise MisdirectedError(
-            f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
-        )
-    asked.host = host, scheme
-    return asked.host
-
-
-def _asked_for(request: web.Request, asked: Asked) -> tuple[str, str]:
     host, scheme = request.headers.get(hdrs.HOST, "") or _own_address(request), request.scheme
     if asked.is_vouched_for:
         host = _last(request, "X-Forwarded-Host") or host
         forwarded = _last(request, "X-Forwarded-Proto").lower()
         scheme = forwarded if forwarded in ("http", "https") else scheme
-    return host, scheme
+    name = _name(host) if len(host) <= _LONGEST_HOST else ""  # whatever is read is kept
+    if not name or not (_is_nobody_else_s(name) or _is_listed(name, asked.config.server)):
+        raise MisdirectedError(
+            f"expected a Host from server.allowed_hosts, or server.public_url to be set, got {host[:100]!r}"
+        )
+    asked.host = host, scheme
+    return asked.host
 
 
 def _last(request: web.Request, field: str) -> str:

@@ -11,10 +11,9 @@ What stands of the entries on a page is the same for all who ask for it, bounded
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from aiohttp import web
@@ -22,24 +21,23 @@ from markupsafe import Markup
 
 from wholefeed.core.compose.entries import unmarked
 from wholefeed.core.compose.reading import Article, File
-from wholefeed.core.compose.sanitising import Cut, Elsewhere, plain, plain_url
-from wholefeed.core.model import Family, State
+from wholefeed.core.compose.sanitising import plain, plain_url
+from wholefeed.core.model import Family
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import Places, split
-from wholefeed.core.words import STALE, STATES, Words
+from wholefeed.core.words import STALE, STATES
 from wholefeed.errors import NothingYetError, RequestError
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import Page, PageKey, described, entries_in
-from wholefeed.web.answer import sliced
-from wholefeed.web.feed import carried, send, to_view
+from wholefeed.web.feed import carried, in_pieces, send, to_view
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, with_instead
 from wholefeed.web.pages_base import (
     CONTENT_SECURITY_POLICY,
     PAGE_FIELDS,
-    Instant,
     page,
     page_text,
     rendered,
+    time_element,
 )
 from wholefeed.web.request import Asked, base_url, read_wait
 
@@ -64,17 +62,18 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamRespo
     service, most = request.app[SERVICE], request.app[CONFIG].limits.respond_within_seconds
     wait_seconds = read_wait({"wait": str(_WAIT_SECONDS), **options}, most)
     number = _number(options.get("page", ""))
-    loads = _elsewhere(request, asked) if options.get("media") == "1" else None
+    own = _own_places(request, asked) if options.get("media") == "1" else None
     try:
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
-            view = await _view_of(reconstruction, url, number, has_media=loads is not None)
-            wanted = PageKey((number - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, loads)
+            view = await _view_of(reconstruction, url, number, has_media=own is not None)
+            wanted = PageKey((number - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, own)
             entries = await service.showing.page(reconstruction, wanted, _articles)
     except NothingYetError:
         return await page(request, "view_loading.html", url=url)
     around = await page_text(request, "view.html", carried=carried(asked), view=view)
     with service.showing.sending(entries):
-        return await _send(request, around, entries, _MEDIA_POLICY if loads else CONTENT_SECURITY_POLICY)
+        policy = CONTENT_SECURITY_POLICY if own is None else _MEDIA_POLICY
+        return await _send(request, around, entries, policy)
 
 
 _ENTRIES: Final = "<!--entries-->"
@@ -86,20 +85,15 @@ async def _send(request: web.Request, around: str, entries: Page, policy: str) -
     body = entries.body or b""
     response = web.StreamResponse(headers={**PAGE_FIELDS, "Content-Security-Policy": policy})
     response.content_length = len(before) + len(body) + len(behind)
-
-    async def pieces() -> AsyncIterator[bytes]:
-        for part in (before, body, behind):
-            for piece in sliced(part):
-                yield piece
-
-    return await send(request, response, None if request.method == "HEAD" else pieces())
+    is_head = request.method == "HEAD"
+    return await send(request, response, None if is_head else in_pieces(before, body, behind))
 
 
-def _elsewhere(request: web.Request, asked: Asked) -> Elsewhere:
-    """Return what says of a URL that it is not the proxy's, by its own name or by the one that was used."""
-    base = base_url(request, asked, request.app[CONFIG].server)
+def _own_places(request: web.Request, asked: Asked) -> Places:
+    """Return where the proxy is, by its own name and by the one that was used."""
+    base = base_url(request, asked)
     is_asked_so = request.host.lower() == urlsplit(base).netloc.lower()
-    return Elsewhere(Places.of([base, "" if is_asked_so else f"http://{request.host}"]))
+    return Places.of([base, "" if is_asked_so else f"http://{request.host}"])
 
 
 _NUMBER: Final = re.compile("[1-9][0-9]{0,8}", re.ASCII)
@@ -113,7 +107,10 @@ def _number(given: str) -> int:
     return int(given)
 
 
-async def _view_of(reconstruction: Reconstruction, url: str, number: int, *, has_media: bool) -> _View:
+async def _view_of(
+    reconstruction: Reconstruction, url: str, number: int, *, has_media: bool
+) -> dict[str, Any]:
+    """Return what the page shows of a feed around its entries; page 1 has the newest."""
     snapshot = reconstruction.snapshot
     total, feed = entries_in(snapshot), snapshot.feed
     pages = max(1, -(-total // _ENTRIES_A_PAGE))
@@ -121,50 +118,25 @@ async def _view_of(reconstruction: Reconstruction, url: str, number: int, *, has
         raise RequestError(f"expected page as a number from 1 to {pages}, got {number}")
     head = await described(feed)
     site = plain_url(head.site or feed.via_url)
-    return _View(
-        title=plain(unmarked(head.title), _LONGEST_TITLE) or _host(feed.via_url),
-        site=site,
-        site_name=_host(site),
-        state=reconstruction.state,
-        said=STATES[reconstruction.state],
-        stale=STALE if reconstruction.is_stale else None,
-        total=total,
-        number=number,
-        pages=pages,
-        has_media=has_media,
-        query=quote(url, safe=""),
-        file="feed.json" if feed.published_family is Family.JSON else "feed.xml",
-    )
+    return {
+        "title": plain(unmarked(head.title), _LONGEST_TITLE) or _host(feed.via_url),
+        "site": site,
+        "site_name": _host(site),
+        "state": reconstruction.state,
+        "said": STATES[reconstruction.state],
+        "stale": STALE if reconstruction.is_stale else None,
+        "total": total,
+        "number": number,
+        "pages": pages,
+        "has_media": has_media,
+        "query": quote(url, safe=""),
+        "file": "feed.json" if feed.published_family is Family.JSON else "feed.xml",
+    }
 
 
 def _host(url: str) -> str:
     """Return the host of a URL, and its port: what stands before them looks like a host and is none."""
     return (split(url).authority or "").rpartition("@")[2]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _View:
-    """What the page shows of a feed around its entries."""
-
-    title: str
-    site: str
-    """The publisher's page."""
-    site_name: str
-    state: State
-    said: Words
-    """What the state means."""
-    stale: Words | None
-    """None: the publisher answered when it was asked last."""
-    total: int
-    """Entries of the feed."""
-    number: int
-    """Of this page, from 1, the one with the newest."""
-    pages: int
-    has_media: bool
-    query: str
-    """What names the feed in a link."""
-    file: str
-    """What the feed is called when it is saved."""
 
 
 def _articles(articles: Sequence[Article], first: int) -> bytes:
@@ -173,69 +145,41 @@ def _articles(articles: Sequence[Article], first: int) -> bytes:
     return rendered("entries.html", {"entries": entries}).encode("utf-8", "replace")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    """An entry as the page shows it."""
-
-    number: int
-    """Its place in the feed, from 1, the newest."""
-    title: str
-    link: str
-    at: Instant | None
-    updated: Instant | None
-    """Where it differs by more than a day."""
-    author: str
-    content: Markup
-    cut: Cut
-    files: tuple[_File, ...]
-    files_left: int
-
-
-def _entry(article: Article, number: int) -> _Entry:
+def _entry(article: Article, number: int) -> dict[str, Any]:
+    """Return an entry as the page shows it, with its place in the feed; the newest is 1."""
     at, updated = article.at, article.updated
     has_changed = updated is not None and at is not None and updated - at > DAY_SECONDS
-    return _Entry(
-        number=number,
-        title=article.title,
-        link=article.link,
-        at=_instant(at),
-        updated=_instant(updated) if has_changed else None,
-        author=article.author,
-        content=Markup(article.content),  # noqa: S704 - it is what the sanitiser has made
-        cut=article.cut,
-        files=tuple(map(_file, article.files)),
-        files_left=article.files_left,
-    )
+    return {
+        "number": number,
+        "title": article.title,
+        "link": article.link,
+        "at": _instant(at),
+        "updated": _instant(updated) if has_changed else None,
+        "author": article.author,
+        "content": Markup(article.content),  # noqa: S704 - it is what the sanitiser has made
+        "cut": article.cut,
+        "files": [_file(each) for each in article.files],
+        "files_left": article.files_left,
+    }
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _instant(at: float | None) -> Instant | None:
+def _instant(at: float | None) -> Markup | None:
     if at is None:
         return None
     then = _EPOCH + timedelta(seconds=at)
-    return Instant(f"{then.day} {then:%B} {then.year}, {then:%H:%M} UTC", f"{then.isoformat()}")
+    return time_element(then.isoformat(), f"{then.day} {then:%B} {then.year}, {then:%H:%M} UTC")
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file that goes with an entry."""
-
-    url: str
-    name: str
-    said: str
-    """Its type and size, as far as they are known."""
-    element: str
-    """What plays or shows it on this page; empty when nothing does."""
-
-
-def _file(file: File) -> _File:
+def _file(file: File) -> dict[str, str]:
+    """Return a file that goes with an entry, with the element that plays or shows it, if there is one."""
     element = ""
     if file.may_load:
         element = {"image": "img", "audio": "audio", "video": "video"}.get(file.kind.partition("/")[0], "")
     said = ", ".join(each for each in (file.kind, _size(file.length)) if each)
-    return _File(file.url, file.name, said, element)
+    return {"url": file.url, "name": file.name, "said": said, "element": element}
 
 
 _STEP: Final = 1000

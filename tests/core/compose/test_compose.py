@@ -20,7 +20,7 @@ from wholefeed.core.compose.compose import (
     newest_first,
 )
 from wholefeed.core.compose.views import HEALED, Missing, compose_warning, told_missing
-from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.jobs import compose
 from wholefeed.core.model import (
     RDF_NS,
     RSS_10_NS,
@@ -43,8 +43,8 @@ ADDRESS = Address("http://p.test/feed?url=x&a", "http://o.test/feed")
 def composed(document: FeedDocument, *, is_complete: bool = False, warning: bytes = b"") -> bytes:
     family, version = document.family, document.version
     fragments = fragments_of(document, default_namespace(family, version))
-    head = compose_parsed(document).head
-    sent = [fragments.entry(n, fragments.context()) for n in range(len(document.entries))]
+    head = compose(document).head
+    sent = [fragments.entry(n, fragments.context) for n in range(len(document.entries))]
     entries = SEPARATOR[family].join(sent) + segment_end(family)
     if warning and sent:
         warning += segment_separator(family)
@@ -73,7 +73,7 @@ def test_the_composed_document_parses_to_the_same_entries(make: object) -> None:
     namespace = default_namespace(document.family, document.version)
     fragments, once_more = fragments_of(document, namespace), fragments_of(again, namespace)
     for n in range(len(document.entries)):
-        assert once_more.entry(n, once_more.context()) == fragments.entry(n, fragments.context())
+        assert once_more.entry(n, once_more.context) == fragments.entry(n, fragments.context)
 
 
 @pytest.mark.parametrize("relation", sorted(DROPPED_RELATIONS))
@@ -279,7 +279,7 @@ def test_tombstones_of_other_documents_are_passed_on(make: object) -> None:
         Tombstone(entry_id(name), at, name)
         for name, at in (("a", 5.0), ("<b>", 1.5), ("<b>", 0.0), ("", 9.0))
     ]
-    head = compose_parsed(document, known).head
+    head = compose(document, known).head
     assert head.text.count(b"deleted-entry") == 2
     assert b'<at:deleted-entry ref="&lt;b&gt;" when="1970-01-01T00:00:01.500000Z"/>' in head.text
     assert own[:17].encode() in head.text
@@ -305,7 +305,7 @@ def test_tombstones_that_are_passed_on_have_no_more_room_than_there_is() -> None
     """R19, R21, row 118: a thousand of 4,000 characters each; the newest stay."""
     document = parse(atom(an_item("a")), "http://o.test/feed")
     passed_on = [Tombstone(entry_id(f"urn:{n}"), float(n), f"urn:{n}:{'x' * 4000}") for n in range(1_000)]
-    head = compose_parsed(document, passed_on).head
+    head = compose(document, passed_on).head
     kept = head.text.count(b"deleted-entry ")
     assert MAX_HEAD_BYTES - 5000 < len(head.text) <= MAX_HEAD_BYTES
     assert head.left_out == 1_000 - kept
@@ -322,7 +322,7 @@ def test_a_channel_without_room_for_its_start_tag_is_left_out() -> None:
     assert len(text) < 2000
     ElementTree.fromstring(text)
     assert [entry.identity for entry in parse(text, "http://p.test/").entries] == [entry_id("urn:a")]
-    assert compose_parsed(document).head.left_out
+    assert compose(document).head.left_out
 
 
 @pytest.mark.fault("118")

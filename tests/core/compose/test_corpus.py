@@ -12,7 +12,7 @@ import pytest
 
 from tests.chains import CORPUS, NotCuttableError, Part, corpus_feeds, cut, differences, seen
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
-from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.jobs import compose
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
 
@@ -45,9 +45,9 @@ def test_a_reader_sees_every_conformance_case_as_in_its_own_document(step: int) 
 def joined(parts: list[Part]) -> bytes:
     """The entries of a chain under the head of its first document."""
     made = [Fragments(parse(part.body, part.url, XML)) for part in parts]
-    context, subscription = made[0].context(), made[0].document
+    context, subscription = made[0].context, made[0].document
     entries = b"".join(each.sent(n, context) for each in made for n in range(len(each.document.entries)))
-    head = compose_parsed(subscription).head
+    head = compose(subscription).head
     prologue = compose_prologue(
         subscription.family,
         head.text,

@@ -9,12 +9,12 @@ import pytest
 
 from tests.core.parse.makers import URL, atom, rss
 from wholefeed.core.compose.compose import synthesize
-from wholefeed.core.compose.entries import NAMELESS, Fields, read_fields
+from wholefeed.core.compose.entries import NAMELESS, Entries, Entry, held
 from wholefeed.core.model import entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.verbatim.fragments import fragments_of
 
-AT = datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()
+AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 WRITTEN = "2026-01-31T12:00:00Z"
 ATOM_03 = (
     '<feed version="0.3" xmlns="http://purl.org/atom/ns#"><entry><id>urn:a</id><title>One</title>'
@@ -28,10 +28,18 @@ RDF = (
 )
 
 
+def entries_of(body: bytes | str, *live: int, url: str = URL) -> list[Entry]:
+    """Those of a document, all unless it is said which."""
+    text = body.encode() if isinstance(body, str) else body
+    count = len(parse(text, url).entries)
+    return list(Entries([held(text, url, "", live or range(count), is_current=True)]))
+
+
+Fields = tuple[str, str, str, datetime | None]
+
+
 def fields(body: bytes | str) -> list[Fields]:
-    """Those of all entries of a document."""
-    document = parse(body.encode() if isinstance(body, str) else body, URL)
-    return read_fields(document, range(len(document.entries)))
+    return [(each.identity, each.title, each.link, each.published) for each in entries_of(body)]
 
 
 @pytest.mark.parametrize(
@@ -43,21 +51,21 @@ def fields(body: bytes | str) -> list[Fields]:
                 f"<link href='1'/><published>{WRITTEN}</published><updated>{WRITTEN}</updated></entry>",
                 attributes=' xml:base="http://a.example/x/"',
             ),
-            Fields("urn:a", "One two", "http://a.example/x/1", AT),
+            ("urn:a", "One two", "http://a.example/x/1", AT),
         ),
-        (ATOM_03, Fields("urn:a", "One", "http://example.org/1", AT)),
+        (ATOM_03, ("urn:a", "One", "http://example.org/1", AT)),
         (
             rss(
                 "<item><guid isPermaLink='false'>a</guid><title>One</title><link>http://a.example/1</link>"
                 "<pubDate>Sat, 31 Jan 2026 12:00:00 GMT</pubDate></item>"
             ),
-            Fields("a", "One", "http://a.example/1", AT),
+            ("a", "One", "http://a.example/1", AT),
         ),
         (
             rss("<item><guid>http://a.example/1</guid></item>"),
-            Fields("http://a.example/1", "", "http://a.example/1", None),
+            ("http://a.example/1", "", "http://a.example/1", None),
         ),
-        (RDF, Fields("http://a.example/1", "One", "http://a.example/one", AT)),
+        (RDF, ("http://a.example/1", "One", "http://a.example/one", AT)),
         (
             json.dumps(
                 {
@@ -65,7 +73,7 @@ def fields(body: bytes | str) -> list[Fields]:
                     "items": [{"id": 7, "title": "One", "url": "/1", "date_published": WRITTEN}],
                 }
             ),
-            Fields("7", "One", "http://example.org/1", AT),
+            ("7", "One", "http://example.org/1", AT),
         ),
     ],
     ids=["atom", "atom-0.3", "rss", "rss-guid", "rdf", "json"],
@@ -81,7 +89,7 @@ def test_an_entry_without_id_is_named_by_its_link_else_by_its_digest() -> None:
         "<item><title>a</title><link>http://a.example/1</link></item>", "<item><title>b</title></item>"
     )
     document = parse(body, URL)
-    linked, nameless = read_fields(document, [0, 1])
+    linked, nameless = entries_of(body)
     assert entry_id(linked.identity) == document.entries[0].identity
     assert linked.identity == "http://a.example/1"
     assert nameless.identity == NAMELESS + document.entries[1].identity.hex()
@@ -92,15 +100,19 @@ def test_markup_of_a_title_counts_as_text() -> None:
     xhtml = '<title type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">A <b>bold</b> one</div></title>'
     html = '<title type="html">A &lt;b&gt;bold&lt;/b&gt; one</title>'
     entries = [f"<entry><id>{n}</id>{title}</entry>" for n, title in enumerate((xhtml, html))]
-    assert [each.title for each in fields(atom(*entries))] == ["A bold one", "A <b>bold</b> one"]
+    assert [each.title for each in entries_of(atom(*entries))] == ["A bold one", "A <b>bold</b> one"]
 
 
-def test_only_those_asked_for_are_told_and_in_that_order() -> None:
-    """More than are read at a time, the last first."""
+def test_only_live_entries_are_there_the_newest_first() -> None:
+    """R20: more than are read at a time, and among them those alone that are the feed's."""
     ids = [f"urn:{number}" for number in range(200)]
-    document = parse(atom(*(f"<entry><id>{each}</id></entry>" for each in ids)), URL)
-    told = read_fields(document, [199, 3, *range(100)])
-    assert [each.identity for each in told] == [ids[199], ids[3], *ids[:100]]
+    entries = [
+        f"<entry><id>{each}</id><updated>2026-01-31T12:{n // 60:02}:{n % 60:02}Z</updated></entry>"
+        for n, each in enumerate(ids)
+    ]
+    live = [3, *range(50, 150), 199]
+    found = [each.identity for each in entries_of(atom(*entries), *live)]
+    assert found == [ids[place] for place in reversed(live)]
 
 
 def test_remembered_copies_say_the_same_as_before() -> None:
@@ -111,14 +123,14 @@ def test_remembered_copies_say_the_same_as_before() -> None:
     )
     document = parse(body, URL)
     kept = synthesize(document.family, document.version, [fragments_of(document).entry(0)])
-    assert fields(kept) == read_fields(document, [0])
+    assert fields(kept) == fields(body)
 
 
 def test_a_guid_that_is_a_relative_address_is_the_link() -> None:
     """R22; RSS 2.0, "guid": as the item goes out with it; a number is none."""
     items = "<item><guid>/3</guid></item><item><guid>4</guid></item><item><guid>urn:a:5.6</guid></item>"
     body = f'<rss version="2.0"><channel>{items}</channel></rss>'.encode()
-    document = parse(body, "http://example.org/blog/feed")
+    entries = entries_of(body, url="http://example.org/blog/feed")
 
-    assert [each.link for each in read_fields(document, [0, 1, 2])] == ["http://example.org/3", "", ""]
-    assert [each.identity for each in read_fields(document, [0, 1, 2])] == ["/3", "4", "urn:a:5.6"]
+    assert [each.link for each in entries] == ["http://example.org/3", "", ""]
+    assert [each.identity for each in entries] == ["/3", "4", "urn:a:5.6"]

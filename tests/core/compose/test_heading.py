@@ -7,7 +7,7 @@ import json
 import pytest
 
 from wholefeed.core.compose.compose import MAX_HEAD_BYTES, Heading, heading_of, stored_heading
-from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.jobs import compose
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.parse.documents import parse
 
@@ -27,7 +27,7 @@ RDF = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns=
 
 def as_stored(document: FeedDocument) -> Heading:
     """What is read of the head that is published of a document."""
-    return stored_heading(document.family, document.version, compose_parsed(document).head.text, URL)
+    return stored_heading(document.family, document.version, compose(document).head.text, URL)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_a_title_that_no_encoding_has_can_be_kept() -> None:
 def test_a_head_that_cannot_be_read_says_nothing() -> None:
     """What an earlier version stored must not stop a list, nor cost much where it is long."""
     found = parse(RSS.encode(), URL)
-    head = compose_parsed(found).head.text
+    head = compose(found).head.text
     for stored in (b"<title", head + b" " * MAX_HEAD_BYTES):
         assert stored_heading(found.family, found.version, stored, URL) == Heading("", "")

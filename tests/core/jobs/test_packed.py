@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workers.samples import BODIES
-from wholefeed.core.compose.compose import CopyDates
-from wholefeed.core.jobs import EntryFacts, PackedEntries
+from wholefeed.core.facts import CopyDates, EntryFacts, PackedEntries
 from wholefeed.core.merge import Fullness, fullness_of
 from wholefeed.core.model import EntryId
 from wholefeed.core.parse.documents import parse

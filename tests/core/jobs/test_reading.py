@@ -7,8 +7,8 @@ import hashlib
 import pytest
 
 from tests.workers.samples import BODIES, a_sender
-from wholefeed.core.compose.compose import CopyDates
-from wholefeed.core.jobs import Part, Stored, compose, read_again, read_document, render
+from wholefeed.core.facts import CopyDates, Stored
+from wholefeed.core.jobs import Part, compose, read_again, read_document, render
 from wholefeed.core.links import classify
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss
-from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.jobs import compose
 from wholefeed.core.model import ATOM_03_NS, ATOM_NS, RSS_10_NS, WELL_KNOWN_PREFIXES, Family, Scope
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.verbatim.addresses import (
@@ -272,7 +272,7 @@ def test_the_head_is_written_absolute() -> None:
         "<link>/</link><image><url>a.png</url><link>/</link></image><docs>d</docs>"
         f"<atom:link xmlns:atom='{ATOM_NS}' rel='license' href='l'/><itunes:image href='i.png'/>"
     )
-    made = compose_parsed(parse(rss(head, channel=PREFIXES), URL)).head.text.decode()
+    made = compose(parse(rss(head, channel=PREFIXES), URL)).head.text.decode()
 
     for url in ("http://example.org/<", f"{AT}a.png", f"{AT}d", f'"{AT}l"', f'"{AT}i.png"'):
         assert url in made
@@ -284,7 +284,7 @@ def test_the_channel_of_rdf_is_written_absolute() -> None:
     channel = "<channel rdf:about='/' xml:base='x/'><link>l</link><image rdf:resource='i'/></channel>"
     beside = "<image rdf:about='i'><url>i.png</url></image>"
     body = rdf(beside).replace(b"<channel rdf:about='/'><title>T</title></channel>", channel.encode())
-    made = compose_parsed(parse(body, URL)).head.text.decode()
+    made = compose(parse(body, URL)).head.text.decode()
 
     assert f"<link>{AT}x/l</link><image rdf:resource='i'/>" in made.replace("\n", "")
     assert f"<url>{AT}i.png</url>" in made

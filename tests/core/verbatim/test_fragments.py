@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, named, rss, slices
 from wholefeed.core.compose.compose import synthesize
-from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.jobs import compose
 from wholefeed.core.model import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family, FeedDocument, HeadContext
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED, ParseError
@@ -286,11 +286,11 @@ def test_what_the_subscription_document_says_too_is_not_repeated() -> None:
     """R22: where the subscription document's differ."""
     entry = "<entry><id>1</id></entry>"
     here = Fragments(parse(atom(AUTHOR, RIGHTS, entry), URL))
-    same = Fragments(parse(atom(AUTHOR, RIGHTS), "http://example.org/elsewhere")).context()
-    other = Fragments(parse(atom(AUTHOR, RIGHTS.replace("R", "S")), URL)).context()
+    same = Fragments(parse(atom(AUTHOR, RIGHTS), "http://example.org/elsewhere")).context
+    other = Fragments(parse(atom(AUTHOR, RIGHTS.replace("R", "S")), URL)).context
 
     assert here.needs_context
-    assert here.context() == same
+    assert here.context == same
     assert here.entry(0, same).decode() == f"<entry{BASE}><id>1</id></entry>"
     assert here.entry(0, other).decode() == f"<entry{BASE}><id>1</id>{RIGHTS}</entry>"
     assert here.entry(0, HeadContext()).decode() == f"<entry{BASE}><id>1</id>{AUTHOR}{RIGHTS}</entry>"
@@ -565,7 +565,7 @@ def test_entries_go_out_together_as_each_by_itself(body: bytes, head: bytes) -> 
     """R22: most gain the same; those of another feed's head, or with attributes, do not."""
     made = Fragments(parse(body, URL))
     numbers = range(len(made.document.entries))
-    for context in (None, made.context(), Fragments(parse(head, URL)).context()):
+    for context in (None, made.context, Fragments(parse(head, URL)).context):
         assert made.all_sent(numbers, context) == [made.sent(number, context) for number in numbers]
 
 
@@ -606,7 +606,7 @@ def test_items_of_a_further_channel_and_beside_it_keep_what_they_mean() -> None:
         '<item xmlns:x="urn:x" xml:lang="de"><guid>urn:b</guid><x:y/></item>',
         '<item xml:base="http://example.org/b/" xml:lang="de" ><link>c</link></item>',
     ]
-    assert b"x:head" not in compose_parsed(parse(body, URL)).head.text
+    assert b"x:head" not in compose(parse(body, URL)).head.text
 
 
 def test_well_known_prefixes_of_every_channel_are_looked_for() -> None:

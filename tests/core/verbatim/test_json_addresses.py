@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wholefeed.core.jobs import compose_parsed
+from wholefeed.core.jobs import compose
 from wholefeed.core.model import MEMORY_URL
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.verbatim.fragments import fragments_of
@@ -76,7 +76,7 @@ def test_the_head_is_written_absolute() -> None:
     """R22: home page, icons and authors; and an author that an item inherits."""
     members = {"home_page_url": "/", "icon": "i.png", "favicon": "f.png", "authors": [{"url": "me"}]}
     body = {"version": "https://jsonfeed.org/version/1.1", "title": "a", **members, "items": []}
-    head = json.loads(b"{%s}" % compose_parsed(parse(json.dumps(body).encode(), URL)).head.text)
+    head = json.loads(b"{%s}" % compose(parse(json.dumps(body).encode(), URL)).head.text)
 
     assert head["home_page_url"] == "http://example.org/"
     assert (head["icon"], head["favicon"]) == (f"{AT}i.png", f"{AT}f.png")

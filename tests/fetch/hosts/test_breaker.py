@@ -33,8 +33,6 @@ def test_many_in_a_row_make_it_rest() -> None:
     assert breaker.refused_seconds(110.0) == PAUSE_SECONDS - 10
     assert breaker.reason == "timeout"
 
-    """A host that fails every other time is still asked."""
-
 
 @pytest.mark.parametrize("reason", sorted(NAME_FAILURES))
 def test_a_name_without_an_address_rests_at_once(reason: str) -> None:
@@ -50,8 +48,6 @@ def test_after_the_pause_one_request_goes_through() -> None:
     assert breaker.refused_seconds(PAUSE_SECONDS) == 0
     breaker.begun()
     assert breaker.refused_seconds(PAUSE_SECONDS) > 0
-
-    """One good answer after the pause opens the host again, and the count of failures begins anew."""
 
 
 def test_a_probe_that_fails_makes_it_rest_again() -> None:

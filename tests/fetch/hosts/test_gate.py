@@ -122,6 +122,10 @@ def good(slot: Slot) -> None:
     slot.answered(is_strained=False)
 
 
+def told_to_wait(seconds: float) -> Callable[[Slot], None]:
+    return lambda slot: slot.answered(is_strained=True, rest_seconds=seconds)
+
+
 def busy(slot: Slot) -> None:
     slot.answered(is_strained=True)
 
@@ -304,7 +308,7 @@ async def test_a_host_that_asked_to_be_left_alone_is() -> None:
     """docs/faults.md row 55."""
     clock = Clock()
     gate = a_gate(clock)
-    await in_slot(gate, lambda slot: slot.answered(is_strained=True, rest_seconds=60), port=80)
+    await in_slot(gate, told_to_wait(60), port=80)
     clock.now += 20
     error = await refusal(gate)
     assert (error.slug, error.retry_after_seconds, error.url) == ("host-backoff", 40, "https://a/feed")
@@ -316,22 +320,23 @@ async def test_a_host_that_asked_to_be_left_alone_is() -> None:
 async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
     """Row 55: of two Retry-After the later end counts, and for that host alone."""
     gate = a_gate()
-    gate.penalize("a", gate.now() + 60)
-    gate.penalize("a", gate.now() + 1)
+    async with gate.slot("a", 443, url="https://a/feed") as begun_before:
+        await in_slot(gate, told_to_wait(60))
+        begun_before.answered(is_strained=True, rest_seconds=1)
     assert gate.blocked_seconds("a") == 60
     assert gate.blocked_seconds("b") == 0
 
 
 async def test_requests_that_wait_are_told_at_once() -> None:
     """docs/faults.md row 55: a long queue ends at once."""
-    gate = a_gate(per_host=1, interval=2.0)
-    async with a_crowd(gate) as crowd:
-        await crowd.arrives("a", "a", "a", "b")
-        gate.penalize("a", gate.now() + 60)
+    gate = a_gate(per_host=1)
+    async with gate.slot("a", 443, url="https://a/feed") as slot, a_crowd(gate) as crowd:
+        await crowd.arrives("a", "a", "b")
+        slot.answered(is_strained=True, rest_seconds=60)
         await settled()
-        assert [task.done() for task in crowd.tasks] == [False, True, True, False]
+        assert [task.done() for task in crowd.tasks] == [True, True, False]
         ended = await crowd.goes()
-    assert [type(outcome) for outcome in ended] == [type(None), PublisherError, PublisherError, type(None)]
+    assert [type(outcome) for outcome in ended] == [PublisherError, PublisherError, type(None)]
 
 
 async def test_a_host_that_cannot_be_reached_is_asked_no_more() -> None:
@@ -451,7 +456,7 @@ async def test_the_memory_for_hosts_is_bounded() -> None:
     gate = a_gate()
     async with gate.slot("busy", 443, url="https://busy/"):
         for number in range(MAX_HOSTS + 100):
-            gate.penalize(f"host-{number}", gate.now() + 3600)
+            await in_slot(gate, told_to_wait(3600), host=f"host-{number}")
         assert len(gate) == MAX_HOSTS
         assert gate.blocked_seconds("host-0") == 0
         assert gate.blocked_seconds(f"host-{MAX_HOSTS + 99}") == 3600

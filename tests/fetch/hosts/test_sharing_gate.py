@@ -8,7 +8,7 @@ import pytest
 
 from tests.fetch.hosts.test_gate import Clock, Crowd, settled
 from wholefeed.errors import PublisherError
-from wholefeed.fetch.hosts import Host, Outcome, Pace, Start
+from wholefeed.fetch.hosts import Host, Pace, Start
 from wholefeed.fetch.politeness import HostGate
 
 NOW = Clock().now
@@ -66,7 +66,7 @@ async def test_nothing_begins_before_its_turn_and_all_that_may_then() -> None:
 async def test_those_that_wait_here_are_told_at_once_what_others_know() -> None:
     """Retry-After that another process was told refuses them in the moment in which the turn comes."""
     turns, before = Turns(), a_host()
-    before.learn(Start(443, NOW), Outcome(is_strained=True, rest_seconds=60.0), now=NOW)
+    before.learn(Start(443, NOW), now=NOW, is_strained=True, rest_seconds=60.0)
     gate = a_gate(turns, Clock())
     crowd = Crowd(gate)
     await crowd.arrives("a", "a", "a")
@@ -93,8 +93,8 @@ async def test_a_request_that_is_cancelled_before_its_turn_leaves_nothing_behind
 def test_what_is_known_of_a_host_is_handed_on() -> None:
     """Its pace, its rest and its breakers, by the next one's clock; of another version nothing is taken."""
     host = a_host()
-    host.learn(Start(443, 10.0), Outcome(is_strained=True, rest_seconds=60.0), now=12.0)
-    host.learn(Start(80, 10.0), Outcome(slug="dns-error", is_heard=False), now=12.0)
+    host.learn(Start(443, 10.0), now=12.0, is_strained=True, rest_seconds=60.0)
+    host.learn(Start(80, 10.0), now=12.0, slug="dns-error", is_heard=False)
     text = host.as_text(now=20.0)
     other = a_host()
     other.take_over(text, age_seconds=5.0, now=1000.0)

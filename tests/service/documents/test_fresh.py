@@ -10,7 +10,8 @@ import pytest
 from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import a_config, running
-from wholefeed.core.jobs import Composed, Rendered, Stored, Style, compose, render_parsed
+from wholefeed.core.facts import Stored
+from wholefeed.core.jobs import Composed, Part, Rendered, Style, compose, render
 from wholefeed.core.model import Family, HeadContext
 from wholefeed.service import documents as module
 from wholefeed.service.documents import ANY, Fresh, FreshDocuments
@@ -18,7 +19,7 @@ from wholefeed.service.documents import ANY, Fresh, FreshDocuments
 STORED = Stored(atom(an_item("a", 1), an_item("b", 2)), "http://o.test/", "application/atom+xml")
 DOCUMENT = STORED.parse()
 COMPOSED: Composed = compose(STORED)
-RENDERED: Rendered = render_parsed(DOCUMENT, COMPOSED.style)
+RENDERED: Rendered = render([Part(DOCUMENT, None)], COMPOSED.style)
 
 
 def test_what_is_at_hand_says_what_its_body_is_needed_for() -> None:
@@ -58,7 +59,7 @@ def test_what_leans_on_another_head_is_not_sent() -> None:
     """RFC 4287, 4.2.1: entries without an author got that of their document, since the head had another."""
     by_b = Stored(atom(an_item("b", 1), extra="<author><name>B</name></author>"), *STORED[1:])
     style = COMPOSED.style._replace(context=HeadContext(authors=(b"<author><name>A</name></author>",)))
-    leaning = Fresh(b"", rendered=render_parsed(by_b.parse(), style), style=style)
+    leaning = Fresh(b"", rendered=render([Part(by_b, None)], style), style=style)
     assert leaning.fits(style)
     assert not leaning.fits(COMPOSED.style)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.feeds import an_item, atom
 from tests.store.makers import a_document
-from wholefeed.core.jobs import Stored
+from wholefeed.core.facts import Stored
 from wholefeed.core.model import Role
 from wholefeed.service.documents import Fresh, ParsedDocuments, Put
 from wholefeed.store.rows import DocumentRow

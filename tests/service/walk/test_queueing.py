@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.feeds import ids, publish_chain
 from tests.origin import Origin
 from tests.running import a_config, running
+from wholefeed.errors import QueueFullError
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.politeness import HostGate, Slot
 
@@ -24,14 +25,15 @@ class CrowdedGate(HostGate):
         self, host: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
     ) -> AsyncIterator[Slot]:
         self.asked += 1
-        self.max_waiting_per_host = self.asked % 2
+        if self.asked % 2 == 0:
+            raise QueueFullError("no room", url=url, retry_after_seconds=0.05)
         async with super().slot(host, port, url=url, is_new=is_new, at_most=at_most) as slot:
             yield slot
 
 
 async def test_a_walk_waits_until_the_queue_has_room(tmp_path: Path, origin: Origin) -> None:
     """A walk that meets a full queue waits and ends complete, instead of taking it for a missing document."""
-    queue = CrowdedGate(concurrency=32, per_host=4, retry_after_seconds=0.05)
+    queue = CrowdedGate(concurrency=32, per_host=4)
     expected = publish_chain(origin, archives=2)
     async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, gate=queue)) as proxy:
         reply = await proxy.whole(origin.url("/feed"))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, a_document, a_feed
-from wholefeed.core.compose.compose import CopyDates
+from wholefeed.core.facts import CopyDates
 from wholefeed.core.model import entry_id
 from wholefeed.store.rows import NewEntry
 from wholefeed.store.tables import documents

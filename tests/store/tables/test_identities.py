@@ -18,7 +18,7 @@ from tests import empty_store
 from tests.core.parse.makers import rss
 from tests.postgres import Cluster
 from tests.store.makers import NOW, URL
-from wholefeed.core.jobs import DocumentFacts
+from wholefeed.core.facts import DocumentFacts
 from wholefeed.core.model import EntryId, EntryKeys, Family, Kind, Role
 from wholefeed.core.parse.documents import parse
 from wholefeed.store.base import TEMPORARY_TABLES, Database, fetch_value

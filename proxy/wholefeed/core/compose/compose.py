@@ -20,12 +20,11 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
-from wholefeed.core.merge import Fullness, Rank, counted_instant, fullness_of, ranked, written
+from wholefeed.core.merge import written
 from wholefeed.core.model import (
     ATOM_03_NS,
     ATOM_NAMESPACES,
@@ -33,7 +32,6 @@ from wholefeed.core.model import (
     EXTENSION,
     FH_NS,
     MEDIA_TYPE,
-    RDF_NS,
     RSS_090,
     RSS_090_NS,
     RSS_10_NS,
@@ -41,7 +39,6 @@ from wholefeed.core.model import (
     SEPARATOR,
     WELL_KNOWN_PREFIXES,
     Channel,
-    EntryId,
     Family,
     FeedDocument,
     HeadChild,
@@ -55,7 +52,7 @@ from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import MAX_TITLE_CHARACTERS, UNLIMITED, ParseError
 from wholefeed.core.text.markup import attribute, quoteattr
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve
-from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, fragments_of, prefixes_in
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, prefixes_in
 from wholefeed.core.verbatim.json import JsonFragments
 
 
@@ -303,6 +300,10 @@ def _bound(prefix: str) -> str:
     return f" xmlns:{prefix}={quoteattr(WELL_KNOWN_PREFIXES[prefix])}"
 
 
+def _declared(prefixes: int) -> str:
+    return "".join(_bound(prefix) for prefix, bit in _BIT.items() if prefixes & bit)
+
+
 def _json_prologue(head: bytes, address: Address) -> bytes:
     extension = {"via": address.via_url} | ({"whole": address.whole_url} if address.whole_url else {})
     own = json.dumps({"feed_url": address.self_url, EXTENSION: extension}, ensure_ascii=False)
@@ -312,7 +313,7 @@ def _json_prologue(head: bytes, address: Address) -> bytes:
 def _root(family: Family, version: str, prefixes: int) -> bytes:
     if family is Family.RDF:
         prefixes |= _BIT["rdf"]
-    declared = "".join(_bound(prefix) for prefix, bit in _BIT.items() if prefixes & bit)
+    declared = _declared(prefixes)
     if family is Family.RSS:
         return f'<rss version="{rss_version(version)}"{declared}>\n<channel>\n'.encode()
     default = default_namespace(family, version)
@@ -366,7 +367,10 @@ def synthesize(
             version.encode(),
             entries,
         )
-    return _DECLARATION + _xml(family, version, namespace, _namespaces(fragments), entries)
+    used = 0
+    for fragment in fragments:
+        used |= prefixes_in(fragment, ALL_PREFIXES & ~used)
+    return _DECLARATION + _xml(family, version, namespace, _declared(used).encode(), entries)
 
 
 def _xml(family: Family, version: str, namespace: str | None, declared: bytes, entries: bytes) -> bytes:
@@ -374,21 +378,10 @@ def _xml(family: Family, version: str, namespace: str | None, declared: bytes, e
     if family is Family.ATOM:
         return b"<feed%s%s>\n%s</feed>\n" % (default, declared, entries)
     if family is Family.RDF:
-        rdf = attribute("xmlns:rdf", RDF_NS).written if b" xmlns:rdf=" not in declared else b""
+        rdf = b"" if b" xmlns:rdf=" in declared else _bound("rdf").encode()
         return b"<rdf:RDF%s%s%s>\n<channel/>\n%s</rdf:RDF>\n" % (default, rdf, declared, entries)
     root = attribute("version", version).written + declared
     return b"<rss%s>\n<channel>\n%s</channel>\n</rss>\n" % (root, entries)
-
-
-def _namespaces(fragments: Sequence[bytes]) -> bytes:
-    used = 0
-    for fragment in fragments:
-        used |= prefixes_in(fragment, ALL_PREFIXES & ~used)
-    return b"".join(
-        attribute(f"xmlns:{prefix}", uri).written
-        for bit, (prefix, uri) in enumerate(WELL_KNOWN_PREFIXES.items())
-        if used & 1 << bit
-    )
 
 
 # What a feed calls itself
@@ -440,152 +433,3 @@ def stored_heading(family: Family, version: str, head: bytes, via_url: str) -> H
         return heading_of(parse(prologue + EPILOGUE[family], via_url, max_depth=UNLIMITED))
     except ParseError:
         return Heading("", "")
-
-
-# Remembered copies: entries that left the subscription document (rules R7, R8)
-
-
-def remember(
-    old: FeedDocument,
-    present: Mapping[EntryId, int],
-    memory: OpenMemory | None,
-    *,
-    fetched_at: float,
-    next_number: int = 1,
-    latest: float | None = None,
-    fullness: Sequence[int] = (),
-    made_at: float | None = None,
-) -> list[MemoryDocument]:
-    """Return the memory documents to write so that no entry of `old` is lost.
-
-    They are synthetic documents of the feed's own format, so that one parser and one way of sending serve
-    all. The newest is open and grows at its top until it is sealed, at 32 entries or about 1 MiB: what is
-    made of it stays as small as any other segment.
-
-    Args:
-        old: The subscription document that is being replaced.
-        present: The fullness of what stands in the place of each entry that stays: a fuller copy is kept.
-        memory: The newest memory document that is not sealed, if there is one.
-        fetched_at: When `old` was fetched, epoch seconds.
-        next_number: What the first new memory document is numbered, the others after it; no other has it.
-        latest: The date of `old` counts as at most this: a page's as the subscription document's (R10).
-        fullness: Of its entries, where more is known of it than they tell.
-        made_at: When `old` was made, where that counts (R10).
-
-    Returns:
-        The documents to write, the oldest first; empty when no entry left, or none that is not remembered
-        with a later date (R8).
-    """
-    fragments = fragments_of(old)
-    held = _held(memory)
-    dated = old.head.updated_at
-    if dated is not None and latest is not None:
-        dated = min(dated, latest)
-    best = {copy.identity: copy.dates for copy in reversed(held)}
-    copies = []
-    for n, entry in enumerate(old.entries):
-        own = fullness[n] if fullness else fullness_of(entry)
-        if own <= present.get(entry.identity, _NOTHING):
-            continue
-        dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated, own, made_at)
-        if not _is_better(best.get(entry.identity), dates):
-            copies.append(_Copy(fragments.entry(n), entry.identity, dates))
-    if not copies:
-        return []
-    gone = {copy.identity for copy in copies}
-    numbers: Iterator[int] = itertools.count(next_number)
-    if memory is not None:
-        numbers = itertools.chain([memory.number], numbers)
-        copies += [copy for copy in held if copy.identity not in gone]
-    return _documents(old, copies, numbers)
-
-
-_NOTHING: Final = -1
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryDocument:
-    """A synthetic document of remembered copies, newest first."""
-
-    number: int
-    """Counted up from 1; the URL and the rank come from it."""
-    text: bytes
-    dates: tuple[CopyDates, ...]
-    """Per entry."""
-    is_sealed: bool
-    """Whether no more copies will be added."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenMemory:
-    """The newest memory document as it is stored."""
-
-    number: int
-    document: FeedDocument
-    dates: Sequence[CopyDates]
-    """Per entry."""
-
-
-class CopyDates(NamedTuple):
-    """What R10 needs to know of a remembered copy, when its document is long gone."""
-
-    updated_at: float | None
-    """The update instant that counted when the copy was remembered."""
-    document_updated_at: float | None
-    """Of the subscription document that it last stood in."""
-    fullness: int | None
-    """None: nobody has looked."""
-    made_at: float | None
-    """When that document was made, in a feed with pages that an adapter asked for; None: nobody knows."""
-
-
-class _Copy(NamedTuple):
-    fragment: bytes
-    identity: EntryId
-    dates: CopyDates
-
-
-def _held(memory: OpenMemory | None) -> list[_Copy]:
-    if memory is None:
-        return []
-    fragments, entries = fragments_of(memory.document), memory.document.entries
-    return [_Copy(fragments.entry(n), each.identity, memory.dates[n]) for n, each in enumerate(entries)]
-
-
-def _is_better(held: CopyDates | None, leaving: CopyDates) -> bool:
-    """Return whether R10 prefers a remembered copy to one that leaves now; of equal ones the latter."""
-    return held is not None and _rank_of(held) > _rank_of(leaving)
-
-
-def _rank_of(dates: CopyDates) -> Rank:
-    fullness = Fullness.UNKNOWN if dates.fullness is None else dates.fullness
-    return ranked(dates.updated_at, fullness, dates.document_updated_at, dates.made_at)
-
-
-def _documents(like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int]) -> list[MemoryDocument]:
-    """Fill from the old end, so that sealed documents stay as they are."""
-    documents = []
-    end = len(copies)
-    while end:
-        start, is_sealed = _filled(copies, end)
-        fragments, _, dates = zip(*copies[start:end], strict=True)
-        text = synthesize(like.family, like.version, fragments)
-        documents.append(MemoryDocument(next(numbers), text, dates, is_sealed))
-        end = start
-    return documents
-
-
-SEALED_ENTRIES: Final = 32
-SEALED_BYTES: Final = 1 << 20
-"""Of the entries' text. A larger entry has a document to itself."""
-
-
-def _filled(copies: Sequence[_Copy], end: int) -> tuple[int, bool]:
-    """Return where the document begins that ends before `end`, and whether it is full."""
-    start, size = end, 0
-    while start and end - start < SEALED_ENTRIES and size < SEALED_BYTES:
-        size += len(copies[start - 1].fragment)
-        if start < end and size > SEALED_BYTES:
-            return start, True
-        start -= 1
-    return start, end - start == SEALED_ENTRIES or size >= SEALED_BYTES

@@ -24,7 +24,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, Self, overload
 from urllib.parse import quote
@@ -272,23 +272,29 @@ def _keys(kept: Held, place: int) -> Iterator[Key]:
 
 
 def _read(kept: Held, ambiguous: Collection[EntryId]) -> list[Entry]:
+    """Return the entries of a document, each read from its self-contained slice.
+
+    So prefixes, language and base are those that it was written under.
+    """
     document = _parsed(kept)
     document = document.identified({*ambiguous, *document.ambiguous})
     ordinals = _ordinals(document, kept.live)
-    made = []
-    for ordinal, fields in zip(ordinals, read_fields(document, ordinals), strict=True):
-        entry = document.entries[ordinal]
-        made.append(
-            Entry(
-                identity=fields.identity,
-                updated=None if entry.updated_at is None else instant(entry.updated_at),
-                published=None if fields.published_at is None else instant(fields.published_at),
-                title=fields.title,
-                link=fields.link,
-                source=document.text[entry.start : entry.end],
-            )
-        )
-    return made
+    is_json = document.family is Family.JSON
+    said = _items_said(document, ordinals) if is_json else _elements_said(document, ordinals)
+    return [_entry(document, ordinal, each) for ordinal, each in zip(ordinals, said, strict=True)]
+
+
+def _entry(document: FeedDocument, ordinal: int, said: _Said) -> Entry:
+    entry = document.entries[ordinal]
+    base = said.base or document.scopes[entry.scope].base
+    return Entry(
+        identity=_identity(entry.identity, (said.id, absolute(base, said.href))),
+        updated=None if entry.updated_at is None else instant(entry.updated_at),
+        published=None if said.published_at is None else instant(said.published_at),
+        title=" ".join(said.title.split()),
+        link=_absolute(base, said.href),
+        source=document.text[entry.start : entry.end],
+    )
 
 
 def instant(at: float) -> datetime:
@@ -299,42 +305,8 @@ def instant(at: float) -> datetime:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-# What an entry says of itself in a few words
-
-
-def read_fields(document: FeedDocument, ordinals: Sequence[int]) -> list[Fields]:
-    """Return the fields of some entries of a document, in the order of `ordinals`.
-
-    Each entry is read from its self-contained slice, so that prefixes, language and base are those it was
-    written under.
-    """
-    is_json = document.family is Family.JSON
-    said = _items_said(document, ordinals) if is_json else _elements_said(document, ordinals)
-    return [_fields(document, ordinal, each) for ordinal, each in zip(ordinals, said, strict=True)]
-
-
-class Fields(NamedTuple):
-    """What an entry says of itself."""
-
-    identity: str
-    """Its id as written: atom:id, guid, rdf:about, JSON id; without one its link, where that identifies it,
-    else `NAMELESS`."""
-    title: str
-    """Without white space around it and with single spaces in it; empty when there is none."""
-    link: str
-    """Absolute; empty when there is none."""
-    published_at: float | None
-
-
 NAMELESS: Final = "urn:wholefeed:entry:"
 """How the identity of an entry begins that has neither id nor link of its own; its digest is the rest."""
-
-
-def _fields(document: FeedDocument, ordinal: int, said: _Said) -> Fields:
-    entry = document.entries[ordinal]
-    base = said.base or document.scopes[entry.scope].base
-    identity = _identity(entry.identity, (said.id, absolute(base, said.href)))
-    return Fields(identity, " ".join(said.title.split()), _absolute(base, said.href), said.published_at)
 
 
 def _identity(digest: EntryId, candidates: Sequence[str]) -> str:
@@ -350,6 +322,9 @@ def _absolute(base: str, href: str) -> str:
         return resolve(base, href)
     except ValueError:
         return ""
+
+
+# What an entry says of itself in a few words
 
 
 def _elements_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[_Said]:
@@ -373,7 +348,7 @@ def _elements(document: FeedDocument, root: Element) -> list[Element]:
 
 
 class _Said(NamedTuple):
-    """The same as written, before it is known which of it identifies the entry."""
+    """What an entry says of itself, as written."""
 
     id: str
     title: str
@@ -483,7 +458,7 @@ class Shown:
     base: str
     """What relative URLs in the content count from; empty: from the feed's URL."""
     enclosures: tuple[Enclosure, ...]
-    is_cut: bool
+    is_cut: bool = False
     """Whether its text was too long to be read to its end."""
 
 
@@ -507,10 +482,11 @@ def shown(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = Fa
         is_cut: Whether its end is missing.
     """
     if family is Family.JSON:
-        return _of_item(_item(text, is_cut=is_cut), is_cut=is_cut)
-    entry = _element(family, text, namespace, is_cut=is_cut)
-    of_family = _of_atom if family is Family.ATOM else _of_rss
-    return of_family(entry, is_cut=is_cut)
+        made = _of_item(_item(text, is_cut=is_cut))
+    else:
+        entry = _element(family, text, namespace, is_cut=is_cut)
+        made = _of_atom(entry) if family is Family.ATOM else _of_rss(entry)
+    return replace(made, is_cut=True) if is_cut else made
 
 
 def _element(family: Family, text: bytes, namespace: str, *, is_cut: bool) -> Element:
@@ -583,7 +559,7 @@ _JSON_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{},]|[^][{},"]
 _JSON_STRING_BEGUN: Final = re.compile(rb'"[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+')
 
 
-def _of_atom(entry: Element, *, is_cut: bool) -> Shown:
+def _of_atom(entry: Element) -> Shown:
     own = entry.tag.rpartition("}")[0] + "}"
     names = (
         _text_of(author, f"{own}name") or _text_of(author, f"{own}email")
@@ -603,11 +579,10 @@ def _of_atom(entry: Element, *, is_cut: bool) -> Shown:
         updated=parse_rfc3339(updated),
         authors=names,
         enclosures=links,
-        is_cut=is_cut,
     )
 
 
-def _of_rss(item: Element, *, is_cut: bool) -> Shown:
+def _of_rss(item: Element) -> Shown:
     own = item.tag.removesuffix("item")
     mailed = _text_of(item, f"{own}author")
     named = _NAME_IN_REMARK.fullmatch(mailed)
@@ -628,7 +603,6 @@ def _of_rss(item: Element, *, is_cut: bool) -> Shown:
             (base, each.get("url", ""), each.get("type", ""), each.get("length", each.get("fileSize", "")))
             for each in enclosures
         ],
-        is_cut=is_cut,
     )
 
 
@@ -644,7 +618,7 @@ def _is_played(content: Element) -> bool:
     return media in ("audio", "video")
 
 
-def _of_item(item: Mapping[str, Any], *, is_cut: bool) -> Shown:
+def _of_item(item: Mapping[str, Any]) -> Shown:
     authors = item.get("authors")
     people = [*(authors if isinstance(authors, list) else ()), item.get("author")]
     attachments = item.get("attachments")
@@ -662,7 +636,6 @@ def _of_item(item: Mapping[str, Any], *, is_cut: bool) -> Shown:
             ("", *(_string_of(each.get(name)) for name in ("url", "mime_type", "size_in_bytes")))
             for each in files
         ],
-        is_cut=is_cut,
     )
 
 
@@ -674,7 +647,6 @@ def _shown(
     updated: float | None,
     authors: Iterable[str],
     enclosures: Iterable[tuple[str, ...]],
-    is_cut: bool,
 ) -> Shown:
     found: dict[str, Enclosure] = {}
     for base, url, media_type, length in enclosures:
@@ -691,7 +663,6 @@ def _shown(
         content=content.html,
         base=content.base,
         enclosures=tuple(found.values()),
-        is_cut=is_cut,
     )
 
 

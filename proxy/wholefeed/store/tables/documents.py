@@ -19,8 +19,7 @@ from itertools import chain, count, islice, repeat
 from operator import add
 from typing import Any, Final, NamedTuple
 
-from wholefeed.core.compose.compose import CopyDates
-from wholefeed.core.jobs import PackedEntries, PackedKeys
+from wholefeed.core.facts import CopyDates, PackedEntries, PackedKeys
 from wholefeed.core.merge import Fullness, Said
 from wholefeed.core.model import EntryId, Role
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -28,7 +27,6 @@ from wholefeed.errors import StoreError
 from wholefeed.store.base import (
     Database,
     Row,
-    Sql,
     either,
     fetch_all,
     fetch_made,
@@ -459,7 +457,7 @@ def _entry_rows(feed: int, coming: _Coming) -> Iterator[tuple[object, ...]]:
 
 
 @cache
-def _entry_statement(rows: int) -> Sql:
+def _entry_statement(rows: int) -> str:
     """Return what puts so many rows."""
     return either(
         # It stores what is not a number as NULL (https://www.sqlite.org/floatingpoint.html).

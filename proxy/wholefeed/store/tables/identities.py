@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Final
 
-from wholefeed.core.jobs import PackedKeys
+from wholefeed.core.facts import PackedKeys
 from wholefeed.core.model import EntryId, EntryKeys
 from wholefeed.store.base import Database, fetch_all, fetch_one, run
 from wholefeed.store.tables.live import Change

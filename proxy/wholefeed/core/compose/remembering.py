@@ -1,0 +1,304 @@
+"""What is remembered of a document that is replaced, and which texts of the new one were cut (R7, R8, R10).
+
+    kept = remember_copies(old, present, memory, new=new, fetched_at=at, next_number=4)
+    kept.written        # the memory documents to store, the oldest first
+    kept.cut            # the entries whose full texts have given way to their beginnings
+
+Copies stand in synthetic documents of the feed's own format, so that one parser and one way of sending serve
+all. The newest is open and grows at its top until it is sealed, at 32 entries or about 1 MiB: what is made of
+it stays as small as any other segment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import itertools
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from wholefeed.core.compose.compose import synthesize
+from wholefeed.core.compose.entries import shown
+from wholefeed.core.facts import CopyDates, DocumentFacts, Stored
+from wholefeed.core.merge import OTHER, Fullness, Rank, counted_instant, fullness_of, ranked
+from wholefeed.core.model import MEDIA_TYPE, MEMORY_URL, EntryId, Family, FeedDocument, default_namespace
+from wholefeed.core.verbatim.fragments import fragments_of
+
+
+def remember_copies(
+    old: Stored | FeedDocument,
+    present: Mapping[EntryId, int],
+    memory: StoredMemory | None,
+    *,
+    new: Stored | FeedDocument | None = None,
+    known: Sequence[int | None] = (),
+    ambiguous: Collection[EntryId] = (),
+    fetched_at: float,
+    next_number: int,
+    latest: float | None = None,
+    made_at: float | None = None,
+    keeps_parsed: bool = False,
+) -> Kept:
+    """Return the memory documents to write so that no entry of `old` is lost, and no full text.
+
+    None is written when no entry left, or none that is not remembered with a later date (R8).
+
+    Args:
+        old: What is replaced.
+        present: The fullness of what stands in the place of each entry that stays: a fuller copy is
+            remembered; `OTHER` where nothing need be.
+        memory: The newest memory document that is not sealed, if there is one.
+        new: What replaces it, where the texts have to be compared.
+        known: The fullness of the old entries, as it is stored.
+        ambiguous: Keys that identify nothing in the feed (R9).
+        fetched_at: When `old` was fetched, epoch seconds.
+        next_number: What the first new memory document is numbered, the others after it; no other has it.
+        latest: The date of `old` counts as at most this: a page's as the subscription document's (R10).
+        made_at: When `old` was made, where that counts (R10).
+        keeps_parsed: Whether to return them parsed, too: for small ones, in the same process.
+
+    Raises:
+        ParseError: Only when another parser has stored one of them.
+    """
+    document = _parsed(old, ambiguous)
+    held, remembered = list[_Copy](), None
+    if memory is not None:
+        remembered = _parsed(memory.document, ambiguous)
+        held = _held(remembered, memory.dates)
+    fullness = _fullness_of(document, known)
+    cut = frozenset[EntryId]()
+    if new is not None:
+        was_cut = {
+            entry.identity
+            for entry, own in zip(document.entries, fullness, strict=True)
+            if own == Fullness.CUT
+        }
+        cut = cut_short(document, _parsed(new, ambiguous), was_cut, remembered)
+        present = {each: Fullness.CUT if each in cut and at != OTHER else at for each, at in present.items()}
+    dated = document.head.updated_at
+    if dated is not None and latest is not None:
+        dated = min(dated, latest)
+    fragments, copies = fragments_of(document), list[_Copy]()
+    best = {copy.identity: copy.dates for copy in reversed(held)}
+    for n, entry in enumerate(document.entries):
+        if fullness[n] <= present.get(entry.identity, _NOTHING):
+            continue
+        dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated, fullness[n], made_at)
+        if not _is_better(best.get(entry.identity), dates):
+            copies.append(_Copy(fragments.entry(n), entry.identity, dates))
+    if not copies:
+        return Kept([], cut)
+    gone = {copy.identity for copy in copies}
+    copies += [copy for copy in held if copy.identity not in gone]
+    numbers = itertools.chain([] if memory is None else [memory.number], itertools.count(next_number))
+    return Kept(_written(document, copies, numbers, keeps_parsed=keeps_parsed), cut)
+
+
+_NOTHING: Final = -1
+"""Less than how full any text is."""
+
+
+class StoredMemory(NamedTuple):
+    """The newest memory document, as it is stored, or as it was parsed."""
+
+    number: int
+    document: Stored | FeedDocument
+    dates: Sequence[CopyDates]
+    """Per entry."""
+
+
+class Kept(NamedTuple):
+    """What is kept of a document that is replaced, and what was found out about the one that replaces it."""
+
+    written: list[WrittenMemory]
+    cut: frozenset[EntryId]
+    """The entries that were cut short there (R10)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenMemory:
+    """A memory document to store: remembered copies, newest first."""
+
+    number: int
+    """Counted up from 1; the URL and the rank come from it."""
+    document: Stored
+    facts: DocumentFacts
+    digest: bytes
+    """SHA-256 of the body."""
+    is_sealed: bool
+    """Whether no more copies will be added."""
+    parsed: FeedDocument | None
+    """Where that was asked for."""
+
+
+class _Copy(NamedTuple):
+    fragment: bytes
+    identity: EntryId
+    dates: CopyDates
+
+
+def _parsed(document: Stored | FeedDocument, ambiguous: Collection[EntryId]) -> FeedDocument:
+    parsed = document.parse() if isinstance(document, Stored) else document
+    return parsed.identified(ambiguous)
+
+
+def _held(document: FeedDocument, dates: Sequence[CopyDates]) -> list[_Copy]:
+    fragments = fragments_of(document)
+    return [_Copy(fragments.entry(n), entry.identity, dates[n]) for n, entry in enumerate(document.entries)]
+
+
+def _fullness_of(document: FeedDocument, known: Sequence[int | None]) -> list[int]:
+    told = known if len(known) == len(document.entries) else [None] * len(document.entries)
+    return [
+        fullness_of(entry) if own is None else own for entry, own in zip(document.entries, told, strict=True)
+    ]
+
+
+def _is_better(held: CopyDates | None, leaving: CopyDates) -> bool:
+    """Return whether R10 prefers a remembered copy to one that leaves now; of equal ones the latter."""
+    return held is not None and _rank_of(held) > _rank_of(leaving)
+
+
+def _rank_of(dates: CopyDates) -> Rank:
+    fullness = Fullness.UNKNOWN if dates.fullness is None else dates.fullness
+    return ranked(dates.updated_at, fullness, dates.document_updated_at, dates.made_at)
+
+
+def _written(
+    like: FeedDocument, copies: Sequence[_Copy], numbers: Iterator[int], *, keeps_parsed: bool
+) -> list[WrittenMemory]:
+    """Fill documents from the old end, so that sealed ones stay as they are."""
+    media_type = MEDIA_TYPE[Family.JSON] if like.family is Family.JSON else _XML_TYPE
+    written, end = [], len(copies)
+    while end:
+        start, is_sealed = _filled(copies, end)
+        fragments, _, dates = zip(*copies[start:end], strict=True)
+        number, text = next(numbers), synthesize(like.family, like.version, fragments)
+        document = Stored(text, f"{MEMORY_URL}{number}", media_type)
+        parsed = document.parse()
+        written.append(
+            WrittenMemory(
+                number=number,
+                document=document,
+                facts=DocumentFacts.of(parsed, dates),
+                digest=hashlib.sha256(text).digest(),
+                is_sealed=is_sealed,
+                parsed=parsed if keeps_parsed else None,
+            )
+        )
+        end = start
+    return written
+
+
+_XML_TYPE: Final = "application/xml; charset=utf-8"
+SEALED_ENTRIES: Final = 32
+SEALED_BYTES: Final = 1 << 20
+"""Of the entries' text. A larger entry has a document to itself."""
+
+
+def _filled(copies: Sequence[_Copy], end: int) -> tuple[int, bool]:
+    """Return where the document begins that ends before `end`, and whether it is full."""
+    start, size = end, 0
+    while start and end - start < SEALED_ENTRIES and size < SEALED_BYTES:
+        size += len(copies[start - 1].fragment)
+        if start < end and size > SEALED_BYTES:
+            return start, True
+        start -= 1
+    return start, end - start == SEALED_ENTRIES or size >= SEALED_BYTES
+
+
+# Which entries were cut short: where full texts stood, their beginnings stand now
+
+
+def cut_short(
+    old: FeedDocument,
+    new: FeedDocument,
+    was_cut: Collection[EntryId],
+    remembered: FeedDocument | None = None,
+) -> frozenset[EntryId]:
+    """Return which entries of a document were cut short since another one stood in its place.
+
+    No element says so, as the lack of full content does. So it has to show in all of these: what stands there
+    is a beginning of what stood there, it ends in a mark of cutting, and half of the entries were shortened
+    at once. An author who shortens an entry does one of them, or two.
+
+    Args:
+        old: The document that stood there.
+        new: The one that stands there now.
+        was_cut: What had been cut in the old one; it is cut still where it says the same up to the mark, or
+            is a beginning of what is remembered of it: a publisher that has its excerpts longer, or another
+            mark behind them ("Read more (4 comments)"), gives no more of the text than a beginning still.
+        remembered: What was remembered last, where the fuller texts mostly are.
+    """
+    before, now = _first_ones(old), _first_ones(new)
+    wholes = _remembered_texts(remembered, was_cut)
+    common = [identity for identity in now if identity in before]
+    lost, cut, same = 0, set[EntryId](), set[EntryId]()
+    texts_before = _texts(old, (before[each] for each in common))
+    texts_now = _texts(new, (now[each] for each in common))
+    for identity, text_before, text in zip(common, texts_before, texts_now, strict=True):
+        if identity in was_cut and _is_cut_still(text, text_before, wholes.get(identity, "")):
+            same.add(identity)
+        elif _is_beginning(text, text_before):
+            cut.add(identity)
+        elif old.entries[before[identity]].has_content and not new.entries[now[identity]].has_content:
+            lost += 1
+    return frozenset(same | cut if 2 * (lost + len(cut)) >= len(common) else same)
+
+
+def _first_ones(document: FeedDocument) -> dict[EntryId, int]:
+    """Return where the first entry of each identity stands."""
+    return {entry.identity: place for place, entry in reversed([*enumerate(document.entries)])}
+
+
+def _remembered_texts(remembered: FeedDocument | None, wanted: Collection[EntryId]) -> dict[EntryId, str]:
+    """Return what is remembered of these entries."""
+    if remembered is None:
+        return {}
+    places = {each: place for each, place in _first_ones(remembered).items() if each in wanted}
+    return dict(zip(places, _texts(remembered, places.values()), strict=True))
+
+
+def _texts(document: FeedDocument, places: Iterable[int]) -> Iterator[str]:
+    """Yield what entries say, without markup, and without white space: whoever cuts a text sets that anew."""
+    namespace = default_namespace(document.family, document.version)
+    fragments = fragments_of(document, namespace)
+    for place in places:
+        said = shown(document.family, fragments.entry(place), namespace=namespace).content
+        yield "".join(html.unescape(_TAG.sub("", said)).split())
+
+
+_TAG: Final = re.compile(r"<[^<>]*>")
+
+
+def _is_beginning(text: str, whole: str) -> bool:
+    """Whether a text is the beginning of another one and ends in a mark of cutting."""
+    if len(text) >= len(whole):
+        return False
+    return any(whole.startswith(text[: mark.start()]) for mark in _marks(text))
+
+
+def _is_cut_still(text: str, before: str, whole: str) -> bool:
+    """Whether a text says as little as the one before it, which was cut, or is a beginning of the whole."""
+    if text == before or _is_beginning(text, whole):
+        return True
+    mark, mark_before = next(_marks(text), None), next(_marks(before), None)
+    if mark is None or mark_before is None:
+        return False
+    return text[: mark.start()] == before[: mark_before.start()]
+
+
+def _marks(text: str) -> Iterator[re.Match[str]]:
+    """Yield the marks of cutting at the end of a text."""
+    return _MARK.finditer(text, max(0, len(text) - _LONGEST_MARK))
+
+
+_LONGEST_MARK: Final = 200
+"""In characters: "Continue reading" and the title."""
+_MARK: Final = re.compile(
+    r"[\[(]?(?:\u2026|\.{3}|\u00bb|\u2192|continuereading|read(?:the)?(?:more|rest|full)|\(more\)|\[more\])",
+    re.IGNORECASE,
+)
+"""Without white space."""
