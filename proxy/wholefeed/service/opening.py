@@ -31,7 +31,6 @@ from wholefeed.errors import (
 from wholefeed.futures import either_done
 from wholefeed.service.checking import Checks
 from wholefeed.service.mementos import Mementos
-from wholefeed.service.memory import Changes
 from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.running import Flights, Running
 from wholefeed.service.sources import SeveralFeedsError, Subscription, find_subscription
@@ -80,8 +79,8 @@ class Openings:
         """By URL, and whether a person chooses where a page announces several feeds."""
         self._unopened = Unopened(context.now)
         """By the same; of a person's only that there is a choice, as long as nobody has chosen."""
-        self._opened: Changes[str] = Changes()
-        """Which URLs have come to lead to a feed."""
+        self._opened = 0
+        """How often a URL has come to lead to a feed."""
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -102,14 +101,11 @@ class Openings:
             OverloadedError: No walk can be begun now; the database does not answer.
         """
         held = self._memory.find(url)
-        since = self._opened.count
+        opened = self._opened
         feed = held.snapshot.feed if held is not None else await self._store.find(url, is_first=True)
-        while feed is None and self._opened.has(url, since):
-            since = self._opened.count
-            feed = await self._store.find(url, is_first=True)
         if feed is None or not feed.digest:
             self._context.counts.sources["publisher"] += 1
-            return await self._first(url, deadline, not is_head, since if feed is None else -1), False
+            return await self._first(url, deadline, not is_head, opened if feed is None else -1), False
         return feed, not is_head and await self._freshen(feed, deadline)
 
     async def announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
@@ -220,8 +216,8 @@ class Openings:
         Args:
             url: Canonical URL.
             may_walk: Whether the refresh that it begins may walk.
-            unknown_at: What `_opened.count` was before the store was asked for the URL and had nothing; -1:
-                it was not asked.
+            unknown_at: What `_opened` was before the store was asked for the URL and had nothing; -1: it was
+                not asked.
             is_choosing: Whether a person chooses where a page announces several feeds. A reader that asks
                 meanwhile does not choose: it has an opening of its own.
 
@@ -235,7 +231,7 @@ class Openings:
 
     async def _open(self, url: str, *, may_walk: bool, unknown_at: int, is_choosing: bool) -> Opened:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
-        if self._opened.has(url, unknown_at) and (known := await self._known(url)) is not None:
+        if self._opened != unknown_at and (known := await self._known(url)) is not None:
             return self._opened_meanwhile(known, may_walk=may_walk)
         self._unopened.check((url, False))
         if is_choosing:
@@ -263,7 +259,7 @@ class Openings:
     async def _find(self, url: str, *, may_walk: bool, is_choosing: bool) -> Opened:
         """Ask the publisher, unless another replica has done so meanwhile."""
         if self._context.sharing.is_shared and (known := await self._known(url)) is not None:
-            self._opened.note(url)
+            self._opened += 1
             return self._opened_meanwhile(known, may_walk=may_walk)
         try:
             found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
@@ -301,7 +297,7 @@ class Openings:
             note_claim()
             return feed
         finally:
-            self._opened.note(url, key)
+            self._opened += 1
 
 
 # What could not be opened

@@ -142,14 +142,14 @@ class FeedService:
     ) -> Reconstruction:
         """Find what to answer with; what has to stay readable is held until the end of the answer."""
         memory = self._memory
-        since = memory.changes.count
+        since = memory.generation
         feed, is_late = await self.openings.ready(url, deadline, is_head=is_head)
-        leads_there = feed.url == url or not memory.changes.has(feed.id, since)  # its key is its own
+        leads_there = feed.url == url or not memory.has_changed(feed.id, since)  # its key is its own
         held = await self.checks.find(url) if from_memory else None
         if held is not None and held.is_whole:
             snapshot = held.snapshot
         else:
-            since = memory.changes.count
+            since = memory.generation
             snapshot = await answering.hold(self._store.snapshot(feed.id))
             held = memory.put(snapshot, url, since) if leads_there else None
         _ = self.asked.note(feed.id, snapshot.feed.asked_at)
