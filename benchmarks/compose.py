@@ -42,6 +42,7 @@ from wholefeed.core.model import Kind, Role, State
 from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.fetch.base import site_of
 from wholefeed.service.documents import Leaving, Put, documents_to_remember, new_document
+from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
 from wholefeed.service.refresh import Refresh, RefreshContext, WalkTurns
 from wholefeed.service.service import FeedService
@@ -96,7 +97,8 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
                     now=time.time(),
                 )
             )
-            storage, style = FeedStorage(store, source.work, feed.id, now=time.time), obtained.style
+            storage = FeedStorage(store, source.work, feed.id, now=time.time, memory=Memory(0))
+            style = obtained.style
             growing = asyncio.create_task(storage.fresh.grown(_WAIT_SECONDS))
         while left and len(ahead) < _AHEAD:
             ahead.append(asyncio.create_task(obtain(source, left.popleft(), style)))
@@ -126,7 +128,7 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
     documents = [new_document(URL, obtained, role=Role.SUBSCRIPTION, rank=0)]
     leaving = Leaving(rows, rows[0], obtained, time.time())
     documents += await documents_to_remember(store, source.work, leaving)
-    storage = FeedStorage(store, source.work, feed.id, now=time.time)
+    storage = FeedStorage(store, source.work, feed.id, now=time.time, memory=Memory(0))
     await put(store, storage, documents)
     put_seconds = time.perf_counter() - began
     published, assemble_seconds = await assembled(storage)

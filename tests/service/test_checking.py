@@ -1,4 +1,4 @@
-"""wholefeed.service.memory, over replicas: no feed goes back; while there is no database, memory serves."""
+"""wholefeed.service.checking, over replicas: no feed goes back; while there is no database, memory serves."""
 
 from __future__ import annotations
 

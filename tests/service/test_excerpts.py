@@ -12,8 +12,8 @@ from tests.feeds import BASE_AT, an_item, atom, json_feed, publish_chain, rdf, r
 from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.core.compose.entries import Enclosure, Shown
-from wholefeed.service.people import LONGEST_BYTES, entries_in, excerpt, read_entries
 from wholefeed.service.results import Reconstruction
+from wholefeed.service.showing import LONGEST_BYTES, entries_in, excerpt, read_entries
 from wholefeed.web.keys import STORE
 
 

@@ -1,4 +1,4 @@
-"""wholefeed.service.memory, by itself: for what answer it waits, and how much it asks at once."""
+"""wholefeed.service.checking, by itself: for what answer it waits, and how much it asks at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 from tests.service.snapshots import a_snapshot, hold, url_of
 from wholefeed.config.tables import LimitsConfig
-from wholefeed.service.memory import PATIENCE_SECONDS, Checks, Published
+from wholefeed.service.checking import PATIENCE_SECONDS, Checks
+from wholefeed.service.memory import Memory
 from wholefeed.store.store import Store
 from wholefeed.store.tables.feeds import Version, version_of
 
@@ -40,14 +41,14 @@ class AStore:
         return self.found
 
 
-def checks_on(store: AStore, memory: Published) -> Checks:
+def checks_on(store: AStore, memory: Memory) -> Checks:
     return Checks(cast(Store, store), memory, LimitsConfig())
 
 
 @pytest.mark.fault("104a")
 async def test_a_loop_that_is_late_is_not_taken_for_a_silent_database() -> None:
     """What another replica has changed is let go of, however late the answer is seen."""
-    memory = Published(1 << 20)
+    memory = Memory(1 << 20)
     hold(memory, a_snapshot(1))
     checks = checks_on(AStore(), memory)
     checking = asyncio.create_task(checks.check(url_of(1)))
@@ -61,7 +62,7 @@ async def test_a_loop_that_is_late_is_not_taken_for_a_silent_database() -> None:
 @pytest.mark.fault("108")
 async def test_what_may_have_changed_is_looked_at_in_parts() -> None:
     """However much is held, no query is so long that the server ends it; what has not changed stays."""
-    memory, store = Published(1 << 30), AStore()
+    memory, store = Memory(1 << 30), AStore()
     for feed in range(1, DOUBTED + 1):
         hold(memory, a_snapshot(feed))
         store.found[feed] = version_of(a_snapshot(feed).feed)

@@ -10,9 +10,9 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
-from wholefeed.core.refresh.port import NoteReply
+from wholefeed.core.refresh.port import ReplyFacts
 from wholefeed.core.schedule import CacheFields
-from wholefeed.service.memory import Beginning, Beginnings, Published
+from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.sources import Work
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store import sqlite_file, store
@@ -64,9 +64,9 @@ async def test_what_the_next_refresh_starts_from_is_what_is_stored(
 ) -> None:
     """Also where documents were touched, put and published in the same refresh: it is not read again then."""
     kept: dict[int, Beginning] = {}
-    keep = Beginnings.keep
+    keep = Memory.keep_beginning
 
-    def keeping(self: Beginnings, feed: int, found: Beginning) -> None:
+    def keeping(self: Memory, feed: int, found: Beginning) -> None:
         kept[feed] = found
         keep(self, feed, found)
 
@@ -75,7 +75,7 @@ async def test_what_the_next_refresh_starts_from_is_what_is_stored(
         assert feed is not None
         return kept.pop(feed.id).rows == await proxy.store.documents(feed.id)
 
-    monkeypatch.setattr(Beginnings, "keep", keeping)
+    monkeypatch.setattr(Memory, "keep_beginning", keeping)
     alone, chain = origin.url("/alone"), origin.url("/feed")
     origin.publish("/alone", atom(an_item("a", 1)))
     publish_chain(origin, archives=2)
@@ -100,12 +100,12 @@ async def test_what_is_stale_is_no_longer_when_its_publisher_is_heard(proxy: Pro
     assert feed is not None
     document, *_ = await proxy.store.documents(feed.id)
     await proxy.store.update_feed(feed.id, is_stale=True)
-    store, memory, now = proxy.app[STORE], Beginnings(Published(1 << 20)), proxy.clock()
+    store, now = proxy.app[STORE], proxy.clock()
 
-    storage = FeedStorage(store, Work(Workers(0)), feed.id, now=proxy.clock, beginnings=memory)
-    await storage.begin(is_new=False)
-    storage.remark(
-        NoteReply(
+    storage = FeedStorage(store, Work(Workers(0)), feed.id, now=proxy.clock, memory=Memory(1 << 20))
+    await storage.start(is_new=False)
+    storage.note_reply(
+        ReplyFacts(
             checked_at=now,
             fresh_until=now + 60,
             is_private=False,

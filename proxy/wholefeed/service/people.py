@@ -1,4 +1,4 @@
-"""What people look at: how a feed stands and its refresh goes on, its documents, its months, its entries.
+"""What people look at: how a feed stands and its refresh goes on, its documents, its months.
 
     async with watching.follow(feed_id) as news:
         while not news.is_over:
@@ -7,13 +7,8 @@
     status, chain = await watching.account(feed_id)     # its documents, what is missing among them
     timeline = timeline_of(chain, await store.read(lambda db: months(db, feed_id)))
 
-    async with service.answer(url, wait_seconds=1.0) as reconstruction:
-        newest = await read_entries(reconstruction.snapshot, store, 0, 50)
-        total = entries_in(reconstruction.snapshot)
-        both = await excerpt(reconstruction.snapshot, store, newest=5, oldest=2)
-
 Nothing here changes or fetches anything. The words for it stand in `wholefeed.core.words`, the pages in
-`wholefeed.web`.
+`wholefeed.web`; a feed's entries in `wholefeed.service.showing`.
 """
 
 from __future__ import annotations
@@ -26,16 +21,11 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from wholefeed.core.chart import Chart, Hole, Place, Span, chart_of, holes_of
-from wholefeed.core.compose.compose import Heading, stored_heading
-from wholefeed.core.compose.entries import Shown, shown
-from wholefeed.core.compose.reading import Begun
-from wholefeed.core.compose.segments import Inflater, Slice, between
-from wholefeed.core.compose.views import entries_of
 from wholefeed.core.links import recall
-from wholefeed.core.model import SEPARATOR, Kind, Relation, Role, default_namespace
+from wholefeed.core.model import Kind, Relation, Role
 from wholefeed.core.notes import DocumentTruncated, JumpedHole
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.urls import document_key
@@ -44,8 +34,7 @@ from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.results import Elsewhere, Status
 from wholefeed.service.running import Running
 from wholefeed.store.base import Database
-from wholefeed.store.rows import DocumentRow, FeedRow, Overview, SegmentRow, Snapshot
-from wholefeed.store.store import Store
+from wholefeed.store.rows import DocumentRow, Overview
 from wholefeed.store.tables import documents, failures
 from wholefeed.store.tables.segments import Months
 
@@ -126,7 +115,7 @@ class Watching:
         )
 
     async def account(self, feed_id: int) -> tuple[Status, list[ChainDocument]]:
-        """Tell what is known of a feed, document by document; `UnknownFeedError` where it was forgotten."""
+        """Tell what is known of a feed, document by document; raises as `status`."""
 
         def look(db: Database) -> tuple[list[DocumentRow], dict[int, int]]:
             return documents.list_all(db, feed_id), documents.superseded(db, feed_id)
@@ -173,7 +162,7 @@ class Watching:
         try:
             while not self._stopping.done():
                 told = await self.status(feed_id)
-                watched.tell(told, is_last=not told.is_refreshing)
+                watched.tell(told)
                 if not told.is_refreshing:
                     return
                 await self._tell_progress(feed_id, watched, told)
@@ -218,18 +207,23 @@ class News:
     @property
     def is_settled(self) -> bool:
         """Whether what was told last is how the refresh ended."""
-        return self._watched.is_last and self._seen == self._watched.number
+        latest = self._watched.latest
+        return latest is not None and not latest.is_refreshing and self._seen == self._watched.number
 
     async def next(self, seconds: float) -> Status | None:
         """Return what is known now, once it is more than before; None: nothing was in that time.
 
         Of several changes since the last call only the latest is told.
         """
-        await self._watched.wait(self._seen, seconds)
-        if self._watched.number == self._seen:
+        watched = self._watched
+        if watched.number == self._seen and not watched.is_over:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await watched.changed.wait()
+        if watched.number == self._seen:
             return None
-        self._seen = self._watched.number
-        return self._watched.latest
+        self._seen = watched.number
+        return watched.latest
 
 
 class _Watched:
@@ -242,32 +236,23 @@ class _Watched:
         self.number = 0
         """How often `latest` has changed."""
         self.is_over = False
-        self.is_last = False
-        """Whether `latest` tells how the refresh ended."""
-        self._changed = asyncio.Event()
+        """Whether nothing follows."""
+        self.changed = asyncio.Event()
 
-    def tell(self, status: Status, *, is_last: bool = False) -> None:
-        """Let everybody know, unless it is what they know already."""
-        if is_last or _without_times(status) != _without_times(self.latest):
-            self.latest, self.is_last = status, is_last
+    def tell(self, status: Status) -> None:
+        """Let everybody know, unless it is what they know already; how the refresh ended in any case."""
+        if not status.is_refreshing or _without_times(status) != _without_times(self.latest):
+            self.latest = status
             self.number += 1
             self._wake()
 
     def end(self) -> None:
-        """Let everybody know that nothing follows."""
         self.is_over = True
         self._wake()
 
     def _wake(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def wait(self, seen: int, seconds: float) -> None:
-        """Wait until more is known than what was seen, or nothing follows, for at most so long."""
-        if self.number == seen and not self.is_over:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._changed.wait()
+        self.changed.set()
+        self.changed = asyncio.Event()
 
 
 def _without_times(status: Status | None) -> Status | None:
@@ -453,164 +438,3 @@ def _place_in_time(document: ChainDocument, months: Mapping[int, Months]) -> Pla
 
 def _is_lost(document: ChainDocument) -> bool:
     return document.standing is Standing.MISSING and not document.source
-
-
-# Entries as people read them
-
-_MOST_ENTRIES: Final = 200
-"""Entries that are read at once."""
-LONGEST_BYTES: Final = 1 << 18
-"""Of an entry's text, what is read of it: a thick book has as much."""
-_ROOM_BYTES: Final = 1 << 22
-"""Of the text of all entries that are read at once; the entries behind it are cut to `_LEAST_BYTES` each."""
-_LEAST_BYTES: Final = 1 << 14
-_INFLATED_BYTES: Final = 1 << 16
-"""Of a segment's text, what is inflated at a time."""
-
-
-async def described(feed: FeedRow) -> Heading:
-    """Return what a feed calls itself, as it is published."""
-    if feed.title is not None:
-        return Heading(feed.title, feed.site)
-    return await asyncio.to_thread(
-        stored_heading, feed.published_family, feed.version, feed.head or b"", feed.via_url
-    )
-
-
-def entries_in(snapshot: Snapshot) -> int:
-    """Return how many entries there are to be read."""
-    return sum(segment.entries for segment in snapshot.segments)
-
-
-class Excerpt(NamedTuple):
-    """The two ends of a feed. No entry stands in both."""
-
-    newest: tuple[Shown, ...]
-    """The first in output order, in that order."""
-    oldest: tuple[Shown, ...]
-    """The last in output order, in that order."""
-
-
-async def excerpt(snapshot: Snapshot, store: Store, *, newest: int, oldest: int) -> Excerpt:
-    """Return the ends of a feed; of a short feed the newest entries come first.
-
-    Args:
-        snapshot: That is held (`Reconstruction.snapshot`, `Store.snapshot`).
-        store: Where it is.
-        newest: How many of the first in output order.
-        oldest: How many of the last in output order.
-    """
-    total = entries_in(snapshot)
-    first = await read_entries(snapshot, store, 0, newest)
-    start = max(total - oldest, len(first))
-    return Excerpt(first, await read_entries(snapshot, store, start, total - start))
-
-
-async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int) -> tuple[Shown, ...]:
-    """Return entries in output order, fewer where there are no more; at most `_MOST_ENTRIES`.
-
-    Of the feed's segments those alone are read that hold them, a piece at a time, on threads: whatever the
-    feed's size, what is in memory is a few MB. Entries that are very long are cut short (`Shown.is_cut`).
-    `Shown.content` is HTML of a stranger: who shows it sanitises it.
-
-    Args:
-        snapshot: That is held (`Reconstruction.snapshot`, `Store.snapshot`).
-        store: Where it is.
-        start: The first of them, counted in output order (R20) from 0.
-        count: How many.
-    """
-    texts = await read_texts(snapshot, store, start, min(count, _MOST_ENTRIES), room_bytes=_ROOM_BYTES)
-    return await asyncio.to_thread(_shown, snapshot.feed, texts)
-
-
-def _shown(feed: FeedRow, texts: Sequence[Begun]) -> tuple[Shown, ...]:
-    family, namespace = feed.published_family, namespace_of(feed)
-    return tuple(shown(family, text, namespace=namespace, is_cut=is_cut) for text, is_cut in texts)
-
-
-def namespace_of(feed: FeedRow) -> str:
-    """Return the default namespace around the entries of a feed as it is sent."""
-    return default_namespace(feed.published_family, feed.version)
-
-
-async def read_texts(
-    snapshot: Snapshot, store: Store, start: int, count: int, *, room_bytes: int
-) -> tuple[Begun, ...]:
-    """Return the texts of entries, or their beginnings.
-
-    Args:
-        snapshot: As for `read_entries`, and so the others.
-        store: Where it is.
-        start: The first of them.
-        count: How many.
-        room_bytes: What they may come to before they are cut to `_LEAST_BYTES` each.
-    """
-    end, room = start + count, room_bytes
-    found: list[Begun] = []
-    before = 0
-    for segment in snapshot.segments:
-        first, last = max(start - before, 0), min(end - before, segment.entries)
-        before += segment.entries
-        if first < last:
-            taken = _Taken(segment, await _slices(segment, snapshot.feed, store, first, last), room)
-            async for piece in store.pieces(segment):
-                if await asyncio.to_thread(taken.add, piece):
-                    break
-            room = taken.room
-            found += taken.entries(SEPARATOR[snapshot.feed.published_family].strip())
-    return tuple(found)
-
-
-async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, last: int) -> list[Slice]:
-    """Return where some entries of a segment stand in its text."""
-    outline = await store.outline(segment)
-    if outline is not None:
-        return await asyncio.to_thread(between, outline, first, last)
-    pieces = [piece async for piece in store.pieces(segment)]
-
-    def looked() -> list[Slice]:
-        inflater = Inflater(segment.length, segment.crc32)
-        texts = [text for piece in pieces for text in inflater.add(piece, _INFLATED_BYTES)]
-        return entries_of(feed.published_family, b"".join(texts), feed.version)[first:last]
-
-    return await asyncio.to_thread(looked)
-
-
-class _Taken:
-    """Takes entries out of the text of a segment while that is inflated.
-
-    Args:
-        segment: Whose pieces are added.
-        slices: Where the entries stand in its text, ascending.
-        room: Bytes that they may come to before they are cut short; the attribute is what is left of it.
-    """
-
-    def __init__(self, segment: SegmentRow, slices: Sequence[Slice], room: int) -> None:
-        self._inflater = Inflater(segment.length, segment.crc32)
-        self._at = 0
-        self._ranges: list[tuple[int, int, bool]] = []
-        for each in slices:
-            size = min(each.end - each.start, LONGEST_BYTES, max(room, _LEAST_BYTES))
-            room -= size
-            self._ranges.append((each.start, each.start + size, each.start + size < each.end))
-        self._texts: list[bytes] = []
-        self._begun = bytearray()
-        self.room = room
-
-    def add(self, piece: bytes) -> bool:
-        """Take what the next piece of the deflated text holds; return whether all is there."""
-        for text in self._inflater.add(piece, _INFLATED_BYTES):
-            while len(self._texts) < len(self._ranges):
-                start, end, _ = self._ranges[len(self._texts)]
-                self._begun += text[max(start - self._at, 0) : max(end - self._at, 0)]
-                if end > self._at + len(text):
-                    break
-                self._texts.append(bytes(self._begun))
-                self._begun.clear()
-            self._at += len(text)
-        return len(self._texts) == len(self._ranges)
-
-    def entries(self, joint: bytes) -> Iterator[Begun]:
-        """Give them; `joint` is what stands behind an entry that is not the last."""
-        for text, (_, _, is_cut) in zip(self._texts, self._ranges, strict=True):
-            yield Begun(text if is_cut else text.strip().removesuffix(joint), is_cut)

@@ -202,7 +202,7 @@ class Running:
             heard=heard,
         )
         if not await sharing.refresh(wanted, partial(self._run_once, run)):
-            self._context.published.drop(feed.id)
+            self._context.memory.drop(feed.id)
 
     async def _run_once(self, run: FeedRun, feed: FeedRow) -> None:
         refresh = Refresh(self._context, feed, run.request, run.found, run.copies)

@@ -1,6 +1,10 @@
-"""Pages of a feed's entries for people: made by few at once, in a worker, and kept for who asks next.
+"""A feed's entries for people: some of them, and pages of them, which are kept for who asks next.
 
-    page = await showing.page(reconstruction, Wanted(start=0, most=50, loads=None), rendered)
+    async with service.answer(url, wait_seconds=1.0) as reconstruction:
+        newest = await read_entries(reconstruction.snapshot, store, 0, 50)
+        total = entries_in(reconstruction.snapshot)
+        both = await excerpt(reconstruction.snapshot, store, newest=5, oldest=2)
+        page = await showing.page(reconstruction, PageKey(start=0, most=50, loads_all_but=None), rendered)
     with showing.sending(page): ...
 
 What publishers write may cost as much as it can (docs/faults.md rows 119 and 120). So a page is made in a
@@ -18,14 +22,19 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
-from wholefeed.core.compose.reading import Article, show_entries
-from wholefeed.core.compose.sanitising import Elsewhere
+from wholefeed.core.compose.compose import Heading, stored_heading
+from wholefeed.core.compose.entries import Shown, shown
+from wholefeed.core.compose.reading import Article, Begun, show_entries
+from wholefeed.core.compose.segments import Inflater, Slice, between
+from wholefeed.core.compose.views import entries_of
+from wholefeed.core.model import SEPARATOR, default_namespace
+from wholefeed.core.text.urls import Places
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.futures import within
 from wholefeed.logs import get_logger
-from wholefeed.service.people import namespace_of, read_texts
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.sources import Work
+from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.store import Store
 
 log = get_logger()
@@ -38,7 +47,7 @@ _AT_ONCE: Final = 2
 _WAITING: Final = 30
 """Who waits for pages that are not made yet, beside those."""
 _AGAIN_SECONDS: Final = 5
-_ROOM_BYTES: Final = 1 << 21
+_PAGE_ROOM_BYTES: Final = 1 << 21
 """Of the text that is read for a page: twice what is shown."""
 _SMALL_BYTES: Final = 1 << 15
 """So little text a thread may make a page of: it takes a tenth of a second at most, and no worker's start."""
@@ -46,14 +55,14 @@ _SENT_BYTES: Final = 1 << 25
 """Of pages that are being sent: who reads slowly keeps one in memory."""
 
 
-class Wanted(NamedTuple):
+class PageKey(NamedTuple):
     """Which entries of a feed a page has."""
 
     start: int
     """The first of them, in output order, from 0."""
     most: int
-    loads: Elsewhere | None
-    """Which pictures, audio and video it loads; None: none."""
+    loads_all_but: Places | None
+    """Where the pictures, audio and video are that it does not load; None: it loads none."""
 
 
 class Page:
@@ -86,7 +95,7 @@ class Showing:
     async def page(
         self,
         reconstruction: Reconstruction,
-        wanted: Wanted,
+        wanted: PageKey,
         rendered: Callable[[Sequence[Article], int], bytes],
     ) -> Page:
         """Return a page of a feed.
@@ -136,21 +145,23 @@ class Showing:
     async def _made(
         self,
         reconstruction: Reconstruction,
-        wanted: Wanted,
+        wanted: PageKey,
         rendered: Callable[[Sequence[Article], int], bytes],
     ) -> bytes | None:
         """Return the HTML of a page; None where it is too costly."""
         snapshot = reconstruction.snapshot
         feed = snapshot.feed
         async with reconstruction.in_time():
-            texts = await read_texts(snapshot, self._store, wanted.start, wanted.most, room_bytes=_ROOM_BYTES)
+            texts = await read_texts(
+                snapshot, self._store, wanted.start, wanted.most, room_bytes=_PAGE_ROOM_BYTES
+            )
         work = partial(
             show_entries,
             texts,
             feed.published_family,
             namespace=namespace_of(feed),
             base=feed.via_url,
-            loads=wanted.loads,
+            loads_all_but=wanted.loads_all_but,
         )
         if sum(len(each.text) for each in texts) <= _SMALL_BYTES:
             return await asyncio.to_thread(lambda: rendered(work(), wanted.start + 1))
@@ -186,3 +197,162 @@ class Showing:
 
 def _too_many() -> OverloadedError:
     return OverloadedError("too many pages are asked for", retry_after_seconds=_AGAIN_SECONDS)
+
+
+# Entries as they stand in segments
+
+LONGEST_BYTES: Final = 1 << 18
+"""Of an entry's text, what is read of it: a thick book has as much."""
+_ROOM_BYTES: Final = 1 << 22
+"""Of the text of all entries that are read at once; the entries behind it are cut to `_LEAST_BYTES` each."""
+_LEAST_BYTES: Final = 1 << 14
+_INFLATED_BYTES: Final = 1 << 16
+"""Of a segment's text, what is inflated at a time."""
+
+
+async def described(feed: FeedRow) -> Heading:
+    """Return what a feed calls itself, as it is published."""
+    if feed.title is not None:
+        return Heading(feed.title, feed.site)
+    return await asyncio.to_thread(
+        stored_heading, feed.published_family, feed.version, feed.head or b"", feed.via_url
+    )
+
+
+def entries_in(snapshot: Snapshot) -> int:
+    """Return how many entries there are to be read."""
+    return sum(segment.entries for segment in snapshot.segments)
+
+
+class Excerpt(NamedTuple):
+    """The two ends of a feed. No entry stands in both."""
+
+    newest: tuple[Shown, ...]
+    """The first in output order, in that order."""
+    oldest: tuple[Shown, ...]
+    """The last in output order, in that order."""
+
+
+async def excerpt(snapshot: Snapshot, store: Store, *, newest: int, oldest: int) -> Excerpt:
+    """Return the ends of a feed; of a short feed the newest entries come first.
+
+    Args:
+        snapshot: That is held (`Reconstruction.snapshot`, `Store.snapshot`).
+        store: Where it is.
+        newest: How many of the first in output order.
+        oldest: How many of the last.
+    """
+    total = entries_in(snapshot)
+    first = await read_entries(snapshot, store, 0, newest)
+    start = max(total - oldest, len(first))
+    return Excerpt(first, await read_entries(snapshot, store, start, total - start))
+
+
+async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int) -> tuple[Shown, ...]:
+    """Return entries in output order, fewer where there are no more.
+
+    Of the feed's segments those alone are read that hold them, a piece at a time, on threads: whatever the
+    feed's size, what is in memory is a few MB. Entries that are very long are cut short (`Shown.is_cut`).
+    `Shown.content` is HTML of a stranger: who shows it sanitises it.
+
+    Args:
+        snapshot: That is held (`Reconstruction.snapshot`, `Store.snapshot`).
+        store: Where it is.
+        start: The first of them, counted in output order (R20) from 0.
+        count: How many.
+    """
+    texts = await read_texts(snapshot, store, start, count, room_bytes=_ROOM_BYTES)
+    return await asyncio.to_thread(_shown, snapshot.feed, texts)
+
+
+def _shown(feed: FeedRow, texts: Sequence[Begun]) -> tuple[Shown, ...]:
+    family, namespace = feed.published_family, namespace_of(feed)
+    return tuple(shown(family, text, namespace=namespace, is_cut=is_cut) for text, is_cut in texts)
+
+
+def namespace_of(feed: FeedRow) -> str:
+    """Return the default namespace around the entries of a feed as it is sent."""
+    return default_namespace(feed.published_family, feed.version)
+
+
+async def read_texts(
+    snapshot: Snapshot, store: Store, start: int, count: int, *, room_bytes: int
+) -> tuple[Begun, ...]:
+    """Return the texts of entries, or their beginnings.
+
+    Args:
+        snapshot: As for `read_entries`, and so the others.
+        store: Where it is.
+        start: The first of them.
+        count: How many.
+        room_bytes: What they may come to before they are cut to `_LEAST_BYTES` each.
+    """
+    end, room = start + count, room_bytes
+    found: list[Begun] = []
+    before = 0
+    for segment in snapshot.segments:
+        first, last = max(start - before, 0), min(end - before, segment.entries)
+        before += segment.entries
+        if first < last:
+            taken = _Taken(segment, await _slices(segment, snapshot.feed, store, first, last), room)
+            async for piece in store.pieces(segment):
+                if await asyncio.to_thread(taken.add, piece):
+                    break
+            room = taken.room
+            found += taken.entries(SEPARATOR[snapshot.feed.published_family].strip())
+    return tuple(found)
+
+
+async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, last: int) -> list[Slice]:
+    """Return where some entries of a segment stand in its text."""
+    outline = await store.outline(segment)
+    if outline is not None:
+        return await asyncio.to_thread(between, outline, first, last)
+    pieces = [piece async for piece in store.pieces(segment)]
+
+    def looked() -> list[Slice]:
+        inflater = Inflater(segment.length, segment.crc32)
+        texts = [text for piece in pieces for text in inflater.add(piece, _INFLATED_BYTES)]
+        return entries_of(feed.published_family, b"".join(texts), feed.version)[first:last]
+
+    return await asyncio.to_thread(looked)
+
+
+class _Taken:
+    """Takes entries out of the text of a segment while that is inflated.
+
+    Args:
+        segment: Whose pieces are added.
+        slices: Where the entries stand in its text, ascending.
+        room: Bytes that they may come to before they are cut short; the attribute is what is left of it.
+    """
+
+    def __init__(self, segment: SegmentRow, slices: Sequence[Slice], room: int) -> None:
+        self._inflater = Inflater(segment.length, segment.crc32)
+        self._at = 0
+        self._ranges: list[tuple[int, int, bool]] = []
+        for each in slices:
+            size = min(each.end - each.start, LONGEST_BYTES, max(room, _LEAST_BYTES))
+            room -= size
+            self._ranges.append((each.start, each.start + size, each.start + size < each.end))
+        self._texts: list[bytes] = []
+        self._begun = bytearray()
+        self.room = room
+
+    def add(self, piece: bytes) -> bool:
+        """Take what the next piece of the deflated text holds; return whether all is there."""
+        for text in self._inflater.add(piece, _INFLATED_BYTES):
+            while len(self._texts) < len(self._ranges):
+                start, end, _ = self._ranges[len(self._texts)]
+                self._begun += text[max(start - self._at, 0) : max(end - self._at, 0)]
+                if end > self._at + len(text):
+                    break
+                self._texts.append(bytes(self._begun))
+                self._begun.clear()
+            self._at += len(text)
+        return len(self._texts) == len(self._ranges)
+
+    def entries(self, joint: bytes) -> Iterator[Begun]:
+        """Give them; `joint` is what stands behind an entry that is not the last."""
+        for text, (_, _, is_cut) in zip(self._texts, self._ranges, strict=True):
+            yield Begun(text if is_cut else text.strip().removesuffix(joint), is_cut)

@@ -240,10 +240,10 @@ _PAUSE_SECONDS: Final = 0.01
 _LONGEST_PAUSE_SECONDS: Final = 0.5
 _CONNECT_AGAIN_SECONDS: Final = 1.0
 """Between two tries to connect."""
+_POOL_CLOSE_SECONDS: Final = 1.0
+"""The pool's threads are waited for so long: they may be connecting to a silent server."""
 _IN_THREAD_SECONDS: Final = 2.0
 """For so long a thread waits."""
-_CLOSE_EACH_SECONDS: Final = 0.5
-"""For so long the end waits for each thread that is about to connect, perhaps to a server that is silent."""
 _LATE: Final = "the database does not answer in time"
 _MANY: Final = "too many wait for the database"
 
@@ -349,7 +349,7 @@ class Pool:
         for job in tuple(self._jobs):
             job.cut()
         self._threads.shutdown(wait=False)
-        await in_daemon(lambda: self._connections.close(_CLOSE_EACH_SECONDS))
+        await in_daemon(lambda: self._connections.close(_POOL_CLOSE_SECONDS))
 
     async def _turn(self, turns: asyncio.Semaphore) -> None:
         """Wait for a turn, which is to be given back."""

@@ -30,15 +30,12 @@ from wholefeed.errors import OverloadedError, StorageFullError, StoreError
 from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.store.base import Database, Traffic, fetch_all, fetch_value
 from wholefeed.store.engine import Engine
-from wholefeed.store.rows import FeedRow, NewSegment, Publication, SegmentRow, Snapshot
+from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.tables import documents, feeds, segments
 from wholefeed.store.tables.feeds import Check, Version
 from wholefeed.store.tables.segments import Pins
 
 _T = TypeVar("_T")
-_RowOf = Callable[[_T], FeedRow | None] | None
-Blocks = Mapping[int, bytes]
-"""Deflated texts, by segment."""
 READ_SECONDS: Final = 1.0
 """For so long a read waits for what is being written."""
 _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
@@ -53,8 +50,6 @@ class Store:
         self._name = secrets.token_hex(8)
         """By which it knows its own notices."""
         engine.listen("drop", self._take_drop)
-        self._renewed: Callable[[FeedRow], None] = _nobody
-        self._published: Callable[[Snapshot, Blocks], None] = _nobody
         self.pins = Pins()
         """Which segments answers are using."""
         self.upkeep = Upkeep(engine, self.pins)
@@ -71,21 +66,12 @@ class Store:
         finally:
             await to_the_end(store._deferred.written)
 
-    def on_change(
-        self,
-        changed: Callable[[int], None],
-        renewed: Callable[[FeedRow], None],
-        published: Callable[[Snapshot, Blocks], None],
-    ) -> None:
-        """Have it told what a commit has changed, on the event loop, before whoever asked for it goes on.
+    def on_change(self, listener: Callable[[int], None]) -> None:
+        """Have a function told the number of each feed that a commit of `write` has made another one.
 
-        Args:
-            changed: Told the number of each feed that is another one than before, but for:
-            renewed: Told the rows of feeds of which `renew` has changed no more.
-            published: Told what `publish` has published, with the texts that are new.
+        It is told on the event loop, before whoever asked for the change goes on.
         """
-        self._engine.on_change = changed
-        self._renewed, self._published = renewed, published
+        self._engine.on_change = listener
 
     @property
     def is_shared(self) -> bool:
@@ -158,7 +144,12 @@ class Store:
         return await self.read(look, is_single=True) if is_older else found
 
     async def write(
-        self, work: Callable[[Database], _T], *, feed: int | None = None, comes_more: bool = False
+        self,
+        work: Callable[[Database], _T],
+        *,
+        feed: int | None = None,
+        comes_more: bool = False,
+        tell: Callable[[_T], None] | None = None,
     ) -> _T:
         """Let a function change what is stored, all of it or nothing, and return its result.
 
@@ -167,9 +158,12 @@ class Store:
             feed: The feed that is changed; None: one that is not known yet, or none.
             comes_more: Whether nobody is told before something else is written: a power cut that undoes it
                 ends this process, too, unless the database is elsewhere.
+            tell: Told the result, instead of the listener of `on_change`: by whoever knows what of the feed
+                stays as it was.
         """
         await self._is_written()
-        return await self._engine.write(work, feed=feed, is_lasting=self.is_shared or not comes_more)
+        is_lasting = self.is_shared or not comes_more
+        return await self._engine.write(work, feed=feed, is_lasting=is_lasting, tell=tell)
 
     async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
         """As `write`, of what a crash of the database's machine may undo; nothing waits for its disk."""
@@ -183,27 +177,11 @@ class Store:
         """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
         return await self._engine.write_at_once(work)
 
-    async def renew(
-        self, work: Callable[[Database], _T], feed: int, *, row: _RowOf[_T] = None, comes_more: bool = False
-    ) -> _T:
-        """As `write`, of a feed of which no more than its row is sent: `row` gives it, or it is read."""
-
-        def both(db: Database) -> tuple[_T, FeedRow]:
-            result = work(db)
-            return result, (row and row(result)) or feeds.require(db, feed)
-
-        def tell(found: tuple[_T, FeedRow]) -> None:
-            self._renewed(found[1])
-
-        await self._is_written()
-        lasts = self.is_shared or not comes_more
-        return (await self._engine.write(both, feed=feed, is_lasting=lasts, tell=tell))[0]
-
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
         """Let a row say from now on when the publisher said that nothing has changed, and for how long.
 
         Whoever reads or writes has it; it is in the file a moment later, with others. Who reads while
-        another transaction takes long may not have it yet.
+        another transaction takes long may not have it yet. No listener is told.
 
         Args:
             row: The feed's, which says so already, and nothing else that is not stored.
@@ -219,36 +197,12 @@ class Store:
         assert row.fresh_until is not None, "the same"
         check = Check(row.id, document, row.checked_at, row.fresh_until, row.cache_control, row.expires)
         self._deferred.add(check)
-        self._renewed(row)
         return True
-
-    async def publish(
-        self, work: Callable[[Database], FeedRow | None], publication: Publication, feed: int
-    ) -> FeedRow | None:
-        """Let a function publish a feed; return what it does. The listener gets the texts that are new."""
-
-        def both(db: Database) -> Snapshot | None:
-            row = work(db)
-            return None if row is None else segments.shown(db, row)
-
-        def tell(found: Snapshot | None) -> None:
-            if found is None:
-                self._engine.on_change(feed)
-                return
-            pairs = zip(found.segments, publication.segments, strict=True)
-            blocks = {row.id: new.sealed.block for row, new in pairs if isinstance(new, NewSegment)}
-            self._published(found, blocks)
-
-        await self._is_written()
-        found = await self._engine.write(both, feed=feed, tell=tell)
-        if found is not None:
-            await self._tell_others(feed)
-        return None if found is None else found.feed
 
     async def forget(self, feed_id: int, *, now: float) -> bool:
         """Delete a feed and all that is its own. Answers that are being sent can finish."""
         is_gone = await self.write(partial(feeds.forget, feed=feed_id, now=now), feed=feed_id)
-        await self._tell_others(feed_id)
+        await self.tell_others(feed_id)
         await self.upkeep.sweep()
         return is_gone
 
@@ -283,7 +237,7 @@ class Store:
         if self._deferred.are_waiting:
             await self._deferred.written(within_seconds=within_seconds)
 
-    async def _tell_others(self, feed: int) -> None:
+    async def tell_others(self, feed: int) -> None:
         """Let the other processes drop what they hold of a feed that was changed.
 
         After the change and by itself, and not of each one: a server lets one transaction at a time commit

@@ -48,9 +48,10 @@ from wholefeed.errors import (
     UploadError,
     WholefeedError,
 )
-from wholefeed.service.people import Excerpt, Timeline, described, excerpt, timeline_of
+from wholefeed.service.people import Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import Listing
+from wholefeed.service.showing import Excerpt, described, excerpt
 from wholefeed.store.rows import ListedFeed
 from wholefeed.store.tables.segments import months
 from wholefeed.web.api import json_answer, status_object
@@ -248,7 +249,7 @@ async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
     if await service.is_known(url):
         return ()
     wait_seconds = min(WAIT_SECONDS, request.app[CONFIG].limits.respond_within_seconds)
-    return await with_instead(request, partial(service.announced, wait_seconds=wait_seconds))
+    return await with_instead(request, partial(service.openings.announced, wait_seconds=wait_seconds))
 
 
 async def _troubled_home(request: web.Request, error: WholefeedError) -> web.Response:

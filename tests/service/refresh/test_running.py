@@ -22,7 +22,7 @@ async def test_a_wish_that_comes_while_a_refresh_ends_is_fulfilled(
     await proxy.whole(url)
     looks = wished_at = 0
     store = proxy.app[STORE]
-    names = ("read", "write", "renew", "publish")
+    names = ("read", "write")
     real: dict[str, Callable[..., Any]] = {name: getattr(store, name) for name in names}
 
     def looking(work: Callable[..., Any]) -> Callable[..., Any]:

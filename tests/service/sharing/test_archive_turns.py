@@ -38,7 +38,8 @@ async def test_replicas_share_the_turns_at_an_archive(postgres_url: str) -> None
 
     async with SharedStore.open(postgres_url) as store, replicas(store, names="ab") as made:
         one, other = (
-            Turns(shared=ReplicaTurns(each.shared, ARCHIVE, per_minute=5), sleep=sleep) for each in made
+            Turns(reserve=ReplicaTurns(each.shared, ARCHIVE, per_minute=5).reserve, sleep=sleep)
+            for each in made
         )
         for _ in range(2):
             await one.take()

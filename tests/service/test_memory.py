@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
 from tests.service.snapshots import a_snapshot, hold, url_of
-from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Published
-from wholefeed.store.rows import Snapshot
+from wholefeed.core.refresh.port import Attempt
+from wholefeed.service.memory import LARGEST_BLOCK_BYTES, MAX_CHANGES, Beginning, Memory
+from wholefeed.store.rows import DocumentRow, Failures, Snapshot
 from wholefeed.store.tables.feeds import Version, version_of
 
 MIB = 1 << 20
 
 
+@contextmanager
+def waiting(memory: Memory) -> Iterator[None]:
+    """An answer waits for the refresh of the first feed."""
+    memory.begin_waiting(1)
+    yield
+    memory.end_waiting(1)
+
+
 def test_a_feed_is_found_by_each_url_that_was_asked_for() -> None:
     """Its key and its aliases lead to the same; what nobody asked for leads nowhere."""
-    memory = Published(MIB)
+    memory = Memory(MIB)
     snapshot = a_snapshot(1)
     held = hold(memory, snapshot)
     assert held is not None
@@ -31,7 +42,7 @@ def test_a_feed_is_found_by_each_url_that_was_asked_for() -> None:
 
 def test_a_feed_that_changes_is_let_go() -> None:
     """After a drop no URL leads to it, none of its bytes are counted, and what is made of it is not kept."""
-    memory = Published(MIB)
+    memory = Memory(MIB)
     held = hold(memory, a_snapshot(1))
     hold(memory, a_snapshot(2))
     assert held is not None
@@ -51,30 +62,21 @@ def test_a_feed_that_changes_is_let_go() -> None:
 
 def test_a_read_that_a_change_has_overtaken_fills_nothing() -> None:
     """The read may have seen the feed as it was before; one that began after the change may not have."""
-    memory = Published(MIB)
-    with memory.filling() as before, memory.filling() as other:
-        memory.drop(1)
-        with memory.filling() as after:
-            assert memory.put(before, url_of(1), a_snapshot(1)) is None
-            assert memory.find(url_of(1)) is None
-            assert memory.put(other, url_of(2), a_snapshot(2)) is not None
-            assert memory.put(after, url_of(1), a_snapshot(1, revision=2)) is not None
+    memory = Memory(MIB)
+    before = memory.generation
+    memory.drop(1)
+    assert memory.put(a_snapshot(1), url_of(1), before) is None
+    assert memory.find(url_of(1)) is None
+    assert memory.put(a_snapshot(2), url_of(2), before) is not None
+    assert memory.put(a_snapshot(1, revision=2), url_of(1), memory.generation) is not None
     held = memory.find(url_of(1))
     assert held is not None
     assert held.snapshot.feed.revision == 2
 
 
-def test_a_read_that_has_ended_fills_nothing() -> None:
-    """Nobody has watched for changes since."""
-    memory = Published(MIB)
-    with memory.filling() as fill:
-        pass
-    assert memory.put(fill, url_of(1), a_snapshot(1)) is None
-
-
 def test_of_two_reads_at_once_the_blocks_go_with_their_own_snapshot() -> None:
     """The same snapshot shares what is held; another one replaces it, and the first is held no more."""
-    memory = Published(MIB)
+    memory = Memory(MIB)
     first = hold(memory, a_snapshot(1))
     assert first is not None
     assert hold(memory, a_snapshot(1)) is first
@@ -88,12 +90,13 @@ def test_of_two_reads_at_once_the_blocks_go_with_their_own_snapshot() -> None:
 
 def test_what_is_published_is_held_at_once_where_an_answer_waits() -> None:
     """Its key leads to it, and all of its text is there; of a feed that nobody waits for nothing is held."""
-    memory = Published(MIB)
+    memory = Memory(MIB)
     memory.replace(a_snapshot(1), {0: b"x"})
     assert memory.usage == (0, 0, 0, 0)
-    with memory.awaited(1), memory.filling() as before:
+    before = memory.generation
+    with waiting(memory):
         memory.replace(a_snapshot(1), {0: b"x"})
-        assert memory.put(before, url_of(1), a_snapshot(1, revision=0)) is None
+    assert memory.put(a_snapshot(1, revision=0), url_of(1), before) is None
     held = memory.find(url_of(1))
     assert held is memory.of(1)
     assert held is not None
@@ -102,39 +105,46 @@ def test_what_is_published_is_held_at_once_where_an_answer_waits() -> None:
 
 def test_what_stays_of_a_publication_is_taken_over() -> None:
     """The texts that were held before a change are held after it; where one is not known, nothing is."""
-    memory = Published(MIB)
-    with memory.awaited(1):
+    memory = Memory(MIB)
+    with waiting(memory):
         memory.replace(a_snapshot(1, segments=2), {0: b"x", 1: b"y"})
-        memory.drop(1)  # its documents change
+        memory.renew(a_snapshot(1, segments=2, revision=2).feed)  # its documents change
         memory.replace(a_snapshot(1, segments=3, revision=2), {1: b"z", 2: b"w"})
         held = memory.of(1)
         assert held is not None
         assert held.blocks == {0: b"x", 1: b"z", 2: b"w"}
-        memory.drop(1)
         memory.replace(a_snapshot(1, segments=4, revision=3), {})
         assert memory.of(1) is None
         memory.replace(a_snapshot(1, segments=3, revision=4), {})  # nothing was left by the one before
         assert memory.of(1) is None
-    with memory.awaited(1):
-        memory.replace(a_snapshot(1), {0: b"x"})
-    memory.drop(1)
-    with memory.awaited(1):
-        memory.replace(a_snapshot(1, revision=5), {})
-        assert memory.of(1) is None
     assert memory.usage.bytes == 0
+
+
+def test_a_feed_is_waited_for_as_long_as_any_answer_waits() -> None:
+    """Answers come and go in any order; other feeds are not waited for."""
+    memory = Memory(MIB)
+    memory.begin_waiting(1)
+    with waiting(memory):
+        pass
+    for feed in (1, 2):
+        memory.replace(a_snapshot(feed), {0: b"x"})
+    assert memory.feeds == [1]
+    memory.end_waiting(1)
+    memory.replace(a_snapshot(1, revision=2), {0: b"x"})
+    assert memory.feeds == []
 
 
 def test_a_publication_that_is_too_large_is_not_held() -> None:
     """No part of it is: whoever reads on from the store needs its segments kept readable."""
-    memory = Published(MIB)
-    with memory.awaited(1):
+    memory = Memory(MIB)
+    with waiting(memory):
         memory.replace(a_snapshot(1, head=b"x" * MIB), {0: b"x"})
     assert memory.usage == (0, 0, 0, 0)
 
 
 def test_what_was_not_asked_for_longest_goes_first() -> None:
     """The bytes stay within the bound; asking for a feed puts it behind the others."""
-    memory = Published(100_000)
+    memory = Memory(100_000)
     for feed in range(1, 6):
         assert hold(memory, a_snapshot(feed, head=b"x" * 10_000)) is not None
     assert memory.usage.bytes <= 100_000
@@ -150,14 +160,14 @@ def test_what_was_not_asked_for_longest_goes_first() -> None:
 
 def test_blocks_that_are_large_and_feeds_that_are_too_large_are_not_held() -> None:
     """A block over 256 KiB is read from the store; no feed takes more than a quarter of the memory."""
-    memory = Published(8 * MIB)
+    memory = Memory(8 * MIB)
     held = hold(memory, a_snapshot(1, segments=20))
     assert held is not None
     held.keep_block(0, b"x" * (LARGEST_BLOCK_BYTES + 1))
     assert held.blocks == {}
     for segment in range(20):
         held.keep_block(segment, b"x" * LARGEST_BLOCK_BYTES)
-    assert len(held.blocks) == 7  # of 256 KiB, in 2 MiB with the rest
+    assert len(held.blocks) == 6  # of 256 KiB, in 1.75 MiB with the rest
     assert memory.usage.bytes <= 2 * MIB
     assert hold(memory, a_snapshot(2, head=b"x" * (3 * MIB))) is None
     assert memory.find(url_of(2)) is None
@@ -165,7 +175,7 @@ def test_blocks_that_are_large_and_feeds_that_are_too_large_are_not_held() -> No
 
 def test_what_is_counted_is_what_it_takes() -> None:
     """Rows, blocks and what is made of them count with the objects around them."""
-    memory = Published(MIB)
+    memory = Memory(MIB)
     snapshot = a_snapshot(1, head=b"x" * 10_000, segments=100)
     held = hold(memory, snapshot)
     assert held is not None
@@ -179,7 +189,7 @@ def test_what_is_counted_is_what_it_takes() -> None:
 
 def test_what_is_made_of_a_feed_is_limited_in_number() -> None:
     """Whoever asks by ever other names has the oldest of them forgotten, with its bytes."""
-    memory = Published(MIB)
+    memory = Memory(MIB)
     held = hold(memory, a_snapshot(1))
     assert held is not None
     for number in range(16):
@@ -194,7 +204,7 @@ def test_what_is_made_of_a_feed_is_limited_in_number() -> None:
 @pytest.mark.parametrize("max_bytes", [0, 5000])
 def test_a_memory_without_room_holds_nothing(max_bytes: int) -> None:
     """`store.memory_bytes` 0 turns it off."""
-    memory = Published(max_bytes)
+    memory = Memory(max_bytes)
     assert hold(memory, a_snapshot(1)) is None
     assert memory.find(url_of(1)) is None
     assert memory.usage[:2] == (0, 0)
@@ -207,7 +217,7 @@ def a_version(snapshot: Snapshot, **changes: Any) -> Version:
 
 def test_what_is_confirmed_stays_with_the_times_of_now() -> None:
     """Another process may have found that nothing is new: what was made of the feed is still good."""
-    memory = Published(MIB)
+    memory = Memory(MIB)
     snapshot = a_snapshot(1)
     held = hold(memory, snapshot)
     assert held is not None
@@ -227,29 +237,29 @@ def test_what_is_confirmed_stays_with_the_times_of_now() -> None:
 )
 def test_what_is_another_one_now_is_let_go(change: dict[str, float]) -> None:
     """By anything that a reader could see, or that makes the feed due; a read under way fills nothing."""
-    memory = Published(MIB)
+    memory = Memory(MIB)
     hold(memory, a_snapshot(1))
     hold(memory, a_snapshot(2))
-    with memory.filling() as fill:
-        memory.confirm(1, a_version(a_snapshot(1), **change))
-        memory.confirm(2, a_version(a_snapshot(2)))
-        assert memory.look(url_of(1)) is None
-        assert memory.look(url_of(2)) is not None
-        assert memory.put(fill, url_of(1), a_snapshot(1)) is None
+    before = memory.generation
+    memory.confirm(1, a_version(a_snapshot(1), **change))
+    memory.confirm(2, a_version(a_snapshot(2)))
+    assert memory.look(url_of(1)) is None
+    assert memory.look(url_of(2)) is not None
+    assert memory.put(a_snapshot(1), url_of(1), before) is None
 
 
 @pytest.mark.parametrize(("change", "is_said"), [({"revision": 2}, False), ({"is_walking": True}, True)])
 def test_a_row_that_says_something_else_leaves_the_text(change: dict[str, Any], is_said: bool) -> None:
     """What is stored and not published yet changes nothing that is sent; another state changes the head."""
-    memory = Published(MIB)
+    memory = Memory(MIB)
     held = hold(memory, a_snapshot(1), "http://o.test/alias")
     assert held is not None
     held.keep_block(0, b"x")
     held.keep_made("key", "value", 10)
     row = replace(held.snapshot.feed, **change)
-    with memory.filling() as fill:
-        memory.renew(row)
-        assert memory.put(fill, url_of(1), a_snapshot(1)) is None
+    before = memory.generation
+    memory.renew(row)
+    assert memory.put(a_snapshot(1), url_of(1), before) is None
     found = memory.find("http://o.test/alias")
     assert found is not None
     assert (found.snapshot.feed, found.blocks) == (row, {0: b"x"})
@@ -260,7 +270,7 @@ def test_a_row_that_says_something_else_leaves_the_text(change: dict[str, Any], 
 
 def test_what_is_not_there_any_more_is_let_go() -> None:
     """It was forgotten; what nothing is held of is no matter."""
-    memory = Published(MIB)
+    memory = Memory(MIB)
     hold(memory, a_snapshot(1))
     memory.confirm(1, None)
     memory.confirm(2, None)
@@ -270,12 +280,83 @@ def test_what_is_not_there_any_more_is_let_go() -> None:
 
 def test_everything_is_let_go_at_once() -> None:
     """Nothing is found, nothing is counted, and no read that was under way fills anything; later ones do."""
-    memory = Published(MIB)
-    with memory.filling() as before:
-        hold(memory, a_snapshot(1))
-        hold(memory, a_snapshot(2))
-        memory.drop_all()
-        assert memory.look(url_of(1)) is memory.look(url_of(2)) is None
-        assert memory.usage.bytes == 0
-        assert memory.put(before, url_of(3), a_snapshot(3)) is None
-        assert hold(memory, a_snapshot(1)) is not None
+    memory = Memory(MIB)
+    before = memory.generation
+    hold(memory, a_snapshot(1))
+    hold(memory, a_snapshot(2))
+    memory.drop_all()
+    assert memory.look(url_of(1)) is memory.look(url_of(2)) is None
+    assert memory.usage.bytes == 0
+    assert memory.put(a_snapshot(3), url_of(3), before) is None
+    assert hold(memory, a_snapshot(1)) is not None
+
+
+# What the next refresh starts from
+
+LONG = "https://o.test/" + "x" * 2000
+TIMES = 50
+
+
+def a_document(number: int, **values: Any) -> DocumentRow:
+    usual: dict[str, Any] = {each.name: 0 for each in fields(DocumentRow)}
+    return DocumentRow(**{**usual, "id": number, "links": {}, "notes": (), **values})
+
+
+def an_attempt(number: int) -> Attempt:
+    return Attempt(
+        url=f"{LONG}{number}",
+        reason="timeout",
+        status=None,
+        attempts=1,
+        first_at=1.0,
+        last_at=1.0,
+        next_at=2.0,
+    )
+
+
+NOTHING_MISSING = Failures((), None)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Beginning([a_document(1, links={f"r{each}": LONG for each in range(TIMES)})], NOTHING_MISSING),
+        Beginning([a_document(1, notes=({"code": "a", "url": LONG},) * TIMES)], NOTHING_MISSING),
+        Beginning([a_document(1)], Failures(tuple(map(an_attempt, range(TIMES))), None)),
+    ],
+    ids=["links", "notes", "missing"],
+)
+def test_what_publishers_make_long_is_counted(found: Beginning) -> None:
+    """Memory stays bounded whatever feeds link, say, and do not give."""
+    memory = Memory(MIB)
+    hold(memory, a_snapshot(1))
+    before = memory.usage.bytes
+    memory.keep_beginning(1, found)
+    assert memory.beginning(1) == (a_snapshot(1).feed, found)
+    assert memory.usage.bytes - before >= TIMES * len(LONG)
+
+
+def test_what_a_refresh_starts_from_is_as_old_as_the_last_write() -> None:
+    """Whatever is written of the feed drops it, but that its publisher had nothing new, and no more."""
+    memory = Memory(MIB)
+    hold(memory, a_snapshot(1))
+    found = Beginning([a_document(1)], NOTHING_MISSING)
+    memory.keep_beginning(1, found)
+    checked = replace(a_snapshot(1).feed, checked_at=70.0)
+    memory.renew(checked, is_checked=True)
+    assert memory.beginning(1) == (checked, found)
+    memory.renew(checked)
+    assert memory.beginning(1) is None
+
+
+# What has changed lately
+
+
+def test_what_is_no_longer_remembered_may_have_changed() -> None:
+    """The record of changes is bounded; a read that began before what it reaches back to fills nothing."""
+    memory = Memory(MIB)
+    before = memory.generation
+    for feed in range(2, MAX_CHANGES + 3):
+        memory.drop(feed)
+    assert memory.put(a_snapshot(1), url_of(1), before) is None
+    assert hold(memory, a_snapshot(1)) is not None
