@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.patching import set_constant
 from tests.service.sharing.shared_hosts import replicas
 from tests.service.sharing.shared_store import SharedStore
 from wholefeed.errors import StoreError
@@ -29,8 +30,11 @@ def test_no_minute_has_more_turns_than_it_may(pauses: list[float], per_minute: i
         assert later - earlier >= 60 - 1e-6
 
 
-async def test_replicas_share_the_turns_at_an_archive(postgres_url: str) -> None:
+async def test_replicas_share_the_turns_at_an_archive(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """R33: five requests a minute by all of them; the sixth waits for the first one's minute to end."""
+    set_constant(monkeypatch, "LATE_SECONDS", 30.0)
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
