@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from wholefeed.config.sources import SHORTEST_TOKEN
+from wholefeed.config.rules import SHORTEST_TOKEN
 from wholefeed.config.tables import Config, ServerConfig
 from wholefeed.errors import StoreError
 

@@ -109,7 +109,7 @@ def add_base(parser: argparse.ArgumentParser, *, is_repeatable: bool = False) ->
 
 
 def _base(text: str) -> str:
-    from wholefeed.config.sources import web_url
+    from wholefeed.config.rules import web_url
 
     with suppress(ValueError):
         if base := str(web_url("").check(text)):
