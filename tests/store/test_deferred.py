@@ -19,6 +19,10 @@ from wholefeed.store.rows import FeedRow
 FRESH_UNTIL = "SELECT checked_at, fresh_until FROM feed"
 
 
+def nobody(*_: object) -> None:
+    """Nothing is done with what is told."""
+
+
 async def a_checked_feed(store: NamedStore) -> tuple[FeedRow, int]:
     """A feed of one document, with the row that says that it was looked at, and the document."""
     feed = await a_feed(store)

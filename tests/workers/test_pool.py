@@ -18,7 +18,6 @@ from tests.patching import set_constant
 from tests.workers.samples import BODIES, a_sender, long_work
 from wholefeed.core.compose.reading import Begun, show_entries
 from wholefeed.core.compose.remembering import remember_copies
-from wholefeed.core.compose.sanitising import Elsewhere
 from wholefeed.core.facts import EntryFacts, Stored
 from wholefeed.core.jobs import Part, ReadDocument, compose, read_again, read_document, render
 from wholefeed.core.model import ATOM_NS, Family
@@ -121,11 +120,17 @@ ENTRY = Begun(
 @pytest.mark.parametrize("limit", [0, 1])
 async def test_what_is_shown_to_people_is_made_in_a_process_however_small(limit: int) -> None:
     """docs/faults.md row 119: its time is bounded there; without processes a thread does it."""
-    loads = Elsewhere(Places.of(["http://proxy.test"]))
-    here = show_entries([ENTRY], Family.ATOM, namespace=ATOM_NS, base="http://a.test/", loads=loads)
+    own = Places.of(["http://proxy.test"])
+    here = show_entries([ENTRY], Family.ATOM, namespace=ATOM_NS, base="http://a.test/", loads_all_but=own)
     async with opened(limit, start_bytes=START_BYTES) as workers:
         there = await workers.run_briefly(
-            1.0, show_entries, [ENTRY], Family.ATOM, namespace=ATOM_NS, base="http://a.test/", loads=loads
+            1.0,
+            show_entries,
+            [ENTRY],
+            Family.ATOM,
+            namespace=ATOM_NS,
+            base="http://a.test/",
+            loads_all_but=own,
         )
         assert there == here
         assert there[0].content == "<p>x</p>"

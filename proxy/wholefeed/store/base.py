@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from functools import cache
 from operator import attrgetter
-from typing import Any, ClassVar, Final, NoReturn, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from wholefeed.errors import StorageFullError, StoreDamagedError
 from wholefeed.logs import get_logger
@@ -89,25 +89,18 @@ def run_many(db: Database, sql: str, rows: Sequence[Parameters]) -> bool:
 # Statements that are made, or differ between the engines
 
 
-class Sql(str):
-    """A statement as SQLite takes it, with its twin for PostgreSQL."""
-
-    __slots__ = ("postgres",)
-    postgres: str
-
-    def __new__(cls, sqlite: str, postgres: str) -> Self:
-        made = super().__new__(cls, sqlite)
-        made.postgres = postgres
-        return made
-
-    def __format__(self, _spec: str, /) -> NoReturn:
-        """Refuse: what it was put into would have lost the twin."""
-        raise TypeError(f"expected a whole statement, got a part: {self[:40]!r}")
+TWINS: Final[dict[str, str]] = {}
+"""What PostgreSQL is given in place of a whole statement, by what SQLite is."""
 
 
-def either(*, sqlite: str, postgres: str) -> Sql:
-    """Return a statement that has to differ: the text for SQLite, with the one for PostgreSQL beside it."""
-    return Sql(sqlite, postgres)
+def either(*, sqlite: str, postgres: str) -> str:
+    """Return a statement that has to differ, as SQLite takes it; PostgreSQL is given the other one.
+
+    It is a whole statement: put into another one it would be SQLite's on both engines, and
+    `wholefeed.store.postgres_connection.translate` refuses that.
+    """
+    TWINS[sqlite] = postgres
+    return sqlite
 
 
 CLOCK: Final = "clock_seconds()"

@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import sql
@@ -34,6 +34,7 @@ from wholefeed.store.tables.leases import COUNT_LIVE
 Say = Callable[[str], None]
 Values = Sequence[Any]
 ROWS_AT_MOST: Final = 5_000
+"""In a transaction of the target."""
 _SAY_SECONDS: Final = 2.0
 """Between two lines about one table."""
 
@@ -45,33 +46,17 @@ class Moved(NamedTuple):
     rows: int
 
 
-class Destination(Protocol):
-    """What is copied into: a `Target`, or what a test can stop anywhere."""
+class Stand(NamedTuple):
+    """How far the copy of a table has come."""
 
-    def begin(self, mark: str, tables: Sequence[Table]) -> Mapping[str, Stand]:
-        """Begin a copy, or go on with it; return how far each table has come."""
-
-    def put(self, table: Table, rows: Sequence[Values], stand: Stand) -> None:
-        """Add rows to a table, and note how far it has come with them; all of it or nothing."""
-
-    def digest(self, table: Table) -> Digest:
-        """Return what a table holds, read back."""
-
-    def numbered(self, table: Table) -> list[str]:
-        """Return the columns of a table that the database gives numbers to."""
-
-    def finish(self, numbers: Mapping[tuple[str, str], int]) -> None:
-        """Make it a database that servers open."""
+    rows: int = 0
+    last: str | None = None
+    """The key of the last row, as `write_key` writes it."""
+    is_whole: bool = False
 
 
-def move(source: Source, target: Destination, *, say: Say, rows_at_most: int = ROWS_AT_MOST) -> Moved:
-    """Copy what is missing, compare all of it, and finish.
-
-    Args:
-        source: What is copied.
-        target: Where to.
-        say: Told how it goes on, a line at a time.
-        rows_at_most: In a transaction of the target.
+def move(source: Source, target: Target, *, say: Say, rows_at_most: int = ROWS_AT_MOST) -> Moved:
+    """Copy what is missing, compare all of it, and finish; `say` is told how it goes on, a line at a time.
 
     Raises:
         StoreError: A side failed, or the two differ; the copy stays unfinished.
@@ -86,15 +71,13 @@ def move(source: Source, target: Destination, *, say: Say, rows_at_most: int = R
         {
             (table.name, column): source.last_number(table, column)
             for table in source.tables
-            for column in target.numbered(table)
+            for column in target.numbered.get(table.name, ())
         }
     )
     return Moved(len(source.tables), rows)
 
 
-def _copy(
-    source: Source, target: Destination, table: Table, stand: Stand, say: Say, rows_at_most: int
-) -> None:
+def _copy(source: Source, target: Target, table: Table, stand: Stand, say: Say, rows_at_most: int) -> None:
     if stand.is_whole:
         return
     total, said_at = source.count(table), time.monotonic()
@@ -106,13 +89,14 @@ def _copy(
         if time.monotonic() - said_at > _SAY_SECONDS:
             said_at = time.monotonic()
             say(f"{table.name}: {stand.rows:,} of {total:,} rows")
-    target.put(table, [], Stand(stand.rows, stand.last, is_whole=True))
+    target.put(table, [], stand._replace(is_whole=True))
     say(f"{table.name}: {stand.rows:,} rows copied")
 
 
-def _compare(source: Source, target: Destination, table: Table, say: Say) -> int:
+def _compare(source: Source, target: Target, table: Table, say: Say) -> int:
     """Compare a table as both sides hold it; return its rows."""
-    ours, theirs = source.digest(table), target.digest(table)
+    ours = digest_of(row[: len(table.columns)] for row in source.rows(table))
+    theirs = digest_of(target.rows(table))
     if ours != theirs:
         raise StoreError(
             f"{table.name} is not what it was: {ours.rows:,} rows ({ours.hex[:12]}) in the SQLite database,"
@@ -123,9 +107,6 @@ def _compare(source: Source, target: Destination, table: Table, say: Say) -> int
 
 
 # What is copied, in which order, and in which portions
-
-
-_ROW_ID: Final = "rowid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,28 +121,11 @@ class Table:
     """The tables that its rows refer to."""
 
 
-class Stand(NamedTuple):
-    """How far the copy of a table has come."""
-
-    rows: int = 0
-    last: str | None = None
-    """The key of the last row, as `write_key` writes it."""
-    is_whole: bool = False
-
-
 def in_order(tables: Iterable[Table]) -> list[Table]:
-    """Return the tables so that each comes after those it refers to, otherwise by name."""
-    named = {table.name: table for table in tables}
-    sorter = TopologicalSorter(
-        {name: sorted(table.parents & named.keys() - {name}) for name, table in named.items()}
-    )
-    sorter.prepare()
-    ordered: list[Table] = []
-    while sorter.is_active():
-        ready = sorted(sorter.get_ready())
-        ordered += [named[name] for name in ready]
-        sorter.done(*ready)
-    return ordered
+    """Return the tables so that each comes after those it refers to."""
+    named = {table.name: table for table in sorted(tables, key=lambda table: table.name)}
+    parents = {name: sorted(table.parents & named.keys() - {name}) for name, table in named.items()}
+    return [named[name] for name in TopologicalSorter(parents).static_order()]
 
 
 def rows_after(table: Table, key: Values | None) -> tuple[str, Values]:
@@ -179,7 +143,6 @@ def rows_after(table: Table, key: Values | None) -> tuple[str, Values]:
 
 
 _BYTES_AT_MOST: Final = 4 << 20
-"""A batch is no larger, in rows and bytes; a row may be, and then it is a batch by itself."""
 _VALUE_BYTES: Final = 8
 """What a number counts as."""
 
@@ -187,7 +150,10 @@ _VALUE_BYTES: Final = 8
 def batches(
     rows: Iterable[Values], *, rows_at_most: int = ROWS_AT_MOST, bytes_at_most: int = _BYTES_AT_MOST
 ) -> Iterator[list[Values]]:
-    """Give rows in portions that are bounded by their number and by what is in them."""
+    """Give rows in portions that are bounded by their number and by what is in them.
+
+    A row that is larger than that is a portion by itself.
+    """
     batch: list[Values] = []
     batch_bytes = 0
     for row in rows:
@@ -207,45 +173,27 @@ def write_key(key: Values) -> str:
 
 
 def read_key(text: str) -> Values:
-    """Return the key that `write_key` has written."""
     return [bytes.fromhex(each["hex"]) if isinstance(each, dict) else each for each in json.loads(text)]
 
 
 # What a table holds, in a number that two databases of different kinds agree on
 
 
-_MODULUS: Final = 1 << 256
+class Digest(NamedTuple):
+    rows: int
+    hex: str
 
 
-class Digest:
-    """The sum of the rows' SHA-256 (modulo 2**256): two databases sort texts each in their own way.
-
-        digest = Digest()
-        digest.add((1, "https://example.org/feed", None))
-        digest == other                 # the same rows, in whatever order they came
+def digest_of(rows: Iterable[Iterable[Any]]) -> Digest:
+    """Return the sum of the rows' SHA-256 (modulo 2**256): two databases sort texts each in their own way.
 
     That finds every accident; it is no proof against somebody who chooses rows to deceive it.
     """
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self._sum = 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Digest) and (self.rows, self._sum) == (other.rows, other._sum)
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
-    def add(self, row: Iterable[Any]) -> None:
-        """Add a row of None, int, float, str and bytes."""
-        packed = b"".join(map(_packed, row))
-        self._sum = (self._sum + int.from_bytes(hashlib.sha256(packed).digest())) % _MODULUS
-        self.rows += 1
-
-    @property
-    def hex(self) -> str:
-        """The sum, for people."""
-        return f"{self._sum:064x}"
+    number = total = 0
+    for row in rows:
+        number += 1
+        total += int.from_bytes(hashlib.sha256(b"".join(map(_packed, row))).digest())
+    return Digest(number, f"{total % (1 << 256):064x}")
 
 
 _DOUBLE: Final = struct.Struct(">d")
@@ -273,6 +221,9 @@ def _packed(value: Any) -> bytes:
 # The SQLite database that is copied
 
 
+_BUSY_SECONDS: Final = 5.0
+
+
 @contextmanager
 def opened_source(path: Path) -> Iterator[Source]:
     """Open a database that has this version's schema, for reading, and keep every other process out.
@@ -293,26 +244,16 @@ def opened_source(path: Path) -> Iterator[Source]:
                 " without store.url"
             )
         try:
-            with closing(_connect(path)) as db:
+            uri = readonly_uri(path)
+            with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as db:
+                db.text_factory = lambda value: value.decode("utf-8", "surrogatepass")
+                db.execute("BEGIN")  # all that is read is of one moment
                 yield Source(db, version)
         except sqlite3.Error as exc:
             raise StoreError(f"cannot read {path}: {exc}") from exc
 
 
-_BUSY_SECONDS: Final = 5.0
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(readonly_uri(path), uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
-    db.text_factory = _text
-    db.execute("BEGIN")  # all that is read is of one moment
-    return db
-
-
-def _text(value: bytes) -> Any:
-    return value.decode("utf-8", "surrogatepass")
-
-
+_ROW_ID: Final = "rowid"
 _LEFT_OUT: Final = frozenset({"probe"})
 """Tables that hold nothing: what a full volume is tried with."""
 _TABLES: Final = """
@@ -330,18 +271,13 @@ class Source:
 
     def __init__(self, db: sqlite3.Connection, version: int) -> None:
         self._db = db
-        self.version = version
-        """Of its schema."""
         names = [name for (name,) in db.execute(_TABLES) if name not in _LEFT_OUT]
         self.tables = in_order(self._table(name) for name in names)
         """In an order in which they can be copied."""
-
-    @property
-    def mark(self) -> str:
+        numbers = db.execute("SELECT name, seq FROM sqlite_sequence ORDER BY name").fetchall()
+        told = repr([version, *db.execute(_STATE).fetchone(), *numbers])
+        self.mark = hashlib.sha256(told.encode()).hexdigest()[:32]
         """What tells it from other databases, and from itself when it has been worked in."""
-        numbers = self._db.execute("SELECT name, seq FROM sqlite_sequence ORDER BY name").fetchall()
-        told = repr([self.version, *self._db.execute(_STATE).fetchone(), *numbers])
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
 
     def count(self, table: Table) -> int:
         return int(self._db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608
@@ -358,12 +294,6 @@ class Source:
                 yield row
         except (sqlite3.Error, UnicodeDecodeError) as exc:
             raise StoreError(f"cannot read {table.name} of the SQLite database: {exc}") from exc
-
-    def digest(self, table: Table) -> Digest:
-        digest, width = Digest(), len(table.columns)
-        for row in self.rows(table):
-            digest.add(row[:width])
-        return digest
 
     def last_number(self, table: Table, column: str) -> int:
         """Return the highest number that a column was ever given."""
@@ -440,12 +370,13 @@ class Target:
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self._db = db
         self._types: dict[str, dict[str, str]] = {}
-        self._numbered: dict[str, list[str]] = {}
+        self.numbered: dict[str, list[str]] = {}
+        """By table, the columns that the database gives numbers to."""
         self._mark = ""
         for table, column, kind, is_numbered in db.execute(_COLUMNS).fetchall():
             self._types.setdefault(table, {})[column] = kind
             if is_numbered:
-                self._numbered.setdefault(table, []).append(column)
+                self.numbered.setdefault(table, []).append(column)
 
     def begin(self, mark: str, tables: Sequence[Table]) -> Mapping[str, Stand]:
         """Begin a copy, or go on with it; return how far each table has come.
@@ -488,28 +419,18 @@ class Target:
                     )
             cursor.execute(_PUT_STAND, (self._mark, table.name, stand.rows, stand.last, int(stand.is_whole)))
 
-    def digest(self, table: Table) -> Digest:
-        """Return what a table holds, read back."""
+    def rows(self, table: Table) -> Iterator[Values]:
+        """Give what a table holds, read back."""
         query = sql.SQL("SELECT {} FROM {}").format(
             sql.SQL(", ").join(map(sql.Identifier, table.columns)), sql.Identifier(table.name)
         )
-        digest = Digest()
         with self._db.transaction(), self._db.cursor(name="moved", binary=True) as cursor:
             cursor.itersize = _ROWS_AT_ONCE
             for row in cursor.execute(query):
-                digest.add(unescape_text(each) if isinstance(each, str) else each for each in row)
-        return digest
-
-    def numbered(self, table: Table) -> list[str]:
-        """Return the columns of a table that the database gives numbers to."""
-        return self._numbered.get(table.name, [])
+                yield [unescape_text(each) if isinstance(each, str) else each for each in row]
 
     def finish(self, numbers: Mapping[tuple[str, str], int]) -> None:
-        """Make it a database that servers open.
-
-        Args:
-            numbers: By table and column, the highest number that was ever given.
-        """
+        """Make it a database that servers open; `numbers` are the highest that were ever given."""
         with self._db.transaction():
             for (table, column), number in numbers.items():
                 if number:

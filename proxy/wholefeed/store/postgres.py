@@ -16,7 +16,7 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from itertools import count
@@ -240,6 +240,8 @@ _PAUSE_SECONDS: Final = 0.01
 _LONGEST_PAUSE_SECONDS: Final = 0.5
 _CONNECT_AGAIN_SECONDS: Final = 1.0
 """Between two tries to connect."""
+_POOL_CLOSE_SECONDS: Final = 1.0
+"""The pool's threads are waited for so long: they may be connecting to a silent server."""
 _IN_THREAD_SECONDS: Final = 2.0
 """For so long a thread waits."""
 _LATE: Final = "the database does not answer in time"
@@ -347,7 +349,7 @@ class Pool:
         for job in tuple(self._jobs):
             job.cut()
         self._threads.shutdown(wait=False)
-        await in_daemon(lambda: self._connections.close(CLOSE_SECONDS))
+        await in_daemon(lambda: self._connections.close(_POOL_CLOSE_SECONDS))
 
     async def _turn(self, turns: asyncio.Semaphore) -> None:
         """Wait for a turn, which is to be given back."""
@@ -748,20 +750,25 @@ class Notices:
         """Return when a connection is lost, or the server has been silent for too long."""
         assert self._links is not None, "they are there"
         links = self._links
-        tasks = {
-            asyncio.create_task(self._take_notices(links[0]), name="store-notices-taken"),
-            asyncio.create_task(self._ask_again_and_again(), name="store-notices-beat"),
-        }
-        for task in tasks:
-            task.add_done_callback(retrieve_failure)
+        taking = _begun(self._take_notices(links[0]))
+        tasks, is_silent = {taking}, False
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            failures = [exc for task in done if isinstance(exc := task.exception(), Exception)]
+            while not is_silent and not (await asyncio.wait({taking}, timeout=BEAT_SECONDS))[0]:
+                asking = _begun(self.ask("SELECT 1"))
+                tasks = {taking, asking}
+                # Not a timeout: a process that was stopped would find it over, and the answer there.
+                is_silent = asking not in (await asyncio.wait({asking}, timeout=SILENT_SECONDS))[0]
+                if not is_silent and asking.exception() is not None:
+                    break
+            failures = [
+                exc for each in tasks if each.done() and isinstance(exc := each.exception(), Exception)
+            ]
         finally:
             self._links = None
             await to_the_end(lambda: _disconnected(links, tasks))
+        reasons = ["the server is silent"] if is_silent else map(on_one_line, failures)
         self._traffic.notices_lost += 1
-        _log.warning("notices.lost", reason="; ".join(map(on_one_line, failures)))
+        _log.warning("notices.lost", reason="; ".join(reasons))
 
     async def _take_notices(self, link: _Link) -> None:
         while True:
@@ -769,16 +776,6 @@ class Notices:
                 kind, _, words = notice.payload.partition(" ")
                 for each in self._listeners.get(kind, ()):  # not to keep each kind that anybody thinks of
                     each(words)
-
-    async def _ask_again_and_again(self) -> None:
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            asking = asyncio.create_task(self.ask("SELECT 1"))
-            asking.add_done_callback(retrieve_failure)
-            # Not a timeout: a process that was stopped would find it over, and the answer there.
-            if asking not in (await asyncio.wait({asking}, timeout=SILENT_SECONDS))[0]:
-                raise TimeoutError("the server is silent")
-            asking.result()
 
     async def _find_again(self) -> None:
         pause_seconds = _FIRST_PAUSE_SECONDS
@@ -819,6 +816,12 @@ class Notices:
 
 
 _Link = psycopg.AsyncConnection[Any]
+
+
+def _begun(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    task = asyncio.create_task(work, name="store-notices-link")
+    task.add_done_callback(retrieve_failure)
+    return task
 
 
 async def _disconnected(links: Collection[_Link], tasks: Collection[asyncio.Task[Any]] = ()) -> None:

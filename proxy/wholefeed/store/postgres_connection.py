@@ -26,7 +26,7 @@ from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper, NumericBi
 from psycopg.types.string import StrDumperUnknown
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError, WholefeedError
-from wholefeed.store.base import Sql
+from wholefeed.store.base import TWINS
 
 CONNECT_SECONDS: Final = 5
 # A machine that is gone is found out within ten seconds. Of one whose processes are halted the kernel goes on
@@ -171,6 +171,11 @@ class Statement(NamedTuple):
     """With psycopg's placeholders."""
 
 
+_CACHED: Final = 2048
+"""Statements; more than the program has, those it builds included."""
+
+
+@lru_cache(_CACHED)
 def translate(sql: str) -> Statement:
     r"""Return the statement for PostgreSQL: its twin where it has one.
 
@@ -187,21 +192,11 @@ def translate(sql: str) -> Statement:
     Whatever else differs stands beside its twin (`wholefeed.store.base.either`), and of a twin only the
     parameters are rewritten.
     """
-    return _of_postgres(sql.postgres) if isinstance(sql, Sql) else _of_sqlite(sql)
-
-
-_CACHED: Final = 2048
-"""More than the program has, those it builds included."""
-
-
-@lru_cache(_CACHED)
-def _of_sqlite(sql: str) -> Statement:
+    if sql in TWINS:
+        return _translated(TWINS[sql], is_sqlite=False)
+    if part := next((each for each in TWINS if each in sql), ""):
+        raise TypeError(f"expected a whole statement, got a part: {part[:40]!r}")
     return _translated(sql, is_sqlite=True)
-
-
-@lru_cache(_CACHED)
-def _of_postgres(sql: str) -> Statement:
-    return _translated(sql, is_sqlite=False)
 
 
 _KEPT: Final = re.compile(

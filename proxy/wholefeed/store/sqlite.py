@@ -165,11 +165,13 @@ class Writer:
         self._db = db
         self.condition = condition
         self.on_change: Callable[[int], None] = lambda _: None
-        """Told the number of each feed that a commit has changed, before whoever asked for it is answered;
-        also of a COMMIT that is said to have failed, which may be done."""
+        """As `Engine.on_change`."""
         self._jobs: deque[_Job] = deque()
         self._has_come = asyncio.Event()
-        self._syncing = _Syncing()
+        self._is_syncing = True
+        """Whether the connection's COMMIT waits for the disk, as it does when it was opened."""
+        self._is_ending = False
+        """Whether COMMIT was begun: if it has failed since, it may be done."""
         self._is_closing = False
         self._task = asyncio.create_task(self._run(), name="store-writer")
 
@@ -182,21 +184,7 @@ class Writer:
         is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
-        """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result.
-
-        Args:
-            work: The function.
-            feed: The feed that it changes; None where it changes none that is known yet.
-            is_alone: Whether its transaction is not to be shared.
-            is_lasting: Whether it is on disk when it is answered.
-            tell: Told the result, instead of `on_change` that the feed has changed.
-
-        Raises:
-            StorageFullError: The volume is full or read-only.
-            StoreDamagedError: The file is damaged.
-            OverloadedError: The database stayed busy, or the store is being closed.
-            StoreError: SQLite failed otherwise.
-        """
+        """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result, as `Engine.write` says."""
         if self._is_closing or self._task.done():
             raise _closed()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
@@ -268,15 +256,16 @@ class Writer:
 
     async def _transact(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         """Write in one transaction. Where that fails as a whole, every outcome is the error."""
-        waits = any(job.is_lasting for job in jobs)
-        transaction = _Transaction([job.work for job in jobs], partial(self._syncing.choose, waits=waits))
+        works = [job.work for job in jobs]
+        is_lasting = any(job.is_lasting for job in jobs)
+        self._is_ending = False
         try:
             self.condition.require_sound()
-            outcomes = await self._tried(transaction.run)
+            outcomes = await self._tried(partial(self._run_together, works=works, is_lasting=is_lasting))
         except Exception as exc:  # noqa: BLE001 - it belongs to whoever asked
             if isinstance(exc, StoreDamagedError):  # at once: the others are not written any more, either
                 self.condition.judge(exc)
-            return [_Outcome(error=exc, is_open=transaction.is_ending)] * len(jobs)
+            return [_Outcome(error=exc, is_open=self._is_ending)] * len(jobs)
         if any(outcome.has_changed for outcome in outcomes):
             self.condition.has_written()
         return outcomes
@@ -289,6 +278,28 @@ class Writer:
                 if not (tries_left and is_busy(exc)):
                     raise translated(exc) from exc
         raise AssertionError
+
+    def _run_together(
+        self, db: sqlite3.Connection, works: Sequence[_Work], is_lasting: bool
+    ) -> list[_Outcome]:
+        """Run pieces of work in one transaction, in the connection's thread.
+
+        What a piece raises of its own undoes that piece, and is the outcome; what SQLite raises undoes all.
+        """
+        try:
+            if db.in_transaction:  # an earlier one could not be rolled back when it failed
+                db.rollback()
+            if is_lasting != self._is_syncing:
+                db.execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}")
+                self._is_syncing = is_lasting
+            db.execute("BEGIN IMMEDIATE")
+            outcomes = [_outcome(db, works[0])] if len(works) == 1 else [_saved(db, work) for work in works]
+            self._is_ending = True
+            db.execute("COMMIT")
+        except BaseException:
+            db.rollback()
+            raise
+        return outcomes
 
 
 _Work = Callable[[sqlite3.Connection], Any]
@@ -318,48 +329,6 @@ class _Outcome(NamedTuple):
 _TRIES: Final = 3
 _TOGETHER: Final = 32
 """Pieces of work that share a commit, at most."""
-
-
-class _Syncing:
-    """Whether the connection's COMMIT waits for the disk."""
-
-    def __init__(self) -> None:
-        self._waits = True  # as it was opened
-
-    def choose(self, db: sqlite3.Connection, *, waits: bool) -> None:
-        """Have the next one wait or not; no transaction is open."""
-        if waits != self._waits:
-            db.execute(f"PRAGMA synchronous = {'FULL' if waits else 'NORMAL'}")
-            self._waits = waits
-
-
-class _Transaction:
-    """Pieces of work in one transaction, which begins with `prepare`."""
-
-    def __init__(self, works: Sequence[_Work], prepare: Callable[[sqlite3.Connection], None]) -> None:
-        self._works = works
-        self._prepare = prepare
-        self.is_ending = False
-        """Whether COMMIT has been begun: if it has failed, it may be done."""
-
-    def run(self, db: sqlite3.Connection) -> list[_Outcome]:
-        """Run it, in the connection's thread.
-
-        What a piece raises of its own undoes that piece, and is the outcome; what SQLite raises undoes all.
-        """
-        works = self._works
-        try:
-            if db.in_transaction:  # an earlier one could not be rolled back when it failed
-                db.rollback()
-            self._prepare(db)
-            db.execute("BEGIN IMMEDIATE")
-            outcomes = [_outcome(db, works[0])] if len(works) == 1 else [_saved(db, work) for work in works]
-            self.is_ending = True
-            db.execute("COMMIT")
-        except BaseException:
-            db.rollback()
-            raise
-        return outcomes
 
 
 def _outcome(db: sqlite3.Connection, work: _Work) -> _Outcome:
@@ -412,12 +381,7 @@ class Readers:
         self._give(connection)
 
     async def run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Run `work` on a connection that nobody else uses meanwhile, and return its result.
-
-        Raises:
-            OverloadedError: The database is busy, or the store is being closed.
-            StoreError: SQLite failed otherwise.
-        """
+        """Run `work` on a connection that nobody else uses meanwhile, and return its result."""
         if self._is_closing:
             raise _closed()
         connection = self._idle.pop() if self._idle else await self._next()

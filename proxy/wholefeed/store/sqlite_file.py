@@ -165,7 +165,11 @@ async def connect(database: str, **options: Any) -> Connection:
 
 
 class Connection(aiosqlite.Connection):
-    """A connection in a thread of its own, which runs whole functions there."""
+    """A connection in a thread of its own, which runs whole functions there.
+
+    aiosqlite gives each statement a trip to the thread of its own, and has no method for a function of many:
+    `_execute` and `_conn` are used here, and nowhere else (tests/store/sqlite/test_files.py).
+    """
 
     async def hop(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Run `work` on the connection, in its thread: once there and once back, however much it does.

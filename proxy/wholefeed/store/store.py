@@ -256,6 +256,10 @@ class Store:
             self._engine.on_change(int(feed))
 
 
+def _nobody(*_: object) -> None:
+    """Nobody wants to be told."""
+
+
 _MOST_DIGITS: Final = 18
 """Of a feed's number. Whoever may connect to the database may send what is none (docs/faults.md row 100)."""
 WRITE_SECONDS: Final = 0.25

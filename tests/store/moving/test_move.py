@@ -1,103 +1,132 @@
-"""The copy as a whole, into a target that can be stopped anywhere."""
+"""The copy of a SQLite database into a PostgreSQL one."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.store.moving.databases import ODD, a_database
 from wholefeed.errors import StoreError, StoreUnusableError
-from wholefeed.store.moving import Digest, Stand, Table, Values, move, opened_source
 from wholefeed.store.sqlite_file import locked
 
-
-class StoppedError(Exception):
-    """The process was killed."""
-
-
-class Memory:
-    """A target in memory, which keeps what was put before it was stopped."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, list[Values]] = {}
-        self.stands: dict[str, Stand] = {}
-        self.numbers: Mapping[tuple[str, str], int] | None = None
-        self.puts_left = 10**9
-
-    def begin(self, mark: str, tables: Sequence[Table]) -> Mapping[str, Stand]:
-        return self.stands
-
-    def put(self, table: Table, rows: Sequence[Values], stand: Stand) -> None:
-        if self.puts_left == 0:
-            raise StoppedError
-        self.puts_left -= 1
-        self.rows.setdefault(table.name, []).extend(row[: len(table.columns)] for row in rows)
-        self.stands[table.name] = stand
-
-    def digest(self, table: Table) -> Digest:
-        digest = Digest()
-        for row in self.rows.get(table.name, []):
-            digest.add(row)
-        return digest
-
-    def numbered(self, table: Table) -> list[str]:
-        return ["id"] if table.name in ("feed", "segment", "document", "tombstone") else []
-
-    def finish(self, numbers: Mapping[tuple[str, str], int]) -> None:
-        self.numbers = numbers
+psycopg = pytest.importorskip("psycopg")
+from wholefeed.store.moving import Moved, move, opened_source, opened_target  # noqa: E402 - it needs psycopg
 
 
-def test_everything_is_copied_and_numbers_are_never_given_again(tmp_path: Path) -> None:
-    """Every table but the probe comes over, texts as they were; the number of a forgotten feed counts."""
-    path, target, said = a_database(tmp_path / "a.db", feeds=4), Memory(), list[str]()
-    with opened_source(path) as source:
-        moved = move(source, target, say=said.append)
+def run(url: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, autocommit=True) as db:
+        cursor = db.execute(sql, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+def moved(path: Path, url: str, *, rows_at_most: int = 1000) -> Moved:
+    with opened_source(path) as source, opened_target(url) as target:
+        return move(source, target, say=lambda line: None, rows_at_most=rows_at_most)
+
+
+@contextmanager
+def refused(kind: type[StoreError], text: str) -> Iterator[None]:
+    with pytest.raises(kind, match=text):
+        yield
+
+
+def test_everything_arrives_as_it_was(tmp_path: Path, postgres_url: str) -> None:
+    """Numbers, times to the microsecond, bytes and odd texts; what was forgotten lends nobody its number."""
+    path = a_database(tmp_path / "a.db", feeds=4)
+
+    said = list[str]()
+    with opened_source(path) as source, opened_target(postgres_url) as target:
+        found = move(source, target, say=said.append)
+
+    assert "feed: 3 rows copied" in said
     with closing(sqlite3.connect(path)) as db:
         names = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    assert set(target.rows) | {"probe", "sqlite_sequence"} == names
-    assert all(target.rows.values()), "each table had something"
-    assert ODD in [row[2] for row in target.rows["memento_search"]]
-    assert target.numbers is not None
-    assert target.numbers["feed", "id"] == 4, "although feed 4 is gone"
-    assert (moved.tables, moved.rows) == (len(target.rows), sum(map(len, target.rows.values())))
-    assert "feed: 3 rows copied" in said
+    assert found.tables == len(names - {"probe", "sqlite_sequence"})
+    assert found.rows == run(postgres_url, "SELECT sum(n) FROM (" + " UNION ALL ".join(
+        f"SELECT count(*) AS n FROM {name}" for name in
+        ("feed", "alias", "segment", "block", "block_rest", "outline", "member", "document", "body", "entry",
+         "entry_key", "tombstone", "settled", "ambiguous_key", "attempt", "memento_search", "forgotten")
+    ) + ") AS counted")[0][0]  # fmt: skip
+    assert run(postgres_url, "SELECT to_regclass('moving')") == [(None,)], "servers may open it"
+    rows = run(postgres_url, "SELECT id, checked_at, digest, url FROM feed ORDER BY id")
+    assert [row[0] for row in rows] == [1, 2, 3]
+    assert rows[0][1:] == (1_763_770_001.123456, bytes(range(16)), "https://example.org/1/")
+    assert rows[1][3] == "https://example.org/2/" + ODD.replace("\x7f", "\x7f007f").replace(
+        "\0", "\x7f0000"
+    ).replace("\udc80", "\x7fdc80")
+    added = "INSERT INTO segment (length, crc32, crc_shift, deflated_bytes, digest, prefixes, entries,"
+    added += " parser_version, retired_at) VALUES (0, 0, 0, 0, '', 0, 0, 0, 0) RETURNING id"
+    assert run(postgres_url, added) == [(5,)]
+    assert run(postgres_url, "SELECT nextval(pg_get_serial_sequence('feed', 'id'))") == [(5,)], "4 is gone"
 
 
-def test_a_copy_that_is_stopped_at_any_batch_goes_on_where_it_stood(tmp_path: Path) -> None:
-    """Stopped before each put in turn, and begun again: no row is missing, none comes twice."""
-    path, target = a_database(tmp_path / "a.db", feeds=3), Memory()
-    stops = 0
-    while target.numbers is None:
-        target.puts_left = 1
-        try:
-            with opened_source(path) as source:
-                move(source, target, say=lambda line: None, rows_at_most=1)
-        except StoppedError:
-            stops += 1
-    assert stops > sum(map(len, target.rows.values())), "once a row, and once a table at its end"
-    whole = Memory()
-    with opened_source(path) as source:
-        move(source, whole, say=lambda line: None)
-    assert target.rows == whole.rows
+def test_a_copy_that_was_broken_off_goes_on(tmp_path: Path, postgres_url: str) -> None:
+    """What was copied is not copied again: a copy that fails half-way leaves its rows and its stand."""
+    path = a_database(tmp_path / "a.db", feeds=3, entries=10)
+    run(postgres_url, "ALTER TABLE entry ADD CONSTRAINT no_more CHECK (document < 2)")
+    with refused(StoreError, "no_more"):
+        moved(path, postgres_url, rows_at_most=4)
+    assert run(postgres_url, "SELECT rows, is_whole FROM moving WHERE name = 'entry'") == [(8, 0)]
+    run(postgres_url, "ALTER TABLE entry DROP CONSTRAINT no_more")
+    before = run(postgres_url, "SELECT ctid, xmin::text FROM entry")
+
+    moved(path, postgres_url, rows_at_most=4)
+
+    after = run(postgres_url, "SELECT ctid, xmin::text FROM entry")
+    assert set(before) < set(after)
+    assert len(after) == 20
 
 
-def test_what_differs_is_found_and_the_copy_stays_unfinished(tmp_path: Path) -> None:
-    """A row that changed on its way is told by the name of its table."""
-    path, target = a_database(tmp_path / "a.db"), Memory()
-    put = target.put
+def test_what_was_changed_in_the_copy_is_found(tmp_path: Path, postgres_url: str) -> None:
+    """The copy is read back: a row that somebody has touched meanwhile keeps it unfinished."""
+    path = a_database(tmp_path / "a.db")
+    run(postgres_url, "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN NEW.coded := 'x'; RETURN NEW; END $$")  # fmt: skip
+    run(postgres_url, "CREATE TRIGGER spoil BEFORE INSERT ON body FOR EACH ROW EXECUTE FUNCTION spoil()")
+    with refused(StoreError, "body is not what it was: 3 rows"):
+        moved(path, postgres_url)
+    assert run(postgres_url, "SELECT to_regclass('moving') IS NOT NULL") == [(True,)]
 
-    def spoil(table: Table, rows: Sequence[Values], stand: Stand) -> None:
-        spoilt = [[*row[:-2], row[-2] + b"!", row[-1]] for row in rows] if table.name == "body" else rows
-        put(table, spoilt, stand)
 
-    target.put = spoil  # type: ignore[method-assign]
-    with opened_source(path) as source, pytest.raises(StoreError, match="body is not what it was: 3 rows"):
-        move(source, target, say=lambda line: None)
-    assert target.numbers is None
+def test_a_database_that_holds_something_else_is_refused(tmp_path: Path, postgres_url: str) -> None:
+    """Neither a store that is in use, nor the unfinished copy of another store, is written over."""
+    path, other = a_database(tmp_path / "a.db"), a_database(tmp_path / "b.db", feeds=6)
+    run(postgres_url, "ALTER TABLE entry ADD CONSTRAINT no_more CHECK (false) NOT VALID")
+    with refused(StoreError, "no_more"):
+        moved(path, postgres_url)
+    with refused(StoreUnusableError, "unfinished copy of another SQLite database"):
+        moved(other, postgres_url)
+    run(postgres_url, "ALTER TABLE entry DROP CONSTRAINT no_more")
+    moved(path, postgres_url)
+    with refused(StoreUnusableError, "not empty: feed has rows"):
+        moved(path, postgres_url)
+
+
+def test_a_database_that_somebody_uses_is_refused(tmp_path: Path, postgres_url: str) -> None:
+    """A server that lives there would write beside the copy, and a second copy beside the first."""
+    path = a_database(tmp_path / "a.db")
+    now = "extract(epoch FROM clock_timestamp())"
+    run(postgres_url, f"INSERT INTO replica (name, began_at, beat_at) VALUES ('r', 0, {now})")
+    with refused(StoreUnusableError, "in use by a server"):
+        moved(path, postgres_url)
+    run(postgres_url, f"UPDATE replica SET beat_at = {now} - 10")
+    with opened_target(postgres_url), refused(StoreUnusableError, "another process copies"):
+        moved(path, postgres_url)
+    moved(path, postgres_url)
+
+
+def test_a_server_that_cannot_be_reached_is_told(tmp_path: Path) -> None:
+    """The message is libpq's, on one line, and has no password."""
+    path = a_database(tmp_path / "a.db")
+    with pytest.raises(StoreError, match="PostgreSQL: connection failed") as said:
+        moved(path, "postgresql://someone:a-secret@127.0.0.1:1/wholefeed")
+    assert "a-secret" not in str(said.value)
+    assert "\n" not in str(said.value)
 
 
 def test_the_mark_tells_a_database_that_was_worked_in(tmp_path: Path) -> None:
@@ -127,7 +156,7 @@ def test_a_database_in_use_is_refused_and_nothing_is_changed(tmp_path: Path) -> 
     with opened_source(path) as source:
         with pytest.raises(StoreUnusableError, match="in use by another process"), locked(path):
             pass
-        move(source, Memory(), say=lambda line: None)
+        assert source.count(source.tables[0]) == 3
     assert path.read_bytes() == before
 
 

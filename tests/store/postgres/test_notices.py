@@ -22,7 +22,7 @@ from tests.origin import Origin
 from tests.postgres import Cluster
 from tests.replicas import replicas
 from wholefeed.errors import OverloadedError
-from wholefeed.store.postgres import SILENT_SECONDS, Notices
+from wholefeed.store.postgres import BEAT_SECONDS, SILENT_SECONDS, Notices
 
 SEND = "SELECT pg_notify('wholefeed', %s)"
 ENDED = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'wholefeed notices'"
@@ -216,3 +216,11 @@ async def test_a_database_that_is_not_there_is_said_at_once() -> None:
         with pytest.raises(psycopg.OperationalError):
             async with Notices.open(url):
                 pass
+
+
+async def test_the_end_does_not_wait_for_the_next_look(postgres_url: str) -> None:
+    """Whoever stops listening does so at once, and not when the server was to be asked again."""
+    async with Notices.open(postgres_url):
+        await asyncio.sleep(0.1)
+        began = time.monotonic()
+    assert time.monotonic() - began < BEAT_SECONDS / 2

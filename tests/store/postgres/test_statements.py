@@ -12,7 +12,7 @@ import pytest
 
 from tests.store.tables.test_plans import LISTS_ALL, statements
 from wholefeed.store import tables
-from wholefeed.store.base import TEMPORARY_TABLES, Sql, either
+from wholefeed.store.base import TEMPORARY_TABLES, TWINS, either
 from wholefeed.store.postgres_connection import PostgresDatabase, connect
 
 _BYTES = """
@@ -111,7 +111,7 @@ def db(postgres_url: str) -> Iterator[PostgresDatabase]:
 
 def planned(db: PostgresDatabase, name: str, sql: str) -> dict[str, Any]:
     explain = "EXPLAIN (FORMAT JSON) "
-    text = either(sqlite="", postgres=explain + sql.postgres) if isinstance(sql, Sql) else explain + sql
+    text = either(sqlite=explain + sql, postgres=explain + TWINS[sql]) if sql in TWINS else explain + sql
     ((found,),) = db.execute(text, values(name, sql)).fetchall()
     plan: dict[str, Any] = found[0]["Plan"]
     return plan

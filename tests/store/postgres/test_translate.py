@@ -57,16 +57,16 @@ def test_a_statement_without_parameters_is_plain() -> None:
 
 def test_a_twin_is_taken_as_it_stands() -> None:
     """Of the text that is PostgreSQL's own only the parameters are rewritten."""
-    both = either(sqlite="SELECT 1", postgres="SELECT a IS NOT :a FROM b CROSS JOIN c ON ? = '%'")
-    assert both == "SELECT 1"
+    both = either(sqlite="SELECT 'whole'", postgres="SELECT a IS NOT :a FROM b CROSS JOIN c ON ? = '%'")
+    assert both == "SELECT 'whole'"
     assert translate(both).text == "SELECT a IS NOT %(a)s FROM b CROSS JOIN c ON %s = '%%'"
 
 
 def test_a_twin_is_no_part_of_another_statement() -> None:
     """What it was put into would be SQLite's on both engines."""
-    both = either(sqlite="SELECT 1", postgres="SELECT 2")
-    with pytest.raises(TypeError, match="expected a whole statement, got a part: 'SELECT 1'"):
-        f"{both} LIMIT 1"
+    both = either(sqlite="SELECT 'a part'", postgres="SELECT 'of PostgreSQL'")
+    with pytest.raises(TypeError, match="expected a whole statement, got a part: \"SELECT 'a part'\""):
+        translate(f"{both} LIMIT 1")
 
 
 @given(st.lists(st.sampled_from(["'", '"', "--", "/*", "*/", "\n", ":a", "?", "%", "::", "x'", "a", " "])))

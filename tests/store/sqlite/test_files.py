@@ -1,9 +1,10 @@
-"""The database's files belong to their owner alone."""
+"""The database's files belong to their owner alone; and what is used of aiosqlite that is private."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -11,9 +12,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiosqlite
 import pytest
 from structlog.testing import capture_logs
 
+from wholefeed.store import sqlite_file
 from wholefeed.store.migrations import Migration
 from wholefeed.store.opening import open_file
 from wholefeed.store.sqlite_file import migrate_file, tighten
@@ -141,3 +144,12 @@ def test_a_database_that_cannot_be_read_is_told_by_its_own_name(tmp_path: Path) 
 
     assert f"{path} is not readable for user {os.geteuid()}: chmod u+rwX {path}\n" in done.stderr
     assert done.returncode == 1
+
+
+def test_what_is_private_of_aiosqlite_is_used_in_one_method() -> None:
+    """It has no public way to run a function of many statements in the connection's thread."""
+    private = [name for name in vars(aiosqlite.Connection) if name.startswith("_") and name[1] != "_"]
+    pattern = re.compile(rf"\.({'|'.join(private)}|_connection|_running|_tx|_thread)\b")
+    folder = Path(sqlite_file.__file__).parent
+    used = [found for path in folder.glob("sqlite*.py") for found in pattern.findall(path.read_text())]
+    assert sorted(used) == ["_conn", "_execute"]

@@ -98,26 +98,34 @@ _ENTRY_OF_ROOT: Final = {b"rss": b"item", b"RDF": b"item", b"feed": b"entry"}
 
 
 class _Mender:
-    """One document on its way. `run` is called once.
+    """One document on its way, without control characters. `run` is called once.
 
     Args:
-        text: Without control characters.
+        text: The document.
         repairs: What was done already.
     """
 
     def __init__(self, text: bytes, repairs: set[str]) -> None:
         self._text = text
         self._repairs = repairs
-        self._edits = _Edits(_most_edits(len(text)))
+        self._edits = _Edits(min(MAX_EDITS, _FREE_EDITS + len(text) // _BYTES_PER_EDIT))
         self._elements = _Elements(self._edits)
         self._starts_at = self._skip_to_declaration()
         self._root: _Open | None = None
         self._entry = b""
+        """What entries are called."""
         self._holder = b""
-        """What the element is called that holds the entries."""
+        """What the element is called that holds them."""
         self._is_over = False
         """Whether that has ended, and nothing has begun since."""
-        self._box = _TextElements(text, self._elements, self._edits, repairs)
+        self._texts: frozenset[bytes] = frozenset()
+        """What elements are called that hold text."""
+        self._inside: _TextElement | None = None
+        """The text element that is open, if one is."""
+        self._end_tags: dict[bytes, int] = {}
+        """Of text elements, the last place of an end tag before the next entry, by name in small letters."""
+        self._entry_at = -1
+        """Up to there they have been looked for."""
 
     def run(self) -> Mended | None:
         """Return the mended document; None where no feed begins in it."""
@@ -133,13 +141,13 @@ class _Mender:
             Mark.EMPTY: self._on_empty,
             Mark.END: self._on_end,
             Mark.CDATA: lambda _token: None,
-            Mark.COMMENT: self._on_comment,
-            Mark.INSTRUCTION: self._on_instruction,
+            Mark.COMMENT: self._on_comment_or_instruction,
+            Mark.INSTRUCTION: self._on_comment_or_instruction,
             Mark.STRAY: self._on_stray,
             Mark.DOCTYPE: self._on_stray,
             Mark.SUBSET: self._on_stray,
         }
-        most = _most_tokens(len(self._text))
+        most = min(_MAX_TOKENS, _FREE_TOKENS + len(self._text) // _BYTES_PER_TOKEN)
         for number, token in enumerate(found):
             if number > most:
                 return None
@@ -177,28 +185,16 @@ class _Mender:
                 return self._begin(token)
             if token.mark is Mark.CUT:
                 break
-            self._in_prolog(token)
-        return False
-
-    def _in_prolog(self, token: Token) -> None:
-        written = self._text[token.start : token.end]
-        match token.mark:
-            case Mark.SUBSET:
+            if token.mark is Mark.SUBSET:
                 message = "expected a DOCTYPE without an internal subset, got one with"
                 raise ParseError(message, slug="dtd-forbidden")
-            case Mark.DOCTYPE:
-                self._drop(token.start, token.end, DOCTYPE)
-            case Mark.COMMENT:
-                self._on_comment(token)
-            case Mark.INSTRUCTION if _is_instruction(written) or self._is_first(token, written):
-                pass
-            case Mark.TEXT if not written.strip(_BLANK):
-                pass
-            case _:
-                self._drop(token.start, token.end, DECLARATION)
+            if _is_junk(self._text, token) and not self._is_declaration(token):
+                self._drop(token.start, token.end, _DROPPED_AS.get(token.mark, DECLARATION))
+        return False
 
-    def _is_first(self, token: Token, written: bytes) -> bool:
-        return token.start == self._starts_at and _is_declaration(written)
+    def _is_declaration(self, token: Token) -> bool:
+        written = self._text[token.start : token.end]
+        return token.start == self._starts_at and _WELL_FORMED_DECLARATION.fullmatch(written) is not None
 
     def _begin(self, token: Token) -> bool:
         """Take the root; return whether it is a feed's."""
@@ -207,7 +203,7 @@ class _Mender:
             return False
         self._entry = _ENTRY_OF_ROOT[name]
         self._holder = b"channel" if name == b"rss" else token.name
-        self._box.begin_feed(token.name, self._entry)
+        self._texts = _ATOM_TEXTS if self._entry == b"entry" else _RSS_TEXTS
         self._root = self._elements.begin(token, self._changed_tag(token))
         if token.mark is Mark.EMPTY:
             self._elements.end()
@@ -238,11 +234,14 @@ class _Mender:
 
     def _declare(self) -> None:
         """Let the root declare the prefixes that nothing declares (Namespaces in XML 1.0, section 5)."""
-        added = self._elements.prefixes.declarations()
-        if not added:
+        prefixes = [prefix.decode() for prefix in self._elements.undeclared]
+        if not prefixes:
             return
         assert self._root is not None, "prefixes are used from the root on"
         self._repairs.add(PREFIXES)
+        namespaces = [_KNOWN_NAMESPACES.get(prefix, UNKNOWN_NAMESPACE + prefix) for prefix in prefixes]
+        declarations = [f" xmlns:{p}={quoteattr(uri)}" for p, uri in zip(prefixes, namespaces, strict=True)]
+        added = "".join(declarations).encode()
         length = 1 + len(self._root.name)
         if self._root.edit is None:
             at = self._root.tag.start + length
@@ -258,7 +257,7 @@ class _Mender:
     # Inside of it.
 
     def _on_text(self, token: Token) -> None:
-        if self._box.is_raw:
+        if self._inside is not None and self._inside.is_raw:
             return
         written = self._text[token.start : token.end]
         made = mended_references(written, self._repairs)
@@ -268,35 +267,33 @@ class _Mender:
         if made != written:
             self._edits.replace(token.start, token.end, made)
 
-    def _on_comment(self, token: Token) -> None:
-        if not self._box.is_raw and not _is_comment(self._text[token.start : token.end]):
-            self._drop(token.start, token.end, COMMENTS)
-
-    def _on_instruction(self, token: Token) -> None:
-        if not self._box.is_raw and not _is_instruction(self._text[token.start : token.end]):
-            self._drop(token.start, token.end, DECLARATION)
+    def _on_comment_or_instruction(self, token: Token) -> None:
+        if not self._is_raw and _is_junk(self._text, token):
+            self._drop(token.start, token.end, _DROPPED_AS[token.mark])
 
     def _on_stray(self, token: Token) -> None:
-        if self._box.is_open:
-            self._box.turn_raw()
+        if self._inside is not None:
+            self._turn_raw(self._inside)
             return
         self._repairs.add(LESS_THAN)
         written = self._text[token.start : token.end]
         self._edits.replace(token.start, token.end, _escaped_references(written))
 
     def _on_start(self, token: Token) -> None:
-        elements = self._elements
         self._is_over = False
         if token.name == self._entry:
             self._end_before_entry(token)
-        if not self._box.takes_tag(token):
-            self._box.note(elements.begin(token, self._changed_tag(token)))
+        if self._inside is None or not self._is_text(token, self._inside):
+            element = self._elements.begin(token, self._changed_tag(token))
+            if self._inside is None and token.name in self._texts:
+                self._enter_text(element)
 
     def _end_before_entry(self, token: Token) -> None:
         """No entry stands in a text, in an element that holds nothing else, or in an item: end tags lack."""
         elements, at = self._elements, token.start
         depth = len(elements.open)
-        is_in_text = self._box.end_unclosed(at)
+        is_in_text = self._inside is not None
+        self._end_unclosed(at)
         while elements.open[-1].name in _LEAVES:
             elements.close(at)
         if elements.is_open(self._entry) and (is_in_text or self._entry == b"item"):
@@ -307,12 +304,12 @@ class _Mender:
 
     def _on_empty(self, token: Token) -> None:
         self._is_over = False
-        if not self._box.takes_tag(token):
+        if self._inside is None or not self._is_text(token, self._inside):
             self._elements.empty(token, self._changed_tag(token))
 
     def _on_end(self, token: Token) -> None:
         elements = self._elements
-        if self._box.takes_end(token):
+        if self._inside is not None and self._is_end_in_text(token, self._inside):
             return
         name = elements.meant_by(token.name)
         if name is not None:
@@ -344,6 +341,182 @@ class _Mender:
         changed = mended_references(written, self._repairs)
         return None if changed == written else changed
 
+    # Inside of a text element, of which one is open at a time. While all in it nests, it is XML and stays as
+    # it is; when something does not, the whole of its content is taken for the HTML that was meant, and
+    # escaped when the element ends.
+
+    @property
+    def _is_raw(self) -> bool:
+        return self._inside is not None and self._inside.is_raw
+
+    def _enter_text(self, element: _Open) -> None:
+        """An element has begun that holds text, unless it says XML (RSS 2.0; RFC 4287, section 3.1.1)."""
+        attributes = element.tag.attributes
+        if _MARKUP_TYPE.search(attributes):
+            return
+        self._inside = _TextElement(
+            element,
+            is_html=self._texts is _RSS_TEXTS or _HTML_TYPE.search(attributes) is not None,
+            depth=len(self._elements.open),
+            repairs=frozenset(self._repairs),
+            undeclared=len(self._elements.undeclared),
+            is_closed=self._has_end_tag(element.name, element.tag.end),
+        )
+
+    def _has_end_tag(self, name: bytes, at: int) -> bool:
+        """Whether a text element's end tag stands behind a place and before the next entry; places ascend."""
+        if at > self._entry_at:
+            self._end_tags.clear()
+            self._entry_at = len(self._text)
+            for match in _END_TAG_OR_ENTRY.finditer(self._text, at):
+                if match[1] is None:
+                    self._entry_at = match.start()
+                    break
+                self._end_tags[match[1].lower()] = match.start()
+        return self._end_tags.get(name.lower(), -1) >= at
+
+    def _is_text(self, token: Token, inside: _TextElement) -> bool:
+        """Whether a start tag is part of the text. If not, a text element without an end tag is left."""
+        if not inside.is_closed and token.name in _BESIDE:
+            self._end_unclosed(token.start)
+        elif token.is_odd:
+            self._turn_raw(inside)
+        return self._is_raw
+
+    def _end_unclosed(self, at: int) -> None:
+        """If a text element is open, end it where no end tag of its own stands."""
+        inside = self._inside
+        if inside is not None:
+            if len(self._elements.open) > inside.depth:
+                self._turn_raw(inside)
+            self._leave_text(inside, at)
+            self._elements.close_to(inside.depth - 1, at)
+            self._repairs.add(END_TAGS)
+
+    def _is_end_in_text(self, token: Token, inside: _TextElement) -> bool:
+        """Whether an end tag is part of the text. If not, the text element is left."""
+        is_deeper = len(self._elements.open) > inside.depth
+        folded = token.name.lower()
+        if folded == inside.element.name.lower():
+            if is_deeper:
+                self._turn_raw(inside)
+            self._leave_text(inside, token.start)
+            return False
+        if folded in self._around and self._elements.meant_by(token.name) is not None:
+            self._leave_text(inside, token.start)
+            return False
+        if is_deeper and self._elements.open[-1].name == token.name:
+            self._elements.end()
+        elif self._is_own_end(token.name, inside):
+            self._end_unclosed(token.start)
+            self._edits.replace(token.start, token.end, b"")
+        else:
+            self._turn_raw(inside)
+        return True
+
+    @property
+    def _around(self) -> tuple[bytes, ...]:
+        """What stands around text elements, in small letters."""
+        assert self._root is not None, "the text element stands in it"
+        return (self._entry, b"channel", self._root.name.lower())
+
+    def _is_own_end(self, name: bytes, inside: _TextElement) -> bool:
+        """Whether another end tag stands in the place of its own, rather than being one of HTML.
+
+        One that is misspelt by a letter does; so does that of another element of feeds where none of its own
+        follows.
+        """
+        folded = name.lower()
+        if _is_misspelt(folded, inside.element.name.lower()):
+            return True
+        return not inside.is_closed and name in _BESIDE and not self._elements.is_open(folded)
+
+    def _turn_raw(self, inside: _TextElement) -> None:
+        """What stands in it is no XML: it is HTML that should have been escaped."""
+        if not inside.is_raw:
+            inside.is_raw = True
+            self._elements.forget_inside(inside.depth)
+
+    def _leave_text(self, inside: _TextElement, at: int) -> None:
+        """The text ends here."""
+        self._inside = None
+        if inside.is_raw:
+            self._repairs.clear()
+            self._repairs.update(inside.repairs, {UNESCAPED_HTML})
+            self._elements.forget_undeclared(inside.undeclared)
+            start = inside.element.tag.end
+            self._edits.replace(start, at, _as_text(self._text[start:at], is_html=inside.is_html))
+
+
+@dataclass(slots=True)
+class _TextElement:
+    """An element that holds text."""
+
+    element: _Open
+    is_html: bool
+    """Whether it is HTML, rather than plain text, that stands in it escaped."""
+    depth: int
+    """How many elements were open when it had begun."""
+    repairs: frozenset[str]
+    """What had been done until then."""
+    undeclared: int
+    """How many prefixes were known to be undeclared."""
+    is_closed: bool
+    """Whether an end tag of its own stands before the next entry."""
+    is_raw: bool = False
+    """Whether it holds HTML that is not escaped, and no XML."""
+
+
+_RSS_TEXTS: Final = frozenset(
+    {b"title", b"description", b"content:encoded", b"itunes:summary", b"itunes:subtitle"}
+    | {b"media:title", b"media:description", b"googleplay:description", b"excerpt:encoded"}
+)
+_ATOM_TEXTS: Final = frozenset({b"title", b"subtitle", b"summary", b"content", b"rights", b"tagline"})
+_LEAVES: Final = (
+    _RSS_TEXTS
+    | _ATOM_TEXTS
+    | {b"link", b"guid", b"pubDate", b"category", b"comments", b"enclosure"}
+    | {b"language", b"generator", b"docs", b"ttl", b"copyright", b"lastBuildDate", b"managingEditor"}
+    | {b"webMaster", b"dc:creator", b"dc:date", b"id", b"updated", b"published", b"modified", b"issued"}
+    | {b"created", b"icon", b"logo", b"uri", b"email"}
+)
+"""Elements that hold text or nothing."""
+_BESIDE: Final = _LEAVES.union(
+    (b"item", b"entry", b"author", b"contributor", b"image", b"textInput", b"atom:link")
+)
+"""Elements that a text element without an end tag ends before. Some are HTML's too: they count only there."""
+_MARKUP_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:xhtml|[^\"']*[/+]xml)\s*+[\"']", re.IGNORECASE)
+_HTML_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:text/)?html\s*+[\"']", re.IGNORECASE)
+
+
+def _is_misspelt(written: bytes, meant: bytes) -> bool:
+    """Whether a letter lacks, is one too many or another one, or two have changed places."""
+    pairs = enumerate(zip(written, meant, strict=False))
+    at = next((place for place, (one, other) in pairs if one != other), min(len(written), len(meant)))
+    left, right = written[at:], meant[at:]
+    return (
+        left == right[1:]
+        or left[1:] in (right, right[1:])
+        or (left[:2] == right[1::-1] and left[2:] == right[2:])
+    )
+
+
+_END_TAG_OR_ENTRY: Final = re.compile(
+    rb"</(%s)\s*>|<(?:item|entry)(?=[\s/>])" % b"|".join(sorted(map(re.escape, _RSS_TEXTS | _ATOM_TEXTS))),
+    re.IGNORECASE,
+)
+
+
+_ESCAPED_MARKUP: Final = re.compile(rb"&lt;(?:/?[A-Za-z]|!--)")
+
+
+def _as_text(source: bytes, *, is_html: bool) -> bytes:
+    """Return markup as it should have stood there. What is escaped in part is not escaped twice."""
+    source = source.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
+    if is_html and not _ESCAPED_MARKUP.search(source):
+        return _escaped_references(source)
+    return mended_references(source, set()).replace(b"<", b"&lt;").replace(b">", b"&gt;")
+
 
 # The elements that are open, and the edits
 
@@ -352,17 +525,20 @@ _VOID: Final = frozenset({b"br", b"hr", b"img", b"input", b"wbr"})
 
 
 class _Elements:
-    """A stack of the elements that are open while a document is repaired."""
+    """A stack of the elements that are open while a document is repaired, and the prefixes in scope."""
 
     def __init__(self, edits: _Edits) -> None:
-        self.prefixes = _Prefixes()
         self.open: list[_Open] = []
+        self.undeclared: dict[bytes, None] = {}
+        """Prefixes that were used out of scope, in their order."""
         self._edits = edits
-        self._count: dict[bytes, int] = {}
+        self._names: dict[bytes, int] = {}
         """How many are open, by name in small letters."""
+        self._declared: Counter[bytes] = Counter()
+        """How many declare a prefix, by prefix."""
 
     def is_open(self, name: bytes) -> bool:
-        return self._count.get(name, 0) > 0
+        return self._names.get(name, 0) > 0
 
     def meant_by(self, name: bytes) -> bytes | None:
         """Return the name of the open element that an end tag is of: the innermost, whatever its case.
@@ -372,7 +548,7 @@ class _Elements:
         if self.open[-1].name == name:
             return name
         folded = name.lower()
-        if not self._count.get(folded):
+        if not self._names.get(folded):
             return None
         return next(each.name for each in reversed(self.open) if each.name.lower() == folded)
 
@@ -384,27 +560,25 @@ class _Elements:
             made: What it becomes; None: it stays as it is.
         """
         before = len(self._edits)
-        edit = self.write(tag, made)
+        edit = None if made is None else self._edits.replace(tag.start, tag.end, made)
         element = _Open(tag, tag.name, self._declare(tag, made), before, edit)
         self.open.append(element)
         folded = tag.name.lower()
-        self._count[folded] = self._count.get(folded, 0) + 1
+        self._names[folded] = self._names.get(folded, 0) + 1
         return element
 
     def empty(self, tag: Token, made: bytes | None) -> None:
-        self.write(tag, made)
-        self.prefixes.end(self._declare(tag, made))
-
-    def write(self, tag: Token, made: bytes | None) -> int | None:
-        """Note what a token becomes, if it does not stay."""
-        return None if made is None else self._edits.replace(tag.start, tag.end, made)
+        """Pass over an element without content; as `begin`."""
+        if made is not None:
+            self._edits.replace(tag.start, tag.end, made)
+        self._declared.subtract(self._declare(tag, made))
 
     def end(self) -> _Open:
         """Take the end tag of the innermost element."""
         element = self.open.pop()
-        self._count[element.name.lower()] -= 1
+        self._names[element.name.lower()] -= 1
         if element.declared:
-            self.prefixes.end(element.declared)
+            self._declared.subtract(element.declared)
         return element
 
     def close(self, at: int) -> None:
@@ -444,12 +618,31 @@ class _Elements:
         self._edits.forget(element.edits_before)
         return element.tag.start
 
+    def forget_undeclared(self, since: int) -> None:
+        """Take back all but so many of the prefixes that were used out of scope."""
+        while len(self.undeclared) > since:
+            self.undeclared.popitem()
+
     def _declare(self, tag: Token, made: bytes | None) -> tuple[bytes, ...]:
+        """Look at the prefixes of a start tag; return those that it declares."""
         if self.open:
             self.open[-1].has_children = True
         attributes = tag.attributes if made is None else made[1 + len(tag.name) :]
-        is_plain = b":" not in tag.name and b":" not in attributes
-        return () if is_plain else self.prefixes.begin(tag.name, attributes)
+        if b":" not in tag.name and b":" not in attributes:
+            return ()
+        used, declared = [], []
+        if b":" in tag.name:
+            used.append(tag.name.partition(b":")[0])
+        for prefix, local in _PREFIX_AND_NAME.findall(attributes):
+            if local and prefix == b"xmlns":
+                declared.append(local)
+            elif local:
+                used.append(prefix)
+        self._declared.update(declared)
+        for prefix in used:
+            if not self._declared[prefix] and prefix not in _XML_PREFIXES:
+                self.undeclared[prefix] = None
+        return tuple(declared)
 
 
 @dataclass(slots=True)
@@ -472,10 +665,6 @@ MAX_EDITS: Final = 200_000
 _FREE_EDITS: Final = 10_000
 _BYTES_PER_EDIT: Final = 32
 """Nor is one that has more than the first of them so densely."""
-
-
-def _most_edits(size_bytes: int) -> int:
-    return min(MAX_EDITS, _FREE_EDITS + size_bytes // _BYTES_PER_EDIT)
 
 
 class _Edits:
@@ -529,226 +718,6 @@ class _Edits:
         return b"".join(pieces)
 
 
-# Elements that hold text, and the HTML in them that should have been escaped. One of them is open at a
-# time. While all in it nests, it is XML and stays as it is; when something does not, the whole of its
-# content is taken for the HTML that was meant, and escaped when the element ends.
-
-_RSS_TEXTS: Final = frozenset(
-    {b"title", b"description", b"content:encoded", b"itunes:summary", b"itunes:subtitle"}
-    | {b"media:title", b"media:description", b"googleplay:description", b"excerpt:encoded"}
-)
-_ATOM_TEXTS: Final = frozenset({b"title", b"subtitle", b"summary", b"content", b"rights", b"tagline"})
-_LEAVES: Final = (
-    _RSS_TEXTS
-    | _ATOM_TEXTS
-    | {b"link", b"guid", b"pubDate", b"category", b"comments", b"enclosure"}
-    | {b"language", b"generator", b"docs", b"ttl", b"copyright", b"lastBuildDate", b"managingEditor"}
-    | {b"webMaster", b"dc:creator", b"dc:date", b"id", b"updated", b"published", b"modified", b"issued"}
-    | {b"created", b"icon", b"logo", b"uri", b"email"}
-)
-"""Elements that hold text or nothing."""
-_BESIDE: Final = _LEAVES.union(
-    (b"item", b"entry", b"author", b"contributor", b"image", b"textInput", b"atom:link")
-)
-"""Elements that a text element without an end tag ends before. Some are HTML's too: they count only there."""
-_MARKUP_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:xhtml|[^\"']*[/+]xml)\s*+[\"']", re.IGNORECASE)
-_HTML_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:text/)?html\s*+[\"']", re.IGNORECASE)
-
-
-class _TextElements:
-    """The text element that is open, if one is.
-
-    Args:
-        text: The document.
-        elements: What is open in it.
-        edits: What is to be changed of it.
-        repairs: Gains the names of what was done.
-    """
-
-    def __init__(self, text: bytes, elements: _Elements, edits: _Edits, repairs: set[str]) -> None:
-        self.is_raw = False
-        """Whether one is open that holds HTML which is not escaped, and no XML."""
-        self._text = text
-        self._elements = elements
-        self._edits = edits
-        self._repairs = repairs
-        self._box: _Box | None = None
-        self._names: frozenset[bytes] = frozenset()
-        self._around: tuple[bytes, ...] = ()
-        self._ends = _Ends(text)
-
-    @property
-    def is_open(self) -> bool:
-        return self._box is not None
-
-    def begin_feed(self, root: bytes, entry: bytes) -> None:
-        """Learn what the root and its entries are called."""
-        self._names = _ATOM_TEXTS if entry == b"entry" else _RSS_TEXTS
-        self._around = (entry, b"channel", root.lower())
-
-    def note(self, element: _Open) -> None:
-        """An element has begun: it may be one that holds text (RSS 2.0; RFC 4287, section 3.1.1)."""
-        attributes = element.tag.attributes
-        if self._box is None and element.name in self._names and not _MARKUP_TYPE.search(attributes):
-            self._box = _Box(
-                element,
-                self._names is _RSS_TEXTS or _HTML_TYPE.search(attributes) is not None,
-                len(self._elements.open),
-                frozenset(self._repairs),
-                len(self._elements.prefixes.undeclared),
-                self._ends.has(element.name, element.tag.end),
-            )
-
-    def takes_tag(self, token: Token) -> bool:
-        """Whether a start tag is part of its text. If not, a text element without an end tag is left."""
-        box = self._box
-        if box is None:
-            return False
-        if not box.is_closed and token.name in _BESIDE:
-            self.end_unclosed(token.start)
-        elif token.is_odd:
-            self.turn_raw()
-        return self.is_raw
-
-    def end_unclosed(self, at: int) -> bool:
-        """If a text element is open, end it where no end tag of its own stands; return whether one was."""
-        box = self._box
-        if box is None:
-            return False
-        if len(self._elements.open) > box.depth:
-            self.turn_raw()
-        self.leave(at)
-        self._elements.close_to(box.depth - 1, at)
-        self._repairs.add(END_TAGS)
-        return True
-
-    def takes_end(self, token: Token) -> bool:
-        """Whether an end tag is part of its text. If not, the text element is left."""
-        box = self._box
-        if box is None:
-            return False
-        is_inside = len(self._elements.open) > box.depth
-        folded = token.name.lower()
-        if folded == box.element.name.lower():
-            if is_inside:
-                self.turn_raw()
-            self.leave(token.start)
-            return False
-        if folded in self._around and self._elements.meant_by(token.name) is not None:
-            self.leave(token.start)
-            return False
-        if is_inside and self._elements.open[-1].name == token.name:
-            self._elements.end()
-        elif self._is_own_end(token.name):
-            self.end_unclosed(token.start)
-            self._edits.replace(token.start, token.end, b"")
-        else:
-            self.turn_raw()
-        return True
-
-    def _is_own_end(self, name: bytes) -> bool:
-        """Whether another end tag stands in the place of its own, rather than being one of HTML.
-
-        One that is misspelt by a letter does; so does that of another element of feeds where none of its own
-        follows.
-        """
-        assert self._box is not None, "one is open"
-        folded = name.lower()
-        if _is_misspelt(folded, self._box.element.name.lower()):
-            return True
-        return not self._box.is_closed and name in _BESIDE and not self._elements.is_open(folded)
-
-    def turn_raw(self) -> None:
-        """What stands in it is no XML: it is HTML that should have been escaped."""
-        assert self._box is not None, "one is open"
-        if not self.is_raw:
-            self.is_raw = True
-            self._elements.forget_inside(self._box.depth)
-
-    def leave(self, at: int) -> None:
-        """It ends here, if one is open."""
-        box, is_raw = self._box, self.is_raw
-        self._box, self.is_raw = None, False
-        if box is not None and is_raw:
-            self._repairs.clear()
-            self._repairs.update(box.repairs, {UNESCAPED_HTML})
-            self._elements.prefixes.forget(box.undeclared)
-            start = box.element.tag.end
-            self._edits.replace(start, at, _as_text(self._text[start:at], is_html=box.is_html))
-
-
-@dataclass(slots=True)
-class _Box:
-    element: _Open
-    is_html: bool
-    """Whether it is HTML, rather than plain text, that stands in it escaped."""
-    depth: int
-    """How many elements were open when it had begun."""
-    repairs: frozenset[str]
-    """What had been done until then."""
-    undeclared: int
-    """How many prefixes were known to be undeclared."""
-    is_closed: bool
-    """Whether an end tag of its own stands before the next entry."""
-
-
-def _is_misspelt(written: bytes, meant: bytes) -> bool:
-    """Whether a letter lacks, is one too many or another one, or two have changed places."""
-    pairs = enumerate(zip(written, meant, strict=False))
-    at = next((place for place, (one, other) in pairs if one != other), min(len(written), len(meant)))
-    left, right = written[at:], meant[at:]
-    return (
-        left == right[1:]
-        or left[1:] in (right, right[1:])
-        or (left[:2] == right[1::-1] and left[2:] == right[2:])
-    )
-
-
-_END_TAG_OR_ENTRY: Final = re.compile(
-    rb"</(%s)\s*>|<(?:item|entry)(?=[\s/>])" % b"|".join(sorted(map(re.escape, _RSS_TEXTS | _ATOM_TEXTS))),
-    re.IGNORECASE,
-)
-
-
-class _Ends:
-    """Where the end tags of text elements stand in a document, found when the first of them is asked for."""
-
-    def __init__(self, text: bytes) -> None:
-        self._text = text
-        self._before = 0
-        """All up to here have been found."""
-        self._closed: dict[bytes, int] = {}
-        """The last place of an end tag, by name in small letters, before the next entry."""
-        self._entry_at = -1
-
-    def has(self, name: bytes, at: int) -> bool:
-        """Whether an end tag of that name stands behind a place and before the next entry; places ascend."""
-        if at > self._entry_at:
-            self._find(at)
-        return self._closed.get(name.lower(), -1) >= at
-
-    def _find(self, at: int) -> None:
-        """Go on to the next entry behind a place."""
-        self._closed.clear()
-        for match in _END_TAG_OR_ENTRY.finditer(self._text, max(at, self._before)):
-            if match[1] is None:
-                self._before, self._entry_at = match.end(), match.start()
-                return
-            self._closed[match[1].lower()] = match.start()
-        self._before = self._entry_at = len(self._text)
-
-
-_ESCAPED_MARKUP: Final = re.compile(rb"&lt;(?:/?[A-Za-z]|!--)")
-
-
-def _as_text(source: bytes, *, is_html: bool) -> bytes:
-    """Return markup as it should have stood there. What is escaped in part is not escaped twice."""
-    source = source.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
-    if is_html and not _ESCAPED_MARKUP.search(source):
-        return _escaped_references(source)
-    return mended_references(source, set()).replace(b"<", b"&lt;").replace(b">", b"&gt;")
-
-
 # Namespace prefixes: which are declared where, and what those mean that are not (docs/faults.md row 45)
 
 UNKNOWN_NAMESPACE: Final = "urn:wholefeed:undeclared-prefix:"
@@ -784,51 +753,6 @@ _KNOWN_NAMESPACES: Final = {
     "yt": "http://www.youtube.com/xml/schemas/2015",
 }
 _XML_PREFIXES: Final = (b"xml", b"xmlns")
-
-
-class _Prefixes:
-    """The prefixes in scope, as elements begin and end, and those that were used out of scope."""
-
-    def __init__(self) -> None:
-        self.undeclared: dict[bytes, None] = {}
-        self._declared: Counter[bytes] = Counter()
-
-    def begin(self, name: bytes, attributes: bytes) -> tuple[bytes, ...]:
-        """Take a start tag; return the prefixes that it declares, for `end`."""
-        used, declared = [], []
-        if b":" in name:
-            used.append(name.partition(b":")[0])
-        if b":" in attributes:
-            for prefix, local in _PREFIX_AND_NAME.findall(attributes):
-                if local and prefix == b"xmlns":
-                    declared.append(local)
-                elif local:
-                    used.append(prefix)
-        self._declared.update(declared)
-        for prefix in used:
-            if not self._declared[prefix] and prefix not in _XML_PREFIXES:
-                self.undeclared[prefix] = None
-        return tuple(declared)
-
-    def end(self, declared: tuple[bytes, ...]) -> None:
-        """The element that declared these ends."""
-        self._declared.subtract(declared)
-
-    def forget(self, since: int) -> None:
-        """Take back all but so many of those that were found to be undeclared."""
-        while len(self.undeclared) > since:
-            self.undeclared.popitem()
-
-    def declarations(self) -> bytes:
-        """Return the declarations that the root gains."""
-        return b"".join(
-            f" xmlns:{prefix}={quoteattr(_namespace(prefix))}".encode()
-            for prefix in (each.decode() for each in self.undeclared)
-        )
-
-
-def _namespace(prefix: str) -> str:
-    return _KNOWN_NAMESPACES.get(prefix, UNKNOWN_NAMESPACE + prefix)
 
 
 # Characters and references that XML does not know, in text and in attribute values (docs/faults.md row 45)
@@ -950,22 +874,20 @@ _WELL_FORMED_DECLARATION: Final = re.compile(
 )
 
 
-def _is_declaration(written: bytes) -> bool:
-    """Whether a processing instruction is an XML declaration that is well-formed."""
-    return _WELL_FORMED_DECLARATION.fullmatch(written) is not None
-
-
 _INSTRUCTION: Final = re.compile(rb"<\?(?!xml[\s?])[A-Za-z_\x80-\xff][\w.\x80-\xff-]*+[\s?]", re.IGNORECASE)
 
 
-def _is_instruction(written: bytes) -> bool:
-    """Whether a processing instruction is a well-formed one, and no XML declaration."""
-    return _INSTRUCTION.match(written) is not None
-
-
-def _is_comment(written: bytes) -> bool:
-    """Whether what stands in comment marks is a well-formed comment (XML 1.0, production 15)."""
-    return b"--" not in written[4:-3] and not written.endswith(b"--->")
+def _is_junk(text: bytes, token: Token) -> bool:
+    """Whether a token may not stand beside the root (XML 1.0, production 27), an XML declaration included."""
+    written = text[token.start : token.end]
+    match token.mark:
+        case Mark.TEXT:
+            return bool(written.strip(_BLANK))
+        case Mark.COMMENT:
+            return b"--" in written[4:-3] or written.endswith(b"--->")  # production 15
+        case Mark.INSTRUCTION:
+            return _INSTRUCTION.match(written) is None
+    return True
 
 
 # Roots that do not stand as they should: in a page of HTML that shows nothing else, written `< rss`, or
@@ -1019,19 +941,6 @@ def wrapped_root(text: bytes) -> int:
 # stand there, or a further feed begins.
 
 
-def _is_junk(text: bytes, token: Token) -> bool:
-    """Whether it may not stand behind the root (XML 1.0, production 27)."""
-    written = text[token.start : token.end]
-    match token.mark:
-        case Mark.TEXT:
-            return bool(written.strip(_BLANK))
-        case Mark.COMMENT:
-            return not _is_comment(written)
-        case Mark.INSTRUCTION:
-            return not _is_instruction(written)
-    return True
-
-
 _ENTRIES_AND_ROOTS: Final = frozenset({b"rss", b"RDF", b"feed", b"item", b"entry"})
 _RAW_ELEMENTS: Final = frozenset({b"script", b"style"})
 """Elements of HTML whose content is no markup (WHATWG HTML, 13.1.2)."""
@@ -1077,6 +986,9 @@ class Mark(Enum):
     """A "<" that begins nothing."""
     CUT = auto()
     """From here on the document breaks off within markup."""
+
+
+_DROPPED_AS: Final = {Mark.COMMENT: COMMENTS, Mark.INSTRUCTION: DECLARATION, Mark.DOCTYPE: DOCTYPE}
 
 
 class Token(NamedTuple):
@@ -1206,8 +1118,3 @@ _FREE_TOKENS: Final = 20_000
 _BYTES_PER_TOKEN: Final = 10
 """Beyond so many pieces they must be so long on average: 11 bytes is the least that was seen of a real feed.
 What is denser would cost more than a second for each megabyte."""
-
-
-def _most_tokens(size_bytes: int) -> int:
-    """Return how many tokens of a document of that size are looked at."""
-    return min(_MAX_TOKENS, _FREE_TOKENS + size_bytes // _BYTES_PER_TOKEN)

@@ -27,7 +27,6 @@ from wholefeed.errors import StoreError
 from wholefeed.store.base import (
     Database,
     Row,
-    Sql,
     either,
     fetch_all,
     fetch_made,
@@ -458,7 +457,7 @@ def _entry_rows(feed: int, coming: _Coming) -> Iterator[tuple[object, ...]]:
 
 
 @cache
-def _entry_statement(rows: int) -> Sql:
+def _entry_statement(rows: int) -> str:
     """Return what puts so many rows."""
     return either(
         # It stores what is not a number as NULL (https://www.sqlite.org/floatingpoint.html).
