@@ -226,6 +226,13 @@ def show(text: str) -> None:
         raise WholefeedError(f"cannot write standard output: {exc.strerror}") from exc
 
 
+def json_text(value: object) -> str:
+    """Return a result as programs want it."""
+    import json
+
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
 def tell(message: str) -> None:
     """Say something on standard error; where that cannot be written there is nobody to tell."""
     try:
