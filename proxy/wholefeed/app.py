@@ -272,7 +272,7 @@ async def open_service(
             store.listen("wanted", hosts.wanted)
             open_fetcher = partial(open_fetcher, gate=HostGate.from_config(config.fetch, turns=hosts))
             archive = ReplicaTurns(sharing, config.history.memento_url, per_minute=REQUESTS_PER_MINUTE)
-            archive_turns = archive_turns or Turns(shared=archive)
+            archive_turns = archive_turns or Turns(reserve=archive.reserve)
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))
         service = FeedService(
             RefreshContext(

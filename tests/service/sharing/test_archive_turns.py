@@ -39,7 +39,8 @@ async def test_replicas_share_the_turns_at_an_archive() -> None:
 
     async with replicas(MemoryLeases(time.monotonic), names="ab") as made:
         one, other = (
-            Turns(shared=ReplicaTurns(each.shared, ARCHIVE, per_minute=5), sleep=sleep) for each in made
+            Turns(reserve=ReplicaTurns(each.shared, ARCHIVE, per_minute=5).reserve, sleep=sleep)
+            for each in made
         )
         for _ in range(2):
             await one.take()
