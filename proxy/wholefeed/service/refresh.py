@@ -70,7 +70,7 @@ from wholefeed.service.documents import (
 )
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
-from wholefeed.service.sharing_port import Alone, Sharing
+from wholefeed.service.sharing_port import Sharing
 from wholefeed.service.sources import Obtained, Source, Subscription, failure_of, settle_subscription
 from wholefeed.service.storing import FeedStorage, Gathered, known_entries, touch
 from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow
@@ -710,7 +710,7 @@ class RefreshContext:
     pauses: HostPauses = field(default_factory=HostPauses)
     """Of hosts that adapters leave in peace."""
     counts: Counts = field(default_factory=Counts)
-    sharing: Sharing = field(default_factory=Alone)
+    sharing: Sharing = field(default_factory=Sharing)
     """Who else works on the store, and at what."""
     archive: Archive | None = None
     """The web archive that is asked for what publishers do not give (R33); None: none is."""

@@ -116,12 +116,12 @@ class FeedStorage:
         if (held := memory.beginning(feed_id)) is not None:
             self._feed, found = held
             return found
-        since = memory.changes.count
+        since = memory.generation
         # The row, too: whoever began the refresh may have it from before the last one.
         self._feed, found = await self.read(
             lambda db: (feeds.find(db, feed_id), _read_beginning(db, feed_id))
         )
-        if not memory.changes.has(feed_id, since):
+        if not memory.has_changed(feed_id, since):
             memory.keep_beginning(feed_id, found)
         return found
 
