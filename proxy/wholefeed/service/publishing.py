@@ -37,7 +37,7 @@ from wholefeed.core.verbatim.fragments import AnyFragments
 from wholefeed.service.documents import stored_as
 from wholefeed.service.sources import work_bytes
 from wholefeed.service.storing import FeedStorage, ToRender, read_to_render
-from wholefeed.service.weaving import is_current, woven
+from wholefeed.service.weaving import is_current, new_segment, woven
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
 from wholefeed.store.tables import documents
@@ -79,7 +79,7 @@ async def assemble(
     rows = {row.id: row for row in documents}
     segments: list[SegmentRow | NewSegment] = []
     if stored.is_collected:
-        segments = await woven(rendering, storage, stored, published, style, is_walking=is_walking)
+        segments = await woven(rendering.rendered, storage, stored, published, style, is_walking=is_walking)
     else:
         for step in plan([_checked(place, published, style) for place in stored.places]):
             match step:
@@ -212,17 +212,8 @@ class Rendering:
             held: What was read of them before; the rest is read now.
         """
         rendered = await self.rendered(rows, style, held)
-        return NewSegment(
-            documents=tuple(row.id for row in rows),
-            sealed=rendered.sealed,
-            prefixes=rendered.prefixes,
-            newest_at=rendered.newest_at,
-            oldest_at=rendered.oldest_at,
-            entries=rendered.entries,
-            parser_version=PARSER_VERSION,
-            context=rendered.context,
-            outline=rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b"",
-        )
+        outline = rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b""
+        return new_segment(rendered, outline=outline, documents=[row.id for row in rows])
 
     async def rendered(
         self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
