@@ -55,7 +55,6 @@ from wholefeed.core.refresh.port import (
     StoredFeed,
     WalkResult,
     adds_to,
-    attempted,
     subscription_of,
 )
 from wholefeed.core.refresh.subscription import Current, Subscription
@@ -516,18 +515,12 @@ _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
 
 
 def _attempt(basis: Basis, url: str, note: Note, walked: WalkResult) -> Attempt:
-    now, earlier, failure = basis.now(), basis.missing.get(url), walked.failures.get(url)
-    is_untried = not walked.has_tried or (failure is None and earlier is not None and earlier.waits(now))
+    earlier, failure = basis.missing.get(url), walked.failures.get(url)
+    is_waiting = failure is None and earlier is not None and earlier.waits(basis.now())
+    is_untried = is_waiting or not walked.has_tried
     if earlier is not None and is_untried:
         return earlier
-    if failure is None:
-        next_at = now + basis.settings.retry_missing_seconds
-        return attempted(earlier, url, reason=note.slug, status=None, next_at=next_at, now=now)
-    return attempted(
-        earlier,
-        url,
-        reason=note.facts["reason"] if note.kind is DocumentUnavailable else failure.slug,
-        status=failure.publisher_status,
-        next_at=basis.next_attempt_at(failure, earlier),
-        now=now,
-    )
+    reason = note.slug if failure is None else failure.slug
+    if failure is not None and note.kind is DocumentUnavailable:
+        reason = note.facts["reason"]
+    return basis.attempted(url, earlier, failure, reason=reason)

@@ -29,7 +29,6 @@ from wholefeed.core.refresh.port import (
     StoredDocument,
     SubscriptionCame,
     SubscriptionFailed,
-    attempted,
     subscription_of,
 )
 from wholefeed.core.schedule import (
@@ -206,20 +205,12 @@ class Subscription:
 
     def _note_failure(self, failure: Failure) -> None:
         """The stored feed serves until the next attempt."""
-        basis, now = self._basis, self._basis.now()
+        basis = self._basis
         if failure.is_unasked:
-            self._io.note_failure(None, now + (failure.retry_after_seconds or 0.0))
+            self._io.note_failure(None, basis.now() + (failure.retry_after_seconds or 0.0))
             return
-        next_at = basis.next_attempt_at(failure, basis.failure, is_subscription=True)
-        attempt = attempted(
-            basis.failure,
-            SUBSCRIPTION_ATTEMPT,
-            reason=failure.slug,
-            status=failure.publisher_status,
-            next_at=next_at,
-            now=now,
-        )
-        self._io.note_failure(attempt, next_at)
+        attempt = basis.attempted(SUBSCRIPTION_ATTEMPT, basis.failure, failure, reason=failure.slug)
+        self._io.note_failure(attempt, attempt.next_at)
 
     async def _stand_in(self, copy: ArchivedCopy | None) -> Current | None:
         """R33: what an archive has of a subscription document that is gone serves where nothing else is."""
