@@ -736,6 +736,8 @@ _NOWHERE: Final = 1 << 62
 class WalkResult:
     """What a walk found."""
 
+    state: State = State.COMPLETE
+    """What the feed is where nothing is missing."""
     path: list[int] = field(default_factory=list)
     """Ids of the stored documents, newest first, the subscription document excluded."""
     notes: list[Note] = field(default_factory=list)
