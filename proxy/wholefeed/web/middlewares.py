@@ -15,16 +15,7 @@ from aiohttp.typedefs import Handler, Middleware
 from multidict import istr
 
 from wholefeed.counts import NONE, Counts
-from wholefeed.errors import (
-    DocumentError,
-    MisdirectedError,
-    OverloadedError,
-    StorageFullError,
-    TooManyRequestsError,
-    UnauthorizedError,
-    WholefeedError,
-    WorkTooLargeError,
-)
+from wholefeed.errors import MisdirectedError, UnauthorizedError, WholefeedError
 from wholefeed.logs import REQUEST_ID, get_logger, members
 from wholefeed.web.access import limit_clients, refuse_embedding, refuse_other_sites, require_access
 from wholefeed.web.keys import ASKED, CONFIG, CONNECTIONS, COUNTS, PREFIX, TRUSTED
@@ -110,8 +101,6 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
 PROBLEM_TYPE: Final = "application/problem+json"
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 _OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
-_FULL_SECONDS: Final = 60
-"""When to ask again for what could not be stored: somebody has to make room first."""
 
 
 async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) -> web.StreamResponse:
@@ -123,15 +112,11 @@ async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) ->
 
 
 def _headers(error: WholefeedError) -> dict[str, str]:
-    if isinstance(error, OverloadedError | TooManyRequestsError | WorkTooLargeError):
-        return {"Retry-After": str(error.retry_after_seconds)}
-    if isinstance(error, StorageFullError):
-        return {"Retry-After": str(_FULL_SECONDS)}
     if isinstance(error, UnauthorizedError):
         return {"WWW-Authenticate": 'Bearer realm="wholefeed", Basic realm="wholefeed"'}
-    if isinstance(error, DocumentError) and error.retry_after_seconds is not None:
-        return {"Retry-After": str(math.ceil(error.retry_after_seconds))}
-    return {}
+    if error.retry_after_seconds is None:
+        return {}
+    return {"Retry-After": str(math.ceil(error.retry_after_seconds))}
 
 
 async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: Asked) -> web.StreamResponse:
