@@ -50,8 +50,6 @@ class WholefeedError(Exception):
     default_slug: ClassVar[str] = "internal"
     status: ClassVar[int] = SLUGS["internal"].status
     """That of the class's own slug; `answer_status` is what is answered."""
-    retry_after_seconds: float | None = None
-    """When to ask again, where that is known."""
 
     def __init_subclass__(cls, *, slug: str = "") -> None:
         cls.default_slug = slug or cls.default_slug
@@ -79,9 +77,7 @@ class StoreUnusableError(StoreError, slug="store-unusable"):
 
 
 class StorageFullError(StoreError, slug="storage-full"):
-    """The volume of the database is full or cannot be written. Somebody has to make room first."""
-
-    retry_after_seconds = 60
+    """The volume of the database is full or cannot be written."""
 
 
 class StoreDamagedError(StoreError, slug="store-damaged"):
@@ -133,7 +129,7 @@ class OverloadedError(WholefeedError, slug="overloaded"):
 
     def __init__(self, message: str, *, slug: str = "", retry_after_seconds: int = 10) -> None:
         super().__init__(message, slug=slug)
-        self.retry_after_seconds: int = retry_after_seconds
+        self.retry_after_seconds = retry_after_seconds
 
 
 class LeaseLostError(OverloadedError):
@@ -151,7 +147,8 @@ class WorkTooLongError(WorkError, slug="too-costly"):
 class WorkTooLargeError(WorkError, slug="memory-short"):
     """There is no memory now for what a document takes while it is worked on."""
 
-    retry_after_seconds = 10
+    retry_after_seconds: ClassVar[int] = 10
+    """When there may be."""
 
 
 class DocumentError(WholefeedError, slug="publisher-failed"):

@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler, Middleware
 from multidict import istr
 
 from wholefeed.counts import NONE, Counts
-from wholefeed.errors import MisdirectedError, UnauthorizedError, WholefeedError
+from wholefeed.errors import MisdirectedError, StorageFullError, UnauthorizedError, WholefeedError
 from wholefeed.logs import REQUEST_ID, get_logger, members
 from wholefeed.web.access import limit_clients, refuse_embedding, refuse_other_sites, require_access
 from wholefeed.web.keys import ASKED, CONFIG, CONNECTIONS, COUNTS, PREFIX, TRUSTED
@@ -101,6 +101,8 @@ def _refuse_forwarding(request: web.Request, asked: Asked) -> None:
 PROBLEM_TYPE: Final = "application/problem+json"
 _HTTP_SLUGS: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 _OWN_FAULT: Final = "an error of the proxy's own; its log has the request id"
+_FULL_SECONDS: Final = 60
+"""When to ask again for what could not be stored: somebody has to make room first."""
 
 
 async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) -> web.StreamResponse:
@@ -114,9 +116,10 @@ async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) ->
 def _headers(error: WholefeedError) -> dict[str, str]:
     if isinstance(error, UnauthorizedError):
         return {"WWW-Authenticate": 'Bearer realm="wholefeed", Basic realm="wholefeed"'}
-    if error.retry_after_seconds is None:
-        return {}
-    return {"Retry-After": str(math.ceil(error.retry_after_seconds))}
+    seconds: float | None = getattr(error, "retry_after_seconds", None)
+    if isinstance(error, StorageFullError):
+        seconds = _FULL_SECONDS
+    return {} if seconds is None else {"Retry-After": str(math.ceil(seconds))}
 
 
 async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: Asked) -> web.StreamResponse:

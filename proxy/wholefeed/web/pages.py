@@ -477,7 +477,7 @@ async def refused(
     if next_path is None:
         next_path = request[ASKED].target if request.method == "GET" else ""
         is_wrong = "token" in request.query
-    wait_seconds = math.ceil(error.retry_after_seconds or 0)
+    wait_seconds = error.retry_after_seconds if isinstance(error, TooManyRequestsError) else 0
     response = await _login_page(
         request, error.answer_status, next_path=next_path, is_wrong=is_wrong, wait_seconds=wait_seconds
     )
