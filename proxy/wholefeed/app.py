@@ -205,7 +205,7 @@ def make_app(
             in_background = [
                 asyncio.create_task(told("house-keeping", service.keep_house())),
                 asyncio.create_task(told("polling", service.keep_polling())),
-                asyncio.create_task(told("archive", service.keep_searching())),
+                asyncio.create_task(told("archive", service.mementos.run())),
                 asyncio.create_task(told("taking-over", service.keep_resuming())),
             ]
             yield
@@ -272,7 +272,7 @@ async def open_service(
             store.listen("wanted", hosts.wanted)
             open_fetcher = partial(open_fetcher, gate=HostGate.from_config(config.fetch, turns=hosts))
             archive = ReplicaTurns(sharing, config.history.memento_url, per_minute=REQUESTS_PER_MINUTE)
-            archive_turns = archive_turns or Turns(shared=archive)
+            archive_turns = archive_turns or Turns(reserve=archive.reserve)
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))
         service = FeedService(
             RefreshContext(
