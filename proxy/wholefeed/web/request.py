@@ -148,6 +148,17 @@ class Asked:
         return self._query
 
     @property
+    def named(self) -> Named:
+        """The feed that it names; a signature is good for https alone.
+
+        Raises:
+            RequestError: None is given, or an option is given twice.
+            InvalidUrlError: It is none that can be fetched.
+        """
+        found = named(self.query.url)
+        return Named(found.url) if self.mark else found
+
+    @property
     def shown_url(self) -> str | None:
         """The URL that it names, as it may be logged."""
         if "?" not in self.target and not self.is_prefixed:
@@ -291,9 +302,18 @@ _WITHOUT_SCHEME: Final = re.compile(
 """Quantifiers that give nothing back: else a few KB of dots would take seconds."""
 
 
+class Named(NamedTuple):
+    """The URL of a feed that is named."""
+
+    url: str
+    """By https, where no scheme is given."""
+    instead: str = ""
+    """What to ask where the first refuses the connection: the same by http, if no scheme is given."""
+
+
 @_kept
-def feed_url(given: str) -> str:
-    """Return the canonical URL of a feed: by https, where no scheme is given.
+def named(given: str) -> Named:
+    """Return the canonical URLs of a feed.
 
     Raises:
         RequestError: None is given.
@@ -301,35 +321,27 @@ def feed_url(given: str) -> str:
     """
     if not given:
         raise RequestError("expected the parameter url, the feed's URL, got none")
+    url, instead = completed(given)
     try:
-        return canonical_url(completed(given).url)
+        return Named(canonical_url(url), canonical_url(instead) if instead else "")
     except UrlError as exc:
         raise InvalidUrlError(str(exc), slug=exc.slug) from exc
 
 
-def instead_url(given: str) -> str:
-    """Return the canonical URL to ask where that of `feed_url` refuses the connection; empty: none."""
-    instead = completed(given).instead
-    return canonical_url(instead) if instead else ""
-
-
-class Written(NamedTuple):
-    """A feed's URL as people write it, made whole."""
-
-    url: str
-    instead: str = ""
-    """What to ask where the first refuses the connection: the same by http, if no scheme was given."""
+def feed_url(given: str) -> str:
+    """Return the canonical URL of a feed, as `named` does."""
+    return named(given).url
 
 
 @_kept
-def completed(given: str) -> Written:
+def completed(given: str) -> Named:
     """Return the URL that is meant: blanks around it, `feed:` in front of it or no scheme are no obstacle."""
     text = given.strip(_BLANKS)
     text = text[match.end() :] if (match := _FEED_SCHEME.match(text)) else text
     bare = _WITHOUT_SCHEME.fullmatch(text)
     if bare is None:
-        return Written(text)
-    return Written(f"https://{bare['rest']}", f"http://{bare['rest']}")
+        return Named(text)
+    return Named(f"https://{bare['rest']}", f"http://{bare['rest']}")
 
 
 # Options
