@@ -53,7 +53,7 @@ async def get_feed(request: web.Request) -> web.StreamResponse:
     asked = request[ASKED]
     if _is_opened(request):
         return to_view(request, asked)
-    url, instead = asked.named
+    url, instead = asked.feed_urls
     if instead:
         return await with_instead(request, partial(_answer, request, asked))
     return await _answer(request, asked, url)

@@ -47,10 +47,10 @@ ASKED: Final = web.RequestKey("asked", Asked)
 async def named_url(request: web.Request) -> str:
     """Return the canonical URL of the feed that a request names; what is stored has a say in it.
 
-    Without a scheme it is the one that was chosen before. Raises what `Asked.named` does.
+    Without a scheme it is the one that was chosen before. Raises what `Asked.feed_urls` does.
     """
     service = request.app[SERVICE]
-    url, instead = request[ASKED].named
+    url, instead = request[ASKED].feed_urls
     if instead and not await service.is_known(url) and await service.is_known(instead):
         return instead
     return url
@@ -65,7 +65,7 @@ async def with_instead(request: web.Request, answer: Callable[[str], Awaitable[_
     try:
         return await answer(url)
     except PublisherError as exc:
-        instead = request[ASKED].named.instead
+        instead = request[ASKED].feed_urls.instead
         if exc.slug != "connection-failed" or instead in ("", url):
             raise
     return await answer(instead)
