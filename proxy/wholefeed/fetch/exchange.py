@@ -50,7 +50,6 @@ from wholefeed.errors import (
     PublisherTimeoutError,
 )
 from wholefeed.fetch.base import KEPT_HEADERS, Target, Transfer
-from wholefeed.fetch.budget import Share
 from wholefeed.fetch.guard import (
     AddressPolicy,
     GuardedResolver,
@@ -143,8 +142,6 @@ MAX_WIRE_BYTES: Final = 16 << 20
 """A body before decoding (docs/design.md#limits)."""
 
 _YIELD_BYTES: Final = 1 << 20  # about a millisecond of inflating
-_USUAL_RATIO: Final = 4
-"""Decoded bytes for one on the wire, of most feeds: an estimate of what a body will come to."""
 
 
 class Exchange:
@@ -206,7 +203,8 @@ class Exchange:
             coding_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
         )
         share, started = transfer.share, time.monotonic()
-        most_bytes = await self._find_room(response, share)
+        is_coded = "Content-Encoding" in response.headers
+        await share.begin(response.content_length, is_coded=is_coded, limit_bytes=self._body_limit_bytes)
         body = io.BytesIO()  # what it gives in the end is no copy, as of a bytearray
         unyielded = 0
         with _whole_body(response):
@@ -218,8 +216,7 @@ class Exchange:
                 if received_bytes > MAX_WIRE_BYTES:
                     raise _too_large()
                 for piece in decoder.feed(chunk):
-                    if decoder.decoded_bytes > share.covered_bytes:
-                        await share.outgrown(decoder.decoded_bytes, most_bytes=most_bytes)
+                    await share.cover(decoder.decoded_bytes)
                     body.write(piece)
                     transfer.body_bytes += len(piece)
                     if on_chunk is not None and response.status == HTTPStatus.OK:
@@ -231,18 +228,6 @@ class Exchange:
         decoder.finish()
         share.came(decoder.decoded_bytes)
         return body.getvalue()
-
-    async def _find_room(self, response: aiohttp.ClientResponse, share: Share) -> int:
-        """Have room for the body before it is read, as far as its head tells; return how large it may be."""
-        limit_bytes, wire_bytes = self._body_limit_bytes, response.content_length
-        if wire_bytes is None:
-            return limit_bytes
-        if "Content-Encoding" in response.headers:
-            await share.estimated(min(_USUAL_RATIO * wire_bytes, limit_bytes))
-            return limit_bytes
-        body_bytes = min(wire_bytes, limit_bytes)
-        await share.announced(body_bytes)
-        return body_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
