@@ -192,7 +192,7 @@ def a_config(path: Path, **sections: Any) -> Config:
 
 @asynccontextmanager
 async def running(config: Config, clock: Clock | None = None, **parts: Any) -> AsyncIterator[Proxy]:
-    """Start the proxy and stop it at the end; `parts` are those that `make_app` takes."""
+    """Start the proxy and stop it at the end; `parts` are those that `open_service` takes."""
     clock = clock or Clock()
     if not config.store.url:
         empty_store.put_at(Path(config.store.path))
