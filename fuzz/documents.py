@@ -102,7 +102,7 @@ def _check_answer(document: FeedDocument) -> None:
     """All of it under its own head, as it is sent, says what the publisher's document said (R21, R22)."""
     family, version = document.family, document.version
     fragments = fragments_of(document, default_namespace(family, version))
-    pieces = [fragments.entry(n, fragments.context()) for n in range(len(document.entries))]
+    pieces = [fragments.entry(n, fragments.context) for n in range(len(document.entries))]
     text, head = SEPARATOR[family].join(pieces), compose_head(fragments)
     prologue = compose_prologue(
         family,

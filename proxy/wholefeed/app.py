@@ -205,7 +205,7 @@ def make_app(
             in_background = [
                 asyncio.create_task(told("house-keeping", service.keep_house())),
                 asyncio.create_task(told("polling", service.keep_polling())),
-                asyncio.create_task(told("archive", service.keep_searching())),
+                asyncio.create_task(told("archive", service.mementos.run())),
                 asyncio.create_task(told("taking-over", service.keep_resuming())),
             ]
             yield
@@ -263,7 +263,7 @@ async def open_service(
         log.info("migration.applied", name=name)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(config.store))
-        workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers), on_trouble=_no_worker)
+        workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers))
         stack.push_async_callback(workers.close)
         sharing = await stack.enter_async_context(open_sharing(store))
         if isinstance(sharing, Shared):
@@ -272,7 +272,7 @@ async def open_service(
             store.listen("wanted", hosts.wanted)
             open_fetcher = partial(open_fetcher, gate=HostGate.from_config(config.fetch, turns=hosts))
             archive = ReplicaTurns(sharing, config.history.memento_url, per_minute=REQUESTS_PER_MINUTE)
-            archive_turns = archive_turns or Turns(shared=archive)
+            archive_turns = archive_turns or Turns(reserve=archive.reserve)
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))
         service = FeedService(
             RefreshContext(
@@ -289,10 +289,6 @@ async def open_service(
         )
         stack.push_async_callback(service.close)
         yield store, service
-
-
-def _no_worker(reason: str) -> None:
-    log.warning("worker.unstarted", reason=reason)
 
 
 def _archive(config: Config, fetcher: Fetcher, turns: Turns | None) -> Archive | None:

@@ -258,7 +258,7 @@ def live_keys(documents: Sequence[FeedDocument], copies: dict[EntryId, list[Copy
 def composed(documents: Sequence[FeedDocument], live: set[int], *, is_complete: bool) -> bytes:
     """The reconstruction, as it goes out."""
     subscription = Fragments(documents[0])
-    context, pieces = subscription.context(), []
+    context, pieces = subscription.context, []
     for place, document in enumerate(documents):
         made = Fragments(document)
         kept = [n for n in range(len(document.entries)) if place * 1000 + n in live]
@@ -364,7 +364,7 @@ def test_a_reconstruction_parses_to_what_it_was_made_of(chain: Chain) -> None:
     assert [element.name for element in result.head.history] == (["complete"] if chain.is_whole else [])
     assert {each.relation for each in result.head.links} == {"self", "via"}
     again = Fragments(result)
-    assert [again.entry(n, again.context()) for n in range(len(result.entries))] == slices(result)
+    assert [again.entry(n, again.context) for n in range(len(result.entries))] == slices(result)
 
 
 @many

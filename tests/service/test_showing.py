@@ -12,7 +12,6 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy
 from wholefeed.core.compose.reading import Article
-from wholefeed.core.compose.sanitising import Elsewhere
 from wholefeed.core.text.urls import Places
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.service.showing import Page, PageKey, Showing
@@ -20,7 +19,7 @@ from wholefeed.service.sources import Work
 
 LARGE = "word " * 4000
 """Of few of these a page is made in a worker."""
-FIRST = PageKey(start=0, most=3, loads=None)
+FIRST = PageKey(start=0, most=3, loads_all_but=None)
 
 
 class Rendering:
@@ -75,8 +74,8 @@ async def test_a_page_is_no_other_s_answer(proxy: Proxy, origin: Origin) -> None
         FIRST,
         FIRST._replace(start=2),
         FIRST._replace(most=1),
-        FIRST._replace(loads=Elsewhere(Places.of(["http://one.test"]))),
-        FIRST._replace(loads=Elsewhere(Places.of(["http://two.test"]))),
+        FIRST._replace(loads_all_but=Places.of(["http://one.test"])),
+        FIRST._replace(loads_all_but=Places.of(["http://two.test"])),
     ]
     made = [await show(proxy, url, each, rendered) for each in wanted]
     assert made == [b"1: a b c", b"3: c d", b"1: a", b"1: a b c", b"1: a b c"]
@@ -146,8 +145,8 @@ async def test_who_is_one_too_many_is_told_so(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(Work, "run_briefly", never)
-    others = [Elsewhere(Places.of([f"http://{number}.test"])) for number in range(40)]
-    asked = [show(proxy, url, FIRST._replace(loads=each)) for each in others]
+    others = [Places.of([f"http://{number}.test"]) for number in range(40)]
+    asked = [show(proxy, url, FIRST._replace(loads_all_but=each)) for each in others]
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
     assert all(isinstance(each, OverloadedError) and each.retry_after_seconds > 0 for each in outcomes)
     monkeypatch.undo()

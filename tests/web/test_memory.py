@@ -25,7 +25,7 @@ from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import StorageFullError
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.tables import feeds
-from wholefeed.web.answer import Prepared, Representation, prepare, prepared, slices
+from wholefeed.web.answer import Answer, Representation, prepare, slices
 from wholefeed.web.keys import STORE
 from wholefeed.web.request import own_url
 
@@ -344,7 +344,7 @@ class Story:
             case "pause", seconds:
                 await asyncio.sleep(seconds)
 
-    async def from_store(self, url: str, *, is_gzip: bool) -> tuple[Prepared, bytes] | None:
+    async def from_store(self, url: str, *, is_gzip: bool) -> tuple[Answer, bytes] | None:
         """What the answer is, made from the database alone."""
         store = self.proxy.app[STORE]
         row = await store.read(lambda db: feeds.find_by_url(db, canonical_url(url)))
@@ -356,7 +356,7 @@ class Story:
             reconstruction = Reconstruction(snapshot, snapshot.feed.is_stale)
             answer = prepare(reconstruction, wanted)
             body = b"".join([piece async for piece in slices(answer, store)])
-            return prepared(reconstruction, answer), body
+            return answer, body
 
     async def compare(self, feed: int, coding: str, *, is_alias: bool) -> None:
         """GET it once more when nothing goes on: an answer from memory is the store's, byte for byte."""
@@ -369,20 +369,20 @@ class Story:
         if expected is None or self.proxy.service.is_busy:
             return
         self.compared += 1
-        ready, body = expected
+        answer, body = expected
         assert reply.status == 200
-        self.require(reply, ready, ready.body_fields)
+        self.require(reply, answer, answer.body_fields)
         assert reply.body == body
         again = await self.proxy.get(
             url, headers={"Accept-Encoding": coding, "If-None-Match": reply.headers["ETag"]}
         )
         assert again.status == 304
-        self.require(again, ready, ready.fields)
+        self.require(again, answer, answer.fields)
 
-    def require(self, reply: Reply, ready: Prepared, fields: Mapping[str, str]) -> None:
+    def require(self, reply: Reply, answer: Answer, fields: Mapping[str, str]) -> None:
         """Its fields are these; a Last-Modified that would lie in the future is left out."""
         expected = dict(fields)
-        if ready.modified_at(self.proxy.clock() - 2) is None:
+        if answer.modified_at(self.proxy.clock() - 2) is None:
             expected.pop("Last-Modified", None)
         assert {name: reply.headers[name] for name in expected} == expected
 

@@ -28,12 +28,12 @@ from wholefeed.core.compose.reading import show_entries
 from wholefeed.core.compose.remembering import remember_copies
 from wholefeed.core.compose.segments import (
     Sealed,
+    each_of,
     inflate,
     join_outlines,
     join_sealed,
     pack_outline,
     seal,
-    unpack_outline,
 )
 from wholefeed.core.compose.weaving import Members, Weave, pack_member, publication_dates, unpack_members
 from wholefeed.core.facts import CopyDates, DocumentFacts, Stored
@@ -166,7 +166,7 @@ def compose(subscription: Document, tombstones: Sequence[Tombstone] = ()) -> Com
     """
     fragments = slices_of(subscription)
     document = fragments.document
-    style = Style(document.family, document.version, fragments.context())
+    style = Style(document.family, document.version, fragments.context)
     return Composed(compose_head(fragments, tombstones), heading_of(document), style)
 
 
@@ -303,7 +303,7 @@ class _Text:
     def add_rendered(self, part: int, rendered: Rendered, family: Family) -> None:
         """Append what was rendered before."""
         self.fragments += fragments_in(rendered, family)
-        self.dates += [each.order_at for each in unpack_outline(rendered.outline)]
+        self.dates += [each.order_at for each in each_of(rendered.outline)]
         self.members += [pack_member(part, *each) for _, *each in unpack_members(rendered.members)]
         self.takes(rendered.prefixes, needs_context=rendered.context is not None)
 
@@ -353,7 +353,7 @@ def fragments_in(rendered: Rendered, family: Family) -> list[bytes]:
     sealed = rendered.sealed
     text = inflate(sealed.block, sealed.length, sealed.crc32)
     joint, end_of_all = len(SEPARATOR[family]), len(segment_end(family))
-    slices = unpack_outline(rendered.outline)
+    slices = list(each_of(rendered.outline))
     fragments = [text[start : end - joint] for start, end, _ in slices[:-1]]
     return fragments + [text[start : end - end_of_all] for start, end, _ in slices[-1:]]
 
@@ -383,7 +383,7 @@ class Sheaf:
 
     def take(self, strand: int, rendered: Rendered, fragments: Sequence[bytes]) -> None:
         """Take its entries from one of these; `fragments` are the texts of all that stand there."""
-        slices = unpack_outline(rendered.outline)
+        slices = list(each_of(rendered.outline))
         for place, there in self._wanted[strand]:
             self._text.fragments[place] = fragments[there]
             self._text.dates[place] = slices[there].order_at

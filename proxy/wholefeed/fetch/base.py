@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from publicsuffixlist import PublicSuffixList
 
@@ -48,6 +48,8 @@ class Target(NamedTuple):
     is_secure: bool
 
 
+_PATH: Final = "".join(PATH_CHARACTERS)
+_QUERY: Final = "".join(QUERY_CHARACTERS)
 _PORT: Final = re.compile(r"(?::([0-9]+))?$")
 
 
@@ -66,8 +68,8 @@ def parse_target(text: str) -> Target:
     assert scheme is not None, "a canonical URL has a scheme"
     assert authority is not None, "a canonical URL has an authority"
     given = split(text)
-    path = _encoded(without_dot_segments(given.path), PATH_CHARACTERS) or "/"
-    query = None if given.query is None else _encoded(given.query, QUERY_CHARACTERS)
+    path = quote(without_dot_segments(given.path), safe=_PATH) or "/"
+    query = None if given.query is None else quote(given.query, safe=_QUERY)
     sent = canonical._replace(path=path, query=query, fragment=None)
     port_match = _PORT.search(authority)
     assert port_match is not None, "the empty text matches"
@@ -104,15 +106,6 @@ def redirect_target(base: Target, location: str, *, allow_downgrade: bool = Fals
     if base.is_secure and not target.is_secure and not allow_downgrade:
         raise PublisherError("the redirect leads from https to http", url=base.url, slug="downgrade")
     return target
-
-
-def _encoded(text: str, allowed: frozenset[str]) -> str:
-    """Percent-encode what may not be sent, and leave the rest as it is written."""
-    if allowed.issuperset(text):
-        return text
-    return "".join(
-        char if char in allowed else "".join(f"%{octet:02X}" for octet in char.encode()) for char in text
-    )
 
 
 @lru_cache(maxsize=1024)  # each refresh asks for the same
@@ -219,7 +212,7 @@ class Transfer:
         """What every event of a fetch tells: never credentials, never a query string."""
         return {
             "url": _shown(self.url),
-            "host": _host(self.seen[-1]) if self.seen else None,
+            "host": urlsplit(self.seen[-1]).hostname if self.seen else None,
             "hops": max(0, len(self.seen) - 1),
             "status": self.status,
             "wire_bytes": self.wire_bytes,
@@ -231,11 +224,6 @@ class Transfer:
 @lru_cache(maxsize=1024)  # each refresh tells of the same
 def _shown(url: str) -> str:
     return safe_url(url)
-
-
-@lru_cache(maxsize=1024)
-def _host(url: str) -> str | None:
-    return urlsplit(url).hostname
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)

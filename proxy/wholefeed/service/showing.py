@@ -4,7 +4,7 @@
         newest = await read_entries(reconstruction.snapshot, store, 0, 50)
         total = entries_in(reconstruction.snapshot)
         both = await excerpt(reconstruction.snapshot, store, newest=5, oldest=2)
-        page = await showing.page(reconstruction, PageKey(start=0, most=50, loads=None), rendered)
+        page = await showing.page(reconstruction, PageKey(start=0, most=50, loads_all_but=None), rendered)
     with showing.sending(page): ...
 
 What publishers write may cost as much as it can (docs/faults.md rows 119 and 120). So a page is made in a
@@ -25,10 +25,10 @@ from typing import Final, NamedTuple
 from wholefeed.core.compose.compose import Heading, stored_heading
 from wholefeed.core.compose.entries import Shown, shown
 from wholefeed.core.compose.reading import Article, Begun, show_entries
-from wholefeed.core.compose.sanitising import Elsewhere
 from wholefeed.core.compose.segments import Inflater, Slice, between
 from wholefeed.core.compose.views import entries_of
 from wholefeed.core.model import SEPARATOR, default_namespace
+from wholefeed.core.text.urls import Places
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.futures import within
 from wholefeed.logs import get_logger
@@ -61,8 +61,8 @@ class PageKey(NamedTuple):
     start: int
     """The first of them, in output order, from 0."""
     most: int
-    loads: Elsewhere | None
-    """Which pictures, audio and video it loads; None: none."""
+    loads_all_but: Places | None
+    """Where the pictures, audio and video are that it does not load; None: it loads none."""
 
 
 class Page:
@@ -161,7 +161,7 @@ class Showing:
             feed.published_family,
             namespace=namespace_of(feed),
             base=feed.via_url,
-            loads=wanted.loads,
+            loads_all_but=wanted.loads_all_but,
         )
         if sum(len(each.text) for each in texts) <= _SMALL_BYTES:
             return await asyncio.to_thread(lambda: rendered(work(), wanted.start + 1))

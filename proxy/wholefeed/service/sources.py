@@ -167,12 +167,12 @@ class Source:
 
     def blocked_seconds(self, host: str, port: int = 0) -> float:
         """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
-        return self._fetcher.blocked_seconds(host, port)
+        return self._fetcher.gate.blocked_seconds(host, port)
 
     @property
     def queue(self) -> tuple[int, int]:
         """How many requests to publishers are under way, and how many wait for a place."""
-        return self._fetcher.queue
+        return self._fetcher.gate.running, self._fetcher.gate.waiting
 
     async def obtain(
         self,

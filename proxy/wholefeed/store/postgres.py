@@ -240,6 +240,8 @@ _PAUSE_SECONDS: Final = 0.01
 _LONGEST_PAUSE_SECONDS: Final = 0.5
 _CONNECT_AGAIN_SECONDS: Final = 1.0
 """Between two tries to connect."""
+_POOL_CLOSE_SECONDS: Final = 1.0
+"""The pool's threads are waited for so long: they may be connecting to a silent server."""
 _IN_THREAD_SECONDS: Final = 2.0
 """For so long a thread waits."""
 _LATE: Final = "the database does not answer in time"
@@ -347,7 +349,7 @@ class Pool:
         for job in tuple(self._jobs):
             job.cut()
         self._threads.shutdown(wait=False)
-        await in_daemon(lambda: self._connections.close(CLOSE_SECONDS))
+        await in_daemon(lambda: self._connections.close(_POOL_CLOSE_SECONDS))
 
     async def _turn(self, turns: asyncio.Semaphore) -> None:
         """Wait for a turn, which is to be given back."""

@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from wholefeed.core.compose.entries import unmarked
 from wholefeed.core.compose.reading import Article, File
-from wholefeed.core.compose.sanitising import Elsewhere, plain, plain_url
+from wholefeed.core.compose.sanitising import plain, plain_url
 from wholefeed.core.model import Family
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import Places, split
@@ -62,17 +62,18 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamRespo
     service, most = request.app[SERVICE], request.app[CONFIG].limits.respond_within_seconds
     wait_seconds = read_wait({"wait": str(_WAIT_SECONDS), **options}, most)
     number = _number(options.get("page", ""))
-    loads = _elsewhere(request, asked) if options.get("media") == "1" else None
+    own = _own_places(request, asked) if options.get("media") == "1" else None
     try:
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
-            view = await _view_of(reconstruction, url, number, has_media=loads is not None)
-            wanted = PageKey((number - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, loads)
+            view = await _view_of(reconstruction, url, number, has_media=own is not None)
+            wanted = PageKey((number - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, own)
             entries = await service.showing.page(reconstruction, wanted, _articles)
     except NothingYetError:
         return await page(request, "view_loading.html", url=url)
     around = await page_text(request, "view.html", carried=carried(asked), view=view)
     with service.showing.sending(entries):
-        return await _send(request, around, entries, _MEDIA_POLICY if loads else CONTENT_SECURITY_POLICY)
+        policy = CONTENT_SECURITY_POLICY if own is None else _MEDIA_POLICY
+        return await _send(request, around, entries, policy)
 
 
 _ENTRIES: Final = "<!--entries-->"
@@ -88,11 +89,11 @@ async def _send(request: web.Request, around: str, entries: Page, policy: str) -
     return await send(request, response, None if is_head else in_pieces(before, body, behind))
 
 
-def _elsewhere(request: web.Request, asked: Asked) -> Elsewhere:
-    """Return what says of a URL that it is not the proxy's, by its own name or by the one that was used."""
+def _own_places(request: web.Request, asked: Asked) -> Places:
+    """Return where the proxy is, by its own name and by the one that was used."""
     base = base_url(request, asked)
     is_asked_so = request.host.lower() == urlsplit(base).netloc.lower()
-    return Elsewhere(Places.of([base, "" if is_asked_so else f"http://{request.host}"]))
+    return Places.of([base, "" if is_asked_so else f"http://{request.host}"])
 
 
 _NUMBER: Final = re.compile("[1-9][0-9]{0,8}", re.ASCII)

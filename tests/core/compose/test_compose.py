@@ -44,7 +44,7 @@ def composed(document: FeedDocument, *, is_complete: bool = False, warning: byte
     family, version = document.family, document.version
     fragments = fragments_of(document, default_namespace(family, version))
     head = compose(document).head
-    sent = [fragments.entry(n, fragments.context()) for n in range(len(document.entries))]
+    sent = [fragments.entry(n, fragments.context) for n in range(len(document.entries))]
     entries = SEPARATOR[family].join(sent) + segment_end(family)
     if warning and sent:
         warning += segment_separator(family)
@@ -73,7 +73,7 @@ def test_the_composed_document_parses_to_the_same_entries(make: object) -> None:
     namespace = default_namespace(document.family, document.version)
     fragments, once_more = fragments_of(document, namespace), fragments_of(again, namespace)
     for n in range(len(document.entries)):
-        assert once_more.entry(n, once_more.context()) == fragments.entry(n, fragments.context())
+        assert once_more.entry(n, once_more.context) == fragments.entry(n, fragments.context)
 
 
 @pytest.mark.parametrize("relation", sorted(DROPPED_RELATIONS))

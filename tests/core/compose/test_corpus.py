@@ -45,7 +45,7 @@ def test_a_reader_sees_every_conformance_case_as_in_its_own_document(step: int) 
 def joined(parts: list[Part]) -> bytes:
     """The entries of a chain under the head of its first document."""
     made = [Fragments(parse(part.body, part.url, XML)) for part in parts]
-    context, subscription = made[0].context(), made[0].document
+    context, subscription = made[0].context, made[0].document
     entries = b"".join(each.sent(n, context) for each in made for n in range(len(each.document.entries)))
     head = compose(subscription).head
     prologue = compose_prologue(

@@ -14,7 +14,6 @@ from wholefeed.core.compose import segments
 from wholefeed.core.compose.segments import (
     FINAL_BLOCK,
     GZIP_HEADER,
-    Deflaters,
     Sealed,
     TextDigest,
     combine,
@@ -140,11 +139,11 @@ def test_a_deflater_is_not_used_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
         return made[-1]
 
     new = isal_zlib.compressobj
+    monkeypatch.setattr(segments, "_idle_deflaters", [])
     monkeypatch.setattr(segments, "_RENEWED_BYTES", 2500)
     monkeypatch.setattr(isal_zlib, "compressobj", counted)
     text = bytes(range(250)) * 4
-    deflaters = Deflaters()
-    blocks = [deflaters.block(text) for _ in range(7)]
+    blocks = [seal(text).block for _ in range(7)]
     assert len(made) == 3
     assert blocks == [by_itself(text)] * 7
 

@@ -8,7 +8,7 @@ from html import escape
 import pytest
 
 from wholefeed.core.compose.reading import ENTRIES_BYTES, Article, Begun, show_entries
-from wholefeed.core.compose.sanitising import Cut, Elsewhere
+from wholefeed.core.compose.sanitising import Cut
 from wholefeed.core.model import ATOM_NS, Family
 from wholefeed.core.text.urls import Places
 
@@ -28,8 +28,8 @@ def an_entry(content: str, *, inside: str = "", kind: str = "html") -> Begun:
 
 def show(entries: list[Begun], *, has_media: bool = False) -> list[Article]:
     """The entries of a page."""
-    loads = Elsewhere(Places.of(["http://proxy.test"])) if has_media else None
-    return show_entries(entries, Family.ATOM, namespace=ATOM_NS, base=BASE, loads=loads)
+    own = Places.of(["http://proxy.test"]) if has_media else None
+    return show_entries(entries, Family.ATOM, namespace=ATOM_NS, base=BASE, loads_all_but=own)
 
 
 COSTLY = {

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wholefeed.core.compose.sanitising import Allowance, Cut, plain, sanitised
+from wholefeed.core.text.urls import Places
 
 BASE = "https://site.test/blog/post.html"
 LINK = 'rel="noopener noreferrer nofollow"'
@@ -20,8 +21,8 @@ MOST_BYTES = 1 << 20
 
 
 def made(content: str, *, has_media: bool = False, base: str = BASE, most_bytes: int = MOST_BYTES) -> str:
-    may_load = (lambda _url: True) if has_media else None
-    return sanitised(content, base, Allowance(), most_bytes=most_bytes, may_load=may_load).html
+    own = Places.of([]) if has_media else None
+    return sanitised(content, base, Allowance(), most_bytes=most_bytes, loads_all_but=own).html
 
 
 @pytest.mark.parametrize(

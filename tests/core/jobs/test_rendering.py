@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.feeds import an_item, atom
-from wholefeed.core.compose.segments import inflate, unpack_outline
+from wholefeed.core.compose.segments import each_of, inflate
 from wholefeed.core.compose.weaving import Members, Strand, Weave, unpack_members, weave
 from wholefeed.core.facts import Stored
 from wholefeed.core.jobs import JOINED_BYTES, Part, Rendered, Sheaf, compose, fragments_in, render
@@ -127,5 +127,5 @@ def test_entries_of_several_segments_become_one() -> None:
     assert (woven.newest_at, woven.oldest_at, woven.entries) == (
         both.newest_at, both.oldest_at, both.entries
     )  # fmt: skip
-    dates = [each.order_at or 0.0 for each in unpack_outline(woven.outline)]
+    dates = [each.order_at or 0.0 for each in each_of(woven.outline)]
     assert dates == sorted(dates, reverse=True)

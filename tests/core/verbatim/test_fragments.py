@@ -286,11 +286,11 @@ def test_what_the_subscription_document_says_too_is_not_repeated() -> None:
     """R22: where the subscription document's differ."""
     entry = "<entry><id>1</id></entry>"
     here = Fragments(parse(atom(AUTHOR, RIGHTS, entry), URL))
-    same = Fragments(parse(atom(AUTHOR, RIGHTS), "http://example.org/elsewhere")).context()
-    other = Fragments(parse(atom(AUTHOR, RIGHTS.replace("R", "S")), URL)).context()
+    same = Fragments(parse(atom(AUTHOR, RIGHTS), "http://example.org/elsewhere")).context
+    other = Fragments(parse(atom(AUTHOR, RIGHTS.replace("R", "S")), URL)).context
 
     assert here.needs_context
-    assert here.context() == same
+    assert here.context == same
     assert here.entry(0, same).decode() == f"<entry{BASE}><id>1</id></entry>"
     assert here.entry(0, other).decode() == f"<entry{BASE}><id>1</id>{RIGHTS}</entry>"
     assert here.entry(0, HeadContext()).decode() == f"<entry{BASE}><id>1</id>{AUTHOR}{RIGHTS}</entry>"
@@ -565,7 +565,7 @@ def test_entries_go_out_together_as_each_by_itself(body: bytes, head: bytes) -> 
     """R22: most gain the same; those of another feed's head, or with attributes, do not."""
     made = Fragments(parse(body, URL))
     numbers = range(len(made.document.entries))
-    for context in (None, made.context(), Fragments(parse(head, URL)).context()):
+    for context in (None, made.context, Fragments(parse(head, URL)).context):
         assert made.all_sent(numbers, context) == [made.sent(number, context) for number in numbers]
 
 

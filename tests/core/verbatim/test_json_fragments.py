@@ -16,7 +16,7 @@ def read(*items: object, **head: object) -> FeedDocument:
 
 
 def context(**head: object) -> HeadContext:
-    return JsonFragments(read(**head)).context()
+    return JsonFragments(read(**head)).context
 
 
 def test_an_item_that_needs_nothing_stays_byte_for_byte() -> None:
@@ -35,7 +35,7 @@ def test_an_item_without_an_author_takes_its_feed_s_under_another_head() -> None
     assert json.loads(fragments.entry(0, other)) == {"author": ANN[0], "authors": ANN, "id": "a"}
     assert json.loads(fragments.entry(1, other)) == {"id": "b", "authors": BOB}
     assert json.loads(fragments.entry(2, other)) == {"author": ANN[0], "authors": ANN}
-    assert json.loads(fragments.entry(0, fragments.context())) == {"id": "a"}
+    assert json.loads(fragments.entry(0, fragments.context)) == {"id": "a"}
 
 
 def test_an_item_without_a_language_takes_its_feed_s_under_another_head() -> None:

@@ -32,7 +32,6 @@ from wholefeed.core.model import (
     EXTENSION,
     FH_NS,
     MEDIA_TYPE,
-    RDF_NS,
     RSS_090,
     RSS_090_NS,
     RSS_10_NS,
@@ -301,6 +300,10 @@ def _bound(prefix: str) -> str:
     return f" xmlns:{prefix}={quoteattr(WELL_KNOWN_PREFIXES[prefix])}"
 
 
+def _declared(prefixes: int) -> str:
+    return "".join(_bound(prefix) for prefix, bit in _BIT.items() if prefixes & bit)
+
+
 def _json_prologue(head: bytes, address: Address) -> bytes:
     extension = {"via": address.via_url} | ({"whole": address.whole_url} if address.whole_url else {})
     own = json.dumps({"feed_url": address.self_url, EXTENSION: extension}, ensure_ascii=False)
@@ -310,7 +313,7 @@ def _json_prologue(head: bytes, address: Address) -> bytes:
 def _root(family: Family, version: str, prefixes: int) -> bytes:
     if family is Family.RDF:
         prefixes |= _BIT["rdf"]
-    declared = "".join(_bound(prefix) for prefix, bit in _BIT.items() if prefixes & bit)
+    declared = _declared(prefixes)
     if family is Family.RSS:
         return f'<rss version="{rss_version(version)}"{declared}>\n<channel>\n'.encode()
     default = default_namespace(family, version)
@@ -364,7 +367,10 @@ def synthesize(
             version.encode(),
             entries,
         )
-    return _DECLARATION + _xml(family, version, namespace, _namespaces(fragments), entries)
+    used = 0
+    for fragment in fragments:
+        used |= prefixes_in(fragment, ALL_PREFIXES & ~used)
+    return _DECLARATION + _xml(family, version, namespace, _declared(used).encode(), entries)
 
 
 def _xml(family: Family, version: str, namespace: str | None, declared: bytes, entries: bytes) -> bytes:
@@ -372,21 +378,10 @@ def _xml(family: Family, version: str, namespace: str | None, declared: bytes, e
     if family is Family.ATOM:
         return b"<feed%s%s>\n%s</feed>\n" % (default, declared, entries)
     if family is Family.RDF:
-        rdf = attribute("xmlns:rdf", RDF_NS).written if b" xmlns:rdf=" not in declared else b""
+        rdf = b"" if b" xmlns:rdf=" in declared else _bound("rdf").encode()
         return b"<rdf:RDF%s%s%s>\n<channel/>\n%s</rdf:RDF>\n" % (default, rdf, declared, entries)
     root = attribute("version", version).written + declared
     return b"<rss%s>\n<channel>\n%s</channel>\n</rss>\n" % (root, entries)
-
-
-def _namespaces(fragments: Sequence[bytes]) -> bytes:
-    used = 0
-    for fragment in fragments:
-        used |= prefixes_in(fragment, ALL_PREFIXES & ~used)
-    return b"".join(
-        attribute(f"xmlns:{prefix}", uri).written
-        for bit, (prefix, uri) in enumerate(WELL_KNOWN_PREFIXES.items())
-        if used & 1 << bit
-    )
 
 
 # What a feed calls itself

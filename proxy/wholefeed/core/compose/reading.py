@@ -22,12 +22,13 @@ from wholefeed.core.compose.sanitising import (
     LONGEST_URL,
     Allowance,
     Cut,
-    Elsewhere,
+    is_elsewhere,
     plain,
     plain_url,
     sanitised,
 )
 from wholefeed.core.model import Family
+from wholefeed.core.text.urls import Places
 
 PAGE_BYTES: Final = 1 << 20
 """What a page may come to, in UTF-8."""
@@ -88,7 +89,7 @@ def show_entries(
     *,
     namespace: str,
     base: str,
-    loads: Elsewhere | None = None,
+    loads_all_but: Places | None = None,
 ) -> list[Article]:
     """Return the entries of a page.
 
@@ -97,7 +98,8 @@ def show_entries(
         family: Of the feed.
         namespace: The default one around each.
         base: What relative URLs count from where an entry does not say.
-        loads: Which pictures, audio and video may be loaded; None: none, and they become links.
+        loads_all_but: Pictures, audio and video may be loaded unless they are there; None: none is, and they
+            become links.
     """
     read = [
         shown(family, text, namespace=namespace, is_cut=is_cut) for text, is_cut in _of_few_elements(entries)
@@ -108,7 +110,7 @@ def show_entries(
     left, made = Allowance(), []
     for number, (entry, head) in enumerate(zip(read, heads, strict=True), 1):
         room_bytes = left_bytes - least_bytes * (len(read) - number)
-        article, taken_bytes = _article(entry, head, room_bytes, left, base, loads)
+        article, taken_bytes = _article(entry, head, room_bytes, left, base, loads_all_but)
         made.append(article)
         left_bytes -= taken_bytes
     return made
@@ -159,19 +161,21 @@ def _escaped_bytes(text: str) -> int:
 
 
 def _article(
-    entry: Shown, head: _Head, room_bytes: int, left: Allowance, base: str, loads: Elsewhere | None
+    entry: Shown, head: _Head, room_bytes: int, left: Allowance, base: str, own: Places | None
 ) -> tuple[Article, int]:
     """Return an entry as it is shown, and what its files and its content come to."""
     files_left_bytes = files_bytes = min(room_bytes // 2, _FILES_BYTES)
     files = []
     for enclosure in entry.enclosures:
-        file = _file(enclosure, loads)
+        file = _file(enclosure, own)
         size = _FILE_BYTES + 2 * _escaped_bytes(file.url) + 3 * _escaped_bytes(file.name)
         if file.url and size <= files_left_bytes:
             files_left_bytes -= size
             files.append(file)
     room_bytes -= (taken_bytes := files_bytes - files_left_bytes)
-    content, cut = sanitised(entry.content, entry.base or base, left, most_bytes=room_bytes, may_load=loads)
+    content, cut = sanitised(
+        entry.content, entry.base or base, left, most_bytes=room_bytes, loads_all_but=own
+    )
     at = entry.published if entry.published is not None else entry.updated
     article = Article(
         title=head.title,
@@ -187,7 +191,7 @@ def _article(
     return article, taken_bytes + len(content.encode())
 
 
-def _file(file: Enclosure, loads: Elsewhere | None) -> File:
+def _file(file: Enclosure, own: Places | None) -> File:
     url = _short(plain_url(file.url))
     parts = urlsplit(url)
     name = plain(unquote(parts.path.rpartition("/")[2], errors="replace"), _LONGEST_NAME)
@@ -197,5 +201,5 @@ def _file(file: Enclosure, loads: Elsewhere | None) -> File:
         name=name or parts.netloc,
         kind=kind,
         length=file.length,
-        may_load=loads is not None and loads(url),
+        may_load=own is not None and is_elsewhere(url, own),
     )

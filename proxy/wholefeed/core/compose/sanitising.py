@@ -14,7 +14,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -55,28 +55,19 @@ class Clean(NamedTuple):
     cut: Cut
 
 
-MayLoad = Callable[[str], bool]
-"""Says whether a picture, audio or video at a URL may be loaded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """Lets be loaded what is not the proxy's own, which browsers would ask for with the reader's session.
+def is_elsewhere(url: str, own: Places) -> bool:
+    """Whether a URL is none of the proxy's own, which browsers would ask for with the reader's session.
 
     docs/faults.md row 97.
     """
-
-    own: Places
-
-    def __call__(self, url: str) -> bool:
-        try:
-            return self.own.target(canonical_url(url)) is None
-        except UrlError:  # nobody knows what a browser makes of it
-            return False
+    try:
+        return own.target(canonical_url(url)) is None
+    except UrlError:  # nobody knows what a browser makes of it
+        return False
 
 
 def sanitised(
-    content: str, base: str, left: Allowance, *, most_bytes: int, may_load: MayLoad | None = None
+    content: str, base: str, left: Allowance, *, most_bytes: int, loads_all_but: Places | None = None
 ) -> Clean:
     """Return HTML of a stranger as a page may show it.
 
@@ -85,15 +76,16 @@ def sanitised(
         base: What relative URLs count from.
         left: What is left for this page; what is used of it is taken away.
         most_bytes: What it may come to, in UTF-8.
-        may_load: Which pictures, audio and video are loaded, the others being left out; None: none is, and
-            all become links.
+        loads_all_but: Pictures, audio and video are loaded unless they are there, where they are left out;
+            None: none is loaded, and all become links.
     """
     shown = _DATA.sub("data:", content).encode("utf-8", "replace").decode()
     tags, references = shown.count("<"), shown.count("&")
     if tags <= min(left.tags, _MOST_TAGS) and references <= min(left.references, _MOST_REFERENCES):
         left.tags -= tags
         left.references -= references
-        made = _cleaned(shown, _Judge(base, left, most_bytes, may_load), most_bytes, may_load is not None)
+        judge = _Judge(base, left, most_bytes, loads_all_but)
+        made = _cleaned(shown, judge, most_bytes, has_media=loads_all_but is not None)
         if made is not None:
             return Clean(made, Cut.NOTHING)
     text = _CONTROLS.sub("", html.unescape(_MARKUP.sub(" ", shown)))
@@ -169,7 +161,7 @@ _HEADING: Final = re.compile(r"<(/?)h([1-6])(?=[ >])")
 _EMPTY_HEADING: Final = re.compile(r"<h[3-6](?: [^<>]*)?>\s*</h[3-6]>")
 
 
-def _cleaned(content: str, judge: _Judge, most_bytes: int, has_media: bool) -> str | None:
+def _cleaned(content: str, judge: _Judge, most_bytes: int, *, has_media: bool) -> str | None:
     """Return what is left of HTML; None where that is too much."""
     from nh3 import clean  # noqa: PLC0415 - 2 MB that only these pages need
 
@@ -217,9 +209,9 @@ LONGEST_URL: Final = 2000
 class _Judge:
     """Says which value an attribute gets: URLs are made absolute, until they have come to a lot."""
 
-    def __init__(self, base: str, left: Allowance, most_bytes: int, may_load: MayLoad | None) -> None:
+    def __init__(self, base: str, left: Allowance, most_bytes: int, loads_all_but: Places | None) -> None:
         self._base = base
-        self._may_load = may_load
+        self._own = loads_all_but
         self._allowance = left
         self._left_bytes = most_bytes
 
@@ -243,7 +235,7 @@ class _Judge:
             url = resolve(self._base, value) if self._base else value.strip()
         except ValueError:
             return None
-        if tag in _MEDIA and self._may_load is not None and not self._may_load(url):
+        if tag in _MEDIA and self._own is not None and not is_elsewhere(url, self._own):
             return None
         self._left_bytes -= len(url)
         return self.again(tag, "src", url) if self._left_bytes >= 0 else None

@@ -21,7 +21,7 @@ where the CRC of the whole comes from the CRCs of the parts:
 The outline says where the entries stand in the text, for views that take some of them:
 
     outline = pack_outline([(120, updated_at), (80, None)], 1, 202)
-    unpack_outline(outline)     # [Slice(0, 121, updated_at), Slice(121, 202, None)]
+    list(each_of(outline))      # [Slice(0, 121, updated_at), Slice(121, 202, None)]
 """
 
 from __future__ import annotations
@@ -199,35 +199,26 @@ class Sealed:
 
 def seal(text: bytes) -> Sealed:
     """Deflate `text` into a block that can be joined with others. Empty text makes an empty block."""
-    block = _deflaters.block(text) if text else b""
+    block = _deflated(text) if text else b""
     adler32 = isal_zlib.adler32(text).to_bytes(4)
     return Sealed(block, len(text), isal_zlib.crc32(text), crc_shift(len(text)), adler32)
 
 
-class Deflaters:
-    """Deflates one text after the other with the same few deflaters; in several threads, with one for each.
-
-    What isal works with is 330 KB, which takes as long to set up as to deflate 12 KB. A full flush lets
-    nothing behind it refer to what stands before.
-    """
-
-    def __init__(self) -> None:
-        self._idle: list[tuple[Any, int]] = []
-        """How much each may be given yet."""
-
-    def block(self, text: bytes) -> bytes:
-        """Return a text as a sealed block."""
-        try:
-            deflater, left_bytes = self._idle.pop()
-        except IndexError:
-            deflater = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW)
-            left_bytes = _RENEWED_BYTES
-        block: bytes = deflater.compress(text) + deflater.flush(isal_zlib.Z_FULL_FLUSH)
-        if left_bytes > len(text):
-            self._idle.append((deflater, left_bytes - len(text)))
-        return block
+def _deflated(text: bytes) -> bytes:
+    """Deflate text with a deflater that is idle: a full flush lets nothing refer to what it made before."""
+    try:
+        deflater, left_bytes = _idle_deflaters.pop()
+    except IndexError:
+        deflater, left_bytes = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW), _RENEWED_BYTES
+    block: bytes = deflater.compress(text) + deflater.flush(isal_zlib.Z_FULL_FLUSH)
+    if left_bytes > len(text):
+        _idle_deflaters.append((deflater, left_bytes - len(text)))
+    return block
 
 
+_idle_deflaters: Final[list[tuple[Any, int]]] = []
+"""As many as threads have used at once, and how much each may be given yet. What isal works with is 330 KB,
+which takes as long to set up as to deflate 12 KB."""
 _RENEWED_BYTES: Final = 1 << 30
 """isal counts what it has been given in 32 bits."""
 _LEVEL: Final = 2
@@ -235,8 +226,6 @@ _LEVEL: Final = 2
 for 37.4 % (level 1) and at 34 MB/s for 32.5 % (level 6), and isal's level 3 at 293 MB/s for 34.4 %."""
 _RAW: Final = -15
 """Window bits: deflate data without a header (zlib's deflateInit2)."""
-
-_deflaters: Final = Deflaters()
 
 
 class Deflater:
@@ -247,21 +236,17 @@ class Deflater:
 
     def __init__(self) -> None:
         self._deflater = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _RAW)
-        self._length = 0
-        self._crc32 = 0
-        self._adler32 = 1
+        self._whole = TextDigest()
 
     def add(self, text: bytes) -> bytes:
         """Return what the next part makes; it may be nothing."""
-        self._length += len(text)
-        self._crc32 = isal_zlib.crc32(text, self._crc32)
-        self._adler32 = isal_zlib.adler32(text, self._adler32)
+        self._whole.add_text(text)
         return self._deflater.compress(text)
 
     def end(self) -> Sealed:
         """Return the end of the block, with what is known of all of its text."""
-        end = self._deflater.flush(isal_zlib.Z_FULL_FLUSH) if self._length else b""
-        return Sealed(end, self._length, self._crc32, crc_shift(self._length), self._adler32.to_bytes(4))
+        end = self._deflater.flush(isal_zlib.Z_FULL_FLUSH) if self._whole.length else b""
+        return self._whole.sealed(end)
 
 
 def inflate(block: bytes, length: int, crc32: int) -> bytes:
@@ -356,9 +341,9 @@ class TextDigest:
     """
 
     def __init__(self) -> None:
+        self.length = 0
         self._crc32 = 0
         self._sums = (1, 0)
-        self._length = 0
 
     def add(self, part: _Part) -> None:
         """Add a part that was sealed."""
@@ -377,16 +362,16 @@ class TextDigest:
             (low + (adler32 & 0xFFFF) - 1) % _ADLER_BASE,
             (high + (adler32 >> 16) + length * (low - 1)) % _ADLER_BASE,
         )
-        self._length += length
+        self.length += length
 
     def sealed(self, block: bytes) -> Sealed:
         """Return what was added, sealed as it is in that block."""
         low, high = self._sums
         adler32 = (high << 16 | low).to_bytes(4)
-        return Sealed(block, self._length, self._crc32, crc_shift(self._length), adler32)
+        return Sealed(block, self.length, self._crc32, crc_shift(self.length), adler32)
 
     def bytes(self) -> bytes:
-        whole = struct.pack("<IIIQ", self._crc32, *self._sums, self._length)
+        whole = struct.pack("<IIIQ", self._crc32, *self._sums, self.length)
         return hashlib.blake2b(whole, digest_size=DIGEST_BYTES).digest()
 
 
@@ -422,15 +407,7 @@ _MASK32: Final = 0xFFFFFFFF
 
 
 def combine(crc_a: int, crc_b: int, length_b: int) -> int:
-    """Return the CRC-32 of a text A followed by a text B (zlib's crc32_combine).
-
-    A CRC is a polynomial over GF(2), bits reflected as in CRC-32 (RFC 1952, section 8).
-
-    Args:
-        crc_a: CRC of A; 0 when A is empty.
-        crc_b: CRC of B.
-        length_b: Of B, in bytes; it may be beyond 32 bits.
-    """
+    """Return the CRC-32 of a text A (0 when it is empty) followed by a text B, of any length."""
     return isal_zlib.crc32_combine(crc_a, crc_b, length_b)
 
 
@@ -484,10 +461,6 @@ def join_outlines(outlines: Iterable[bytes]) -> bytes:
             joined.append(_ENTRY.pack(before + end, order_at))
         before = _ENTRY.unpack(joined[-1])[0] if joined else 0
     return b"".join(joined)
-
-
-def unpack_outline(outline: bytes) -> list[Slice]:
-    return list(each_of(outline))
 
 
 def each_of(outline: bytes) -> Iterator[Slice]:

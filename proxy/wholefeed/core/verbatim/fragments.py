@@ -91,16 +91,11 @@ class Fragments:
     @cached_property
     def needs_context(self) -> bool:
         """Whether any entry takes something from its feed, so that `entry` depends on its context."""
-        authors, rights = self._inheritable
-        entries = self.document.entries
+        (authors, rights), entries = _inheritable(self.document), self.document.entries
         return bool(
             (authors and not all(entry.has_author for entry in entries))
             or (rights and not all(entry.has_rights for entry in entries))
         )
-
-    def context(self) -> HeadContext:
-        """Return what entries of this document take from it."""
-        return self._context
 
     def entry(self, index: int, context: HeadContext | None = None) -> bytes:
         """Return an entry that can stand in the output, or in a synthesized document.
@@ -135,7 +130,7 @@ class Fragments:
             return [self.sent(index, context) for index in indices]
         entries, text, bare, tag = self.document.entries, self._text, self._bare, self._tag
         openings, behind = [tag + around.rest_of_tag for around in self._around], len(bare)
-        is_same = context is not None and context[:2] == self._context[:2]
+        is_same = context is not None and context[:2] == self.context[:2]
         takes_nothing = is_same or not self.needs_context
         made = []
         for index in indices:
@@ -264,7 +259,8 @@ class Fragments:
     # What Atom entries inherit
 
     @cached_property
-    def _context(self) -> HeadContext:
+    def context(self) -> HeadContext:
+        """What entries of this document take from it."""
         return self._made_context(self.head_child)
 
     @cached_property
@@ -272,12 +268,8 @@ class Fragments:
         return self._made_context(self._explicit)
 
     def _made_context(self, made: Callable[[HeadChild], bytes]) -> HeadContext:
-        authors, rights = (tuple(map(made, children)) for children in self._inheritable)
+        authors, rights = (tuple(map(made, children)) for children in _inheritable(self.document))
         return HeadContext(authors, rights)
-
-    @cached_property
-    def _inheritable(self) -> _Inheritable:
-        return _inheritable(self.document)
 
     def _explicit(self, child: HeadChild) -> bytes:
         """Return a head child that relies on nothing: its entry's start tag may change what is in scope."""
@@ -290,7 +282,7 @@ class Fragments:
         return extended(slice_, wanted, partial(rebased, scope.base))
 
     def _inherited(self, entry: Entry, context: HeadContext | None, *, is_bare: bool) -> bytes:
-        own = self._context
+        own = self.context
         whole = own if is_bare else self._explicit_context
         added: list[bytes] = []
         if not entry.has_author and (context is None or context.authors != own.authors):

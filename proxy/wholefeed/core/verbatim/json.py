@@ -31,13 +31,9 @@ class JsonFragments:
     @cached_property
     def needs_context(self) -> bool:
         """Whether any item takes something from its feed, so that `entry` depends on its context."""
-        own = self._context
+        own = self.context
         lacks_author = not all(entry.has_author for entry in self.document.entries)
         return bool(own.language or (own.authors and lacks_author))
-
-    def context(self) -> HeadContext:
-        """Return what items of this document take from it."""
-        return self._context
 
     def entry(self, index: int, context: HeadContext | None = None) -> bytes:
         """Return an item that can stand in the output, or in a synthesized document.
@@ -47,7 +43,7 @@ class JsonFragments:
         """
         entry = self.document.entries[index]
         slice_ = with_absolute_members(self._text[entry.start : entry.end], ITEM_URLS, self._base)
-        own = self._context
+        own = self.context
         added: list[bytes] = []
         if not entry.has_author and (context is None or context.authors != own.authors):
             added.extend(own.authors)
@@ -71,13 +67,14 @@ class JsonFragments:
 
     def gain_at_most(self, limit_bytes: int) -> bool:
         """Return whether all that is added to the items together is no more than that."""
-        own, entries = self._context, self.document.entries
+        own, entries = self.context, self.document.entries
         authors = sum(len(member) + 1 for member in own.authors)
         gained = authors * sum(not entry.has_author for entry in entries)
         return gained + (len(own.language) + 1) * len(entries) <= limit_bytes
 
     @cached_property
-    def _context(self) -> HeadContext:
+    def context(self) -> HeadContext:
+        """What items of this document take from it."""
         members = {child.name: self.head_child(child) for child in self.document.head.children}
         authors = tuple(members[name] for name in _AUTHORS if name in members and _is_said(members[name]))
         if sum(map(len, authors)) > MAX_CONTEXT_BYTES:
