@@ -205,7 +205,7 @@ def make_app(
             in_background = [
                 asyncio.create_task(told("house-keeping", service.keep_house())),
                 asyncio.create_task(told("polling", service.keep_polling())),
-                asyncio.create_task(told("archive", service.keep_searching())),
+                asyncio.create_task(told("archive", service.mementos.run())),
                 asyncio.create_task(told("taking-over", service.keep_resuming())),
             ]
             yield

@@ -134,7 +134,7 @@ async def search_archive(config: Config, service: FeedService, url: str, *, wait
             async with asyncio.timeout(wait_seconds):
                 async with service.answer(url, wait_seconds=wait_seconds):
                     pass
-                await service.search_archive(url)
+                await service.mementos.finish(url)
 
 
 def _is_loop_running() -> bool:

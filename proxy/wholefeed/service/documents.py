@@ -25,7 +25,7 @@ from wholefeed.core.merge import OTHER, Fullness, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import BadLink, ExtraLink, TextsShortened
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
-from wholefeed.core.refresh.port import ArchivedCopy, Confirmed, FreshDocument, Reply
+from wholefeed.core.refresh.port import ArchivedCopy, FreshDocument, Reply, Unchanged
 from wholefeed.core.schedule import age_seconds, is_uncacheable
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.errors import WorkError
@@ -115,10 +115,10 @@ def reply_of(fetched: Fetched) -> Reply:
     )
 
 
-def confirmed(url: str, fetched: Fetched) -> Confirmed:
+def unchanged(fetched: Fetched) -> Unchanged:
     """Return that a document has not changed, with what a 304 says of it (RFC 9111, section 3.2)."""
     says = "cache-control" in fetched.headers
-    return Confirmed(url, is_uncacheable=is_uncacheable(fetched.headers) if says else None)
+    return Unchanged(is_uncacheable(fetched.headers) if says else None)
 
 
 # As the store takes and gives it

@@ -202,7 +202,7 @@ async def _events(request: web.Request, news: News) -> AsyncIterator[bytes]:
     while not news.is_over and _is_there(request):
         status = await news.next(_LOOK_SECONDS)
         if status is not None:
-            yield _event(status, is_end=news.is_settled)
+            yield _event(status, is_end=not status.is_refreshing)
         elif time.monotonic() - spoken_at >= KEEP_ALIVE_SECONDS:
             yield b": still here\n\n"
         else:

@@ -200,7 +200,7 @@ def _without_body(
 async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> None:
     """Note that a reader is sent the warning: it will be told when the feed has healed."""
     if wanted.warns and feed.visible_state is State.PARTIAL:
-        await asked.app[SERVICE].note_warned(feed)
+        await asked.app[SERVICE].asked.note_warned(feed)
 
 
 def _fields(asked: Asked, feed: FeedRow, answer: Answer, now: float, *, has_body: bool) -> CIMultiDict[str]:

@@ -49,41 +49,21 @@ from wholefeed.core.notes import (
     LimitReached,
     Note,
 )
+from wholefeed.core.refresh.port import Answer as Came
 from wholefeed.core.refresh.port import (
-    Answered,
-    Arrived,
     Attempt,
-    BeginWalk,
-    DocumentsRead,
-    Drop,
-    EntriesRead,
-    Failed,
+    Basis,
     Failure,
-    Fetch,
     FreshDocument,
-    Given,
-    KnownRead,
     LedBack,
-    NoteCollection,
-    PauseHost,
+    Placement,
     Progress,
-    Put,
-    ReadDocuments,
-    ReadEntries,
-    ReadKnown,
-    StartTimer,
-    Steps,
-    StopFetching,
-    Stored,
+    RefreshIO,
     StoredDocument,
     StoredFeed,
-    TimeOver,
-    Touch,
-    Wait,
-    Walked,
+    Unchanged,
+    WalkResult,
     adds_to,
-    carry_out,
-    outcome,
     subscription_of,
 )
 from wholefeed.core.refresh.subscription import Current
@@ -101,76 +81,88 @@ class Collecting:
 
     def __init__(
         self,
-        given: Given,
+        io: RefreshIO,
+        basis: Basis,
         documents: Sequence[StoredDocument],
         current: Current,
         subscription: StoredDocument,
         adapter: Adapter,
         progress: Progress,
     ) -> None:
-        self._given = given
+        self._io = io
+        self._basis = basis
         self._current = current
         self._subscription = subscription
         self._adapter = adapter
-        self._known = _known_of(given.feed, adapter, subscription.family)
-        self._asking = _PageAsking(given, documents, subscription, self._known, progress)
+        self._known = _known_of(basis.feed, adapter, subscription.family)
+        self._asking = _PageAsking(io, basis, documents, subscription, self._known, progress)
 
     @classmethod
     def of(
-        cls, given: Given, documents: Sequence[StoredDocument], current: Current, progress: Progress
+        cls,
+        io: RefreshIO,
+        basis: Basis,
+        documents: Sequence[StoredDocument],
+        current: Current,
+        progress: Progress,
     ) -> Collecting | None:
         """Return what collects a feed; None where there is no evidence of an adapter, or it must not."""
         row = subscription_of(documents)
-        if row is None or not row.marks or not row.entries or not given.settings.may_collect(row.final_url):
+        if row is None or not row.marks or not row.entries or not basis.settings.may_collect(row.final_url):
             return None
-        adapter = fitting(given.feed.url, row.final_url, row.family, row.site_id, row.marks)
-        return None if adapter is None else cls(given, documents, current, row, adapter, progress)
+        adapter = fitting(basis.feed.url, row.final_url, row.family, row.site_id, row.marks)
+        return None if adapter is None else cls(io, basis, documents, current, row, adapter, progress)
 
     @property
     def is_due(self) -> bool:
-        given, now = self._given, self._given.clock.now
+        basis, now = self._basis, self._basis.now()
         if self._is_resting:
             return False
-        is_insisted = given.request.is_forced or given.request.is_full
-        if is_insisted or self._current.has_changed or given.feed.is_walking:
+        is_insisted = basis.request.is_forced or basis.request.is_full
+        if is_insisted or self._current.has_changed or basis.feed.is_walking:
             return True
-        if given.missing:  # each is tried again in its time, and the rest with it
-            return any(not attempt.waits(now) for attempt in given.missing.values())
-        was_off = given.feed.state is State.REMEMBERED and self._known.is_ended
+        if basis.missing:  # each is tried again in its time, and the rest with it
+            return any(not attempt.waits(now) for attempt in basis.missing.values())
+        was_off = basis.feed.state is State.REMEMBERED and self._known.is_ended
         return self.wants_all or self._has_moved or self._is_daily or was_off
 
     @property
     def wants_all(self) -> bool:
         """Whether every page is to be asked for: then the walk may add documents for long."""
         known = self._known
-        return known.is_begun or not known.is_ended or self._given.request.is_full
+        return known.is_begun or not known.is_ended or self._basis.request.is_full
 
     def is_met(self, url: str) -> bool:
         """Whether a redirect leads to the subscription document: the publisher drops what was asked for."""
         return url in (self._subscription.url, self._subscription.final_url)
 
-    def steps(self) -> Steps[tuple[Walked, State]]:
+    @property
+    def has_begun(self) -> bool:
+        """Whether its walk has begun."""
+        return self._asking.has_begun
+
+    async def run(self) -> tuple[WalkResult, State]:
         """Ask for what is due; come to what the feed is."""
         if not self.is_due:
             return self._as_before()
-        yield from carry_out(StartTimer(self._given.settings.walk_seconds))
-        found = yield from (self._all() if self.wants_all else self._news())
-        yield from carry_out(StopFetching())
+        self._io.start_timer()
+        found = await (self._all() if self.wants_all else self._news())
+        await self._io.stop_fetching()
         if self._asking.trouble.is_host_paused and self._asking.trouble.retry_at is not None:
-            yield from carry_out(PauseHost(self._subscription.final_url, self._asking.trouble.retry_at))
-        return (yield from self._concluded(found))
+            self._io.pause_host(self._subscription.final_url, self._asking.trouble.retry_at)
+        return self._concluded(found)
 
     # When something is due
 
     @property
     def _is_resting(self) -> bool:
         """Whether nothing is to be asked yet."""
-        given, known = self._given, self._known
-        if given.settings.is_collect_paused(self._subscription.final_url):
+        basis, known = self._basis, self._known
+        if basis.settings.is_collect_paused(self._subscription.final_url):
             return True
-        if given.request.is_full or given.request.is_forced:
+        if basis.request.is_full or basis.request.is_forced:
             return False
-        now = given.clock.now
+        now = basis.now()
         return seconds_left(known.noted_at, known.retry_at, now=now, longest_seconds=WEEK_SECONDS) > 0
 
     @property
@@ -192,42 +184,42 @@ class Collecting:
     def _is_hourly(self) -> bool:
         """Whether the last look is an hour ago: some sites make up validators for each answer."""
         looked_at = self._known.looked_at
-        return looked_at is None or not 0 <= self._given.clock.now - looked_at < _HOUR_SECONDS
+        return looked_at is None or not 0 <= self._basis.now() - looked_at < _HOUR_SECONDS
 
     @property
     def _is_daily(self) -> bool:
         daily_at = self._known.daily_at
-        return daily_at is None or not 0 <= self._given.clock.now - daily_at < DAY_SECONDS
+        return daily_at is None or not 0 <= self._basis.now() - daily_at < DAY_SECONDS
 
     # What is asked for
 
-    def _all(self) -> Steps[Outcome | None]:
-        known, now = self._known, self._given.clock.now
+    async def _all(self) -> Outcome | None:
+        known, now = self._known, self._basis.now()
         is_recent = known.began_at is not None and 0 <= now - known.began_at <= WEEK_SECONDS
-        if self._given.request.is_full or not (known.is_begun and is_recent):
+        if self._basis.request.is_full or not (known.is_begun and is_recent):
             start_id = known.start_id or Marks.read(self._subscription.marks or "{}").last_id
             began_date = parse_rfc822(self._validators[1]) or self._subscription.updated_at
             self._known = replace(
                 known, began_at=now, began_date=began_date, walk=known.walk + 1, start_id=start_id
             )
-        yield from carry_out(NoteCollection(self._known.written()))
+        self._io.note_collection(self._known.written())
         self._asking.begin_all(self._known.walk)
-        return (yield from self._run(self._adapter.collect))
+        return await self._run(self._adapter.collect)
 
-    def _news(self) -> Steps[Outcome | None]:
-        found = yield from self._run(self._adapter.look)
+    async def _news(self) -> Outcome | None:
+        found = await self._run(self._adapter.look)
         if found is None or not found.wants_all or self._asking.trouble.stop is not None:
             return found
         self._known = found.known
-        return (yield from self._all())
+        return await self._all()
 
-    def _run(self, begin: Callable[[Job], Asking[Outcome]]) -> Steps[Outcome | None]:
+    async def _run(self, begin: Callable[[Job], Asking[Outcome]]) -> Outcome | None:
         """Let the adapter ask until it has come to something; None where it was stopped."""
-        asking = begin((yield from self._job()))
+        asking = begin(await self._job())
         try:
             asks = next(asking)
             while True:
-                answers = yield from self._asking.answers(asks)
+                answers = await self._asking.answers(asks)
                 if self._asking.trouble.stop is not None:
                     asking.close()
                     return None
@@ -236,16 +228,15 @@ class Collecting:
             found: Outcome = end.value
             return found
 
-    def _job(self) -> Steps[Job]:
+    async def _job(self) -> Job:
         row = self._subscription
-        read = yield from outcome(ReadEntries(row.id), EntriesRead)
-        page = replace(_page_stored(row, read), validators=self._validators)
+        page = replace(_page_stored(row, await self._io.entries(row.id)), validators=self._validators)
         self._asking.first = page.identities
         return Job(
-            asked_url=self._given.feed.url,
+            asked_url=self._basis.feed.url,
             url=row.final_url,
             page=page,
-            now=self._given.clock.now,
+            now=self._basis.now(),
             has_news=self._has_news or self._is_interrupted,
             is_daily=self._is_daily,
             is_interrupted=self._is_interrupted,
@@ -268,18 +259,18 @@ class Collecting:
 
     # What it comes to
 
-    def _as_before(self) -> tuple[Walked, State]:
+    def _as_before(self) -> tuple[WalkResult, State]:
         """Nothing is due: what was missing is missing still."""
         if not (self._known.is_ended or self._asking.has_kept):
             return self._refused(self._known.reason)
-        missing = self._given.missing.values()
+        missing = self._basis.missing.values()
         notes = [note for each in missing if (note := self._asking.still(each)) is not None]
         walked, state = self._walked(notes)
         return replace(walked, has_tried=False), state
 
-    def _concluded(self, found: Outcome | None) -> Steps[tuple[Walked, State]]:
+    def _concluded(self, found: Outcome | None) -> tuple[WalkResult, State]:
         asking, trouble = self._asking, self._asking.trouble
-        now, url = self._given.clock.now, self._subscription.final_url
+        now, url = self._basis.now(), self._subscription.final_url
         known = self._known if found is None else found.known
         known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at, noted_at=now)
         reason = trouble.stop or ("" if found is None else found.reason)
@@ -296,7 +287,7 @@ class Collecting:
             known = replace(known, retry_at=trouble.retry_at, denials=0)
         if is_denied:
             known = replace(known, reason=reason)
-            yield from carry_out(NoteCollection(known.written()))
+            self._io.note_collection(known.written())
             return self._refused(reason)
         notes: list[Note] = list(trouble.notes)
         is_whole = found is not None and found.is_honoured and found.is_whole
@@ -322,7 +313,7 @@ class Collecting:
                 last_modified=last_modified,
                 digest=self._subscription.digest.hex(),
             )
-        yield from carry_out(NoteCollection(known.written()))
+        self._io.note_collection(known.written())
         self._known = known
         return self._walked(notes)
 
@@ -346,7 +337,7 @@ class Collecting:
             return False
         return found.is_honoured and found.is_final
 
-    def _walked(self, notes: list[Note]) -> tuple[Walked, State]:
+    def _walked(self, notes: list[Note]) -> tuple[WalkResult, State]:
         known, url = self._known, self._subscription.final_url
         if known.is_ended and known.reason and not any(note.partial for note in notes):
             notes.append(HistoryUnfinished(url, adapter=self._adapter.name, reason=known.reason))
@@ -356,14 +347,14 @@ class Collecting:
         ending = Ending(None, partial) if partial else Ending(End.READ)
         failures = dict(self._asking.trouble.failures)
         # What is looked for daily anyway, or not before a certain time, is not tried again every hour (R14).
-        pause = DAY_SECONDS if known.lack else (known.retry_at or 0.0) - self._given.clock.now
+        pause = DAY_SECONDS if known.lack else (known.retry_at or 0.0) - self._basis.now()
         if pause > 0:
             failures[url] = Failure(slug=HistoryUnfinished.slug, retry_after_seconds=pause)
-        return Walked(notes=notes, failures=failures, ending=ending), State.COLLECTED
+        return WalkResult(notes=notes, failures=failures, ending=ending), State.COLLECTED
 
-    def _refused(self, reason: str) -> tuple[Walked, State]:
+    def _refused(self, reason: str) -> tuple[WalkResult, State]:
         note = HistoryNotOffered(self._subscription.final_url, adapter=self._adapter.name, reason=reason)
-        return Walked(notes=[note], ending=Ending(End.NOT_OFFERED)), State.REMEMBERED
+        return WalkResult(notes=[note], ending=Ending(End.NOT_OFFERED)), State.REMEMBERED
 
 
 # The pages that an adapter asks for: stored or fetched, and what becomes of them (R6, R27, R32)
@@ -378,17 +369,19 @@ def _known_of(feed: StoredFeed, adapter: Adapter, family: Family) -> Collection:
 
 
 class _PageAsking:
-    """Carries out the questions of an adapter."""
+    """Has the questions of an adapter answered."""
 
     def __init__(
         self,
-        given: Given,
+        io: RefreshIO,
+        basis: Basis,
         documents: Sequence[StoredDocument],
         subscription: StoredDocument,
         known: Collection,
         progress: Progress,
     ) -> None:
-        self._given = given
+        self._io = io
+        self._basis = basis
         self._subscription = subscription
         self.first: tuple[EntryId, ...] = ()
         """What stands in the subscription document, from the top; to be set before anything is asked."""
@@ -403,10 +396,11 @@ class _PageAsking:
         self.is_all = False
         """Whether every page is asked for."""
         self._walk = 0
-        self._has_begun = False
+        self.has_begun = False
+        """Whether a walk has begun."""
         self._renewed: set[str] = set()
         """Keys of pages that were put and are stored otherwise than `_stored` has them."""
-        self.trouble = _Trouble(given)
+        self.trouble = _Trouble(basis)
         self.has_kept = any(
             row.found_by and row.rank is not None and (not known.is_denied or row.found_in == known.walk)
             for row in pages
@@ -425,47 +419,46 @@ class _PageAsking:
             return HistoryUnfinished(attempt.url, adapter=self._adapter, reason="not tried again yet")
         return None if attempt.is_subscription else DocumentUnavailable(attempt.url, reason=attempt.reason)
 
-    def answers(self, asks: Sequence[Ask]) -> Steps[list[Answer]]:
+    async def answers(self, asks: Sequence[Ask]) -> list[Answer]:
         """Have the answers to some questions, in their order; fewer once `stop` is set."""
         found: dict[int, Answer] = {}
         running: dict[str, int] = {}
         place = 0
         while len(found) < len(asks):
             while place < len(asks) and len(running) < AT_ONCE and self.trouble.stop is None:
-                answer = yield from self._without_network(asks[place])
+                answer = await self._without_network(asks[place])
                 if answer is not None:
                     found[place] = answer
                 elif self.trouble.stop is None:
-                    yield from self._begin(asks[place])
+                    await self._begin(asks[place])
                     running[asks[place].url] = place
                 place += 1
             if not running:
                 break
-            event = yield Wait()
-            if isinstance(event, TimeOver):
-                limit = self._given.settings.walk_seconds
-                self.trouble.limit(
-                    LimitReached(next(iter(running)), limit="limits.walk_seconds", value=limit)
-                )
+            ended = await self._io.wait()
+            if ended is None:
+                limit = self._basis.settings.walk_seconds
+                url = next(iter(running))
+                self.trouble.limit(LimitReached(url, limit="limits.walk_seconds", value=limit))
                 break
-            assert isinstance(event, Arrived | Answered | Failed | LedBack), f"waited, was told {event}"
+            url, came = ended
             self._progress.fetched += 1
-            at = running.pop(event.url)
-            found[at] = yield from self._taken(asks[at], event)
+            at = running.pop(url)
+            found[at] = await self._taken(asks[at], came)
         return [found[at] for at in sorted(found)]
 
     # From the store, or not at all
 
-    def _without_network(self, ask: Ask) -> Steps[Answer | None]:
+    async def _without_network(self, ask: Ask) -> Answer | None:
         row = self._stored.get(document_key(ask.url))
         is_had = row is not None and row.rank is not None and self.is_all and row.found_in == self._walk
         if row is not None and is_had and not ask.is_head and not ask.is_again:
-            return (yield from self._stored_page(row))
-        if self._given.waits(ask.url):
-            attempt = self._given.missing[ask.url]
+            return _page_stored(row, await self._io.entries(row.id))
+        if self._basis.waits(ask.url):
+            attempt = self._basis.missing[ask.url]
             self.trouble.notes.append(DocumentUnavailable(ask.url, reason=attempt.reason))
             return Refused(attempt.reason, attempt.status)
-        limits = self._given.settings.limits
+        limits = self._basis.settings.limits
         for reached, limit, key in (
             (self._documents, limits.documents, "limits.documents_per_feed"),
             (self._bytes, limits.bytes, "limits.feed_bytes"),
@@ -475,77 +468,68 @@ class _PageAsking:
                 self.trouble.limit(LimitReached(ask.url, limit=key, value=limit))
         return None
 
-    def _stored_page(self, row: StoredDocument) -> Steps[Page]:
-        read = yield from outcome(ReadEntries(row.id), EntriesRead)
-        return _page_stored(row, read)
-
-    def _begin(self, ask: Ask) -> Steps[None]:
-        if self.is_all and not self._has_begun:
-            self._has_begun = True
-            yield from carry_out(BeginWalk())
-        yield from carry_out(
-            Fetch(url=ask.url, stored=None, relation="", is_collected=True, is_head=ask.is_head)
-        )
+    async def _begin(self, ask: Ask) -> None:
+        if self.is_all and not self.has_begun:
+            self.has_begun = True
+            await self._io.begin_walk()
+        self._io.fetch_page(ask.url, is_head=ask.is_head)
 
     # What came
 
-    def _taken(self, ask: Ask, event: Arrived | Answered | Failed | LedBack) -> Steps[Answer]:
-        if isinstance(event, Answered):
-            self.trouble.answered()
-            return There(event.headers)
-        if isinstance(event, LedBack):
+    async def _taken(self, ask: Ask, came: Came) -> Answer:
+        if isinstance(came, LedBack):
             return self.trouble.objected(ask, Refused("redirected"))
-        if isinstance(event, Failed):
-            return self.trouble.failed(ask, event.failure)
+        if isinstance(came, Failure):
+            return self.trouble.failed(ask, came)
+        assert not isinstance(came, Unchanged), "no conditions were sent"
         self.trouble.answered()
-        return (yield from self._arrived(ask, event.fresh))
+        return came if isinstance(came, There) else await self._arrived(ask, came)
 
-    def _arrived(self, ask: Ask, fresh: FreshDocument) -> Steps[Answer]:
+    async def _arrived(self, ask: Ask, fresh: FreshDocument) -> Answer:
         arrival, url = fresh.arrival, ask.url
-        objection = _objection_to(ask.url, fresh, self._subscription, self._given.site_of)
+        objection = _objection_to(ask.url, fresh, self._subscription, self._basis.site_of)
         if objection is not None:
-            yield from carry_out(Drop(url))
+            self._io.drop(url)
             return self.trouble.objected(ask, objection)
-        now, identities = self._given.clock.now, tuple(identity for identity, _ in arrival.keys or ())
-        read = yield from outcome(ReadKnown(identities, with_copies=True, url=url), KnownRead)
-        news = sum(identity not in read.known for identity in identities)
-        row = yield from self._row(url)
+        now, identities = self._basis.now(), tuple(identity for identity, _ in arrival.keys or ())
+        known = await self._io.known(url, arrival, with_copies=True)
+        news = sum(identity not in known.updated_at for identity in identities)
+        row = await self._row(url)
         if ask.is_needed and not identities:
             self.trouble.notes.append(DocumentUnavailable(url, reason="empty"))
         else:
             self.trouble.forget(url)
         if ask.is_probe:
-            yield from carry_out(Drop(url))
+            self._io.drop(url)
         elif row is not None and row.rank is not None and row.digest == arrival.digest:
-            yield from carry_out(Drop(url))
-            yield from carry_out(Touch(document=row.id, is_settled=None, found_in=self._walk or None))
+            self._io.drop(url)
+            self._io.touch(row.id, found_in=self._walk or None)
         elif self._says_more(identities) and (
-            news or self.is_all or adds_to(read, fresh, now, is_collected=True)
+            news or self.is_all or adds_to(known, fresh, now, is_collected=True)
         ):
-            yield from self._put(ask, fresh, row)
+            await self._put(ask, fresh, row)
         else:
-            yield from carry_out(Drop(url))
+            self._io.drop(url)
         return _page_come(fresh, identities, news=news, now=now)
 
-    def _row(self, url: str) -> Steps[StoredDocument | None]:
+    async def _row(self, url: str) -> StoredDocument | None:
         """Return a page as it is stored now: it may have been put a moment ago."""
         if document_key(url) in self._renewed:
-            read = yield from outcome(ReadDocuments(), DocumentsRead)
-            self._stored = {document_key(row.url): row for row in read.documents if row.role is Role.PAGE}
+            pages = (row for row in await self._io.documents() if row.role is Role.PAGE)
+            self._stored = {document_key(row.url): row for row in pages}
             self._renewed.clear()
         return self._stored.get(document_key(url))
 
-    def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> Steps[None]:
-        put = Put(
-            url=ask.url,
-            stored_url=row.url if row is not None else ask.url,
+    async def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> None:
+        placement = Placement(
+            url=row.url if row is not None else ask.url,
             role=Role.PAGE,
             rank=ask.place,
             remembers=row,
             found_by=self._adapter,
             found_in=self._walk,
         )
-        yield from outcome(put, Stored)
+        await self._io.put(ask.url, placement)
         self.has_put = True
         self.has_kept = True
         self._renewed.add(document_key(ask.url))
@@ -579,12 +563,12 @@ def _objection_to(
     return None if bears(arrival.final_url, url) else Refused("redirected")
 
 
-def _page_stored(row: StoredDocument, read: EntriesRead) -> Page:
-    order = [at for _, at in read.entries]
+def _page_stored(row: StoredDocument, entries: Sequence[tuple[EntryId, float | None]]) -> Page:
+    order = [at for _, at in entries]
     return Page(
         url=row.final_url,
         family=row.family,
-        identities=tuple(identity for identity, _ in read.entries),
+        identities=tuple(identity for identity, _ in entries),
         updated_at=row.updated_at,
         validators=(row.etag or "", row.last_modified or ""),
         is_ascending=is_downward(order),
@@ -628,8 +612,8 @@ def is_downward(order: Sequence[float | None]) -> bool | None:
 class _Trouble:
     """What could not be had in one refresh, and what follows from that."""
 
-    def __init__(self, given: Given) -> None:
-        self._given = given
+    def __init__(self, basis: Basis) -> None:
+        self._basis = basis
         self._in_a_row = 0
         self.notes: list[Note] = []
         self.failures: dict[str, Failure] = {}
@@ -658,7 +642,7 @@ class _Trouble:
 
     def failed(self, ask: Ask, failure: Failure) -> Refused:
         """Take what did not come."""
-        now, status = self._given.clock.now, failure.publisher_status
+        now, status = self._basis.now(), failure.publisher_status
         is_refusal = (ask.is_head or ask.is_trial) and status in FORBIDDEN
         if status == _FORBIDDEN and not is_refusal:
             failure = self._paused("the publisher refuses its pages (403)", failure, DAY_SECONDS)
@@ -672,7 +656,7 @@ class _Trouble:
         self.has_failed |= not is_answer
         if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
             self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
-            self.retry_at = now + self._given.settings.retry_missing_seconds
+            self.retry_at = now + self._basis.settings.retry_missing_seconds
         if not (ask.is_head or is_refusal) and (ask.is_needed or not is_gone):
             self.forget(ask.url)
             self.notes.append(DocumentUnavailable(ask.url, reason=failure.slug))
@@ -681,7 +665,7 @@ class _Trouble:
 
     def _paused(self, reason: str, failure: Failure, seconds: float) -> Failure:
         """Ask for nothing more until then; return the failure, after which nothing is tried again sooner."""
-        self.stop, self.retry_at = reason, self._given.clock.now + seconds
+        self.stop, self.retry_at = reason, self._basis.now() + seconds
         return replace(failure, retry_after_seconds=seconds)
 
     def forget(self, url: str) -> None:
@@ -699,10 +683,10 @@ class _Trouble:
         """
         seconds, denials = float(WEEK_SECONDS), known.denials
         if may_be_chance:
-            first_seconds = self._given.settings.retry_missing_seconds
+            first_seconds = self._basis.settings.retry_missing_seconds
             seconds = min(seconds, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
             denials += 1
-        retry_at = max(self.retry_at or 0.0, self._given.clock.now + seconds)
+        retry_at = max(self.retry_at or 0.0, self._basis.now() + seconds)
         return replace(known, retry_at=retry_at, denials=denials)
 
 
