@@ -193,7 +193,7 @@ def a_config(path: Path, **sections: Any) -> Config:
 
 @asynccontextmanager
 async def running(config: Config, clock: Clock | None = None, **parts: Any) -> AsyncIterator[Proxy]:
-    """Start the proxy and stop it at the end; `parts` are those that `make_app` takes."""
+    """Start the proxy and stop it at the end; `parts` are those that `open_service` takes."""
     clock = clock or Clock()
     async with TestClient(TestServer(_made(config, clock, **parts))) as client:
         yield _told(client, clock)
