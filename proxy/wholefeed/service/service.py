@@ -294,7 +294,8 @@ class FeedService:
             running.walking,
             running.waiting,
             *source.queue,
-            *source.work.processes,
+            len(source.work.pids),
+            source.work.busy,
         )
 
     @property
