@@ -50,7 +50,6 @@ from wholefeed.errors import (
     PublisherTimeoutError,
 )
 from wholefeed.fetch.base import KEPT_HEADERS, Target, Transfer
-from wholefeed.fetch.budget import Share
 from wholefeed.fetch.guard import (
     AddressPolicy,
     GuardedResolver,
@@ -98,8 +97,7 @@ async def open_session(
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """Open the HTTP client: guarded, with one fixed set of request header fields (docs/design.md#fetching).
 
-    Names are looked up by `resolver`, which is closed with the session; without one by aiodns. Without
-    `ssl_context` the system's certificates are trusted.
+    `resolver` is closed with the session. Without `ssl_context` the system's certificates are trusted.
     """
     if fetch.proxy:
         policy = policy.behind_proxy()
@@ -143,8 +141,6 @@ MAX_WIRE_BYTES: Final = 16 << 20
 """A body before decoding (docs/design.md#limits)."""
 
 _YIELD_BYTES: Final = 1 << 20  # about a millisecond of inflating
-_USUAL_RATIO: Final = 4
-"""Decoded bytes for one on the wire, of most feeds: an estimate of what a body will come to."""
 
 
 class Exchange:
@@ -206,7 +202,8 @@ class Exchange:
             coding_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
         )
         share, started = transfer.share, time.monotonic()
-        most_bytes = await self._find_room(response, share)
+        is_coded = "Content-Encoding" in response.headers
+        await share.begin(response.content_length, is_coded=is_coded, limit_bytes=self._body_limit_bytes)
         body = io.BytesIO()  # what it gives in the end is no copy, as of a bytearray
         unyielded = 0
         with _whole_body(response):
@@ -218,8 +215,7 @@ class Exchange:
                 if received_bytes > MAX_WIRE_BYTES:
                     raise _too_large()
                 for piece in decoder.feed(chunk):
-                    if decoder.decoded_bytes > share.covered_bytes:
-                        await share.outgrown(decoder.decoded_bytes, most_bytes=most_bytes)
+                    await share.cover(decoder.decoded_bytes)
                     body.write(piece)
                     transfer.body_bytes += len(piece)
                     if on_chunk is not None and response.status == HTTPStatus.OK:
@@ -232,18 +228,6 @@ class Exchange:
         share.came(decoder.decoded_bytes)
         return body.getvalue()
 
-    async def _find_room(self, response: aiohttp.ClientResponse, share: Share) -> int:
-        """Have room for the body before it is read, as far as its head tells; return how large it may be."""
-        limit_bytes, wire_bytes = self._body_limit_bytes, response.content_length
-        if wire_bytes is None:
-            return limit_bytes
-        if "Content-Encoding" in response.headers:
-            await share.estimated(min(_USUAL_RATIO * wire_bytes, limit_bytes))
-            return limit_bytes
-        body_bytes = min(wire_bytes, limit_bytes)
-        await share.announced(body_bytes)
-        return body_bytes
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
@@ -253,11 +237,6 @@ class Response:
     status: int
     headers: CIMultiDictProxy[str]
     body: bytes
-
-    def field(self, name: str) -> str | None:
-        """Return a header field's first value as text that can be stored and shown, or None."""
-        value = self.headers.get(name)
-        return None if value is None else _as_text(value)
 
     def fields(self, name: str) -> tuple[str, ...]:
         """Return all values of a header field; octets that are no UTF-8 are replaced."""
@@ -317,7 +296,6 @@ RATE_GRACE_SECONDS: Final = 10.0
 
 
 def is_too_slow(received_bytes: int, elapsed_seconds: float) -> bool:
-    """Return whether fewer bytes of a body came than the minimum rate asks for."""
     return elapsed_seconds > RATE_GRACE_SECONDS and received_bytes < MIN_BYTES_PER_SECOND * elapsed_seconds
 
 
@@ -374,8 +352,7 @@ _CODING_ALIASES: Final = {"x-gzip": "gzip", "x-deflate": "deflate"}
 def coding_of(fields: Iterable[str]) -> str:
     """Return the one content coding that Content-Encoding fields name, "identity" for none.
 
-    Raises:
-        DecodeError: More than one coding, or one that was not asked for (RFC 9110, section 8.4.1).
+    DecodeError: more than one, or one that was not asked for (RFC 9110, section 8.4.1).
     """
     tokens = [token.strip(" \t").lower() for field in fields for token in field.split(",")]
     codings = [_CODING_ALIASES.get(token, token) for token in tokens if token not in ("", "identity")]
@@ -414,9 +391,6 @@ class Decoder:
         """Take bytes from the wire and yield what they decode to, in slices; what is not coded, as it came.
 
         The iterator must be exhausted before the next call.
-
-        Raises:
-            DecodeError: Broken, too large, out of all proportion, or more than the stream held.
         """
         self.wire_bytes += len(data)
         if self._coding == "identity":
@@ -432,11 +406,7 @@ class Decoder:
             raise DecodeError(f"expected a {self._coding} stream: {exc}") from exc
 
     def finish(self) -> None:
-        """Say that the wire has ended.
-
-        Raises:
-            DecodeError: The stream had not come to its end.
-        """
+        """Say that the wire has ended; DecodeError: the stream had not."""
         is_at_end = self._member is not None and self._member.eof
         if self._coding != "identity" and self.wire_bytes and not is_at_end:
             raise DecodeError(f"expected the {self._coding} stream to end, got the end of the body")

@@ -25,7 +25,6 @@ from wholefeed.core.model import EntryId, Family, Kind, Role, Tombstone
 from wholefeed.core.refresh.port import (
     Attempt,
     KnownEntries,
-    Placement,
     Progress,
     ReplyFacts,
     StoredDocument,
@@ -607,20 +606,6 @@ class _Waiting(NamedTuple):
     number: int
     put: Put
     facts: DocumentFacts
-
-
-def placed(placement: Placement, obtained: Obtained) -> Put:
-    """Return a document as it is put where a decision wants it."""
-    return new_document(
-        placement.url,
-        obtained,
-        role=placement.role,
-        rank=placement.rank,
-        is_settled=placement.is_settled,
-        brought_news=placement.brought_news,
-        found_by=placement.found_by,
-        found_in=placement.found_in,
-    )
 
 
 # What one transaction puts, and what it looks at for what comes next
