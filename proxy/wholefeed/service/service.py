@@ -293,7 +293,8 @@ class FeedService:
             len(self.openings),
             running.walking,
             running.waiting,
-            *source.queue,
+            source.fetcher.gate.running,
+            source.fetcher.gate.waiting,
             len(source.work.pids),
             source.work.busy,
         )

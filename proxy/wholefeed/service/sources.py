@@ -157,27 +157,16 @@ class Source:
     """
 
     def __init__(self, fetcher: Fetcher, work: Workers, *, xml_depth: int) -> None:
-        self._fetcher = fetcher
-        self._xml_depth = xml_depth
+        self.fetcher = fetcher
         self.work = work
-
-    def blocked_seconds(self, host: str, port: int = 0) -> float:
-        """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
-        return self._fetcher.gate.blocked_seconds(host, port)
-
-    @property
-    def queue(self) -> tuple[int, int]:
-        """How many requests to publishers are under way, and how many wait for a place."""
-        return self._fetcher.gate.running, self._fetcher.gate.waiting
+        self._xml_depth = xml_depth
 
     async def obtain(
         self,
         url: str,
         *,
         validators: Validators | None = None,
-        on_older: Callable[[str], None] | None = None,
-        is_foreseen: Callable[[], bool] = lambda: False,
-        relation: str = "prev-archive",
+        early: EarlyReader | None = None,
         is_ahead: Callable[[], bool] = lambda: False,
         sizes: Sizes | None = None,
         is_met: Callable[[str], bool] | None = None,
@@ -192,10 +181,7 @@ class Source:
         Args:
             url: Absolute http(s) URL.
             validators: Make the request conditional.
-            on_older: Told the older document's URL as soon as the head gives it; a prediction.
-            is_foreseen: Whether that is of no use, asked when the document begins to arrive: its head is not
-                read then before its end.
-            relation: The relation that leads to the older document.
+            early: Reads its head while it arrives.
             is_ahead: Whether the document is still fetched before it is needed.
             sizes: Of the documents of its walk, so that one fetched ahead is asked for when there is room.
             is_met: Whether the document of a URL was had before.
@@ -205,8 +191,7 @@ class Source:
         Raises:
             DocumentError: The document cannot be had, or is not readable as a feed.
         """
-        early = _EarlyReader(on_older, is_foreseen, relation) if on_older else None
-        fetching = self._fetcher.fetching(
+        fetching = self.fetcher.fetching(
             url,
             validators=validators,
             on_chunk=early,
@@ -302,8 +287,15 @@ def _as_copy(obtained: Obtained, copy_url: str) -> Obtained:
     return replace(obtained, read=replace(read, facts=facts, navigation=plain), memento=copy_url)
 
 
-class _EarlyReader:
-    """Reads the heads of a document, and of those that it is a redirect from, while they arrive."""
+class EarlyReader:
+    """Reads the heads of a document, and of those that it is a redirect from, while they arrive.
+
+    Args:
+        on_older: Told the older document's URL as soon as the head gives it; a prediction.
+        is_foreseen: Whether that is of no use, asked when the document begins to arrive: its head is not read
+            then before its end.
+        relation: The relation that leads to the older document.
+    """
 
     def __init__(
         self, on_older: Callable[[str], None], is_foreseen: Callable[[], bool], relation: str
