@@ -214,7 +214,7 @@ class _Sources:
         made = []
         for batch in _batches(weaves):
             size_bytes = sum(each.size_bytes for each in batch)
-            async with self._storage.work.turn(size_bytes):
+            async with self._storage.work.large.turn(size_bytes):
                 made += await self._sewn(batch, stamps, style)
         return made
 
