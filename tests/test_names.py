@@ -44,10 +44,9 @@ from tests.subclasses import subclasses
 from tests.web.page.browsing import browse, submit
 from wholefeed.cli.backend import GoneError, StrangerError
 from wholefeed.cli.base import EXIT_DONE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_UNFINISHED, EXIT_USAGE
-from wholefeed.cli.doctor_probes import Verdict as Finding
+from wholefeed.cli.doctor import Verdict as Finding
 from wholefeed.cli.main import main, make_parser
-from wholefeed.config.sources import DEFAULT_FILE, FILE_SUFFIX, FILE_VARIABLE
-from wholefeed.config.tables import KEYS
+from wholefeed.config.tables import DEFAULT_FILE, FILE_SUFFIX, FILE_VARIABLE, KEYS
 from wholefeed.core.adapters.base import Collection, Marks
 from wholefeed.core.adapters.table import ADAPTERS
 from wholefeed.core.adapters.wordpress_pages import BY_ID, FROM_FRONT

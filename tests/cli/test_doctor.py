@@ -13,8 +13,8 @@ import pytest
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import a_config
-from wholefeed.cli import doctor_probes
-from wholefeed.cli.doctor_probes import Machine, Verdict, beside, examined
+from wholefeed.cli import doctor
+from wholefeed.cli.doctor import Machine, Verdict, beside, examined
 from wholefeed.cli.main import main
 
 CHECKS = {
@@ -93,9 +93,9 @@ async def test_no_check_holds_the_others_up(tmp_path: Path, monkeypatch: pytest.
     def fails(*_: object) -> list[object]:
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr(doctor_probes, "CHECK_SECONDS", 2.0)
-    monkeypatch.setattr(doctor_probes, "check_fetch", hangs)
-    monkeypatch.setattr(doctor_probes, "judge_settings", fails)
+    monkeypatch.setattr(doctor, "CHECK_SECONDS", 2.0)
+    monkeypatch.setattr(doctor, "check_fetch", hangs)
+    monkeypatch.setattr(doctor, "judge_settings", fails)
     started = time.monotonic()
     config = a_config(tmp_path, server={"port": 9})
     found = {

@@ -27,4 +27,4 @@ def a_snapshot(feed: int, *, head: bytes = b"<feed>", segments: int = 1, revisio
 
 
 def hold(memory: Memory, snapshot: Snapshot, url: str | None = None) -> Held | None:
-    return memory.put(snapshot, url or url_of(snapshot.feed.id), memory.changes.count)
+    return memory.put(snapshot, url or url_of(snapshot.feed.id), memory.generation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,16 @@ from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
-from wholefeed.core.refresh.port import NoteFailure, Touch
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import OverloadedError, StorageFullError, UnknownFeedError, WholefeedError, WorkError
 from wholefeed.service import storing
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import Rendering
 from wholefeed.service.sources import Work
-from wholefeed.service.storing import FeedStorage
+from wholefeed.service.storing import FeedStorage, touch
 from wholefeed.store import sqlite_file
-from wholefeed.store.rows import FeedRow, Publication
-from wholefeed.store.tables import documents, segments
+from wholefeed.store.rows import FeedChanges, FeedRow, Publication
+from wholefeed.store.tables import documents, feeds, segments
 from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
 
@@ -164,7 +164,8 @@ async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
     now = proxy.clock()
 
     storage = FeedStorage(proxy.app[STORE], Work(Workers(0)), feed.id, now=proxy.clock, memory=Memory(0))
-    storage.remark(NoteFailure(failure=None, failed_at=now, fresh_until=now + 7000))
+    noted: FeedChanges = {"is_stale": True, "failed_at": now, "fresh_until": now + 7000}
+    storage.note(partial(feeds.update, feed=feed.id, changes=noted))
 
     def fail(_: object) -> None:
         raise StorageFullError("the volume is full")
@@ -256,7 +257,7 @@ async def test_a_remark_on_a_document_of_a_forgotten_feed_is_no_failure_of_the_s
     assert feed is not None
     (document, *_) = await proxy.store.documents(feed.id)
     storage = FeedStorage(proxy.app[STORE], Work(Workers(0)), feed.id, now=proxy.clock, memory=Memory(0))
-    storage.remark(Touch(document=document.id, is_settled=None))
+    storage.note(partial(touch, feed=feed.id, document=document.id, changes={"checked_at": proxy.clock()}))
     await proxy.service.forget(canonical_url(url))
     with pytest.raises(UnknownFeedError):
         await storage.flush()

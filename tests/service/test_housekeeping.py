@@ -96,7 +96,7 @@ async def test_pages_of_evicted_feeds_are_used_again(tmp_path: Path, origin: Ori
     async with running(a_config(tmp_path, store={"max_bytes": MAX_BYTES})) as proxy:
         for url in urls:
             await asked_in_turn(proxy, [url])
-            await proxy.service.make_room()
+            await proxy.service.house.make_room()
         assert names[-1] in await known(proxy)
         assert len(await known(proxy)) < 6
     assert (tmp_path / "wholefeed.db").stat().st_size < 2 * MAX_BYTES
@@ -108,7 +108,7 @@ async def test_the_feed_asked_for_last_stays_however_large(tmp_path: Path, origi
     async with running(a_config(tmp_path, store={"max_bytes": 1 << 18})) as proxy:
         await asked_in_turn(proxy, [url])
         proxy.clock.advance(24 * HOUR)
-        await proxy.service.make_room()
+        await proxy.service.house.make_room()
         assert await proxy.store.upkeep.used_bytes() > 1 << 18
         assert await known(proxy) == {"a"}
 
@@ -142,7 +142,7 @@ async def test_a_feed_that_is_being_refreshed_or_sent_stays(
             await gate.reached()
             async with proxy.store.snapshot(feeds[urls[1]]) as snapshot:
                 proxy.clock.advance(HOUR)
-                await proxy.service.make_room()
+                await proxy.service.house.make_room()
                 assert await known(proxy) == {"a", "b", "d"}
                 assert [await proxy.store.block(segment.id) for segment in snapshot.segments]
             gate.release()
@@ -165,7 +165,7 @@ async def test_a_feed_evicted_while_it_is_asked_for_is_fetched_again(tmp_path: P
             readers = [asyncio.create_task(read(url)) for url in urls]
             for _ in range(5):
                 proxy.clock.advance(HOUR)
-                await proxy.service.make_room()
+                await proxy.service.house.make_room()
                 await asyncio.sleep(0.005)
             assert await asyncio.gather(*readers) == [20] * 3
 
@@ -175,6 +175,6 @@ async def test_nothing_is_evicted_where_no_size_is_set(tmp_path: Path, origin: O
     urls = publish(origin, "a", "b", "c", "d")
     async with running(a_config(tmp_path)) as proxy:
         await asked_in_turn(proxy, urls)
-        await proxy.service.make_room()
+        await proxy.service.house.make_room()
         assert await known(proxy) == {"a", "b", "c", "d"}
         assert await proxy.store.upkeep.used_bytes() > MAX_BYTES

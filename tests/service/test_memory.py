@@ -12,7 +12,7 @@ import pytest
 
 from tests.service.snapshots import a_snapshot, hold, url_of
 from wholefeed.core.refresh.port import Attempt
-from wholefeed.service.memory import LARGEST_BLOCK_BYTES, MAX_CHANGES, Beginning, Changes, Memory
+from wholefeed.service.memory import LARGEST_BLOCK_BYTES, MAX_CHANGES, Beginning, Memory
 from wholefeed.store.rows import DocumentRow, Failures, Snapshot
 from wholefeed.store.tables.feeds import Version, version_of
 
@@ -63,12 +63,12 @@ def test_a_feed_that_changes_is_let_go() -> None:
 def test_a_read_that_a_change_has_overtaken_fills_nothing() -> None:
     """The read may have seen the feed as it was before; one that began after the change may not have."""
     memory = Memory(MIB)
-    before = memory.changes.count
+    before = memory.generation
     memory.drop(1)
     assert memory.put(a_snapshot(1), url_of(1), before) is None
     assert memory.find(url_of(1)) is None
     assert memory.put(a_snapshot(2), url_of(2), before) is not None
-    assert memory.put(a_snapshot(1, revision=2), url_of(1), memory.changes.count) is not None
+    assert memory.put(a_snapshot(1, revision=2), url_of(1), memory.generation) is not None
     held = memory.find(url_of(1))
     assert held is not None
     assert held.snapshot.feed.revision == 2
@@ -93,7 +93,7 @@ def test_what_is_published_is_held_at_once_where_an_answer_waits() -> None:
     memory = Memory(MIB)
     memory.replace(a_snapshot(1), {0: b"x"})
     assert memory.usage == (0, 0, 0, 0)
-    before = memory.changes.count
+    before = memory.generation
     with waiting(memory):
         memory.replace(a_snapshot(1), {0: b"x"})
     assert memory.put(a_snapshot(1, revision=0), url_of(1), before) is None
@@ -240,7 +240,7 @@ def test_what_is_another_one_now_is_let_go(change: dict[str, float]) -> None:
     memory = Memory(MIB)
     hold(memory, a_snapshot(1))
     hold(memory, a_snapshot(2))
-    before = memory.changes.count
+    before = memory.generation
     memory.confirm(1, a_version(a_snapshot(1), **change))
     memory.confirm(2, a_version(a_snapshot(2)))
     assert memory.look(url_of(1)) is None
@@ -257,7 +257,7 @@ def test_a_row_that_says_something_else_leaves_the_text(change: dict[str, Any], 
     held.keep_block(0, b"x")
     held.keep_made("key", "value", 10)
     row = replace(held.snapshot.feed, **change)
-    before = memory.changes.count
+    before = memory.generation
     memory.renew(row)
     assert memory.put(a_snapshot(1), url_of(1), before) is None
     found = memory.find("http://o.test/alias")
@@ -281,7 +281,7 @@ def test_what_is_not_there_any_more_is_let_go() -> None:
 def test_everything_is_let_go_at_once() -> None:
     """Nothing is found, nothing is counted, and no read that was under way fills anything; later ones do."""
     memory = Memory(MIB)
-    before = memory.changes.count
+    before = memory.generation
     hold(memory, a_snapshot(1))
     hold(memory, a_snapshot(2))
     memory.drop_all()
@@ -352,25 +352,11 @@ def test_what_a_refresh_starts_from_is_as_old_as_the_last_write() -> None:
 # What has changed lately
 
 
-def test_only_what_has_changed_since_is_worth_another_look() -> None:
-    """Neither other keys nor later looks need one; -1 is earlier than anything."""
-    changes: Changes[str] = Changes()
-    assert changes.has("a", -1)
-    before = changes.count
-    changes.note("a", "b")
-    assert changes.has("a", before)
-    assert changes.has("b", before)
-    assert not changes.has("c", before)
-    assert not changes.has("a", changes.count), "that look would have found it"
-    changes.note_all()
-    assert changes.has("c", before)
-
-
 def test_what_is_no_longer_remembered_may_have_changed() -> None:
-    """Memory is bounded; behind what it reaches back to anything may have."""
-    changes: Changes[int] = Changes()
-    for number in range(MAX_CHANGES + 2):
-        changes.note(number)
-    assert changes.has(-1, 1)
-    assert not changes.has(-1, 2)
-    assert changes.has(MAX_CHANGES + 1, 2)
+    """The record of changes is bounded; a read that began before what it reaches back to fills nothing."""
+    memory = Memory(MIB)
+    before = memory.generation
+    for feed in range(2, MAX_CHANGES + 3):
+        memory.drop(feed)
+    assert memory.put(a_snapshot(1), url_of(1), before) is None
+    assert hold(memory, a_snapshot(1)) is not None

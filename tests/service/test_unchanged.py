@@ -10,7 +10,7 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
-from wholefeed.core.refresh.port import NoteReply
+from wholefeed.core.refresh.port import ReplyFacts
 from wholefeed.core.schedule import CacheFields
 from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.sources import Work
@@ -103,9 +103,9 @@ async def test_what_is_stale_is_no_longer_when_its_publisher_is_heard(proxy: Pro
     store, now = proxy.app[STORE], proxy.clock()
 
     storage = FeedStorage(store, Work(Workers(0)), feed.id, now=proxy.clock, memory=Memory(1 << 20))
-    await storage.begin(is_new=False)
-    storage.remark(
-        NoteReply(
+    await storage.start(is_new=False)
+    storage.note_reply(
+        ReplyFacts(
             checked_at=now,
             fresh_until=now + 60,
             is_private=False,

@@ -16,10 +16,10 @@ def test_what_could_not_be_opened_is_remembered_in_bounds() -> None:
     unopened = Unopened(clock)
     error = PublisherTimeoutError("expected a feed in time", url="http://a.example/")
     for number in range(MAX_UNOPENED + 10):
-        unopened.remember(f"http://{number}.example/", error)
+        unopened.remember((f"http://{number}.example/", False), error)
     assert len(unopened) == MAX_UNOPENED
-    unopened.check("http://0.example/")
-    last = f"http://{MAX_UNOPENED}.example/"
+    unopened.check(("http://0.example/", False))
+    last = (f"http://{MAX_UNOPENED}.example/", False)
     with pytest.raises(PublisherTimeoutError) as caught:
         unopened.check(last)
     assert caught.value is not error
@@ -34,9 +34,9 @@ def test_what_could_not_be_opened_is_remembered_no_longer_than_its_host_is_left_
     clock = Clock()
     unopened = Unopened(clock)
     url = "http://a.example/"
-    unopened.remember(url, PublisherTimeoutError("left alone", url=url, retry_after_seconds=5))
+    unopened.remember((url, False), PublisherTimeoutError("left alone", url=url, retry_after_seconds=5))
     clock.advance(3)
     with pytest.raises(PublisherTimeoutError):
-        unopened.check(url)
+        unopened.check((url, False))
     clock.advance(3)
-    unopened.check(url)
+    unopened.check((url, False))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.patching import set_constant
 from tests.workers.samples import BODIES, a_sender, long_work
@@ -219,7 +220,6 @@ async def test_a_worker_that_has_nothing_to_do_is_ended() -> None:
         (first,) = workers.pids
         await until(lambda: not workers.pids)
         await until(lambda: not exists(first))
-        await until(lambda: not [each for each in threading.enumerate() if each.name.startswith("worker")])
         assert (await read(workers)).facts.entries
         assert workers.pids != [first]
 
@@ -355,7 +355,7 @@ async def test_a_reply_that_cannot_be_taken_is_nobody_else_s(monkeypatch: pytest
     async with opened() as workers:
         await read(workers)
         monkeypatch.setattr(pool, "read_frame", read_frame)
-        left = 2  # the first frame says that the job has begun
+        left = 1
         with pytest.raises(WorkError, match="MemoryError"):
             await read(workers, BODIES["rss"])
         for name in ("atom", "json", "atom"):
@@ -408,10 +408,13 @@ async def test_a_document_may_take_so_much_work_and_no_more(monkeypatch: pytest.
 
 
 @pytest.mark.fault("122")
-async def test_a_large_document_waits_for_memory_and_ends_who_has_nothing_to_do() -> None:
+async def test_a_large_document_waits_for_memory_and_ends_who_has_nothing_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Row 122: a worker that is idle gives its memory back; one that is there takes the document then."""
     free_bytes = [1 << 30]
-    async with opened(free_bytes=lambda: free_bytes[0]) as workers:
+    monkeypatch.setattr(pool, "free_memory_bytes", lambda: free_bytes[0])
+    async with opened() as workers:
         await read(workers)
         (pid,) = workers.pids
         free_bytes[0] = LARGE
@@ -429,7 +432,8 @@ async def test_a_large_document_does_not_wait_for_memory_for_ever(
 ) -> None:
     """Row 122: it is refused, in a thread as well; those that are smaller are read meanwhile."""
     set_constant(monkeypatch, "ROOM_SECONDS", 0.1)
-    async with opened(limit, free_bytes=lambda: 5 * LARGE) as workers:
+    monkeypatch.setattr(pool, "free_memory_bytes", lambda: 5 * LARGE)
+    async with opened(limit) as workers:
         with pytest.raises(WorkTooLargeError, match="29 MiB of memory for a document, got 5") as caught:
             await read(workers)
         assert (caught.value.slug, caught.value.answer_status) == ("memory-short", 503)
@@ -500,22 +504,23 @@ async def test_where_no_worker_can_be_started_threads_do_the_work(
     monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     """A broken installation or a limit on processes makes documents slower, not unreadable; it is told."""
-    told: list[str] = []
     monkeypatch.setattr(pool, "BOOT", code)
-    async with opened(1, on_trouble=told.append) as workers:
-        for _ in range(3):
-            assert (await read(workers)).facts.entries
-        assert len(told) == 1, "it is not tried again for each document"
-        assert "its end" in told[0]
+    with capture_logs() as told:
+        async with opened(1) as workers:
+            for _ in range(3):
+                assert (await read(workers)).facts.entries
+    (one,) = told  # it is not tried again for each document
+    assert one["event"] == "worker.unstarted"
+    assert "its end" in one["reason"]
 
 
 async def test_where_nothing_can_be_executed_threads_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python that runs may have been removed by an upgrade."""
-    told: list[str] = []
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    async with opened(1, on_trouble=told.append) as workers:
-        assert (await read(workers)).facts.entries
-    assert "No such file" in told[0]
+    with capture_logs() as told:
+        async with opened(1) as workers:
+            assert (await read(workers)).facts.entries
+    assert "No such file" in told[0]["reason"]
 
 
 async def test_a_program_that_has_no_python_of_its_own_gets_no_workers(

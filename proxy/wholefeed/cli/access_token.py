@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from wholefeed.config.sources import SHORTEST_TOKEN
+from wholefeed.config.rules import SHORTEST_TOKEN, secret_item
 from wholefeed.config.tables import Config, ServerConfig
 from wholefeed.errors import StoreError
 
@@ -48,11 +48,23 @@ def ensure_token(config: Config) -> TokenResult:
     """
     if not needs_token(config.server):
         return TokenResult(token=config.server.access_token)
-    path = Path(f"{config.store.path}.token")
+    path = _file_of(config)
     try:
-        return _create(path)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
     except FileExistsError:
         return _read(path)
+    except OSError as exc:
+        raise StoreError(f"cannot keep an access token in {path}: {_why(path, exc)}") from exc
+    made = TokenResult(token=secrets.token_urlsafe(_TOKEN_BYTES), path=path, is_new=True)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(made.token + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as exc:
+        forget_unseen(made)
+        raise StoreError(f"cannot keep an access token in {path}: {exc.strerror}") from exc
+    return made
 
 
 def known_token(config: Config) -> str:
@@ -61,7 +73,7 @@ def known_token(config: Config) -> str:
     Raises:
         StoreError: The token's file cannot be read, or does not hold a token.
     """
-    path = Path(f"{config.store.path}.token")
+    path = _file_of(config)
     is_kept = needs_token(config.server) and path.exists()
     return _read(path).token if is_kept else config.server.access_token
 
@@ -96,24 +108,8 @@ def is_loopback(host: str) -> bool:
         return name == "localhost" or name.endswith(".localhost")
 
 
-def _create(path: Path) -> TokenResult:
-    token = secrets.token_urlsafe(_TOKEN_BYTES)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
-    except FileExistsError:
-        raise
-    except OSError as exc:
-        raise StoreError(f"cannot keep an access token in {path}: {_why(path, exc)}") from exc
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(token + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as exc:
-        with suppress(OSError):
-            path.unlink()
-        raise StoreError(f"cannot keep an access token in {path}: {exc.strerror}") from exc
-    return TokenResult(token=token, path=path, is_new=True)
+def _file_of(config: Config) -> Path:
+    return Path(f"{config.store.path}.token")
 
 
 def _read(path: Path) -> TokenResult:
@@ -123,13 +119,14 @@ def _read(path: Path) -> TokenResult:
             was_exposed = bool(stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077)
             if was_exposed:
                 os.fchmod(file.fileno(), _MODE)
-            token = file.read().strip()
+            token = secret_item(file.read().strip())
     except OSError as exc:
         raise StoreError(f"cannot use the access token in {path}: {_why(path, exc)}") from exc
-    except UnicodeDecodeError as exc:
-        raise _not_a_token(path) from exc
-    if len(token) < SHORTEST_TOKEN or not all("!" <= character <= "~" for character in token):
-        raise _not_a_token(path)
+    except ValueError as exc:
+        raise StoreError(
+            f"expected an access token of at least {SHORTEST_TOKEN} printable characters in {path}: "
+            "remove the file to have a new one made, or set server.access_token"
+        ) from exc
     return TokenResult(token=token, path=path, was_exposed=was_exposed)
 
 
@@ -137,10 +134,3 @@ def _why(path: Path, error: OSError) -> str:
     from wholefeed.store.sqlite_file import unusable  # what a command with a token has no use for
 
     return unusable(path, error)
-
-
-def _not_a_token(path: Path) -> StoreError:
-    return StoreError(
-        f"expected an access token of at least {SHORTEST_TOKEN} printable characters in {path}: "
-        "remove the file to have a new one made, or set server.access_token"
-    )

@@ -109,7 +109,7 @@ def add_base(parser: argparse.ArgumentParser, *, is_repeatable: bool = False) ->
 
 
 def _base(text: str) -> str:
-    from wholefeed.config.sources import web_url
+    from wholefeed.config.rules import web_url
 
     with suppress(ValueError):
         if base := str(web_url("").check(text)):
@@ -224,6 +224,13 @@ def show(text: str) -> None:
     except OSError as exc:
         give_up(sys.stdout)
         raise WholefeedError(f"cannot write standard output: {exc.strerror}") from exc
+
+
+def json_text(value: object) -> str:
+    """Return a result as programs want it."""
+    import json
+
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def tell(message: str) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from wholefeed.cli.base import (
     EXIT_UNFINISHED,
     Command,
     add_url,
+    json_text,
     load_for_result,
     run,
     seconds,
@@ -95,10 +95,7 @@ def _explain(options: argparse.Namespace) -> int:
         tell("nothing is stored of it: fetching it now, without keeping it")
         with watched() as progress:
             status = run(explain_once(config, url, wait_seconds=wait_seconds, progress=progress))
-    if options.json:
-        show(json.dumps(status, indent=2, ensure_ascii=False) + "\n")
-    else:
-        show(explained(status, time.time()))
+    show(json_text(status) if options.json else explained(status, time.time()))
     return _unfinished(status)
 
 
@@ -190,7 +187,7 @@ def _list(options: argparse.Namespace) -> int:
 
     found = ask(config, lambda feeds: feeds.listed())
     if options.json:
-        show(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        show(json_text(found))
         return EXIT_DONE
     for status in found:
         show(f"{status['url']}\n  {_summary(status)}\n")

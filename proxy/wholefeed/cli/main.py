@@ -21,9 +21,8 @@ from typing import Any, Final, NoReturn
 
 from wholefeed import __version__
 from wholefeed.cli.base import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE, fail, give_up, show, with_hint
-from wholefeed.cli.doctor import DOCTOR
 from wholefeed.cli.feeds import EXPLAIN, FETCH, FORGET, LIST, REFRESH
-from wholefeed.cli.serving import CONFIG, HEALTHCHECK, SERVE
+from wholefeed.cli.serving import CONFIG, DOCTOR, HEALTHCHECK, SERVE
 from wholefeed.cli.storage import BACKUP, MIGRATE
 from wholefeed.cli.urls import OPML, SIGN, URL
 

@@ -18,7 +18,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final, Self, TextIO, TypeVar
@@ -28,7 +28,8 @@ from wholefeed.errors import WholefeedError
 _T = TypeVar("_T")
 
 
-def opened_output(path: Path | None) -> AbstractContextManager[Output]:
+@contextmanager
+def opened_output(path: Path | None) -> Iterator[Output]:
     """Where the feed goes: standard output, or a file that gets its name only when all of it is there.
 
     What is there and is no file (a device, a pipe) is written as it is; of a symbolic link, its target.
@@ -37,14 +38,30 @@ def opened_output(path: Path | None) -> AbstractContextManager[Output]:
         WholefeedError: It cannot be written; a file that stood there before is untouched.
     """
     if path is None or _is_standard_output(path):
-        return _standard_output()
+        if sys.stdout is None:
+            raise WholefeedError("cannot write standard output: it is closed")
+        with Output(sys.stdout.fileno(), "standard output", is_owned=False) as output:
+            yield output
+        return
+    draft, target = "", path
     try:
-        is_file = stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
-        is_file = True
+        if _is_file_or_nothing(path):
+            target = path.resolve()
+            descriptor, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        else:
+            descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY)
     except OSError as exc:
         raise _cannot_write(path, exc) from exc
-    return _replaced(path) if is_file else _opened(path)
+    try:
+        with Output(descriptor, str(path)) as output:
+            yield output
+        if draft:
+            _put_in_place(Path(draft), target, path)
+    except BaseException:
+        if draft:
+            with suppress(OSError):
+                Path(draft).unlink()
+        raise
 
 
 def _is_standard_output(path: Path) -> bool:
@@ -55,53 +72,25 @@ def _is_standard_output(path: Path) -> bool:
         return False
 
 
-@contextmanager
-def _standard_output() -> Iterator[Output]:
-    if sys.stdout is None:
-        raise WholefeedError("cannot write standard output: it is closed")
-    with Output(sys.stdout.fileno(), "standard output", is_owned=False) as output:
-        yield output
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Output]:
+def _is_file_or_nothing(path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY)
-    except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-    with Output(descriptor, str(path)) as output:
-        yield output
-
-
-@contextmanager
-def _replaced(path: Path) -> Iterator[Output]:
-    target = path.resolve()
-    try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-    try:
-        with Output(descriptor, str(path)) as output:
-            yield output
-        try:
-            _put_in_place(Path(name), target)
-        except OSError as exc:
-            raise _cannot_write(path, exc) from exc
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+        return stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return True
 
 
 _DEFAULT_MODE: Final = 0o666
 
 
-def _put_in_place(made: Path, target: Path) -> None:
+def _put_in_place(draft: Path, target: Path, path: Path) -> None:
     """Give the new file the usual mode (mkstemp's is private) and its name."""
     umask = os.umask(0)
     os.umask(umask)
-    made.chmod(_DEFAULT_MODE & ~umask)
-    made.replace(target)
+    try:
+        draft.chmod(_DEFAULT_MODE & ~umask)
+        draft.replace(target)
+    except OSError as exc:
+        raise _cannot_write(path, exc) from exc
 
 
 def _cannot_write(path: Path, exc: OSError) -> WholefeedError:

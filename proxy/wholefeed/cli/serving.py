@@ -1,4 +1,4 @@
-"""The commands of whoever runs the proxy: `wholefeed serve`, `config` and `healthcheck`."""
+"""The commands of whoever runs the proxy: `wholefeed serve`, `config`, `doctor` and `healthcheck`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from wholefeed.cli.base import (
     Command,
     fail,
     http_url,
+    json_text,
     load,
     run,
     server_address,
@@ -139,6 +140,37 @@ CONFIG: Final = Command(
     run=_config,
     add_arguments=_add_config,
 )
+
+
+def _add_doctor(parser: argparse.ArgumentParser) -> None:
+    url_help = "a document to fetch as the proxy does"
+    parser.add_argument("url", metavar="URL", nargs="?", default="", help=url_help)
+    parser.add_argument("--offline", action="store_true", help="ask nothing that is not on this machine")
+    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    config = load(options)
+    from wholefeed.cli.doctor import Verdict, as_object, as_text, examined, this_machine, worst
+    from wholefeed.web.request import feed_url
+
+    url = feed_url(options.url) if options.url else ""
+    found = run(examined(config, url, this_machine(), is_offline=options.offline))
+    show(json_text(as_object(found)) if options.json else as_text(found))
+    return EXIT_ERROR if worst(found) is Verdict.WRONG else EXIT_DONE
+
+
+DOCTOR: Final = Command(
+    name="doctor",
+    summary="tell whether all that wholefeed needs is there, and what to do where it is not (exit 0 or 1)",
+    examples="  wholefeed doctor\n"
+    "  wholefeed doctor https://example.org/feed.atom\n"
+    "  wholefeed doctor --offline --json",
+    run=_doctor,
+    add_arguments=_add_doctor,
+)
+
+
 _HEALTHCHECK_SECONDS: Final = 4
 _OK: Final = 200
 

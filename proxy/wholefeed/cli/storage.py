@@ -78,7 +78,7 @@ def _migrate(options: argparse.Namespace) -> int:
 
 
 def _bring_up_to_date(config: Config) -> int:
-    from wholefeed.config.sources import without_password
+    from wholefeed.config.rules import without_password
     from wholefeed.store.opening import migrate_store
 
     applied = run(migrate_store(config.store))
@@ -108,7 +108,7 @@ def _move(config: Config, url: str) -> int:
 
 
 def _checked(url: str) -> str:
-    from wholefeed.config.sources import DATABASE_URL
+    from wholefeed.config.rules import DATABASE_URL
     from wholefeed.errors import ConfigError
 
     try:

@@ -4,21 +4,24 @@
     config.fetch.concurrency
 
 The tables below are the only list of keys: the loader, `wholefeed config` and `config.example.toml` follow
-from them. Units stand in the names.
+from them. Units stand in the names. Every value that is refused is named with its key, its value, its place
+and what is allowed; a secret is not shown.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_type_hints
 
 from wholefeed import __version__
-from wholefeed.config.sources import (
+from wholefeed.config.rules import (
     ACCESS_TOKEN,
     BIND_HOST,
     DATABASE_URL,
@@ -28,7 +31,6 @@ from wholefeed.config.sources import (
     SHORTEST_TOKEN,
     SOCKET_PATH,
     UNIX_PEERS,
-    Key,
     Rule,
     automatic,
     choice,
@@ -38,8 +40,6 @@ from wholefeed.config.sources import (
     network_item,
     peer_item,
     port_item,
-    read_tables,
-    read_values,
     seconds,
     secret_item,
     web_url,
@@ -48,6 +48,8 @@ from wholefeed.config.sources import (
 )
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import ConfigError
+
+# The keys
 
 _T = TypeVar("_T")
 _YEAR: Final = 365 * DAY_SECONDS
@@ -286,13 +288,50 @@ class Config:
     log: LogConfig = field(default_factory=LogConfig)
 
 
+# Where values come from
+
+FILE_VARIABLE: Final = "WHOLEFEED_CONFIG"
+DEFAULT_FILE: Final = "config.toml"
+_PREFIX: Final = "WHOLEFEED_"
+FILE_SUFFIX: Final = "_FILE"
+"""Behind the variable of a key: that of the variable which names a file with its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One configuration key: its default, the rule for its value, a line of why, and whether it is secret."""
+
+    section: str
+    key: str
+    default: object
+    rule: Rule
+    why: str
+    secret: bool
+
+    @property
+    def name(self) -> str:
+        """The dotted name, as messages and flags use it."""
+        return f"{self.section}.{self.key}"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return f"{_PREFIX}{self.section}_{self.key}".upper()
+
+
 _SECTIONS: Final[Mapping[str, type[Any]]] = get_type_hints(Config)
 KEYS: Final[tuple[Key, ...]] = tuple(
-    Key(section, one.name, one.default, one.metadata["rule"], one.metadata["why"], one.metadata["secret"])
+    Key(section, one.name, one.default, **one.metadata)
     for section, table in _SECTIONS.items()
     for one in fields(table)
 )
 """Every key, in the order of the tables."""
+_BY_NAME: Final = {key.name: key for key in KEYS}
+_BY_VARIABLE: Final = {key.variable: key for key in KEYS}
+_BY_FILE_VARIABLE: Final = {key.variable + FILE_SUFFIX: key for key in KEYS if key.secret}
+
+_Values = Iterator[tuple[Key, object, str]]
+"""From one source: each with its key, and with the place where it stands, for messages."""
 
 
 def load_config(path: Path | None, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Config:
@@ -307,7 +346,7 @@ def load_config(path: Path | None, environ: Mapping[str, str], overrides: Mappin
         ConfigError: The file cannot be read, a section, key or variable is unknown, or a value is not
             allowed; the message names the key, the value, where it stands and what is allowed.
     """
-    return _made(read_values(KEYS, path, environ, overrides))
+    return _made(chain(_from_file(path, environ), _from_environment(environ), _from_flags(overrides)))
 
 
 def config_of(tables: Mapping[str, object]) -> Config:
@@ -315,13 +354,30 @@ def config_of(tables: Mapping[str, object]) -> Config:
 
     Neither file nor environment counts. Errors as in `load_config`.
     """
-    return _made(read_tables(KEYS, tables))
+    return _made(_from_tables(tables, "in the mapping"))
 
 
-def _made(values: Mapping[str, Mapping[str, Any]]) -> Config:
+def _made(given: _Values) -> Config:
+    values: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
+    for key, value, place in given:
+        try:
+            values[key.section][key.key] = key.rule.check(value)
+        except ValueError as exc:
+            raise _refused(key, value, place, str(exc)) from exc
     config = Config(**{name: table(**values[name]) for name, table in _SECTIONS.items()})
     _check_order(config.freshness)
     return config
+
+
+_SHOWN_CHARACTERS: Final = 80
+
+
+def _refused(key: Key, value: object, place: str, reason: str) -> ConfigError:
+    shown = "***" if key.secret else repr(value)
+    if len(shown) > _SHOWN_CHARACTERS:
+        shown = shown[:_SHOWN_CHARACTERS] + "…"
+    because = f" ({reason})" if reason else ""
+    return ConfigError(f"{key.name} = {shown} {place} is not allowed{because}: expected {key.rule.allowed}")
 
 
 def _check_order(freshness: FreshnessConfig) -> None:
@@ -333,6 +389,143 @@ def _check_order(freshness: FreshnessConfig) -> None:
                 f"freshness.{lower} = {low:g} is above freshness.{upper} = {high:g}: "
                 "expected minimum_seconds <= default_seconds <= maximum_seconds"
             )
+
+
+def _from_flags(overrides: Mapping[str, object]) -> _Values:
+    place = "on the command line"
+    for name, value in overrides.items():
+        yield _known(name, place), value, place
+
+
+def _from_file(path: Path | None, environ: Mapping[str, str]) -> _Values:
+    if path is not None:
+        file, asked_by = path, "--config"
+    elif environ.get(FILE_VARIABLE):
+        file, asked_by = Path(environ[FILE_VARIABLE]), FILE_VARIABLE
+    else:
+        file, asked_by = Path(DEFAULT_FILE), "the default"
+        if not file.is_file():
+            return
+    try:
+        tables = tomllib.loads(file.read_text("utf-8-sig"))
+    except OSError as exc:
+        raise ConfigError(
+            f"cannot read the configuration file {file} ({asked_by}): {exc.strerror};"
+            " `wholefeed config --example` prints one to begin with"
+        ) from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"expected TOML in {file}: {exc}") from exc
+    yield from _from_tables(tables, f"in {file}")
+
+
+def _from_tables(tables: Mapping[str, object], place: str) -> _Values:
+    for section, table in tables.items():
+        if not isinstance(table, Mapping):
+            raise _no_section(section, place)
+        if section not in _SECTIONS:
+            raise ConfigError(f"unknown section [{section}] {place}{_hint(section, _SECTIONS)}")
+        for name, value in table.items():
+            yield _known(f"{section}.{name}", place), value, place
+
+
+def _no_section(name: str, place: str) -> ConfigError:
+    if name in _SECTIONS:
+        return ConfigError(f"{name} {place} must be a section, [{name}], not a value")
+    places = [f"[{key.section}]" for key in KEYS if key.key == name]
+    hint = f"; {name} belongs below {places[0]}" if places else _hint(name, _SECTIONS)
+    return ConfigError(f"{name} {place} is a key outside a section{hint}")
+
+
+def _known(name: str, place: str) -> Key:
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    last = name.rpartition(".")[2]
+    elsewhere = [key.name for key in KEYS if key.key == last]
+    hint = f"; did you mean {elsewhere[0]}?" if elsewhere else _hint(name, _BY_NAME)
+    raise ConfigError(f"unknown key {name} {place}{hint}")
+
+
+_MOST_LISTED: Final = 10
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; known: {', '.join(names)}" if len(names) <= _MOST_LISTED else ""
+
+
+_SERVICE_LINK: Final = re.compile(
+    r"WHOLEFEED_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+"""Variables that Kubernetes puts into every pod beside a service named wholefeed: not ours, not an error."""
+
+
+def _from_environment(environ: Mapping[str, str]) -> _Values:
+    for variable, text in sorted(environ.items()):
+        if not variable.startswith(_PREFIX) or variable == FILE_VARIABLE or _is_service_link(variable, text):
+            continue
+        if key := _BY_FILE_VARIABLE.get(variable):
+            if key.variable in environ:
+                raise ConfigError(f"{key.variable} and {variable} are both set: expected one of them")
+            yield key, _read_secret(key, variable, text), f"from the file {text} ({variable})"
+        elif key := _BY_VARIABLE.get(variable):
+            place = f"from the environment variable {variable}"
+            try:
+                value = key.rule.from_text(text)
+            except ValueError as exc:
+                raise _refused(key, text, place, "") from exc
+            yield key, value, place
+        else:
+            hint = _hint(variable, _BY_VARIABLE)
+            if variable.endswith(FILE_SUFFIX):
+                hint = f"; only secrets are read from files: {', '.join(sorted(_BY_FILE_VARIABLE))}"
+            raise ConfigError(f"unknown environment variable {variable}{hint}")
+
+
+def _is_service_link(variable: str, value: str) -> bool:
+    is_container_link = variable.endswith("_PORT") and value.startswith("tcp://")
+    return is_container_link or _SERVICE_LINK.fullmatch(variable) is not None
+
+
+_SECRET_BYTES: Final = 65536
+
+
+def _read_secret(key: Key, variable: str, path: str) -> object:
+    """Return what a file holds: its one line, or each of its lines where the key takes several values.
+
+    Docker, Kubernetes and systemd hand secrets to a process in files of their own. Blanks around a line do
+    not count. No message shows anything of what is in the file, not even where it is no text.
+
+    Raises:
+        ConfigError: It cannot be read, is empty, too large or no text, or has more lines than one.
+    """
+    if not path.strip():
+        raise ConfigError(f"expected the path of a file in {variable}, got nothing")
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_SECRET_BYTES + 1)
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or "no path"
+        raise ConfigError(f"cannot read the file {path} ({variable}): {reason}") from exc
+    if len(content) > _SECRET_BYTES:
+        raise ConfigError(f"expected at most {_SECRET_BYTES} bytes in {path} ({variable}), got more")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:  # the error quotes the content, so it must not be the cause of ours
+        raise ConfigError(f"expected text in {path} ({variable}), got other bytes") from None
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise ConfigError(f"expected a secret in {path} ({variable}), got an empty file")
+    if isinstance(key.default, tuple):
+        return lines
+    if len(lines) > 1:
+        raise ConfigError(f"expected one line in {path} ({variable}), got {len(lines)}")
+    return lines[0]
+
+
+# How it is shown
 
 
 def masked(config: Config) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from publicsuffixlist import PublicSuffixList
 
@@ -48,6 +48,8 @@ class Target(NamedTuple):
     is_secure: bool
 
 
+_PATH: Final = "".join(PATH_CHARACTERS)
+_QUERY: Final = "".join(QUERY_CHARACTERS)
 _PORT: Final = re.compile(r"(?::([0-9]+))?$")
 
 
@@ -56,18 +58,15 @@ def parse_target(text: str) -> Target:
     """Return the target that a URL names; its fragment is dropped.
 
     The authority is sent in canonical form, because the address guard judges it; path and query are sent as
-    the publisher wrote them, because some publishers sign them.
-
-    Raises:
-        UrlError: The URL is none that can be fetched; its `slug` says how.
+    the publisher wrote them, because some publishers sign them. UrlError: it is none that can be fetched.
     """
     canonical = split(canonical_url(text))
     scheme, authority = canonical.scheme, canonical.authority
     assert scheme is not None, "a canonical URL has a scheme"
     assert authority is not None, "a canonical URL has an authority"
     given = split(text)
-    path = _encoded(without_dot_segments(given.path), PATH_CHARACTERS) or "/"
-    query = None if given.query is None else _encoded(given.query, QUERY_CHARACTERS)
+    path = quote(without_dot_segments(given.path), safe=_PATH) or "/"
+    query = None if given.query is None else quote(given.query, safe=_QUERY)
     sent = canonical._replace(path=path, query=query, fragment=None)
     port_match = _PORT.search(authority)
     assert port_match is not None, "the empty text matches"
@@ -85,8 +84,7 @@ def redirect_target(base: Target, location: str, *, allow_downgrade: bool = Fals
     Octets of the field that are no UTF-8 stand in it as surrogates.
 
     Raises:
-        PublisherError: `redirect-loop`: it leads nowhere. `bad-redirect`: it leads to what is no http(s) URL
-            that may be asked for, or to one with credentials. `downgrade`.
+        PublisherError: `redirect-loop`: it leads nowhere. `bad-redirect`. `downgrade`.
     """
     octets = _UNDECODED.sub(lambda match: f"%{ord(match[0]) - 0xDC00:02X}", location)
     try:
@@ -106,22 +104,12 @@ def redirect_target(base: Target, location: str, *, allow_downgrade: bool = Fals
     return target
 
 
-def _encoded(text: str, allowed: frozenset[str]) -> str:
-    """Percent-encode what may not be sent, and leave the rest as it is written."""
-    if allowed.issuperset(text):
-        return text
-    return "".join(
-        char if char in allowed else "".join(f"%{octet:02X}" for octet in char.encode()) for char in text
-    )
-
-
 @lru_cache(maxsize=1024)  # each refresh asks for the same
 def site_of(url: str) -> str:
     """Return the registrable domain of an http(s) URL's host (rule R24); the port plays no part.
 
     An IP address, a name of one label and a public suffix are sites of their own, and so is a URL that
-    cannot be read: it is returned as it is. The public suffix list comes with a package and is read from disk
-    when it is first needed; no request is ever made for it.
+    cannot be read: it is returned as it is. The public suffix list comes with a package.
     """
     try:
         return _site(host_of(url))
@@ -219,7 +207,7 @@ class Transfer:
         """What every event of a fetch tells: never credentials, never a query string."""
         return {
             "url": _shown(self.url),
-            "host": _host(self.seen[-1]) if self.seen else None,
+            "host": urlsplit(self.seen[-1]).hostname if self.seen else None,
             "hops": max(0, len(self.seen) - 1),
             "status": self.status,
             "wire_bytes": self.wire_bytes,
@@ -231,11 +219,6 @@ class Transfer:
 @lru_cache(maxsize=1024)  # each refresh tells of the same
 def _shown(url: str) -> str:
     return safe_url(url)
-
-
-@lru_cache(maxsize=1024)
-def _host(url: str) -> str | None:
-    return urlsplit(url).hostname
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
@@ -282,4 +265,4 @@ KEPT_HEADERS: Final = (
     "x-discourse-route",
     "x-wp-total",
 )
-"""Fields of an answer that are of use once it is here; lower-case names."""
+"""Fields of an answer that are of use once it is here."""

@@ -26,12 +26,12 @@ LARGE_BYTES: Final = 1 << 20
 """Up to here a body needs no share: as many of them as may be fetched at once are no burden."""
 
 TOTAL_BYTES: Final = 96 << 20
+_USUAL_RATIO: Final = 4
+"""Decoded bytes for one on the wire, of most feeds: an estimate of what a body will come to."""
 _SHARE: Final = 6
 """Of the memory that there is one part is for bodies: the one that is worked on takes nearly five more."""
 WAIT_SECONDS: Final = 20.0
 RETRY_AFTER_SECONDS: Final = 2.0
-
-
 _LOOK_SECONDS: Final = 1.0
 """So often is looked whether what waits ahead of its walk is still ahead."""
 
@@ -44,10 +44,7 @@ def budget_bytes(free_bytes: int) -> int:
 class MemoryBudget:
     """The memory for large bodies in one process; belongs to one event loop.
 
-    Args:
-        total_bytes: At most; a share that is larger gets all of it.
-        wait_seconds: How long a share waits at most.
-        retry_after_seconds: What is said to whom there is no room for.
+    A share that is larger than `total_bytes` gets all of it.
     """
 
     def __init__(
@@ -151,6 +148,7 @@ class Share:
         self._is_ahead = is_ahead
         self._sizes = sizes
         self._held_bytes = 0
+        self._most_bytes = 0  # as large as the body may become, once it has begun
 
     async def foresee(self) -> None:
         """Before a document is asked for ahead, wait for what it will probably need.
@@ -160,30 +158,28 @@ class Share:
         if self._sizes.expected_bytes and self._is_ahead():
             await self._take(self._sizes.expected_bytes, waits=True)
 
-    async def announced(self, body_bytes: int) -> None:
-        """Have what a body needs, as its head has told it."""
-        self._sizes.add(body_bytes)
-        self.shrink(body_bytes)
-        if body_bytes > LARGE_BYTES:
-            await self.take(body_bytes)
-
-    async def estimated(self, likely_bytes: int) -> None:
-        """Have what a body will probably need that is fetched ahead, where nothing better is known."""
-        if likely_bytes <= LARGE_BYTES or self._held_bytes:
+    async def begin(self, wire_bytes: int | None, *, is_coded: bool, limit_bytes: int) -> None:
+        """Before a body is read, have what it needs as far as its head tells how long it is."""
+        self._most_bytes = limit_bytes
+        if wire_bytes is None:
             return
-        self._sizes.add(likely_bytes)
-        if self._is_ahead():
-            await self.take(likely_bytes)
+        if not is_coded:
+            self._most_bytes = min(wire_bytes, limit_bytes)
+            self.came(self._most_bytes)
+            if self._most_bytes > LARGE_BYTES:
+                await self.take(self._most_bytes)
+            return
+        likely_bytes = min(_USUAL_RATIO * wire_bytes, limit_bytes)
+        if likely_bytes > LARGE_BYTES and not self._held_bytes:
+            self._sizes.add(likely_bytes)
+            if self._is_ahead():
+                await self.take(likely_bytes)
 
-    @property
-    def covered_bytes(self) -> int:
-        """How much of a body may come without further room."""
-        return max(LARGE_BYTES, self._held_bytes)
-
-    async def outgrown(self, body_bytes: int, *, most_bytes: int) -> None:
-        """Have what a body needs that has come to more than is covered, and may become so large."""
-        self._sizes.add(body_bytes)
-        await self.take(most_bytes)
+    async def cover(self, body_bytes: int) -> None:
+        """Have what a body needs of which so much has come; up to `LARGE_BYTES` that is nothing."""
+        if body_bytes > max(LARGE_BYTES, self._held_bytes):
+            self._sizes.add(body_bytes)
+            await self.take(self._most_bytes)
 
     async def take(self, body_bytes: int) -> None:
         """Take what a body of at most so many bytes needs, beside what is there already."""

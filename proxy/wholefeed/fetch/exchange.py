@@ -7,7 +7,7 @@
 Redirects, further tries and politeness are the fetcher's. An answer's body is only ever read in chunks, each
 counted on the wire and again decoded: never the whole of what a publisher chooses to send
 (docs/design.md#fetching). aiohttp speaks HTTP; what it does not see to is done here: that a body came to its
-true end (`_WholeBody`), that it is decoded under limits (`Decoder`), that what stands beside it has an end
+true end (`_whole_body`), that it is decoded under limits (`Decoder`), that what stands beside it has an end
 (`_CountingHandler`), and that each way a request can fail has one slug (`failure_of`).
 """
 
@@ -50,7 +50,6 @@ from wholefeed.errors import (
     PublisherTimeoutError,
 )
 from wholefeed.fetch.base import KEPT_HEADERS, Target, Transfer
-from wholefeed.fetch.budget import Share
 from wholefeed.fetch.guard import (
     AddressPolicy,
     GuardedResolver,
@@ -98,12 +97,7 @@ async def open_session(
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """Open the HTTP client: guarded, with one fixed set of request header fields (docs/design.md#fetching).
 
-    Args:
-        fetch: The [fetch] table.
-        policy: Judges each address that is connected to.
-        resolver: Looks names up; closed with the session. The default is aiodns, where it is installed.
-        ssl_context: For https; the default trusts the system's certificates.
-        make_socket: Makes a socket for an address that has passed the guard.
+    `resolver` is closed with the session. Without `ssl_context` the system's certificates are trusted.
     """
     if fetch.proxy:
         policy = policy.behind_proxy()
@@ -147,18 +141,10 @@ MAX_WIRE_BYTES: Final = 16 << 20
 """A body before decoding (docs/design.md#limits)."""
 
 _YIELD_BYTES: Final = 1 << 20  # about a millisecond of inflating
-_USUAL_RATIO: Final = 4
-"""Decoded bytes for one on the wire, of most feeds: an estimate of what a body will come to."""
 
 
 class Exchange:
-    """Asks with the HTTP client of `open_session`.
-
-    Args:
-        session: The client.
-        body_limit_bytes: For a body, decoded.
-        proxy: URL of an HTTP proxy; "" for none.
-    """
+    """Asks with the HTTP client of `open_session`; a body may decode to so many bytes."""
 
     def __init__(self, session: aiohttp.ClientSession, *, body_limit_bytes: int, proxy: str = "") -> None:
         self._session = session
@@ -216,11 +202,11 @@ class Exchange:
             coding_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
         )
         share, started = transfer.share, time.monotonic()
-        most_bytes = await self._find_room(response, share)
+        is_coded = "Content-Encoding" in response.headers
+        await share.begin(response.content_length, is_coded=is_coded, limit_bytes=self._body_limit_bytes)
         body = io.BytesIO()  # what it gives in the end is no copy, as of a bytearray
-        body_bytes = 0
         unyielded = 0
-        with _WholeBody(response):
+        with _whole_body(response):
             while chunk := await response.content.readany():
                 transfer.wire_bytes += len(chunk)
                 received_bytes = decoder.wire_bytes + len(chunk)
@@ -229,9 +215,7 @@ class Exchange:
                 if received_bytes > MAX_WIRE_BYTES:
                     raise _too_large()
                 for piece in decoder.feed(chunk):
-                    body_bytes += len(piece)
-                    if body_bytes > share.covered_bytes:
-                        await share.outgrown(body_bytes, most_bytes=most_bytes)
+                    await share.cover(decoder.decoded_bytes)
                     body.write(piece)
                     transfer.body_bytes += len(piece)
                     if on_chunk is not None and response.status == HTTPStatus.OK:
@@ -241,20 +225,8 @@ class Exchange:
                         unyielded = 0
                         await asyncio.sleep(0)
         decoder.finish()
-        share.came(body_bytes)
+        share.came(decoder.decoded_bytes)
         return body.getvalue()
-
-    async def _find_room(self, response: aiohttp.ClientResponse, share: Share) -> int:
-        """Have room for the body before it is read, as far as its head tells; return how large it may be."""
-        limit_bytes, wire_bytes = self._body_limit_bytes, response.content_length
-        if wire_bytes is None:
-            return limit_bytes
-        if "Content-Encoding" in response.headers:
-            await share.estimated(min(_USUAL_RATIO * wire_bytes, limit_bytes))
-            return limit_bytes
-        body_bytes = min(wire_bytes, limit_bytes)
-        await share.announced(body_bytes)
-        return body_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,11 +237,6 @@ class Response:
     status: int
     headers: CIMultiDictProxy[str]
     body: bytes
-
-    def field(self, name: str) -> str | None:
-        """Return a header field's first value as text that can be stored and shown, or None."""
-        value = self.headers.get(name)
-        return None if value is None else _as_text(value)
 
     def fields(self, name: str) -> tuple[str, ...]:
         """Return all values of a header field; octets that are no UTF-8 are replaced."""
@@ -329,53 +296,42 @@ RATE_GRACE_SECONDS: Final = 10.0
 
 
 def is_too_slow(received_bytes: int, elapsed_seconds: float) -> bool:
-    """Return whether fewer bytes of a body came than the minimum rate asks for."""
     return elapsed_seconds > RATE_GRACE_SECONDS and received_bytes < MIN_BYTES_PER_SECOND * elapsed_seconds
 
 
-class _WholeBody:
+@contextlib.contextmanager
+def _whole_body(response: aiohttp.ClientResponse) -> Iterator[None]:
     """The time in which a body is read up to its true end, before decoding; leave it when enough has come.
 
-        with _WholeBody(response):
-            while chunk := await response.content.readany():
-                ...
-
-    aiohttp does not tell of all the ways in which one ends (docs/faults.md row 32).
+    aiohttp does not tell of all the ways in which a body ends (docs/faults.md row 32): behind a broken chunk
+    it leaves its reader waiting, and where no length was given it takes a reset for the end.
 
     Raises:
         aiohttp.ClientError: It broke off. What reads it raises so, too, and HttpProcessingError where it is
             not framed as HTTP has it.
     """
+    content, connection = response.content, response.connection
+    protocol = connection.protocol if connection is not None else None
+    closed = protocol.closed if protocol is not None else None
 
-    __slots__ = ("_closed", "_content", "_protocol")
+    def end(_: object) -> None:
+        if not content.is_eof() and content.exception() is None:
+            content.set_exception(aiohttp.ClientPayloadError("closed"))
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        connection = response.connection
-        self._content = response.content
-        self._protocol = connection.protocol if connection is not None else None
-        self._closed = self._protocol.closed if self._protocol is not None else None
-
-    def __enter__(self) -> None:
-        if self._closed is None:  # the connection is gone already, or has been given back
-            self._end(None)
-            return
+    if closed is None:  # the connection is gone already, or has been given back
+        end(None)
+        yield
+    else:
         # A future whose exception nobody asks for is logged; it is the connection's, not this answer's.
-        self._closed.remove_done_callback(retrieve_failure)
-        self._closed.add_done_callback(retrieve_failure)
-        self._closed.add_done_callback(self._end)
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._closed is not None:
-            self._closed.remove_done_callback(self._end)
-        failure = self._protocol.exception() if kind is None and self._protocol is not None else None
-        if isinstance(failure, aiohttp.ClientOSError):
-            # aiohttp takes a reset for the end where no length was given.
-            raise aiohttp.ClientPayloadError("reset")
-
-    def _end(self, _: object) -> None:
-        """Have the body end with its connection: behind a broken chunk aiohttp leaves its reader waiting."""
-        if not self._content.is_eof() and self._content.exception() is None:
-            self._content.set_exception(aiohttp.ClientPayloadError("closed"))
+        closed.remove_done_callback(retrieve_failure)
+        closed.add_done_callback(retrieve_failure)
+        closed.add_done_callback(end)
+        try:
+            yield
+        finally:
+            closed.remove_done_callback(end)
+    if protocol is not None and isinstance(protocol.exception(), aiohttp.ClientOSError):
+        raise aiohttp.ClientPayloadError("reset")
 
 
 # Content codings: nothing here waits or does I/O
@@ -396,8 +352,7 @@ _CODING_ALIASES: Final = {"x-gzip": "gzip", "x-deflate": "deflate"}
 def coding_of(fields: Iterable[str]) -> str:
     """Return the one content coding that Content-Encoding fields name, "identity" for none.
 
-    Raises:
-        DecodeError: More than one coding, or one that was not asked for (RFC 9110, section 8.4.1).
+    DecodeError: more than one, or one that was not asked for (RFC 9110, section 8.4.1).
     """
     tokens = [token.strip(" \t").lower() for field in fields for token in field.split(",")]
     codings = [_CODING_ALIASES.get(token, token) for token in tokens if token not in ("", "identity")]
@@ -405,7 +360,7 @@ def coding_of(fields: Iterable[str]) -> str:
         return "identity"
     if len(codings) > 1:
         raise DecodeError(f"expected one content coding, got {len(codings)}")
-    if codings[0] not in _STREAMS:
+    if codings[0] not in _DECOMPRESSORS:
         raise DecodeError(f"expected one of {_ACCEPT_ENCODING}, got content coding {codings[0][:40]!r}")
     return codings[0]
 
@@ -426,8 +381,9 @@ class Decoder:
     def __init__(self, coding: str, *, limit_bytes: int) -> None:
         self._coding = coding
         self._limit_bytes = limit_bytes
-        self._stream: _Stream | None = None
+        self._member: Any = None  # as zlib's: `decompress`, `eof`, `unused_data`
         self._members = 0
+        self._head = b""
         self.wire_bytes = 0
         self.decoded_bytes = 0
 
@@ -435,9 +391,6 @@ class Decoder:
         """Take bytes from the wire and yield what they decode to, in slices; what is not coded, as it came.
 
         The iterator must be exhausted before the next call.
-
-        Raises:
-            DecodeError: Broken, too large, out of all proportion, or more than the stream held.
         """
         self.wire_bytes += len(data)
         if self._coding == "identity":
@@ -453,35 +406,35 @@ class Decoder:
             raise DecodeError(f"expected a {self._coding} stream: {exc}") from exc
 
     def finish(self) -> None:
-        """Say that the wire has ended.
-
-        Raises:
-            DecodeError: The stream had not come to its end.
-        """
-        is_at_end = self._stream is not None and self._stream.is_finished
+        """Say that the wire has ended; DecodeError: the stream had not."""
+        is_at_end = self._member is not None and self._member.eof
         if self._coding != "identity" and self.wire_bytes and not is_at_end:
             raise DecodeError(f"expected the {self._coding} stream to end, got the end of the body")
 
     def _decoded(self, data: bytes) -> Iterator[bytes]:
         while data:
-            if self._stream is None or self._stream.is_finished:
-                self._stream = self._next_member()
-            piece = self._stream.step(data)
-            while True:
+            if self._member is None and self._coding == "deflate":
+                data = self._head = self._head + data
+                if len(data) < _ZLIB_HEAD_BYTES:
+                    return
+            if self._member is None or self._member.eof:
+                self._member = self._next_member(data)
+            is_more = True
+            while is_more:  # it can have taken all that came and still hold output back
+                piece = self._member.decompress(data, SLICE_BYTES)
                 if piece:
                     yield piece
-                if not self._stream.has_more:
-                    break
-                piece = self._stream.step(b"")
-            data = self._stream.rest if self._stream.is_finished else b""
+                data = getattr(self._member, "unconsumed_tail", b"")
+                is_more = not self._member.eof and bool(piece or data)
+            data = self._member.unused_data if self._member.eof else b""
 
-    def _next_member(self) -> _Stream:
-        if self._stream is not None and self._coding not in _MULTI_MEMBER:
+    def _next_member(self, head: bytes) -> Any:
+        if self._member is not None and self._coding not in _MULTI_MEMBER:
             raise DecodeError(f"expected nothing behind the {self._coding} stream")
         self._members += 1
         if self._members > MAX_MEMBERS:
             raise DecodeError(f"expected at most {MAX_MEMBERS} {self._coding} members")
-        return _STREAMS[self._coding]()
+        return _DECOMPRESSORS[self._coding](head)
 
     def _count(self, count: int) -> None:
         self.decoded_bytes += count
@@ -503,94 +456,42 @@ class DecodeError(ValueError):
         self.slug = slug
 
 
-class _Stream:
-    """One member of a coded body. What is said of it is as of the last step."""
+class _Brotli:
+    """RFC 7932, with the methods of zlib's. The library refuses what follows the end in the same chunk."""
 
-    has_more = False
-    """Whether another step would give output without further input."""
-    is_finished = False
-    """Whether the end of the stream came and its check sums were right."""
-    rest = b""
-    """What came behind the end."""
-
-    def step(self, data: bytes) -> bytes:
-        """Take data, perhaps none, and return at most a slice of what it decodes to."""
-        raise NotImplementedError
-
-
-class _Inflate(_Stream):
-    """gzip, zlib or raw deflate. zlib checks gzip's CRC-32 and length, and zlib's Adler-32."""
-
-    def __init__(self, window_bits: int) -> None:
-        self._inflater = zlib.decompressobj(window_bits)
-
-    def step(self, data: bytes) -> bytes:
-        inflater = self._inflater
-        out = inflater.decompress(inflater.unconsumed_tail + data, SLICE_BYTES)
-        self.is_finished, self.rest = inflater.eof, inflater.unused_data
-        self.has_more = not inflater.eof and (len(out) == SLICE_BYTES or bool(inflater.unconsumed_tail))
-        return out
-
-
-class _Deflate(_Inflate):
-    """RFC 9110, 8.4.1.2: zlib format; servers that send raw deflate under this name are told by its head."""
-
-    def __init__(self) -> None:
-        super().__init__(15)
-        self._head: bytes | None = b""
-
-    def step(self, data: bytes) -> bytes:
-        if self._head is not None:
-            data = self._head + data
-            if len(data) < 2:  # noqa: PLR2004 - RFC 1950, 2.2: CMF and FLG
-                self._head = data
-                return b""
-            self._head = None
-            if data[0] & 0x0F != zlib.DEFLATED or int.from_bytes(data[:2]) % 31 != 0:
-                self._inflater = zlib.decompressobj(-15)
-        return super().step(data)
-
-
-class _Brotli(_Stream):
-    """RFC 7932. The library itself refuses what follows the end in the same chunk.
-
-    It can have taken all input and still hold output back, so it is asked until it gives none.
-    """
+    unused_data = b""
 
     def __init__(self) -> None:
         self._decompressor = brotli.Decompressor()
 
-    def step(self, data: bytes) -> bytes:
-        out: bytes = self._decompressor.process(data, output_buffer_limit=SLICE_BYTES)
-        self.is_finished = self._decompressor.is_finished()
-        self.has_more = not self.is_finished and (bool(out) or not self._decompressor.can_accept_more_data())
-        return out
+    @property
+    def eof(self) -> bool:
+        return bool(self._decompressor.is_finished())
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return bytes(self._decompressor.process(data, output_buffer_limit=max_length))
 
 
-_ZSTD_WINDOW_LOG: Final = 23  # RFC 9659, section 3: at most 8 MiB as a content coding
+_ZLIB_HEAD_BYTES: Final = 2  # RFC 1950, section 2.2: CMF and FLG
 
 
-class _Zstd(_Stream):
-    """RFC 8878, with the window that RFC 9659 allows a content coding."""
-
-    def __init__(self) -> None:
-        limit: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
-        self._decompressor = zstd.ZstdDecompressor(options=limit)
-
-    def step(self, data: bytes) -> bytes:
-        decompressor = self._decompressor
-        out = decompressor.decompress(data, SLICE_BYTES)
-        self.is_finished, self.rest = decompressor.eof, decompressor.unused_data
-        self.has_more = not decompressor.eof and not decompressor.needs_input
-        return out
+def _inflate(head: bytes) -> Any:
+    """RFC 9110, 8.4.1.2: zlib format; servers that send raw deflate under this name are told by its head."""
+    is_zlib = head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head[:_ZLIB_HEAD_BYTES]) % 31 == 0
+    return zlib.decompressobj(15 if is_zlib else -15)
 
 
-_STREAMS: Final[dict[str, Callable[[], _Stream]]] = {
-    "gzip": functools.partial(_Inflate, 31),
-    "deflate": _Deflate,
-    "br": _Brotli,
-    "zstd": _Zstd,
+_ZSTD_LIMITS: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 23}
+"""RFC 9659, section 3: a window of at most 8 MiB as a content coding."""
+
+_DECOMPRESSORS: Final[dict[str, Callable[[bytes], Any]]] = {
+    "gzip": lambda _: zlib.decompressobj(31),
+    "deflate": _inflate,
+    "br": lambda _: _Brotli(),
+    "zstd": lambda _: zstd.ZstdDecompressor(options=_ZSTD_LIMITS),
 }
+"""What decodes a member that begins so. zlib checks gzip's CRC-32 and length, and zlib's Adler-32."""
+
 _MULTI_MEMBER: Final = frozenset({"gzip", "zstd"})
 _CODING_ERRORS: Final = (zlib.error, brotli.error, zstd.ZstdError)
 
@@ -650,7 +551,6 @@ class _CountingHandler(ResponseHandler):
             self._take(rest)
 
     def _take(self, data: bytes) -> None:
-        """Take what comes at once; nothing: the parser is to go on with what it has."""
         self._received_bytes += len(data)
         super().data_received(data)
         body = self._body()

@@ -18,7 +18,7 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -67,29 +67,18 @@ _Tell = Callable[[bytes], None] | None
 _IsMet = Callable[[str], bool]
 
 
+@dataclass(kw_only=True, eq=False)
 class Fetcher:
     """Fetches documents, many at once; belongs to one event loop. Made by `open`."""
 
-    def __init__(
-        self,
-        fetch: FetchConfig,
-        *,
-        exchange: Exchange,
-        policy: AddressPolicy,
-        gate: HostGate,
-        budget: MemoryBudget,
-        sleep: Callable[[float], Awaitable[None]],
-        jitter: Callable[[], float],
-        counts: Counts,
-    ) -> None:
-        self._config = fetch
-        self._exchange = exchange
-        self._policy = policy
-        self._gate = gate
-        self._budget = budget
-        self._sleep = sleep
-        self._jitter = jitter
-        self._counts = counts
+    config: FetchConfig
+    exchange: Exchange
+    policy: AddressPolicy
+    gate: HostGate
+    budget: MemoryBudget
+    sleep: Callable[[float], Awaitable[None]]
+    jitter: Callable[[], float]
+    counts: Counts
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -115,32 +104,21 @@ class Fetcher:
         `jitter` (0 to 1) make the pauses between two tries.
         """
         policy = AddressPolicy.from_config(fetch, own_addresses)
-        gate = HostGate.from_config(fetch) if gate is None else gate
         if budget is None:
             budget = MemoryBudget(total_bytes=budget_bytes(await asyncio.to_thread(free_memory_bytes)))
         async with open_session(
             fetch, policy, resolver=resolver, ssl_context=ssl_context, make_socket=make_socket
         ) as session:
-            exchange = Exchange(session, body_limit_bytes=limits.document_bytes, proxy=fetch.proxy)
             yield cls(
-                fetch,
-                exchange=exchange,
+                config=fetch,
+                exchange=Exchange(session, body_limit_bytes=limits.document_bytes, proxy=fetch.proxy),
                 policy=policy,
-                gate=gate,
+                gate=HostGate.from_config(fetch) if gate is None else gate,
                 budget=budget,
                 sleep=sleep,
                 jitter=jitter,
                 counts=Counts() if counts is None else counts,
             )
-
-    def blocked_seconds(self, host: str, port: int = 0) -> float:
-        """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
-        return self._gate.blocked_seconds(host, port)
-
-    @property
-    def queue(self) -> tuple[int, int]:
-        """How many requests are under way, and how many wait for a place."""
-        return self._gate.running, self._gate.waiting
 
     async def fetch(
         self,
@@ -179,13 +157,10 @@ class Fetcher:
             sizes: Of the documents of its walk.
             is_met: Whether the caller has the document of a URL, so that a redirect is not followed there.
             manner: What is asked for, and how.
-
-        Raises:
-            DocumentError: No document; the slug says why.
         """
         plain_url, was_ahead = without_credentials(url), is_ahead()
-        share = self._budget.share(plain_url, is_ahead=is_ahead, sizes=sizes)
-        transfer = Transfer(plain_url, self._config.document_timeout_seconds, share, manner)
+        share = self.budget.share(plain_url, is_ahead=is_ahead, sizes=sizes)
+        transfer = Transfer(plain_url, self.config.document_timeout_seconds, share, manner)
         try:
             try:
                 await share.foresee()
@@ -196,20 +171,20 @@ class Fetcher:
             share.keep_for(fetched)
             yield fetched
         except ForbiddenTargetError as exc:
-            self._counts.failed(exc.slug)
+            self.counts.failed(exc.slug)
             log.warning("target.refused", outcome="refused", slug=exc.slug, **transfer.facts())
             raise
         except DocumentError as exc:
-            self._counts.failed(exc.slug, is_guess=was_ahead)
+            self.counts.failed(exc.slug, is_guess=was_ahead)
             if was_ahead:  # a guess that leads nowhere is no loss
                 log.info("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             else:
                 log.warning("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             raise
         finally:
-            self._counts.transferred(transfer.wire_bytes, transfer.body_bytes, transfer.spent_seconds)
+            self.counts.transferred(transfer.wire_bytes, transfer.body_bytes, transfer.spent_seconds)
         outcome = "not-modified" if fetched.not_modified else "fetched"
-        self._counts.documents[outcome] += 1
+        self.counts.documents[outcome] += 1
         log.info("document.fetched", outcome=outcome, **transfer.facts())
 
     async def _travel(
@@ -228,7 +203,7 @@ class Fetcher:
             conditions = validators.header_fields(target.url)
             transfer.seen.append(target.url)
             try:
-                self._policy.check_target(target.host, target.port)
+                self.policy.check_target(target.host, target.port)
             except OSError as exc:
                 raise failure_of(exc, target.url) from exc
             tell = partial(on_chunk, target.url) if on_chunk is not None else None
@@ -251,7 +226,7 @@ class Fetcher:
             if transfer.manner.turn is not None:
                 await transfer.manner.turn()
             try:
-                place = self._gate.slot(
+                place = self.gate.slot(
                     target.host,
                     target.port,
                     url=target.url,
@@ -261,16 +236,16 @@ class Fetcher:
                 async with place as slot:
                     return await self._ask_once(transfer, slot, target, conditions, tell)
             except DocumentError as exc:
-                pause_seconds = backoff_seconds(attempt, self._jitter())
+                pause_seconds = backoff_seconds(attempt, self.jitter())
                 attempt += 1
                 if (
-                    attempt > self._config.retries
+                    attempt > self.config.retries
                     or not is_transient(exc)
                     or pause_seconds >= transfer.left_seconds
                 ):
                     raise
             transfer.spend(pause_seconds)
-            await self._sleep(pause_seconds)
+            await self.sleep(pause_seconds)
 
     async def _ask_once(
         self, transfer: Transfer, slot: Slot, target: Target, conditions: Mapping[str, str], tell: _Tell
@@ -283,7 +258,7 @@ class Fetcher:
             slot.failed(exc.slug, is_heard=transfer.heads > heads)
             raise
         is_strained = response.status in BACKOFF_STATUSES
-        asks = response.field("retry-after") if is_strained else None
+        asks = response.kept_headers().get("retry-after") if is_strained else None
         wait_seconds = retry_after_seconds(asks, now=time.time()) if asks else None
         slot.answered(is_strained=is_strained, rest_seconds=wait_seconds)
         if response.status not in _USABLE:
@@ -297,7 +272,7 @@ class Fetcher:
         started = time.monotonic()
         try:
             async with asyncio.timeout(transfer.left_seconds):
-                return await self._exchange.ask(transfer, target, conditions, tell)
+                return await self.exchange.ask(transfer, target, conditions, tell)
         except TimeoutError as exc:
             raise PublisherTimeoutError("no whole answer in the time allowed", url=target.url) from exc
         finally:
@@ -306,19 +281,15 @@ class Fetcher:
     def _redirected(self, transfer: Transfer, response: Response) -> Target:
         """Return where an answer redirects to (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35)."""
         base, location = response.target, response.headers.get("Location", "")
-        target = redirect_target(base, location, allow_downgrade=self._config.allow_downgrade)
-        if target.url in transfer.seen or len(transfer.seen) > self._config.max_redirects:
-            message = f"expected at most {self._config.max_redirects} redirects and no circle"
+        target = redirect_target(base, location, allow_downgrade=self.config.allow_downgrade)
+        if target.url in transfer.seen or len(transfer.seen) > self.config.max_redirects:
+            message = f"expected at most {self.config.max_redirects} redirects and no circle"
             raise PublisherError(message, url=base.url, slug="redirect-loop")
         return target
 
 
 def _concluded(transfer: Transfer, response: Response, *, is_conditional: bool) -> Fetched:
-    """Return what the last answer of a fetch comes to.
-
-    Raises:
-        PublisherError: An answer 304 to a question without conditions, or no body where one was asked for.
-    """
+    """Return what the last answer of a fetch comes to."""
     not_modified, url = response.status == _NOT_MODIFIED, response.target.url
     if not_modified and not is_conditional:
         raise status_failure(response.status, url, None)
@@ -329,7 +300,6 @@ def _concluded(transfer: Transfer, response: Response, *, is_conditional: bool) 
 
 
 def _fetched_from(transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
-    """Describe the last answer, and the way to it."""
     url, headers = response.target.url, response.kept_headers()
     return Fetched(
         url=transfer.url,

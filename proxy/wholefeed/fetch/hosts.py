@@ -28,7 +28,7 @@ BACKOFF: Final = "host-backoff"
 
 
 class Start(NamedTuple):
-    """How a request was begun."""
+    """The start of a request."""
 
     port: int
     at: float
@@ -59,9 +59,9 @@ class Host:
     """By port; of those where something has failed."""
 
     def is_unremarkable(self, now: float) -> bool:
-        """Whether there is nothing to remember of it."""
         is_waited_for = now < self.next_start_at or now < self.blocked_until
-        return self.pace.is_usual and not (is_waited_for or self.breakers)
+        is_usual = self.pace.allowed == self.pace.most and not self.pace.is_limited
+        return is_usual and not (is_waited_for or self.breakers)
 
     def rest(self, port: int, *, is_new: bool, now: float) -> tuple[str, float] | None:
         """Return why a request may not be begun (`BACKOFF`, or the slug of the latest failure), and how long.
@@ -87,8 +87,9 @@ class Host:
         """A request begins; the next one may after the interval."""
         if interval_seconds > 0:
             self.next_start_at = now + interval_seconds
-        breaker = self.breakers.get(port)
-        is_probe = breaker is not None and breaker.begun()
+        is_probe = False
+        if (breaker := self.breakers.get(port)) and not breaker.is_closed:
+            breaker.is_probing = is_probe = True
         return Start(port, now, is_exception=now < self.blocked_until, is_probe=is_probe)
 
     def learn(
@@ -103,20 +104,15 @@ class Host:
     ) -> Change:
         """A request has ended, and found something out; return what has become of its port.
 
-        Args:
-            start: How it was begun.
-            now: When it ended.
-            slug: Of the failure where no whole answer came.
-            is_heard: Whether an answer has begun.
-            is_strained: Whether the status of the answer is one of `BACKOFF_STATUSES`.
-            rest_seconds: For how long it asks to be left alone (Retry-After); the latest end counts.
+        `slug` is that of the failure where no whole answer came, `is_heard` whether one has begun,
+        `is_strained` whether its status is one of `BACKOFF_STATUSES`. It asks to be left alone for
+        `rest_seconds` (Retry-After); the latest end counts.
         """
         change: Change = ""
         if not is_heard and slug in UNHEARD:
             change = self._unheard(start.port, slug, now)
-        elif self.breakers:
-            breaker = self.breakers.pop(start.port, None)  # a port that was heard of is as good as any
-            change = "recovered" if breaker is not None and not breaker.is_closed else ""
+        elif (breaker := self.breakers.pop(start.port, None)) and not breaker.is_closed:
+            change = "recovered"  # a port that was heard of is as good as any
         if is_strained or slug in TIMEOUTS:
             self.pace.strained(started_at=start.at, now=now)
         elif not slug:
@@ -129,9 +125,8 @@ class Host:
 
     def give_up(self, start: Start) -> None:
         """A request has ended and says nothing about the host."""
-        breaker = self.breakers.get(start.port)
-        if start.is_probe and breaker is not None:
-            breaker.given_up()
+        if start.is_probe and (breaker := self.breakers.get(start.port)):
+            breaker.is_probing = False  # the next request is one
 
     def as_text(self, *, now: float) -> str:
         """Return what is known, for another process that asks the host from now on; empty: nothing is."""
@@ -152,7 +147,8 @@ class Host:
         then = now - age_seconds
         for name in _INSTANTS:
             setattr(self, name, then + state[name] if name in state else 0.0)
-        self.pace = Pace.from_state(self.pace.most, state["pace"], then)
+        self.pace = Pace(self.pace.most)
+        self.pace.take_over(state["pace"], then)
         self.breakers = {int(port): Breaker.from_state(each, then) for port, each in state["ports"].items()}
 
     def _unheard(self, port: int, slug: str, now: float) -> Change:
@@ -172,73 +168,65 @@ _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 # How many requests at once
 
 
+@dataclass(slots=True, eq=False)
 class Pace:
     """How many requests a host may be asked at once: more while it answers well, half when it shows strain.
 
     Additive increase and multiplicative decrease, as in RFC 5681, section 3.1: after as many good answers as
     requests are allowed at once, one more is; a sign of strain (429, 503, a time-out) halves them. Requests
-    that were under way when they were halved say nothing new: what fails together counts once. It begins at
-    the most.
+    that were under way when they were halved say nothing new: what fails together counts once.
 
-        pace = Pace(most=4)                             # fetch.concurrency_per_host
+        pace = Pace(4)                                  # fetch.concurrency_per_host
         pace.strained(started_at=10.0, now=12.0)
         assert pace.allowed == 2
     """
 
-    __slots__ = ("_good", "_halved_at", "allowed", "is_limited", "most")
+    most: int
+    allowed: int = field(init=False)
+    is_limited: bool = False
+    """Whether it was told to allow no more than so many."""
+    good: int = 0
+    """Good answers since `allowed` has changed."""
+    halved_at: float = -math.inf
 
-    def __init__(self, most: int) -> None:
-        assert most >= 1, "the configuration is checked"
-        self.most = most
-        self.allowed = most
-        self.is_limited = False
-        """Whether it was told to allow no more than so many."""
-        self._good = 0
-        self._halved_at = -math.inf
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether it is as it began."""
-        return self.allowed == self.most and not self.is_limited
+    def __post_init__(self) -> None:
+        self.allowed = self.most
 
     def limit(self, most: int | None) -> None:
         """Allow no more than so many from now on; None: as many as before."""
-        self.most = self.most if most is None else min(self.most, most)
-        self.is_limited = self.is_limited or most is not None
-        self.allowed = min(self.allowed, self.most)
+        if most is not None:
+            self.is_limited = True
+            self.most = min(self.most, most)
+            self.allowed = min(self.allowed, self.most)
 
     def answered(self) -> None:
-        self._good += 1
-        if self._good >= self.allowed:
-            self._good = 0
+        self.good += 1
+        if self.good >= self.allowed:
+            self.good = 0
             self.allowed = min(self.allowed + 1, self.most)
 
     def strained(self, *, started_at: float, now: float) -> None:
         """A request that started then was turned away, or was not answered in time."""
-        if started_at < self._halved_at:
-            return
-        self._halved_at = now
-        self._good = 0
-        self.allowed = max(1, self.allowed // 2)
+        if started_at >= self.halved_at:
+            self.halved_at = now
+            self.good = 0
+            self.allowed = max(1, self.allowed // 2)
 
     def state(self, now: float) -> dict[str, Any]:
         """Return it as JSON has it, its instants counted from now."""
-        state: dict[str, Any] = {"allowed": self.allowed, "good": self._good}
+        state: dict[str, Any] = {"allowed": self.allowed, "good": self.good}
         if self.is_limited:
             state["limit"] = self.most
-        if self._halved_at > -math.inf:
-            state["halved_at"] = self._halved_at - now
+        if self.halved_at > -math.inf:
+            state["halved_at"] = self.halved_at - now
         return state
 
-    @classmethod
-    def from_state(cls, most: int, state: dict[str, Any], then: float) -> Self:
-        """Return a pace of which `state` gave this at an instant, where so many at once are the most."""
-        pace = cls(most)
-        pace.limit(state.get("limit"))
-        pace.allowed = min(state["allowed"], pace.most)
-        pace._good = state["good"]
-        pace._halved_at = then + state.get("halved_at", -math.inf)
-        return pace
+    def take_over(self, state: dict[str, Any], then: float) -> None:
+        """Be as the pace was of which `state` gave this at an instant."""
+        self.limit(state.get("limit"))
+        self.allowed = min(state["allowed"], self.most)
+        self.good = state["good"]
+        self.halved_at = then + state.get("halved_at", -math.inf)
 
 
 # Whether it is asked at all
@@ -256,6 +244,7 @@ UNHEARD: Final = NAME_FAILURES | {"connection-failed", "timeout"}
 """Slugs of failures that count, where no answer had begun."""
 
 
+@dataclass(slots=True, eq=False)
 class Breaker:
     """Whether a port of a host that fails is asked at all; begins closed.
 
@@ -266,63 +255,41 @@ class Breaker:
     PROBING   that one is under way, no other goes through
               -> RESTING when nothing is heard, or, its pause over, when it was given up
 
-    When something is heard, whoever holds the breaker drops it: a port without one is as good as any. An
-    answer is an answer, whatever its status: how a host that answers is treated is the subject of `Pace`.
-
-        breaker = Breaker()
-        breaker.failed("connection-failed", now=10.0)
-        assert breaker.refused_seconds(10.0) == 0
+    When something is heard, its host drops it: a port without one is as good as any. An answer is an answer,
+    whatever its status: how a host that answers is treated is the subject of `Pace`.
     """
 
-    __slots__ = ("_failures", "_is_probing", "_rests_until", "reason")
-
-    def __init__(self) -> None:
-        self._failures = 0
-        self._rests_until: float | None = None
-        self._is_probing = False
-        self.reason = ""
-        """Slug of the latest failure."""
+    reason: str = ""
+    """Slug of the latest failure."""
+    failures: int = 0
+    rests_until: float | None = None
+    is_probing: bool = False
 
     @property
     def is_closed(self) -> bool:
-        """Whether requests go through."""
-        return self._rests_until is None
+        return self.rests_until is None
 
     def refused_seconds(self, now: float) -> float:
         """Return for how long no request goes through; 0 when one may be begun."""
-        if self._rests_until is None:
+        if self.rests_until is None:
             return 0.0
-        if self._is_probing:
-            return _PROBE_SECONDS
-        return max(0.0, self._rests_until - now)
-
-    def begun(self) -> bool:
-        """A request begins; return whether it is the probe."""
-        self._is_probing = self._rests_until is not None
-        return self._is_probing
+        return _PROBE_SECONDS if self.is_probing else max(0.0, self.rests_until - now)
 
     def failed(self, reason: str, *, now: float) -> None:
         """Nothing was heard of a request; the slug is one of `UNHEARD`."""
         self.reason = reason
-        self._failures += 1
-        if self._failures >= FAILURES_TO_REST or reason in NAME_FAILURES or not self.is_closed:
-            self._rests_until = now + PAUSE_SECONDS
-        self._is_probing = False
-
-    def given_up(self) -> None:
-        """The probe ended and says nothing about the host; the next request is one."""
-        self._is_probing = False
+        self.failures += 1
+        if self.failures >= FAILURES_TO_REST or reason in NAME_FAILURES or not self.is_closed:
+            self.rests_until = now + PAUSE_SECONDS
+        self.is_probing = False
 
     def state(self, now: float) -> dict[str, Any]:
         """Return it as JSON has it, its instants counted from now; a probe ends with who made it."""
-        rests_seconds = None if self._rests_until is None else self._rests_until - now
-        return {"reason": self.reason, "failures": self._failures, "rests_seconds": rests_seconds}
+        rests_seconds = None if self.rests_until is None else self.rests_until - now
+        return {"reason": self.reason, "failures": self.failures, "rests_seconds": rests_seconds}
 
     @classmethod
     def from_state(cls, state: dict[str, Any], then: float) -> Self:
         """Return a breaker of which `state` gave this at an instant."""
-        breaker = cls()
-        breaker.reason = state["reason"]
-        breaker._failures = state["failures"]
-        breaker._rests_until = None if state["rests_seconds"] is None else then + state["rests_seconds"]
-        return breaker
+        seconds = state["rests_seconds"]
+        return cls(state["reason"], state["failures"], None if seconds is None else then + seconds)

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from wholefeed.core.memento import (
     BadIndexError,
@@ -132,20 +132,21 @@ _MINUTE_SECONDS: Final = 60.0
 class Turns:
     """So many requests in any minute, first come first served.
 
-    Where other processes ask the same archive, `shared` has what all of them share.
+    Where other processes ask the same archive, `reserve` takes the next turn that all of them have together,
+    and returns in how many seconds it is; 0 where nobody can say.
     """
 
     def __init__(
         self,
         per_minute: int = REQUESTS_PER_MINUTE,
         *,
-        shared: SharedTurns | None = None,
+        reserve: Callable[[], Awaitable[float]] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._clock = clock
         self._sleep = sleep
-        self._shared = shared
+        self._reserve = reserve
         self._lock = asyncio.Lock()
         self._taken: deque[float] = deque(maxlen=per_minute)
         self.waiting = 0
@@ -161,15 +162,8 @@ class Turns:
                     if left_seconds <= 0:
                         break
                     await self._sleep(left_seconds)
-                if self._shared is not None and (wait_seconds := await self._shared.reserve()) > 0:
+                if self._reserve is not None and (wait_seconds := await self._reserve()) > 0:
                     await self._sleep(wait_seconds)
                 self._taken.append(self._clock())
         finally:
             self.waiting -= 1
-
-
-class SharedTurns(Protocol):
-    """The turns that all processes have together."""
-
-    async def reserve(self) -> float:
-        """Take the next turn, and return in how many seconds it is; 0 where nobody can say."""

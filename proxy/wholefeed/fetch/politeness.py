@@ -45,13 +45,8 @@ RETRY_AFTER_SECONDS: Final = 10.0
 class HostGate:
     """Hands out the places; belongs to one event loop.
 
-    Args:
-        concurrency: Requests at once in all.
-        per_host: Requests at once at one host, at most.
-        min_interval_seconds: Between the starts of two requests at one host.
-        turns: Where other processes ask the same hosts: whose turn it is.
-        clock: Monotonic, in seconds.
-        call_later: Calls back after seconds; the default is the running loop's.
+    `turns` says whose turn it is where other processes ask the same hosts. `clock` is monotonic, and
+    `call_later` by default the loop's.
     """
 
     def __init__(
@@ -70,10 +65,8 @@ class HostGate:
         self._turns = turns
         self._clock = clock
         self._call_later = call_later
-        self.running = 0
-        """How many requests have a place."""
-        self.waiting = 0
-        """How many wait for one."""
+        self.running = 0  # requests that have a place
+        self.waiting = 0  # and those that wait for one
         self._hosts: dict[str, _Queue] = {}  # the one that was asked least recently first
         self._queued: dict[_Queue, None] = {}  # those with a queue, the least recently served first
         self._timer: Any = None  # as `call_later` returns it
@@ -97,14 +90,13 @@ class HostGate:
         """Hold a place at a host, waiting for one if need be; `is_new` and `at_most` as in `Manner`.
 
         Raises:
-            PublisherError: The host is left alone, be it from a moment on while this request waits. The slug
-                says why (`host-backoff`: it asked for that), and for how long.
+            PublisherError: The host is left alone, be it from a moment on while this request waits.
             QueueFullError: Too many wait already.
         """
         queue = self._queue(host)
         queue.host.pace.limit(at_most)
         try:
-            slot = await self._turn(queue, port, url, is_new=is_new)
+            slot = await self._wait(queue, port, url, is_new=is_new)
             try:
                 yield slot
             finally:
@@ -122,18 +114,24 @@ class HostGate:
         queue = self._hosts.get(host)
         return 0.0 if queue is None else queue.host.rest_seconds(port, self._clock())
 
-    # The queues
+    def _queue(self, name: str) -> _Queue:
+        queue = self._hosts.pop(name, None)
+        if queue is None:
+            queue = _Queue(Host(name, Pace(self._per_host)))
+            if len(self._hosts) >= MAX_HOSTS:
+                idle = next((each for each in self._hosts.values() if not each.is_busy), None)
+                if idle is not None:
+                    del self._hosts[idle.host.name]
+        self._hosts[name] = queue
+        return queue
 
-    async def _turn(self, queue: _Queue, port: int, url: str, *, is_new: bool) -> Slot:
-        """Wait until a request may begin; it is counted as running then."""
-        now = self._clock()
-        if (refusal := _refusal(queue.host, port, url, is_new=is_new, now=now)) is not None:
+    async def _wait(self, queue: _Queue, port: int, url: str, *, is_new: bool) -> Slot:
+        """Wait until a request may begin, not at all where it may at once; it is counted as running then."""
+        if (refusal := _refusal(queue.host, port, url, is_new=is_new, now=self._clock())) is not None:
             raise refusal
         if self.waiting >= MAX_WAITING or len(queue.waiting) >= MAX_WAITING_PER_HOST:
             message = "too many requests wait for a publisher already"
             raise QueueFullError(message, url=url, retry_after_seconds=RETRY_AFTER_SECONDS)
-        if not self._queued and self.running < self._concurrency and self._may_start(queue, now):
-            return self._started(queue, port, now)  # nobody is overtaken
         waiter = _Waiter(port, url, is_new, asyncio.get_running_loop().create_future())
         queue.waiting.append(waiter)
         self.waiting += 1
@@ -159,7 +157,13 @@ class HostGate:
             if queue is None:
                 break
             self._begin(queue, now)
-        self._wake_up_later(now)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        starts_at = [each.host.next_start_at for each in self._queued if each.host.next_start_at > now]
+        if starts_at:  # of hosts whose requests are spaced out
+            call_later = self._call_later or asyncio.get_running_loop().call_later
+            self._timer = call_later(min(starts_at) - now, self._dispatch)
 
     def _may_start(self, queue: _Queue, now: float) -> bool:
         """Whether a host may be asked one more request; where it is another process's turn, ask for it."""
@@ -176,6 +180,7 @@ class HostGate:
         self._dispatch()
 
     def _begin(self, queue: _Queue, now: float) -> None:
+        """Let the first that waits for a host begin, unless it may not any more."""
         waiter = queue.waiting[0]
         self._take_from_queue(queue, waiter)
         if queue in self._queued:  # the others are served first
@@ -183,26 +188,15 @@ class HostGate:
         if waiter.turn.done():  # cancelled just now
             return
         refusal = _refusal(queue.host, waiter.port, waiter.url, is_new=waiter.is_new, now=now)
-        waiter.turn.set_result(self._started(queue, waiter.port, now) if refusal is None else refusal)
-
-    def _started(self, queue: _Queue, port: int, now: float) -> Slot:
-        """Let a request begin, of which nothing says that it may not."""
+        if refusal is not None:
+            waiter.turn.set_result(refusal)
+            return
         queue.running += 1
         self.running += 1
         if self._turns is not None:
             self._turns.began(queue.host, queue.running)
-        start = queue.host.begin(port, now=now, interval_seconds=self._min_interval_seconds)
-        return Slot(queue.host, start, self._clock, partial(self._refuse_waiting, queue))
-
-    def _wake_up_later(self, now: float) -> None:
-        """See to it that a host whose requests are spaced out is served when it may be."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        starts_at = [each.host.next_start_at for each in self._queued if each.host.next_start_at > now]
-        if starts_at:
-            call_later = self._call_later or asyncio.get_running_loop().call_later
-            self._timer = call_later(min(starts_at) - now, self._dispatch)
+        start = queue.host.begin(waiter.port, now=now, interval_seconds=self._min_interval_seconds)
+        waiter.turn.set_result(Slot(queue.host, start, self._clock, partial(self._refuse_waiting, queue)))
 
     def _refuse_waiting(self, queue: _Queue) -> None:
         """Tell those that wait for a host which is left alone from now on."""
@@ -230,57 +224,38 @@ class HostGate:
         if self._queued:
             self._dispatch()
 
-    def _queue(self, name: str) -> _Queue:
-        queue = self._hosts.pop(name, None)
-        if queue is None:
-            if len(self._hosts) >= MAX_HOSTS:
-                self._forget_one()
-            queue = _Queue(Host(name, Pace(self._per_host)))
-        self._hosts[name] = queue
-        return queue
 
-    def _forget_one(self) -> None:
-        idle = next((name for name, queue in self._hosts.items() if not queue.is_busy), None)
-        if idle is not None:
-            del self._hosts[idle]
-
-
+@dataclass(slots=True, eq=False)
 class Slot:
-    """A request that has its place. Not told anything, it says nothing about the host.
+    """A request that has its place. Not told anything, it says nothing about the host."""
 
-    Args:
-        host: What is known of it, which this adds to.
-        start: How the request was begun.
-        clock: The gate's.
-        on_news: Called when the host may be left alone from now on.
-    """
-
-    def __init__(
-        self, host: Host, start: Start, clock: Callable[[], float], on_news: Callable[[], None]
-    ) -> None:
-        self.host = host
-        self._start = start
-        self._clock = clock
-        self._on_news = on_news
-        self._is_told = False
+    host: Host
+    _start: Start
+    _clock: Callable[[], float]
+    _on_news: Callable[[], None]
+    """Called when the host may be left alone from now on."""
+    _is_told: bool = False
 
     def answered(self, *, is_strained: bool, rest_seconds: float | None = None) -> None:
         """A whole answer came; the arguments as in `Host.learn`."""
         now = self._clock()
         change = self.host.learn(self._start, now=now, is_strained=is_strained, rest_seconds=rest_seconds)
-        self._tell(change, now, is_news=is_strained or rest_seconds is not None)
+        self._tell(change, now)
+        if is_strained or rest_seconds is not None:
+            self._on_news()
 
     def failed(self, slug: str, *, is_heard: bool) -> None:
         """No whole answer came; whether its head did."""
         now = self._clock()
         change = self.host.learn(self._start, now=now, slug=slug, is_heard=is_heard)
-        self._tell(change, now, is_news=True)
+        self._tell(change, now)
+        self._on_news()
 
     def end(self) -> None:
         if not self._is_told:
             self.host.give_up(self._start)
 
-    def _tell(self, change: Change, now: float, *, is_news: bool) -> None:
+    def _tell(self, change: Change, now: float) -> None:
         self._is_told = True
         port = self._start.port
         if change == "recovered":
@@ -289,8 +264,6 @@ class Slot:
             breaker = self.host.breakers[port]
             seconds = round(breaker.refused_seconds(now), 3)
             log.warning("host.rested", host=self.host.name, port=port, slug=breaker.reason, seconds=seconds)
-        if is_news:
-            self._on_news()
 
 
 class HostTurns(Protocol):

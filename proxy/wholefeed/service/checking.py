@@ -140,7 +140,7 @@ class Checks:
 
     def _doubt(self) -> None:
         """Look at all that is held, as soon as the database answers."""
-        self._memory.changes.note_all()  # what is being read now fills nothing
+        self._memory.doubt_reads()
         self._doubted.update(self._memory.feeds)
         self._unasked_until = 0.0
         if self._doubted:

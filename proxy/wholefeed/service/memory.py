@@ -2,7 +2,7 @@
 
     memory = Memory(max_bytes)
     held = memory.find(url)                             # None: ask the store
-    since = memory.changes.count                        # before the read of the store begins
+    since = memory.generation                           # before the read of the store begins
     snapshot = ...
     held = memory.put(snapshot, url, since)             # None: it has changed meanwhile, or is too large
 
@@ -23,15 +23,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.service.documents import ParsedDocuments
 from wholefeed.store.base import changed
 from wholefeed.store.rows import DocumentRow, Failures, FeedRow, SegmentRow, Snapshot
 from wholefeed.store.tables.feeds import AGES, Version, version_of
-
-_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Memory:
@@ -51,8 +49,12 @@ class Memory:
         self._waiting: dict[int, int] = {}
         """How many answers wait for the refresh of a feed."""
         self._bytes = self._hits = self._misses = 0
-        self.changes: Changes[int] = Changes()
-        """Which feeds have changed."""
+        self.generation = 0
+        """How often any feed has changed."""
+        self._changed: dict[int, int] = {}
+        """What `generation` was when a feed changed last."""
+        self._all_changed = 0
+        """What it was when any may have that is not among these."""
         self.parsed = ParsedDocuments(parsed_bytes)
         """Documents are what they are, whoever changes their feed."""
 
@@ -91,13 +93,13 @@ class Memory:
         Args:
             snapshot: The feed.
             url: What was asked for, and leads to the feed.
-            since: What `changes.count` was before it was read what the URL leads to, and the snapshot.
+            since: What `generation` was before it was read what the URL leads to, and the snapshot.
 
         Returns:
             What is held of this very snapshot; None when nothing is.
         """
         feed_id = snapshot.feed.id
-        if not self._max_bytes or self.changes.has(feed_id, since):
+        if not self._max_bytes or self.has_changed(feed_id, since):
             return None
         held = self._held.get(feed_id)
         if held is None or held.snapshot != snapshot:
@@ -140,14 +142,30 @@ class Memory:
 
     # What becomes of a feed
 
+    def has_changed(self, feed_id: int, since: int) -> bool:
+        """Whether what was read of a feed, while `generation` was that or later, may be out of date."""
+        return since < self._changed.get(feed_id, self._all_changed)
+
+    def _note_change(self, feed_id: int) -> None:
+        if len(self._changed) >= MAX_CHANGES:
+            self.doubt_reads()
+        self.generation += 1
+        self._changed[feed_id] = self.generation
+
+    def doubt_reads(self) -> None:
+        """Let no read that is under way fill anything: any feed may have changed."""
+        self.generation += 1
+        self._changed.clear()
+        self._all_changed = self.generation
+
     def drop(self, feed_id: int) -> None:
         """Let go of a feed that has changed, and of what is being read of it."""
-        self.changes.note(feed_id)
+        self._note_change(feed_id)
         self._remove(feed_id)
 
     def drop_all(self) -> None:
         """Let go of everything: any feed may have changed."""
-        self.changes.note_all()
+        self.doubt_reads()
         for feed_id in list(self._held):
             self._remove(feed_id)
 
@@ -158,7 +176,7 @@ class Memory:
             feed: Its row. What was made of one that said something else goes.
             is_checked: Whether its documents and failures are what they were, too.
         """
-        self.changes.note(feed.id)
+        self._note_change(feed.id)
         held = self._held.get(feed.id)
         if held is None:
             return
@@ -179,7 +197,7 @@ class Memory:
             new: The texts of new segments. What stays may have been held before.
         """
         feed_id = snapshot.feed.id
-        self.changes.note(feed_id)
+        self._note_change(feed_id)
         before = self._remove(feed_id)
         known = new if before is None else {**before.blocks, **new}
         blocks = {each.id: known[each.id] for each in snapshot.segments if each.id in known}
@@ -302,44 +320,8 @@ class Beginning(NamedTuple):
 _BEGINNING: Final = "beginning"
 
 
-class Changes(Generic[_Key]):
-    """What of many things has changed lately: whoever has read one before may find another one now.
-
-    since = changes.count
-    found = ...                         # as of some moment in between
-    if changes.has(key, since): ...     # look again
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        """How often anything has changed."""
-        self._lately: dict[_Key, int] = {}
-        """What `count` became; in that order."""
-        self._forgotten = 0
-        """What it was for the last one of those that are not remembered any more."""
-
-    def note(self, *keys: _Key) -> None:
-        """Take in that things have changed."""
-        self.count += 1
-        for key in keys:
-            self._lately.pop(key, None)
-            self._lately[key] = self.count
-        while len(self._lately) > MAX_CHANGES:
-            self._forgotten = self._lately.pop(next(iter(self._lately)))
-
-    def note_all(self) -> None:
-        """Take in that anything may have changed."""
-        self.count += 1
-        self._lately.clear()
-        self._forgotten = self.count
-
-    def has(self, key: _Key, since: int) -> bool:
-        """Whether one has changed since `count` was that, or may have; -1: at any time."""
-        return since < max(self._forgotten, self._lately.get(key, 0))
-
-
 MAX_CHANGES: Final = 4096
-"""Keys that are remembered."""
+"""Feeds whose change is remembered."""
 
 
 # What it comes to

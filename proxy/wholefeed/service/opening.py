@@ -1,9 +1,8 @@
 """A URL as a request brings it: the feed that it leads to, opened first where nothing is stored of it.
 
-    openings = Openings(context, running, mementos)
-    waiting = Waiting(context, running, openings, checks, stopping)
-    feed, is_late = await waiting.ready(url, deadline, is_head=False)
-    feeds = await waiting.announced(url, wait_seconds=8.0)      # a person has typed it: there may be a choice
+    openings = Openings(context, running, mementos, checks, stopping)
+    feed, is_late = await openings.ready(url, deadline, is_head=False)
+    feeds = await openings.announced(url, wait_seconds=8.0)     # a person has typed it: there may be a choice
 
 Nothing is fetched by a request: it joins the flights of a URL or a feed and waits for them as long as it may;
 they go on, whoever leaves (docs/faults.md rows 63, 64). An opening finds the subscription document and begins
@@ -32,7 +31,6 @@ from wholefeed.errors import (
 from wholefeed.futures import either_done
 from wholefeed.service.checking import Checks
 from wholefeed.service.mementos import Mementos
-from wholefeed.service.memory import Changes
 from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.running import Flights, Running
 from wholefeed.service.sources import SeveralFeedsError, Subscription, find_subscription
@@ -40,20 +38,24 @@ from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
 
-REMEMBERED_SECONDS: Final = 60.0
-MAX_UNOPENED: Final = 4096
-"""URLs whose failure is remembered."""
+MAX_WAITING_WALKS: Final = 64
+"""Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
+MAX_WAITING_PER_SITE: Final = 32
+"""Of them at one site; beyond that a feed there is refused, and others are not."""
 
 _USUAL: Final = RefreshRequest()
 
+Opened = tuple[FeedRow, asyncio.Task[None] | None]
+"""A feed as it was then, and its refresh; None where it was opened meanwhile and can be served as it is."""
 
-class Waiting:
-    """Waits for a feed that can be served, within the time that a request has.
+
+class Openings:
+    """Waits for feeds that can be served, within the time that a request has, and opens URLs for that.
 
     Args:
         context: What the service works with.
         running: The refreshes under way.
-        openings: How a URL becomes a feed.
+        mementos: What a web archive has of a feed that cannot be had.
         checks: Whether what is held in memory is still so.
         stopping: Done when the program is to stop: then nobody waits for anything any more.
     """
@@ -62,17 +64,29 @@ class Waiting:
         self,
         context: RefreshContext,
         running: Running,
-        openings: Openings,
+        mementos: Mementos,
         checks: Checks,
         stopping: asyncio.Future[None],
     ) -> None:
         self._context = context
         self._store = context.store
-        self._running = running
-        self._openings = openings
         self._memory = context.memory
+        self._running = running
+        self._mementos = mementos
         self._checks = checks
         self._stopping = stopping
+        self._flights: Flights[tuple[str, bool], Opened] = Flights()
+        """By URL, and whether a person chooses where a page announces several feeds."""
+        self._unopened = Unopened(context.now)
+        """By the same; of a person's only that there is a choice, as long as nobody has chosen."""
+        self._opened = 0
+        """How often a URL has come to lead to a feed."""
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def is_under_way(self, url: str) -> bool:
+        return any(self._flights.running((url, is_choosing)) is not None for is_choosing in (False, True))
 
     async def ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time.
@@ -87,19 +101,12 @@ class Waiting:
             OverloadedError: No walk can be begun now; the database does not answer.
         """
         held = self._memory.find(url)
-        made = self._openings.made.count
-        feed = held.snapshot.feed if held is not None else await self.known(url)
-        while feed is None and self._openings.made.has(url, made):
-            made = self._openings.made.count
-            feed = await self.known(url)
+        opened = self._opened
+        feed = held.snapshot.feed if held is not None else await self._store.find(url, is_first=True)
         if feed is None or not feed.digest:
             self._context.counts.sources["publisher"] += 1
-            return await self._first(url, deadline, not is_head, made if feed is None else -1), False
+            return await self._first(url, deadline, not is_head, opened if feed is None else -1), False
         return feed, not is_head and await self._freshen(feed, deadline)
-
-    async def known(self, url: str) -> FeedRow | None:
-        """Return the feed that a URL leads to; None where nothing is stored for it."""
-        return await self._store.find(url, is_first=True)
 
     async def announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
         """Open a URL that nothing is stored of, unless it is a page that announces several feeds.
@@ -116,7 +123,7 @@ class Waiting:
             DocumentError: There is no feed to be had (or not in time: 504, and it is still looked for).
             OverloadedError: Too many walks are waiting.
         """
-        opening = self._openings.join(url, may_walk=True, is_choosing=True)
+        opening = self._join(url, may_walk=True, is_choosing=True)
         await self._wait(opening, time.monotonic() + wait_seconds)
         if not opening.done():
             raise PublisherTimeoutError("expected an answer in time, got nothing yet", url=url)
@@ -126,12 +133,17 @@ class Waiting:
             return exc.feeds
         return ()
 
+    async def close(self) -> None:
+        await self._flights.close()
+
+    # Waiting
+
     async def _first(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
-        """Return a feed of which nothing can be served yet, once something can."""
+        """Return a feed of which nothing can be served yet, once something can; arguments as for `_join`."""
         while not self._stopping.done():
             try:
-                opening = self._openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
-                feed = await self._opened(opening, deadline, may_walk)
+                opening = self._join(url, may_walk=may_walk, unknown_at=unknown_at)
+                feed = await self._first_of(opening, deadline, may_walk)
             except UnknownFeedError:  # forgotten just now: once more from the beginning
                 unknown_at = -1
                 if time.monotonic() >= deadline:
@@ -145,7 +157,9 @@ class Waiting:
         await self._checks.require_answer()  # perhaps it is the database that has taken all of the time
         raise NothingYetError("expected a feed in time, got nothing yet", url=url)
 
-    async def _opened(self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool) -> FeedRow | None:
+    async def _first_of(
+        self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool
+    ) -> FeedRow | None:
         """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""
         await self._wait(opening, deadline)
         if not opening.done():
@@ -192,36 +206,9 @@ class Waiting:
         """Wait for a task until the deadline, or until the program stops; never cancel it."""
         await either_done(task, self._stopping, deadline - time.monotonic())
 
+    # Opening
 
-MAX_WAITING_WALKS: Final = 64
-"""Walks that wait for their turn; beyond that a feed that is not known yet is refused (503)."""
-MAX_WAITING_PER_SITE: Final = 32
-"""Of them at one site; beyond that a feed there is refused, and others are not."""
-
-
-Opened = tuple[FeedRow, asyncio.Task[None] | None]
-"""A feed as it was then, and its refresh; None where it was opened meanwhile and can be served as it is."""
-
-
-class Openings:
-    """The openings under way: URLs that lead to no known feed, of which it is found out what they lead to."""
-
-    def __init__(self, context: RefreshContext, running: Running, mementos: Mementos) -> None:
-        self._context = context
-        self._store = context.store
-        self._running = running
-        self._mementos = mementos
-        self._flights: Flights[tuple[str, bool], Opened] = Flights()
-        self._unopened = Unopened(context.now)
-        self._choices = Unopened(context.now)
-        """Pages that announce several feeds, of which nobody has chosen one yet."""
-        self.made: Changes[str] = Changes()
-        """Which URLs have come to lead to a feed."""
-
-    def __len__(self) -> int:
-        return len(self._flights)
-
-    def join(
+    def _join(
         self, url: str, *, may_walk: bool, unknown_at: int = -1, is_choosing: bool = False
     ) -> asyncio.Task[Opened]:
         """Return the opening of a URL that is under way, else a new one.
@@ -229,8 +216,8 @@ class Openings:
         Args:
             url: Canonical URL.
             may_walk: Whether the refresh that it begins may walk.
-            unknown_at: What `made.count` was before the store was asked for the URL and had nothing; -1: it
-                was not asked.
+            unknown_at: What `_opened` was before the store was asked for the URL and had nothing; -1: it was
+                not asked.
             is_choosing: Whether a person chooses where a page announces several feeds. A reader that asks
                 meanwhile does not choose: it has an opening of its own.
 
@@ -242,19 +229,13 @@ class Openings:
         opening = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at, is_choosing=is_choosing)
         return self._flights.join((url, is_choosing), opening)
 
-    def is_under_way(self, url: str) -> bool:
-        return any(self._flights.running((url, is_choosing)) is not None for is_choosing in (False, True))
-
     async def _open(self, url: str, *, may_walk: bool, unknown_at: int, is_choosing: bool) -> Opened:
         """Find the subscription document behind a URL, and begin the feed's refresh."""
-        known = None
-        if self.made.has(url, unknown_at):
-            known = await self._known(url)
-        if known is not None:
+        if self._opened != unknown_at and (known := await self._known(url)) is not None:
             return self._opened_meanwhile(known, may_walk=may_walk)
-        self._unopened.check(url)
+        self._unopened.check((url, False))
         if is_choosing:
-            self._choices.check(url)
+            self._unopened.check((url, True))
         waiting_at_site = self._running.waiting_at(self._context.site_of(url))
         if self._running.waiting >= MAX_WAITING_WALKS or waiting_at_site >= MAX_WAITING_PER_SITE:
             raise OverloadedError("too many walks are waiting; try again later")
@@ -277,29 +258,26 @@ class Openings:
 
     async def _find(self, url: str, *, may_walk: bool, is_choosing: bool) -> Opened:
         """Ask the publisher, unless another replica has done so meanwhile."""
-        if self._context.sharing.is_shared:
-            known = await self._known(url)
-            if known is not None:
-                self.made.note(url)
-                return self._opened_meanwhile(known, may_walk=may_walk)
+        if self._context.sharing.is_shared and (known := await self._known(url)) is not None:
+            self._opened += 1
+            return self._opened_meanwhile(known, may_walk=may_walk)
         try:
             found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
         except SeveralFeedsError as exc:
-            self._choices.remember(url, exc)
+            self._unopened.remember((url, True), exc)
             raise
         except DocumentError as exc:
             stand_in = await self._mementos.stand_in(url, exc)
             if stand_in is None:
-                self._unopened.remember(url, exc)
+                self._unopened.remember((url, False), exc)
                 raise
             found = stand_in
-        key = canonical_url(found.url)
-        feed = await self._create(url, key, found)
+        feed = await self._create(url, found)
         return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
 
-    async def _create(self, url: str, key: str, found: Subscription) -> FeedRow:
-        """Return the feed of a key, made if it was not there, and let the URL lead to it."""
-        now, sharing = self._context.now(), self._context.sharing
+    async def _create(self, url: str, found: Subscription) -> FeedRow:
+        """Return a subscription document's feed, made if it was not there, and let the URL lead to it."""
+        key, now, sharing = canonical_url(found.url), self._context.now(), self._context.sharing
 
         def work(db: Database) -> tuple[FeedRow, Callable[[], None]]:
             feed = feeds.create(
@@ -319,18 +297,22 @@ class Openings:
             note_claim()
             return feed
         finally:
-            self.made.note(url, key)
+            self._opened += 1
 
-    async def close(self) -> None:
-        await self._flights.close()
+
+# What could not be opened
+
+REMEMBERED_SECONDS: Final = 60.0
+MAX_UNOPENED: Final = 4096
+"""Failures that are remembered."""
 
 
 class Unopened:
     """What could not be opened a moment ago, so that not every request for it asks its publisher again.
 
         unopened = Unopened(now=time.time)
-        unopened.remember(url, error)
-        unopened.check(url)             # raises it for a minute at most (docs/faults.md row 21)
+        unopened.remember((url, False), error)
+        unopened.check((url, False))    # raises it for a minute at most (docs/faults.md row 21)
 
     What the publisher asked for beyond that (Retry-After) is the host's and kept there
     (`fetch/hosts.py`). Of more than `MAX_UNOPENED` the oldest is forgotten.
@@ -341,39 +323,39 @@ class Unopened:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._errors: dict[str, tuple[float, float, DocumentError]] = {}
+        self._errors: dict[tuple[str, bool], tuple[float, float, DocumentError]] = {}
         """When it failed, for how many seconds that is remembered, and how it failed."""
 
     def __len__(self) -> int:
         return len(self._errors)
 
-    def check(self, url: str) -> None:
+    def check(self, key: tuple[str, bool]) -> None:
         """Do nothing when the publisher may be asked.
 
         Raises:
             DocumentError: It was a moment ago, and this came of it; with the seconds until it may be again.
         """
-        failed_at, rest_seconds, error = self._errors.get(url, (0.0, 0.0, None))
+        failed_at, rest_seconds, error = self._errors.get(key, (0.0, 0.0, None))
         if error is None:
             return
         passed_seconds = self._now() - failed_at
         if not 0 <= passed_seconds < rest_seconds:
-            del self._errors[url]
+            del self._errors[key]
             return
         raise error.fresh_copy(retry_after_seconds=rest_seconds - passed_seconds)
 
-    def remember(self, url: str, error: DocumentError) -> None:
+    def remember(self, key: tuple[str, bool], error: DocumentError) -> None:
         """Keep why a URL could not be opened, unless it was not tried at all.
 
         No longer than the error says: a host that is left alone for a second more is asked after that second.
         """
         if isinstance(error, QueueFullError):
             return
-        self._errors.pop(url, None)
+        self._errors.pop(key, None)
         if len(self._errors) >= MAX_UNOPENED:
             del self._errors[next(iter(self._errors))]
         seconds = remembered_seconds(error.retry_after_seconds)
-        self._errors[url] = (self._now(), seconds, error.fresh_copy())
+        self._errors[key] = (self._now(), seconds, error.fresh_copy())
 
 
 def remembered_seconds(retry_after_seconds: float | None) -> float:

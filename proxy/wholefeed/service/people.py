@@ -197,33 +197,28 @@ class News:
 
     def __init__(self, watched: _Watched) -> None:
         self._watched = watched
-        self._seen = 0
+        self._told: Status | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether all has been told: nothing is under way, the feed was forgotten, or the program stops."""
-        return self._watched.is_over and self._seen == self._watched.number
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether what was told last is how the refresh ended."""
-        latest = self._watched.latest
-        return latest is not None and not latest.is_refreshing and self._seen == self._watched.number
+        return self._watched.is_over and self._told is self._watched.latest
 
     async def next(self, seconds: float) -> Status | None:
         """Return what is known now, once it is more than before; None: nothing was in that time.
 
-        Of several changes since the last call only the latest is told.
+        Of several changes since the last call only the latest is told; the end is a status that says that
+        nothing is under way.
         """
         watched = self._watched
-        if watched.number == self._seen and not watched.is_over:
+        if self._told is watched.latest and not watched.is_over:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await watched.changed.wait()
-        if watched.number == self._seen:
+        if self._told is watched.latest:
             return None
-        self._seen = watched.number
-        return watched.latest
+        self._told = watched.latest
+        return self._told
 
 
 class _Watched:
@@ -233,8 +228,7 @@ class _Watched:
         self.task: asyncio.Task[None] | None = None
         self.followers = 0
         self.latest: Status | None = None
-        self.number = 0
-        """How often `latest` has changed."""
+        """A new one each time, with which followers compare what they were told."""
         self.is_over = False
         """Whether nothing follows."""
         self.changed = asyncio.Event()
@@ -243,7 +237,6 @@ class _Watched:
         """Let everybody know, unless it is what they know already; how the refresh ended in any case."""
         if not status.is_refreshing or _without_times(status) != _without_times(self.latest):
             self.latest = status
-            self.number += 1
             self._wake()
 
     def end(self) -> None:
@@ -312,13 +305,8 @@ def _account_of(
 ) -> list[ChainDocument]:
     """Return the account of a feed: its documents, stored and missing, and what led to each.
 
-    It stands in output order (R20), what is missing of a chain behind the document that links to it, what is
-    detached at the end.
-
-    Args:
-        overview: The feed as it was published last, and what could not be had of it.
-        rows: The stored documents in output order, the detached ones last.
-        superseded: How many entries of each document are not live.
+    It stands in output order (R20), as `rows` does; what is missing of a chain behind the document that links
+    to it, what is detached at the end. `superseded` has how many entries of each document are not live.
     """
     kind = overview.feed.kind
     leads = _jumps(overview.feed.notes) | _leads(kind, rows)
@@ -345,11 +333,7 @@ def _account_of(
 
 
 def _jumps(notes: str) -> dict[str, tuple[str, str]]:
-    """Return what led to the documents behind missing ones, as `_leads` does.
-
-    Args:
-        notes: Of the feed, as JSON.
-    """
+    """Return what led to the documents behind missing ones, as `_leads` does, by the feed's notes."""
     found = (note for note in json.loads(notes) if note["code"] == JumpedHole.code)
     return {document_key(note["goes_on_at"]): (_GUESSED, note["url"]) for note in found}
 

@@ -2,52 +2,49 @@
 
     await Refresh(context, feed, RefreshRequest()).run()
 
-A `Refresh` does what `wholefeed.core.refresh` decides, and nothing else: it carries out each intent and tells
-the decision what came of it, until there is nothing left to do. Two things go on beside that line while a
-walk runs: documents are fetched, several at once (`WalkFetches`), and what has arrived is published from time
-to time, for readers that do not wait for the end. Who runs it stands in `wholefeed.service.running`.
+`wholefeed.core.refresh` decides, a `Refresh` does (`RefreshIO`). Two things go on beside that line while a
+walk runs: documents are fetched, several at once, and what has come is published from time to time, for
+readers that do not wait for the end. Who runs it stands in `wholefeed.service.running`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Protocol, assert_never
+from typing import Final
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from wholefeed.config.tables import Config
+from wholefeed.core.adapters.base import There
 from wholefeed.core.jobs import Style
-from wholefeed.core.model import State
-from wholefeed.core.refresh import port
+from wholefeed.core.model import EntryId, Family, Kind, Role, State
+from wholefeed.core.notes import Ending, Note
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
 from wholefeed.core.refresh.port import (
-    Answered,
+    Answer,
     ArchivedCopy,
-    Arrived,
-    CarriedOut,
-    Clock,
-    Event,
-    Failed,
-    Given,
+    Attempt,
+    Basis,
+    KnownEntries,
     LedBack,
     Progress,
     RefreshRequest,
+    Reply,
+    ReplyFacts,
     Settings,
+    StoredDocument,
     SubscriptionCame,
     SubscriptionFailed,
-    SubscriptionUnchanged,
-    TimeOver,
 )
 from wholefeed.core.schedule import seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.core.walk.ahead import next_urls
-from wholefeed.core.walk.chain import WalkLimits
+from wholefeed.core.walk.chain import Arrival, WalkLimits
 from wholefeed.counts import NONE, Counts
 from wholefeed.errors import (
     DocumentError,
@@ -63,15 +60,22 @@ from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
-from wholefeed.service.documents import OfferedCopy, archived_copy, confirmed, fresh_document, reply_of
+from wholefeed.service.documents import (
+    OfferedCopy,
+    archived_copy,
+    fresh_document,
+    new_document,
+    reply_of,
+    unchanged,
+)
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
-from wholefeed.service.sharing_port import Alone, Sharing
+from wholefeed.service.sharing_port import Sharing
 from wholefeed.service.sources import Obtained, Source, Subscription, failure_of, settle_subscription
-from wholefeed.service.storing import FeedStorage
-from wholefeed.store.rows import FeedRow
+from wholefeed.service.storing import FeedStorage, Gathered, known_entries, touch
+from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow
 from wholefeed.store.store import Store
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import documents, failures, feeds
 
 log = get_logger()
 
@@ -82,7 +86,9 @@ _LEAVING_SECONDS: Final = 1.0
 
 
 class Refresh:
-    """One refresh of one feed. `run` is called once; the attributes can be read meanwhile.
+    """One refresh of one feed, and all that is done for it; the methods from `ask` on are `RefreshIO`.
+
+    `run` is called once; the attributes can be read meanwhile.
 
     Args:
         context: What all refreshes share.
@@ -103,8 +109,15 @@ class Refresh:
         self._context = context
         self._feed = feed
         self._request = request
-        self._is_found = found is not None
+        self._is_new = found is not None and feed.is_untouched  # as its opening has made it
         self._copies = copies
+        self._decision: Decision | None = None
+        # the subscription document: found before, until it is asked for; then until it is stored
+        self._subscription = found
+        self._error: DocumentError | None = None  # why there is none from the publisher
+        self._find_style: Callable[[], Style | None] = lambda: None
+        self._style: Style | None = None  # what the feed's segments are rendered for, once that was asked
+        # what is stored
         self._storage = FeedStorage(
             context.store,
             context.source.work,
@@ -113,24 +126,27 @@ class Refresh:
             fence=context.sharing.fence(feed.id),
             memory=context.memory,
         )
-        self._asking = _Asking(context.source, self._storage, found)
-        self._fetches = WalkFetches(
-            context.source,
-            style=self._asking.style,
-            identified=self._storage.identified,
-            updated=self._storage.updated,
-            enough=context.config.fetch.concurrency_per_host,
-            counts=context.counts,
-            may_ask=context.sharing.require,
-        )
-        self._decision: Decision | None = None
-        self._writing = asyncio.Lock()
-        """Held while documents change, and by whoever must not see them change."""
+        self._lock = asyncio.Lock()  # held while documents change, and while they must not
+        self._gathered = Gathered()  # to be put together with what comes soon
+        # the walk
         self._walk: AsyncExitStack | None = None  # the turn to use the network, the publications meanwhile
         self._walk_began = 0.0
+        self._deadline = 0.0
+        self._pending: dict[str, asyncio.Task[Obtained | Fetched | DocumentError]] = {}
+        self._come: dict[str, Obtained] = {}  # until it is put or dropped
+        self._collected: set[str] = set()  # what adapters ask for
+        self._ahead: set[str] = set()
+        """What was asked for before the path came to it, until it is known whether it does."""
+        self._sizes = Sizes()
         self.site = context.site_of(feed.fetch_url)
         self.is_waiting = False
         """Whether the walk of a feed that somebody asked for waits for its turn to use the network."""
+
+    @property
+    def decision(self) -> Decision:
+        """What decides, while it does."""
+        assert self._decision is not None, "it is asked by what it has begun"
+        return self._decision
 
     @property
     def is_confirmed(self) -> bool:
@@ -140,14 +156,14 @@ class Refresh:
     @property
     def progress(self) -> Progress | None:
         """How far the walk is, by what is stored; None where none runs."""
-        is_walking = self._decision is not None and self._decision.is_walking
-        found = self._decision.progress if self._decision is not None and is_walking else None
-        return None if found is None else self._storage.gathered.left_out_of(found)
+        if self._decision is None or not self._walk_began:
+            return None
+        return self._gathered.left_out_of(self._decision.progress)
 
     @property
     def walked_seconds(self) -> float | None:
         """Since the walk began to use the network; None: it does not."""
-        return time.monotonic() - self._walk_began if self._walk_began and self.progress else None
+        return time.monotonic() - self._walk_began if self._walk_began else None
 
     async def run(self) -> None:
         """Bring the feed up to date.
@@ -157,108 +173,263 @@ class Refresh:
             StoreError: What was fetched cannot be kept.
             WorkError: It cannot be rendered.
         """
-        decision = self._decision = self._fetches.path = await self._begin()
+        basis, rows = await self._start()
+        self._decision = Decision(basis, rows)
         try:
-            while True:
-                intent = decision.intent
-                if isinstance(intent, port.End):
-                    await self._put_gathered()
-                    await self._storage.flush()
-                if isinstance(intent, port.Done):
-                    return
-                if isinstance(intent, port.GiveUp):
-                    assert self._asking.error is not None, "something failed"
-                    raise self._asking.error
-                decision.advance(await self._carry_out(intent), now=self._context.now())
+            is_there = await self._decision.run()
+            await self._put_gathered()
+            await self._storage.flush()
+            if not is_there:
+                assert self._error is not None, "something failed"
+                raise self._error
         except Exception:  # what the publisher said counts all the same: it is not asked again for nothing
             with suppress(StoreError, OverloadedError):
                 await self._storage.flush()
             raise
         finally:
-            try:
-                if self._storage.gathered:
-                    with suppress(StoreError, OverloadedError, UnknownFeedError, TimeoutError):
-                        async with asyncio.timeout(_LEAVING_SECONDS):
-                            await self._put_gathered()
-                await self._fetches.stop()
-            finally:  # the turn is held as long as anything is fetched
-                if self._walk is not None:
-                    await self._walk.aclose()
-                decision.close()
+            await self._leave()
 
-    async def _begin(self) -> Decision:
+    async def _start(self) -> tuple[Basis, Sequence[DocumentRow]]:
         context = self._context
-        is_new = self._is_found and self._feed.is_untouched  # as its opening has made it
-        rows, (missing, failure) = await self._storage.begin(is_new=is_new)
-        given = Given(
+        rows, (missing, failure) = await self._storage.start(is_new=self._is_new)
+        basis = Basis(
+            io=self,
             feed=self._feed,
             missing={attempt.url: attempt for attempt in missing},
             failure=failure,
             settings=context.settings,
             request=self._request,
             site_of=context.site_of,
-            clock=Clock(context.now()),
+            now=context.now,
             copies=tuple([await self._offered(copy) for copy in self._copies]),
         )
-        return Decision(given, rows)
+        return basis, rows
 
     async def _offered(self, copy: OfferedCopy) -> ArchivedCopy:
-        obtained = await self._storage.identified(copy.obtained)
-        self._fetches.offer(obtained.memento, obtained)
+        obtained = await self._identified(copy.obtained)
+        self._come[obtained.memento] = obtained
         return archived_copy(copy.url, obtained, is_subscription=copy.is_subscription)
 
-    async def _carry_out(self, intent: port.Task) -> Event:
-        if isinstance(intent, port.Change):
-            async with self._writing:
-                return await self._storage.change(intent, self._fetches.take)
-        if isinstance(intent, port.Remark):
-            return self._storage.remark(intent)
-        if isinstance(intent, port.Look):
-            await self._put_gathered()
-            return await self._storage.look(intent, self._fetches.obtained)
-        if isinstance(intent, port.Fetching):
-            if isinstance(intent, port.Wait):
-                await self._gather()
-            await self._storage.flush()  # others see what the publisher said while this one waits
-            return await self._fetches.carry_out(intent)
-        if isinstance(intent, port.AskSubscription):
-            return await self._asking.ask(intent)
-        await self._do(intent)
-        return CarriedOut()
+    async def _leave(self) -> None:
+        """Keep what has come, if that is a matter of a moment, and end what goes on beside."""
+        try:
+            if self._gathered:
+                with suppress(StoreError, OverloadedError, UnknownFeedError, TimeoutError):
+                    async with asyncio.timeout(_LEAVING_SECONDS):
+                        await self._put_gathered()
+            await self.stop_fetching()
+        finally:  # the turn is held as long as anything is fetched
+            if self._walk is not None:
+                await self._walk.aclose()
+            self._decision = None  # which has this: they would keep one another
 
-    async def _gather(self) -> None:
-        """Let what is to be put wait a moment for more, if all else waits as well."""
-        waiting = self._storage.gathered
-        if waiting.are_waiting and not (
-            waiting.left_seconds and await self._fetches.has_come(waiting.left_seconds)
-        ):
-            await self._put_gathered()
+    # The subscription document
+
+    async def ask(
+        self, url: str, stored: StoredDocument | None, *, searches: bool
+    ) -> SubscriptionCame | Reply | SubscriptionFailed:
+        found, self._subscription = self._subscription, None
+        if found is not None and found.failure is not None:  # a web archive's copy stands in (R33)
+            self._error = found.failure
+            found = await self._receive(found)
+            copy = archived_copy(found.document_url, found.obtained, is_subscription=True)
+            return SubscriptionFailed(failure_of(self._error), copy)
+        try:
+            came = found or await self._fetched_subscription(url, stored, searches=searches)
+        except DocumentError as exc:
+            self._error = exc
+            return SubscriptionFailed(failure_of(exc))
+        if isinstance(came, Fetched):
+            return reply_of(came)
+        came = await self._receive(came)
+        fresh = fresh_document(came.document_url, came.obtained)
+        reply = reply_of(came.obtained.fetched)
+        return SubscriptionCame(url=came.url, reply=reply, fresh=fresh, notes=came.notes)
+
+    async def _fetched_subscription(
+        self, url: str, stored: StoredDocument | None, *, searches: bool
+    ) -> Subscription | Fetched:
+        source = self._context.source
+        obtained = await source.obtain(url, validators=_conditions(stored))
+        if isinstance(obtained, Fetched):
+            obtained = await self._storage.updated(stored, obtained)
+            if obtained.not_modified:
+                return obtained
+            obtained = await source.read(obtained, None)
+        if searches:
+            return await settle_subscription(source, url, obtained)
+        return Subscription(url, obtained)
+
+    async def _receive(self, found: Subscription) -> Subscription:
+        """Hold the subscription document until it is stored; return it as it counts here."""
+        obtained = await self._identified(found.obtained)
+        self._find_style = obtained.style_of()
+        self._subscription = found if obtained is found.obtained else replace(found, obtained=obtained)
+        return self._subscription
+
+    async def store_subscription(
+        self,
+        *,
+        kind: Kind,
+        family: Family,
+        remembers: StoredDocument | None = None,
+        changes_family: bool = False,
+        detached: Sequence[int] = (),
+    ) -> None:
+        found, self._subscription = self._subscription, None
+        assert found is not None, "it has come"
+        async with self._changing():
+            await self._storage.put_subscription(
+                found.document_url,
+                found.obtained,
+                kind=kind,
+                family=family,
+                remembers=remembers,
+                changes_family=changes_family,
+                detached=detached,
+            )
+
+    def note_reply(self, reply: ReplyFacts) -> None:
+        self._subscription = None  # what has not changed is not stored again
+        self._storage.note_reply(reply)
+
+    def note_failure(self, failure: Attempt | None, fresh_until: float) -> None:
+        changes: FeedChanges = {
+            "is_stale": True,
+            "failed_at": self._context.now(),
+            "fresh_until": fresh_until,
+        }
+        if failure is None:
+            self._note(feeds.update, changes=changes)
+        else:
+            self._note(failures.note_refetch, failure=failure, changes=changes)
+
+    # What is stored
+
+    async def reread(self) -> bool:
+        return await self._storage.reread()
+
+    async def documents(self) -> Sequence[StoredDocument]:
+        await self._put_gathered()
+        return await self._storage.documents()
+
+    async def entries(self, document: int) -> Sequence[tuple[EntryId, float | None]]:
+        await self._put_gathered()
+        return await self._storage.read(partial(documents.dated_entries, document=document))
+
+    async def known(self, url: str, arrival: Arrival, *, with_copies: bool = False) -> KnownEntries:
+        await self._put_gathered()
+        come = self._come.get(url)
+        look = partial(
+            known_entries,
+            feed=self._feed.id,
+            asked=tuple(identity for identity, _ in arrival.keys or ()),
+            waiting=None if come is None else come.read.facts,
+            with_copies=with_copies,
+        )
+        return await self._storage.read(look)
+
+    async def put(
+        self,
+        url: str,
+        *,
+        stored_url: str,
+        role: Role,
+        rank: int | None,
+        remembers: StoredDocument | None = None,
+        is_settled: bool = False,
+        brought_news: bool = True,
+        found_by: str = "",
+        found_in: int = 0,
+        may_wait: bool = False,
+    ) -> int:
+        self._settle(url, is_hit=True)
+        obtained = self._come.pop(url)
+        document = new_document(
+            stored_url,
+            obtained,
+            role=role,
+            rank=rank,
+            is_settled=is_settled,
+            brought_news=brought_news,
+            found_by=found_by,
+            found_in=found_in,
+        )
+        if may_wait:
+            return self._gathered.add(document, obtained.read.facts)
+        async with self._changing():
+            if remembers is not None:
+                return await self._storage.put_page(document, obtained, remembers)
+            return (await self._storage.put([document]))[0]
+
+    def drop(self, url: str) -> None:
+        del self._come[url]
+        self._settle(url, is_hit=False)
+
+    def touch(
+        self,
+        document: int,
+        *,
+        is_settled: bool | None = None,
+        is_uncacheable: bool | None = None,
+        found_in: int | None = None,
+    ) -> None:
+        changes: DocumentChanges = {"checked_at": self._context.now()}
+        if is_settled is not None:
+            changes["is_settled"] = is_settled
+        if is_uncacheable is not None:
+            changes["is_uncacheable"] = is_uncacheable
+        if found_in is not None:
+            changes["found_in"] = found_in
+        self._note(touch, document=document, changes=changes, touches_document=True)
+
+    async def attach(self, ranks: Mapping[int, int]) -> None:
+        async with self._changing():
+            number = self._gathered.number
+            await self._arrange({number(document): rank for document, rank in ranks.items()})
+
+    async def detach(self, documents: Sequence[int], *, is_withdrawn: bool) -> None:
+        async with self._changing():
+            leaving = [self._gathered.number(document) for document in documents]
+            await self._arrange({}, leaving, is_withdrawn=is_withdrawn)
+
+    async def _arrange(
+        self, ranks: Mapping[int, int], detached: Sequence[int] = (), *, is_withdrawn: bool = False
+    ) -> None:
+        work = partial(documents.arrange, feed=self._feed.id, ranks=ranks, detached=detached)
+        await self._storage.write(partial(work, now=self._context.now(), is_withdrawn=is_withdrawn))
+
+    async def set_kind(self, kind: Kind) -> None:
+        async with self._changing():
+            await self._storage.write(partial(feeds.update, feed=self._feed.id, changes={"kind": kind}))
+
+    def note_collection(self, collection: str) -> None:
+        self._note(feeds.update, changes={"collection": collection})
+
+    def _note(self, write: Callable[..., None], *, touches_document: bool = False, **facts: object) -> None:
+        """Have something noted of the feed that changes nothing of what it is made of."""
+        self._storage.note(partial(write, feed=self._feed.id, **facts), touches_document=touches_document)
+
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[None]:
+        """Change documents: nobody else does meanwhile, and what has waited is stored before."""
+        async with self._lock:
+            await self._gathered.put(self._storage)
+            yield
 
     async def _put_gathered(self) -> None:
-        if self._storage.gathered:
-            async with self._writing:
-                await self._storage.put_gathered()
+        if self._gathered:
+            async with self._changing():
+                pass
 
-    async def _do(self, intent: port.Deed) -> None:
-        """Do something of which nothing is told but that it is done."""
-        match intent:
-            case port.PauseHost(url, until):
-                self._context.pauses.pause(url, until, now=self._context.now())
-            case port.BeginWalk():
-                await self._begin_walk()
-            case port.EndWalk():
-                await self._end_walk(intent)
-            case port.Rest():
-                await asyncio.sleep(0)
-            case port.Publish():
-                await self._publish(intent)
-            case _:
-                assert_never(intent)
+    async def _identified(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
+        """Return a document that has come, identified also by others that have and are not handed over."""
+        others = [*(each.read.facts for each in beside), *self._gathered.facts]
+        return await self._storage.identified(obtained, others)
 
     # The walk
 
-    async def _begin_walk(self) -> None:
-        """Wait for a turn to use the network, once."""
+    async def begin_walk(self) -> None:
         if self._walk_began:
             return
         self.is_waiting = not self._request.is_polled
@@ -268,32 +439,150 @@ class Refresh:
             await self._walk.enter_async_context(self._context.walks.turn(self.site))
         finally:
             self.is_waiting = False
-        self._walk_began = time.monotonic()
+        began = time.monotonic()
         await self._storage.write(partial(feeds.begin_walk, feed=self._feed.id, now=self._context.now()))
+        self._walk_began = began
         self._context.counts.walks_begun += 1
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
         task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
         self._walk.push_async_callback(cancelled, task)
 
-    async def _end_walk(self, intent: port.EndWalk) -> None:
+    def start_timer(self) -> None:
+        self._deadline = time.monotonic() + self._context.settings.walk_seconds
+
+    def fetch(self, url: str, stored: StoredDocument | None, relation: str) -> None:
+        if self.decision.is_ahead(url):
+            self._ahead.add(url)
+        self._begin(url, partial(self._obtain, url, stored, relation))
+
+    def fetch_page(self, url: str, *, is_head: bool) -> None:
+        self._collected.add(url)
+        self._begin(url, partial(self._obtain_page, url, is_head=is_head))
+
+    def _begin(self, url: str, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> None:
+        self._pending[url] = asyncio.create_task(self._tried(obtain))
+
+    async def _tried(
+        self, obtain: Callable[[], Awaitable[Obtained | Fetched]]
+    ) -> Obtained | Fetched | DocumentError:
+        while True:
+            self._context.sharing.require()
+            try:
+                return await obtain()
+            except QueueFullError as exc:  # a walk has time
+                await asyncio.sleep(exc.retry_after_seconds or 0.0)
+            except DocumentError as exc:
+                clear_tracebacks(exc)
+                return exc.with_traceback(None)
+
+    async def _obtain(self, url: str, stored: StoredDocument | None, relation: str) -> Obtained | Fetched:
+        decision = self.decision
+        obtained = await self._context.source.obtain(
+            url,
+            validators=_conditions(stored),
+            on_older=lambda older: decision.predicted(url, older),
+            is_foreseen=lambda: decision.is_foreseen(url, list(self._pending)),
+            relation=relation,
+            is_ahead=lambda: decision.is_ahead(url),
+            sizes=self._sizes,
+            is_met=decision.is_met,
+            style=self._rendered_for(),
+        )
+        if isinstance(obtained, Fetched):
+            obtained = await self._storage.updated(stored, obtained)
+            if not obtained.not_modified:
+                return await self._context.source.read(obtained, self._rendered_for())
+        return obtained
+
+    async def _obtain_page(self, url: str, *, is_head: bool) -> Obtained | Fetched:
+        """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
+        style = self._rendered_for()
+        return await self._context.source.obtain(
+            url,
+            is_met=self.decision.is_met,
+            style=None if style is None else style._replace(lists_members=True),
+            manner=Manner(is_head=is_head, at_most=AT_ONCE),
+        )
+
+    def _rendered_for(self) -> Style | None:
+        """Return what the feed's segments are rendered for, where a subscription document has come."""
+        if self._style is None:
+            self._style = self._find_style()
+        return self._style
+
+    async def wait(self) -> tuple[str, Answer] | None:
+        await self._gather()
+        await self._storage.flush()  # others see what the publisher said while this one waits
+        left_seconds = max(0.0, self._deadline - time.monotonic())
+        await asyncio.wait(self._pending.values(), timeout=left_seconds, return_when=asyncio.FIRST_COMPLETED)
+        url = next((url for url, task in self._pending.items() if task.done()), None)
+        if url is None:
+            return None
+        ended = self._pending.pop(url).result()
+        if isinstance(ended, Obtained):
+            obtained = self._come[url] = await self._identified(ended, self._come.values())
+            return url, fresh_document(url, obtained, is_collected=url in self._collected)
+        self._settle(url, is_hit=isinstance(ended, Fetched) and ended.not_modified)
+        if not isinstance(ended, Fetched):
+            return url, failure_of(ended)
+        if ended.is_met:
+            return url, LedBack(ended.final_url)
+        return url, unchanged(ended) if ended.not_modified else There(ended.headers)
+
+    async def _gather(self) -> None:
+        """Let what is to be put wait a moment for more, if all else waits as well."""
+        if not self._gathered.are_waiting:
+            return
+        left_seconds, pending = self._gathered.left_seconds, self._pending.values()
+        if left_seconds and pending and not any(task.done() for task in pending):
+            await asyncio.wait(pending, timeout=left_seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not (left_seconds and any(task.done() for task in pending)):
+            await self._put_gathered()
+
+    def _settle(self, url: str, *, is_hit: bool) -> None:
+        """Count what was asked for ahead, once it is known whether the walk needs it."""
+        if url in self._ahead:
+            self._ahead.remove(url)
+            self._context.counts.look_ahead["hit" if is_hit else "miss"] += 1
+
+    async def stop_fetching(self) -> None:
+        if not (self._pending or self._ahead):
+            return
+        tasks = list(self._pending.values())
+        self._pending.clear()
+        self._context.counts.look_ahead["miss"] += len(self._ahead)
+        self._ahead.clear()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def rest(self) -> None:
+        await asyncio.sleep(0)
+
+    def pause_host(self, url: str, until: float) -> None:
+        self._context.pauses.pause(url, until, now=self._context.now())
+
+    async def end_walk(self, ending: str, documents: int) -> None:
         await self._put_gathered()  # nor is a publication that puts some ended before their numbers are known
         if self._walk is not None:
             await self._walk.aclose()
-        assert self._decision is not None, "it wants this"
         took_seconds = time.monotonic() - self._walk_began if self._walk_began else 0.0
-        self._context.counts.walk_ended(intent.ending, took_seconds)
+        self._context.counts.walk_ended(ending, took_seconds)
         log.info(
             "walk.ended",
             feed=self._feed.id,
-            ending=intent.ending,
-            documents=intent.documents,
-            fetched=self._decision.progress.fetched,
+            ending=ending,
+            documents=documents,
+            fetched=self.decision.progress.fetched,
             duration_s=round(took_seconds, 3),
         )
 
+    # Readers
+
     async def _publish_meanwhile(self) -> None:
-        """Publish what has arrived from time to time, for readers that do not wait for the end.
+        """Publish what has come from time to time, for readers that do not wait for the end.
 
         And when so much is in memory that some would have to be read again for it. What cannot be done now
         may be done at the next time, or at the end.
@@ -301,30 +590,33 @@ class Refresh:
         pauses = iter(_MEANWHILE_SECONDS)
         while True:
             await self._storage.fresh.grown(next(pauses, _MEANWHILE_SECONDS[-1]))
-            assert self._decision is not None, "it has begun the walk"
-            publication = self._decision.meanwhile()
-            if publication is None:
-                continue
             try:
-                await self._publish(publication)
+                await self.publish(state=State.LOADING, notes=self.decision.notes, is_walking=True)
             except (StoreError, OverloadedError, WorkError) as exc:
                 log.warning("feed.unpublished", feed=self._feed.id, slug=exc.slug)
 
-    async def _publish(self, intent: port.Publish) -> None:
-        said = [note.as_dict() for note in intent.notes if not note.kind.is_of_reading]
-        async with self._writing:
-            await self._storage.put_gathered()
+    async def publish(
+        self,
+        *,
+        state: State,
+        notes: Sequence[Note],
+        ending: Ending | None = None,
+        missing: Sequence[Attempt] | None = None,
+        is_walking: bool = False,
+    ) -> None:
+        """As `RefreshIO` has it; `is_walking`: the walk goes on, and may still add documents."""
+        async with self._changing():
             feed = await assemble(
                 self._storage,
-                state=intent.state,
-                is_walking=intent.is_walking,
-                ending=intent.ending,
-                missing=intent.missing,
-                notes=said,
+                state=state,
+                is_walking=is_walking,
+                ending=ending,
+                missing=missing,
+                notes=[note.as_dict() for note in notes if not note.kind.is_of_reading],
             )
         if feed is not None:
-            if intent.state is not State.LOADING:
-                reasons = (note.slug for note in intent.notes if note.partial)
+            if state is not State.LOADING:
+                reasons = (note.slug for note in notes if note.partial)
                 self._context.counts.published(str(feed.state), next(reasons, NONE))
             log.info(
                 "feed.published",
@@ -332,281 +624,11 @@ class Refresh:
                 state=str(feed.state),
                 documents=feed.documents,
                 entries=feed.entries,
-                notes=sorted({note.code for note in intent.notes}),
+                notes=sorted({note.code for note in notes}),
             )
 
 
-class _Asking:
-    """The subscription document of one refresh: asked for, found just before, or stood in for.
-
-    Args:
-        source: Where documents come from.
-        storage: Holds what came until it is stored.
-        found: The subscription document, when it has just been fetched.
-    """
-
-    def __init__(self, source: Source, storage: FeedStorage, found: Subscription | None) -> None:
-        self._source = source
-        self._storage = storage
-        self._found = found
-        self._find_style: Callable[[], Style | None] = lambda: None
-        self._style: Style | None = None
-        self.error: DocumentError | None = None
-        """Why there is none from the publisher."""
-
-    def style(self) -> Style | None:
-        """Return what the feed's segments are rendered for, where a subscription document has come."""
-        if self._style is None:
-            self._style = self._find_style()
-        return self._style
-
-    async def ask(self, intent: port.AskSubscription) -> Event:
-        """Return what the decision is told of it."""
-        found, self._found = self._found, None
-        if found is not None and found.failure is not None:
-            return await self._stand_in(found, found.failure)
-        try:
-            came = found or await self._fetched(intent)
-        except DocumentError as exc:
-            self.error = exc
-            return SubscriptionFailed(failure=failure_of(exc))
-        if isinstance(came, Fetched):
-            return SubscriptionUnchanged(reply=reply_of(came))
-        came = await self._storage.receive(came)
-        self._find_style = came.obtained.style_of()
-        fresh = fresh_document(came.document_url, came.obtained)
-        return SubscriptionCame(
-            url=came.url, reply=reply_of(came.obtained.fetched), fresh=fresh, notes=came.notes
-        )
-
-    async def _stand_in(self, found: Subscription, failure: DocumentError) -> SubscriptionFailed:
-        """Take a web archive's copy, for the publisher has failed just now (R33)."""
-        self.error = failure
-        obtained = (await self._storage.receive(found)).obtained
-        self._find_style = obtained.style_of()
-        copy = archived_copy(found.document_url, obtained, is_subscription=True)
-        return SubscriptionFailed(failure=failure_of(failure), copy=copy)
-
-    async def _fetched(self, intent: port.AskSubscription) -> Subscription | Fetched:
-        obtained = await self._source.obtain(intent.url, validators=_conditions(intent.stored))
-        if isinstance(obtained, Fetched):
-            obtained = await self._storage.updated(intent.stored, obtained)
-            if obtained.not_modified:
-                return obtained
-            obtained = await self._source.read(obtained, None)
-        if intent.searches:
-            return await settle_subscription(self._source, intent.url, obtained)
-        return Subscription(intent.url, obtained)
-
-
-# The documents of its walk
-
-Outcome = Obtained | Fetched | DocumentError
-
-
-class WalkPath(Protocol):
-    """What the decision of the refresh knows of the path of the walk (`wholefeed.core.refresh.decision`)."""
-
-    def is_ahead(self, url: str) -> bool:
-        """Whether the path has to come to a document yet; asked before each try."""
-
-    def is_met(self, url: str) -> bool:
-        """Whether the walk has the document of a URL, so that no redirect to it is followed."""
-
-    def predicted(self, url: str, older: str) -> Iterable[port.Fetch]:
-        """Take the older link in the head of a document that still arrives; return what can be begun."""
-
-
-class WalkFetches:
-    """The documents of a walk that are being fetched, and those that have come and wait to be kept.
-
-    Tells of them in the order in which they come; which to fetch, and what becomes of them, is decided
-    elsewhere (`wholefeed.core.refresh`). Ends with `stop`.
-
-    Args:
-        source: Where documents come from.
-        style: Gives what the feed's segments are rendered for, where that is known.
-        identified: Identifies the entries of a document that has come by what is known of the feed, and by
-            the documents that have come before and wait to be kept.
-        updated: Returns a stored document as a 304 makes it, where that is another one.
-        enough: How many documents a publisher is asked for at once; behind as many no more is sought.
-        counts: Told what came of looking ahead.
-        may_ask: Raises `LeaseLostError` where another replica may be at the refresh; asked before each try.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        *,
-        style: Callable[[], Style | None],
-        identified: Callable[[Obtained, Iterable[Obtained]], Awaitable[Obtained]],
-        updated: Callable[[port.StoredDocument | None, Fetched], Awaitable[Fetched]],
-        enough: int,
-        counts: Counts,
-        may_ask: Callable[[], None],
-    ) -> None:
-        self._source = source
-        self.path: WalkPath | None = None
-        """Where the walk goes, once that is being decided."""
-        self._style = style
-        self._identified = identified
-        self._updated = updated
-        self._enough = enough
-        self._counts = counts
-        self._may_ask = may_ask
-        self._pending: dict[str, asyncio.Task[Outcome]] = {}
-        self._obtained: dict[str, Obtained] = {}
-        self._collected: set[str] = set()
-        """What adapters ask for."""
-        self._ahead: set[str] = set()
-        """What was asked for before the path came to it, until it is known whether it does."""
-        self._sizes = Sizes()
-        self._deadline = 0.0
-
-    async def carry_out(self, intent: port.Fetching) -> Event:
-        match intent:
-            case port.StartTimer(seconds):
-                self._deadline = time.monotonic() + seconds
-            case port.Fetch():
-                self._begin(intent)
-            case port.Wait():
-                return await self._wait()
-            case port.Drop(url):
-                del self._obtained[url]
-                self._settle(url, is_hit=False)
-            case port.StopFetching():
-                await self.stop()
-            case _:
-                assert_never(intent)
-        return CarriedOut()
-
-    def obtained(self, url: str) -> Obtained | None:
-        """Return a document that has come and waits to be kept."""
-        return self._obtained.get(url)
-
-    async def has_come(self, within_seconds: float) -> bool:
-        """Whether there is something to be told at once, or will be within so many seconds."""
-        if within_seconds > 0 and self._pending and not any(task.done() for task in self._pending.values()):
-            await asyncio.wait(
-                self._pending.values(), timeout=within_seconds, return_when=asyncio.FIRST_COMPLETED
-            )
-        return any(task.done() for task in self._pending.values())
-
-    def take(self, url: str) -> Obtained:
-        """Hand over a document that has come: it is to be stored."""
-        self._settle(url, is_hit=True)
-        return self._obtained.pop(url)
-
-    def offer(self, url: str, obtained: Obtained) -> None:
-        """Take in what was fetched elsewhere: it waits to be kept."""
-        self._obtained[url] = obtained
-
-    async def stop(self) -> None:
-        """Cancel what was fetched ahead and is not needed."""
-        if not (self._pending or self._ahead):
-            return
-        tasks = list(self._pending.values())
-        self._pending.clear()
-        self._counts.look_ahead["miss"] += len(self._ahead)
-        self._ahead.clear()
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _begin(self, intent: port.Fetch) -> None:
-        if intent.is_collected:
-            self._collected.add(intent.url)
-        elif self._is_ahead(intent.url):
-            self._ahead.add(intent.url)
-        self._pending[intent.url] = asyncio.create_task(self._fetch(intent))
-
-    async def _fetch(self, intent: port.Fetch) -> Outcome:
-        validators = _conditions(intent.stored)
-        while True:
-            self._may_ask()
-            try:
-                if intent.is_collected:
-                    return await self._asked_plainly(intent)
-                obtained = await self._source.obtain(
-                    intent.url,
-                    validators=validators,
-                    on_older=lambda older: self._predict(intent.url, older),
-                    is_foreseen=lambda: self._is_foreseen(intent.url),
-                    relation=intent.relation,
-                    is_ahead=lambda: self._is_ahead(intent.url),
-                    sizes=self._sizes,
-                    is_met=self._is_met,
-                    style=self._style(),
-                )
-                if isinstance(obtained, Fetched):
-                    obtained = await self._updated(intent.stored, obtained)
-                    if not obtained.not_modified:
-                        return await self._source.read(obtained, self._style())
-                return obtained
-            except QueueFullError as exc:  # a walk has time
-                await asyncio.sleep(exc.retry_after_seconds or 0.0)
-            except DocumentError as exc:
-                clear_tracebacks(exc)
-                return exc.with_traceback(None)
-
-    async def _asked_plainly(self, intent: port.Fetch) -> Obtained | Fetched:
-        """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
-        style = self._style()
-        return await self._source.obtain(
-            intent.url,
-            is_met=self._is_met,
-            style=None if style is None else style._replace(lists_members=True),
-            manner=Manner(is_head=intent.is_head, at_most=AT_ONCE),
-        )
-
-    def _is_foreseen(self, url: str) -> bool:
-        """Whether a document links to what is fetched without that: enough are, and their URLs count on.
-
-        Where that is wrong, the document that the walk has come to tells it: its head is read in any case.
-        """
-        if len(self._pending) < self._enough or not self._is_ahead(url):
-            return False
-        return bool(next_urls(list(self._pending)[-3:], 1))
-
-    def _predict(self, url: str, older: str) -> None:
-        """Begin to fetch what the head of a document that still arrives links to."""
-        assert self.path is not None, "nothing is fetched before"
-        for intent in self.path.predicted(url, older):
-            self._begin(intent)
-
-    def _is_ahead(self, url: str) -> bool:
-        return self.path is None or self.path.is_ahead(url)
-
-    def _is_met(self, url: str) -> bool:
-        return self.path is not None and self.path.is_met(url)
-
-    async def _wait(self) -> Event:
-        left_seconds = max(0.0, self._deadline - time.monotonic())
-        await asyncio.wait(self._pending.values(), timeout=left_seconds, return_when=asyncio.FIRST_COMPLETED)
-        url = next((url for url, task in self._pending.items() if task.done()), None)
-        if url is None:
-            return TimeOver()
-        outcome = self._pending.pop(url).result()
-        if isinstance(outcome, Obtained):
-            obtained = await self._identified(outcome, self._obtained.values())
-            self._obtained[url] = obtained
-            return Arrived(url, fresh_document(url, obtained, is_collected=url in self._collected))
-        self._settle(url, is_hit=isinstance(outcome, Fetched) and outcome.not_modified)
-        if isinstance(outcome, Fetched):
-            if outcome.is_met:
-                return LedBack(url, outcome.final_url)
-            return confirmed(url, outcome) if outcome.not_modified else Answered(url, outcome.headers)
-        return Failed(url, failure_of(outcome))
-
-    def _settle(self, url: str, *, is_hit: bool) -> None:
-        """Count what was asked for ahead, once it is known whether the walk needs it."""
-        if url in self._ahead:
-            self._ahead.remove(url)
-            self._counts.look_ahead["hit" if is_hit else "miss"] += 1
-
-
-def _conditions(stored: port.StoredDocument | None) -> Validators | None:
+def _conditions(stored: StoredDocument | None) -> Validators | None:
     if stored is None:
         return None
     return Validators(etag=stored.etag, last_modified=stored.last_modified, url=stored.final_url)
@@ -673,7 +695,7 @@ class WalkTurns:
             yield
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RefreshContext:
     """What every refresh of a service works with: the parts below the service, put together once."""
 
@@ -688,7 +710,7 @@ class RefreshContext:
     pauses: HostPauses = field(default_factory=HostPauses)
     """Of hosts that adapters leave in peace."""
     counts: Counts = field(default_factory=Counts)
-    sharing: Sharing = field(default_factory=Alone)
+    sharing: Sharing = field(default_factory=Sharing)
     """Who else works on the store, and at what."""
     archive: Archive | None = None
     """The web archive that is asked for what publishers do not give (R33); None: none is."""
@@ -700,10 +722,9 @@ class RefreshContext:
     """What is held of feeds."""
 
     def __post_init__(self) -> None:
-        longest_seconds = max(self.config.freshness.maximum_seconds, DAY_SECONDS)
-        object.__setattr__(self, "longest_seconds", longest_seconds)
-        object.__setattr__(self, "settings", self._settings())
-        object.__setattr__(self, "memory", Memory(self.config.store.memory_bytes))
+        self.longest_seconds = max(self.config.freshness.maximum_seconds, DAY_SECONDS)
+        self.settings = self._settings()
+        self.memory = Memory(self.config.store.memory_bytes)
 
     def fresh_seconds_left(self, feed: FeedRow, now: float) -> float:
         """Return for how long a feed needs no look at its publisher; 0: it is due."""

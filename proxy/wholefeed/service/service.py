@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence, Sized
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import Heading
 from wholefeed.core.refresh.port import RefreshRequest
@@ -27,8 +27,8 @@ from wholefeed.logs import get_logger
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.checking import Checks
 from wholefeed.service.mementos import Mementos
-from wholefeed.service.memory import Held, Memory, Usage
-from wholefeed.service.opening import Openings, Waiting
+from wholefeed.service.memory import Held, Usage
+from wholefeed.service.opening import Openings
 from wholefeed.service.people import ChainDocument, Watching
 from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.results import Reconstruction, Status
@@ -59,35 +59,28 @@ class FeedService:
         self._context = context
         self._store = context.store
         self._memory = context.memory
+        self._store.on_change(self._memory.drop)
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._running = Running(context)
         self.now = context.now
         """Epoch seconds."""
         self.fresh_seconds_left = context.fresh_seconds_left
 
-        # what a request needs: the memory, the refreshes under way, the openings, and the waiting for them
-        self._store.on_change(self._memory.drop)
+        # the parts, which others ask directly
         self.checks = Checks(context.store, self._memory, context.config.limits)
         """Whether what is held in memory is still so; bounds what is asked of the database."""
-        self._asked = AskedTimes(context.store, context.now)
-        self._running = Running(context)
-        self._house = Housekeeping(context, self._running, self._asked)
-        self._mementos = Mementos(context, self._running)
-        self._openings = Openings(context, self._running, self._mementos)
-        self._waiting = Waiting(context, self._running, self._openings, self.checks, self._stopping)
-
-        # what others watch
-        self.load = Load(context, self._running, self._openings, self._memory)
+        self.mementos = Mementos(context, self._running)
+        """Looks in a web archive for what is missing."""
+        self.openings = Openings(context, self._running, self.mementos, self.checks, self._stopping)
+        """Finds the feeds behind URLs."""
+        self.asked = AskedTimes(context.store, context.now)
+        """When feeds were asked for, and who was warned of one."""
+        self.house = Housekeeping(context, self._running, self.asked)
+        """Deletes what is old, and evicts what is too much."""
         self.watching = Watching(context, self._running, self._stopping)
         """Tells everybody who follows a feed how far its refresh is."""
         self.showing = Showing(context.store, context.source.work)
         """Makes the pages that people read."""
-
-        # methods of the parts that are asked of the service; each says there what it does
-        self.announced = self._waiting.announced
-        self.note_warned = self._asked.note_warned
-        self.make_room = self._house.make_room
-        self.keep_searching = self._mementos.run
-        self.search_archive = self._mementos.finish
 
     # What is served
 
@@ -102,13 +95,14 @@ class FeedService:
         feed = held.snapshot.feed
         if not is_head and (self._running.running(feed.id) is not None or self._running.is_due(feed)):
             return None
-        held.asked_at = self._asked.note(feed.id, held.asked_at)
+        held.asked_at = self.asked.note(feed.id, held.asked_at)
         return held
 
-    def answer(
+    @asynccontextmanager
+    async def answer(
         self, url: str, *, wait_seconds: float, is_head: bool = False, from_memory: bool = False
-    ) -> Answering:
-        """Give the feed of a URL as it is known within a time.
+    ) -> AsyncIterator[Reconstruction]:
+        """Yield the feed of a URL as it is known within a time.
 
         Args:
             url: Canonical URL, as `canonical_url` makes it.
@@ -121,70 +115,55 @@ class FeedService:
             DocumentError: Nothing is stored and the publisher did not give a feed (in time: 504).
             OverloadedError: Nothing is stored and no walk can be begun now; the database does not answer.
         """
-
-        async def begin(answering: Answering) -> Reconstruction:
-            deadline = time.monotonic() + wait_seconds
-            in_time = self.checks.bounds(wait_seconds)
+        deadline = time.monotonic() + wait_seconds
+        in_time = self.checks.bounds(wait_seconds)
+        async with AsyncExitStack() as stack:
             async with in_time():
-                snapshot, is_late, held = await self._found(
-                    answering, url, deadline, is_head=is_head, from_memory=from_memory
-                )
+                found = None
+                while found is None:
+                    try:
+                        found = await self._found(
+                            stack, url, deadline, is_head=is_head, from_memory=from_memory
+                        )
+                    except UnknownFeedError:  # forgotten just now: once more from the beginning
+                        if time.monotonic() >= deadline:
+                            raise
+            snapshot, is_late, held = found
             feed = snapshot.feed
-            _ = self._asked.note(feed.id, feed.asked_at)
-            return Reconstruction(snapshot, feed.is_stale or is_late, held, in_time)
-
-        return Answering(begin)
+            _ = self.asked.note(feed.id, feed.asked_at)
+            yield Reconstruction(snapshot, feed.is_stale or is_late, held, in_time)
 
     async def _found(
-        self, answering: Answering, url: str, deadline: float, *, is_head: bool, from_memory: bool
+        self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool, from_memory: bool
     ) -> tuple[Snapshot, bool, Held | None]:
         """Return what to answer with, and whether the publisher was not heard of in time.
 
-        What has to stay readable is held until the end of the answer.
+        What has to stay readable until the end of the answer is entered into the stack.
         """
-        while True:
-            try:
-                since = self._memory.changes.count
-                feed, is_late = await self._waiting.ready(url, deadline, is_head=is_head)
-                leads_there = feed.url == url or not self._memory.changes.has(
-                    feed.id, since
-                )  # its key is its own
-                held = await self.checks.find(url) if from_memory else None
-                if held is not None and held.is_whole:
-                    return held.snapshot, is_late, held
-                snapshot, held = await self._read(answering, url if leads_there else "", feed)
-                return snapshot, is_late, held
-            except UnknownFeedError:  # forgotten just now: once more from the beginning
-                if time.monotonic() >= deadline:
-                    raise
-
-    async def _read(self, answering: Answering, url: str, feed: FeedRow) -> tuple[Snapshot, Held | None]:
-        """Read what is served of a feed: hold its segments for the answer, and it in memory by a URL.
-
-        Args:
-            answering: The answer.
-            url: Under which to hold it in memory; empty: under none.
-            feed: The feed.
-        """
-        since = self._memory.changes.count
-        snapshot = await answering.hold(self._store.snapshot(feed.id))
-        return snapshot, self._memory.put(snapshot, url, since) if url else None
+        memory = self._memory
+        since = memory.generation
+        feed, is_late = await self.openings.ready(url, deadline, is_head=is_head)
+        leads_there = feed.url == url or not memory.has_changed(feed.id, since)  # its key is its own
+        held = await self.checks.find(url) if from_memory else None
+        if held is not None and held.is_whole:
+            return held.snapshot, is_late, held
+        since = memory.generation
+        snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
+        return snapshot, is_late, memory.put(snapshot, url, since) if leads_there else None
 
     # What is known
 
     async def is_known(self, url: str) -> bool:
         """Whether anything is stored for a URL."""
         async with self.checks.answering():
-            return await self._waiting.known(url) is not None
+            return await self._store.find(url, is_first=True) is not None
 
     async def is_awaited(self, url: str) -> bool:
         """Whether the feed of a URL is being fetched, or it is being found out what the URL leads to."""
         async with self.checks.answering():
-            feed = await self._waiting.known(url)
-        return self._openings.is_under_way(url) or (feed is not None and self._is_refreshing(feed.id))
-
-    def _is_refreshing(self, feed_id: int) -> bool:
-        return self._running.running(feed_id) is not None
+            feed = await self._store.find(url, is_first=True)
+        is_refreshing = feed is not None and self._running.running(feed.id) is not None
+        return is_refreshing or self.openings.is_under_way(url)
 
     async def status(self, url: str) -> Status:
         """Tell what is known of a feed; `UnknownFeedError` where nothing is stored for the URL."""
@@ -208,7 +187,7 @@ class FeedService:
             UnknownFeedError: Nothing is stored for the URL.
         """
         async with self.checks.answering():
-            feed = await self._waiting.known(url)
+            feed = await self._store.find(url, is_first=True)
             if feed is None:
                 raise UnknownFeedError(f"nothing is stored for {url}")
             yield feed
@@ -216,7 +195,7 @@ class FeedService:
     async def feeds(self) -> list[ListedFeed]:
         """Return the known feeds, at most `_MAX_LISTED` of them."""
         async with self.checks.answering():
-            return await self._store.read(lambda db: feeds.list_feeds(db, _MAX_LISTED, 0))
+            return await self._store.read(partial(feeds.list_feeds, limit=_MAX_LISTED, offset=0))
 
     async def every_feed(self) -> AsyncIterator[list[ListedFeed]]:
         """Give the known feeds by URL, those that are published, some at a time.
@@ -226,7 +205,7 @@ class FeedService:
         offset = 0
         while True:
             async with self.checks.answering():
-                rows = await self._store.read(lambda db: feeds.list_feeds(db, _FEEDS_PER_PART, offset))  # noqa: B023 - awaited
+                rows = await self._store.read(partial(feeds.list_feeds, limit=_FEEDS_PER_PART, offset=offset))
             if not rows:
                 return
             yield await self._named([row for row in rows if row.digest])
@@ -306,9 +285,22 @@ class FeedService:
     # What goes on beside
 
     @property
+    def load(self) -> Load:
+        running, source = self._running, self._context.source
+        return Load(
+            self._memory.usage,
+            len(running),
+            len(self.openings),
+            running.walking,
+            running.waiting,
+            *source.queue,
+            *source.work.processes,
+        )
+
+    @property
     def is_busy(self) -> bool:
         """Whether anything is being fetched or walked."""
-        return len(self._openings) + len(self._running) > 0
+        return len(self.openings) + len(self._running) > 0
 
     async def resume(self) -> None:
         """Take up the walks that an earlier run of the program did not finish."""
@@ -329,8 +321,8 @@ class FeedService:
     async def keep_house(self) -> None:
         """Delete what is old, evict what is too much, write when feeds were asked for; until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._house.run())
-            tasks.create_task(self._asked.run())
+            tasks.create_task(self.house.run())
+            tasks.create_task(self.asked.run())
             tasks.create_task(self._store.upkeep.keep_sent(self.now))
 
     def stop_waiting(self) -> None:
@@ -341,45 +333,10 @@ class FeedService:
     async def close(self) -> None:
         """Stop what is under way; unfinished walks are taken up at the next start."""
         self.stop_waiting()
-        await self._openings.close()
+        await self.openings.close()
         await self._running.close()
         await self.checks.close()
-        await self._asked.close()
-
-
-_T = TypeVar("_T")
-
-
-class Answering(AbstractAsyncContextManager[Reconstruction]):
-    """The time in which an answer is put together; what is held for it stays readable in there. Entered once.
-
-    Most answers hold nothing, and a generator with its context manager and stack took as long as the look
-    that finds that out.
-
-    Args:
-        begin: Makes what the block is given.
-    """
-
-    def __init__(self, begin: Callable[[Answering], Coroutine[Any, Any, Reconstruction]]) -> None:
-        self._begin = begin
-        self._stack: AsyncExitStack | None = None
-
-    async def hold(self, context: AbstractAsyncContextManager[_T]) -> _T:
-        """Enter something until the end of the block."""
-        if self._stack is None:
-            self._stack = AsyncExitStack()
-        return await self._stack.enter_async_context(context)
-
-    async def __aenter__(self) -> Reconstruction:
-        try:
-            return await self._begin(self)
-        except BaseException:
-            await self.__aexit__()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._stack is not None:
-            await self._stack.aclose()
+        await self.asked.close()
 
 
 class Listing(NamedTuple):
@@ -397,51 +354,23 @@ class Listing(NamedTuple):
         return max(1, -(-self.total // _FEEDS_PER_PART))
 
 
-class Load:
-    """What goes on in a service at this moment, for whoever watches it."""
+class Load(NamedTuple):
+    """What goes on in a service at a moment, for whoever watches it."""
 
-    def __init__(self, context: RefreshContext, running: Running, openings: Sized, memory: Memory) -> None:
-        self._context = context
-        self._running = running
-        self._openings = openings
-        self._memory = memory
-
-    @property
-    def memory(self) -> Usage:
-        """What is held in memory of published feeds, for answers and refreshes."""
-        return self._memory.usage
-
-    @property
-    def refreshes(self) -> int:
-        """Feeds being refreshed."""
-        return len(self._running)
-
-    @property
-    def openings(self) -> int:
-        """URLs being opened that lead to no known feed."""
-        return len(self._openings)
-
-    @property
-    def walks(self) -> int:
-        """Walks that use the network."""
-        return self._running.walking
-
-    @property
-    def waiting_walks(self) -> int:
-        """Walks that wait for their turn, those of polls not counted."""
-        return self._running.waiting
-
-    @property
-    def requests(self) -> int:
-        """Requests to publishers under way."""
-        return self._context.source.queue[0]
-
-    @property
-    def waiting_requests(self) -> int:
-        """Requests to publishers that wait for a place."""
-        return self._context.source.queue[1]
-
-    @property
-    def workers(self) -> tuple[int, int]:
-        """Processes that work on documents: how many there are, and how many are busy."""
-        return self._context.source.work.processes
+    memory: Usage
+    """What is held of feeds."""
+    refreshes: int
+    """Feeds being refreshed."""
+    openings: int
+    """URLs being opened that lead to no known feed."""
+    walks: int
+    """Walks that use the network."""
+    waiting_walks: int
+    """Walks that wait for their turn, those of polls not counted."""
+    requests: int
+    """Requests to publishers under way."""
+    waiting_requests: int
+    """Requests to publishers that wait for a place."""
+    workers: int
+    """Processes that work on documents."""
+    busy_workers: int

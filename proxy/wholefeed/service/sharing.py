@@ -7,8 +7,8 @@ A flight that begins here takes the lease of its feed or URL first. Where anothe
 flight waits for the end of that: so whoever waits for a flight waits for the one that runs, wherever it does.
 
 From top to bottom: the flights and claims (`Shared`), what is to be done after a look at a lease (`judge`),
-this replica's name and what it holds (`Membership`), its signs of life (`Pulse`), waiting for the others
-(`Waits`), how a failure is told to them (`outcome_of`), and the tables (`Leases`).
+this replica's name, its signs of life and what it holds (`Membership`), waiting for the others (`Waits`), and
+how a failure is told to them (`outcome_of`). The tables are `wholefeed.store.tables.leases`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -53,13 +53,13 @@ from wholefeed.futures import retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service import opening
 from wholefeed.service.results import Elsewhere
-from wholefeed.service.sharing_port import Alone, Fence, RefreshWork, Sharing, Wanted
+from wholefeed.service.sharing_port import Fence, RefreshWork, Sharing, Wanted
 from wholefeed.service.sources import SeveralFeedsError
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import leases
-from wholefeed.store.tables.leases import Beat, End, Judge, LeaseRow, Looked, Taking, Verdict, feed_lease
+from wholefeed.store.tables.leases import Beat, End, Judge, LeaseRow, Looked, Verdict, feed_lease
 
 log = get_logger()
 
@@ -79,9 +79,9 @@ async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
         OverloadedError: It could not be reached.
     """
     if not store.is_shared:
-        yield Alone()
+        yield Sharing()
         return
-    shared = Shared(Leases(store))
+    shared = Shared(store)
     store.listen("lease", shared.waits.wake)
     store.on_lost(shared.waits.wake_all)
     await shared.member.beat()
@@ -116,35 +116,31 @@ MAX_ADOPTED: Final = 64
 
 
 T = TypeVar("T")
-
-
 _Judging = Callable[[bool], Judge]
 """Makes a judge; given whether another replica has been waited for."""
 
 
-class Shared:
+class Shared(Sharing):
     """Shares the work with the other replicas, for one process; `run` goes on as long as it is used.
 
     Args:
-        leases: Where the replicas keep who does what.
+        store: Of all of them; its tables say who does what.
         clock: Monotonic seconds.
     """
 
     is_shared = True
 
-    def __init__(self, leases: Leases, clock: Callable[[], float] = time.monotonic) -> None:
-        self._leases = leases
-        self.member = Membership(leases, clock)
+    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self.member = Membership(store, clock)
         self.member.on_loss = self._look_everywhere
-        self.require = self.member.require
-        self.waits = Waits(leases)
+        self.waits = Waits(store)
         self._looks_everywhere = True
         self._waited = Counter[str]()
         """Leases of others that are waited for here."""
 
     @property
     def replicas(self) -> int:
-        """How many share the work, as far as is known."""
         return self.member.replicas
 
     async def run(self) -> None:
@@ -153,10 +149,12 @@ class Shared:
             tasks.create_task(self.member.run())
             tasks.create_task(self.waits.run())
 
+    def require(self) -> None:
+        self.member.require()
+
     # Flights
 
     async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
-        """Have a feed refreshed; return whether that was done here, and not by another replica."""
         name, feed_id = feed_lease(wanted.feed.id), wanted.feed.id
 
         def judging(has_waited: bool) -> Judge:
@@ -166,8 +164,9 @@ class Shared:
             wanted.heard(Elsewhere.of(progress))
 
         while True:
-            claim = self.member.claimed(name)
+            claim = self.member.find(name, "claimed")
             if claim is not None:
+                self.member.drop(claim)
                 token, feed = claim.token, claim.feed or wanted.feed
             else:
                 try:
@@ -185,13 +184,11 @@ class Shared:
     async def open(
         self, url: str, work: Callable[[], Coroutine[Any, Any, T]], *, is_choosing: bool = False
     ) -> T:
-        """Open a URL, when no other replica does."""
         kind = "choose" if is_choosing else "open"
         name = f"{kind}:{sha256(url.encode('utf-8', 'surrogatepass')).hexdigest()}"  # it may be a long one
 
         def judging(has_waited: bool) -> Judge:
-            wants = Wants(has_waited=has_waited, is_opening=True)
-            return lambda lease, _: judge(lease, self.member.name, wants)
+            return lambda lease, _: judge(lease, self.member.name, has_waited=has_waited, is_opening=True)
 
         while True:
             token, _ = await self._taken(name, judging, _nobody)
@@ -201,13 +198,11 @@ class Shared:
     async def _taken(
         self, name: str, judging: _Judging, heard: Heard, feed: int | None = None, *, tells: bool = False
     ) -> tuple[str, Looked]:
-        """Wait until a lease is this one's, or nothing is left to do; `tells` as in `Taking`."""
+        """Wait until a lease is this one's, or nothing is left to do; `tells` as for `leases.take`."""
         has_waited = False
         while True:
-            self.member.require()
             with self.waits.waiting(name, heard) as woken:
-                taking = self._taking(name, judging(has_waited), feed, tells=tells)
-                looked = await self._leases.take(taking)
+                token, looked = await self._take(name, judging(has_waited), feed, tells=tells)
                 if looked.verdict is Verdict.WAIT:
                     has_waited = True
                     assert looked.lease is not None, "somebody has it"
@@ -225,9 +220,9 @@ class Shared:
                 raise error_of(
                     looked.lease.outcome, retry_after_seconds=_rest_seconds(looked.lease, has_waited)
                 )
-            return taking.token, looked
+            return token, looked
 
-    def _taking(
+    async def _take(
         self,
         name: str,
         judge: Judge,
@@ -235,17 +230,24 @@ class Shared:
         *,
         skips_locked: bool = False,
         tells: bool = False,
-    ) -> Taking:
-        """Return a taking of a lease by this replica, with a token of its own."""
-        return Taking(
-            name=name,
-            replica=self.member.name,
-            token=self.member.new_token(),
-            judge=judge,
-            feed=feed,
-            skips_locked=skips_locked,
-            tells=tells,
-        )
+    ) -> tuple[str, Looked]:
+        """Take a lease if its judge says so; return the token of that, and what came of it."""
+        self.member.require()
+        replica, token = self.member.name, self.member.new_token()
+
+        def take(db: Database) -> Looked:
+            return leases.take(
+                db,
+                name,
+                replica=replica,
+                token=token,
+                judge=judge,
+                feed=feed,
+                skips_locked=skips_locked,
+                tells=tells,
+            )
+
+        return token, await self._store.write_loosely(take)
 
     async def _working(
         self, name: str, token: str, work: Coroutine[Any, Any, T], tell: Callable[[], str]
@@ -257,11 +259,11 @@ class Shared:
         """
         task = asyncio.create_task(work)
         task.add_done_callback(retrieve_failure)
-        holding = self.member.hold(name, token, tell, task)
+        holding = self.member.hold(name, token, tell=tell, task=task)
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:  # the lease stays: at the end of the program others take it up
-            self.member.keep(name, token)
+            self.member.hold(name, token, "cancelled")
             task.cancel()
             await asyncio.wait({task})
             raise
@@ -275,53 +277,51 @@ class Shared:
         return task.result()
 
     def fence(self, feed: int) -> Fence | None:
-        """Return what makes sure, in each transaction of a refresh, that it is still this replica's."""
-        holding = self.member.held(feed_lease(feed))
-        if holding is None:
-            holding = Holding(feed_lease(feed), "", "working", 0.0, is_lost=True)
+        name = feed_lease(feed)
+        holding = self.member.find(name, "working") or Holding(name, "", "working", 0.0, is_lost=True)
         return partial(self.member.require_held, holding=holding)
 
     # Claims
 
     def claim_new(self, db: Database, feed: int) -> Callable[[], None]:
-        """Take a feed for its first refresh in the transaction that makes it; call the result after that."""
-        taking = self._taking(feed_lease(feed), judge_claim(lambda _: True), feed)
-        looked = self._leases.take_new(db, taking)
+        name, token = feed_lease(feed), self.member.new_token()
+        looked = leases.take(
+            db, name, replica=self.member.name, token=token, judge=judge_claim(lambda _: True), feed=feed
+        )
         if looked.verdict is not Verdict.TAKE:
             return lambda: None
-        # Under its lock: one that was found there may have become another one since it was read.
-        return lambda: self.member.claim(taking.name, taking.token, looked.feed)
+
+        def note() -> None:
+            # Under its lock: one that was found there may have become another one since it was read.
+            self.member.hold(name, token, "claimed", feed=looked.feed)
+
+        return note
 
     async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
-        """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted now."""
-        self.member.require()
-        taking = self._taking(feed_lease(feed), judge_claim(is_wanted), feed, skips_locked=True)
-        looked = await self._leases.take(taking)
+        name = feed_lease(feed)
+        token, looked = await self._take(name, judge_claim(is_wanted), feed, skips_locked=True)
         if looked.verdict is not Verdict.TAKE:
             return None
-        self.member.claim(taking.name, taking.token, looked.feed)
+        self.member.hold(name, token, "claimed", feed=looked.feed)
         return looked.feed
 
     def release(self, feed: int) -> None:
-        """Give back what was claimed, or what a refresh that was cancelled leaves."""
-        self.member.give_back(feed_lease(feed))
+        for use in ("claimed", "cancelled"):
+            if (holding := self.member.find(feed_lease(feed), use)) is not None:
+                self.member.give_back(holding)
 
     @asynccontextmanager
     async def task(self, name: str) -> AsyncIterator[bool]:
-        """Do something that one replica does at a time; yields whether this is the one."""
-        self.member.require()
-        replica = self.member.name
-        taking = self._taking(f"task:{name}", lambda lease, _: judge(lease, replica, Wants()))
-        looked = await self._leases.take(taking)
+        lease, replica = f"task:{name}", self.member.name
+        token, looked = await self._take(lease, lambda found, _: judge(found, replica))
         if looked.verdict is not Verdict.TAKE:
             yield False
             return
-        holding = self.member.hold(taking.name, taking.token, str)
+        holding = self.member.hold(lease, token)
         try:
             yield True
         finally:
-            self.member.drop(holding)
-            self.member.end(taking.name, taking.token)
+            self.member.give_back(holding)
 
     async def keep(self, name: str, tell: Callable[[], str], on_wait: Callable[[], None]) -> Kept:
         """Wait until something that one replica has at a time is this one's; `let_go` of it.
@@ -338,10 +338,10 @@ class Shared:
         """
 
         def judging(_: bool) -> Judge:
-            return lambda lease, _: judge(lease, self.member.name, Wants(insists=True))
+            return lambda lease, _: judge(lease, self.member.name, insists=True)
 
         token, looked = await self._taken(name, judging, lambda _: on_wait(), tells=True)
-        holding, was = self.member.hold(name, token, tell), looked.lease
+        holding, was = self.member.hold(name, token, tell=tell), looked.lease
         if was is None or was.replica == self.member.name:
             return Kept(holding)
         seconds = was.silent_seconds if was.ended_seconds is None else was.ended_seconds
@@ -349,8 +349,7 @@ class Shared:
 
     def let_go(self, kept: Kept, told: str) -> None:
         """Leave what was kept to others, who are told something with it."""
-        self.member.drop(kept.holding)
-        self.member.end(kept.holding.name, kept.holding.token, told)
+        self.member.give_back(kept.holding, told)
 
     def is_waiting(self, name: str) -> bool:
         """Whether another replica has what somebody here waits for."""
@@ -358,18 +357,16 @@ class Shared:
 
     async def reach(self) -> None:
         """Make sure that the database answers."""
-        await self._leases.look([])
+        await self._store.read(partial(leases.look_all, names=[]))
 
     def elsewhere(self, db: Database, feed: int) -> Elsewhere | None:
-        """Return how far another replica is with the refresh of a feed; None: none is at it."""
-        lease = self._leases.find(db, feed_lease(feed))
+        lease = leases.look(db, feed_lease(feed))
         is_another = lease is not None and lease.is_live and lease.replica != self.member.name
         return Elsewhere.of(lease.progress) if lease is not None and is_another else None
 
     # What others leave
 
     async def adopt(self, is_wanted: Callable[[FeedRow], bool], begin: Callable[[FeedRow], object]) -> None:
-        """Take up what replicas that died have left, until cancelled."""
         loop = asyncio.get_running_loop()
         forget_at = loop.time() + FORGET_SECONDS
         while True:
@@ -377,17 +374,17 @@ class Shared:
                 await self._adopt(is_wanted, begin)
                 if loop.time() >= forget_at:
                     forget_at = loop.time() + FORGET_SECONDS
-                    await self._leases.forget_old()
+                    await self._store.write_loosely(leases.forget_old)
             except (StoreError, OverloadedError) as exc:
                 log.warning("replica.unheard", replica=self.member.name, reason=str(exc))
             await asyncio.sleep(ADOPT_SECONDS)
 
     async def _adopt(self, is_wanted: Callable[[FeedRow], bool], begin: Callable[[FeedRow], object]) -> None:
         if self._looks_everywhere:
-            left = list(await self._leases.unfinished())
+            left = await self._store.read(leases.unfinished)
             self._looks_everywhere = False
         else:
-            left = list(await self._leases.orphans(MAX_ADOPTED))
+            left = await self._store.read(partial(leases.orphans, limit=MAX_ADOPTED))
         random.shuffle(left)  # the others look at the same ones
         for feed_id in left:
             if self.waits.is_awaited(feed_lease(feed_id)):
@@ -426,38 +423,35 @@ def _nobody(_: str) -> None:
 # What is to be done about a piece of work, after a look at its lease
 
 
-def judge(lease: LeaseRow | None, replica: str, wants: Wants) -> Verdict:
+def judge(
+    lease: LeaseRow | None,
+    replica: str,
+    *,
+    has_waited: bool = False,
+    insists: bool = False,
+    is_opening: bool = False,
+    is_done: bool = False,
+) -> Verdict:
     """Decide what is to be done about a piece of work. Pure: no clock, no database.
 
     Args:
         lease: As it is stored, if it is.
         replica: Which one looks.
-        wants: What it looks for.
+        has_waited: Whether it has waited for another one that was at this: how that went is its own result.
+        insists: Whether it is to be done whatever another one has come to.
+        is_opening: Whether nothing is stored yet: what failed just now is not tried again at once.
+        is_done: Whether there is nothing to do any more, as far as the feed's row says.
     """
     if lease is not None and lease.is_live:
         return Verdict.TAKE if lease.replica == replica else Verdict.WAIT
-    if wants.insists:
+    if insists:
         return Verdict.TAKE
     is_others = lease is not None and lease.replica != replica  # its own failures it remembers itself
     if lease is not None and is_others and lease.outcome and lease.ended_seconds is not None:
-        counts_seconds = remembered_seconds(lease.outcome, is_opening=wants.is_opening)
-        if wants.has_waited or 0 <= lease.ended_seconds < counts_seconds:
+        counts_seconds = remembered_seconds(lease.outcome, is_opening=is_opening)
+        if has_waited or 0 <= lease.ended_seconds < counts_seconds:
             return Verdict.FAILED
-    return Verdict.DONE if wants.is_done else Verdict.TAKE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wants:
-    """What a replica that looks at a lease wants."""
-
-    has_waited: bool = False
-    """Whether it has waited for another replica that was at this: how that went is its own result, too."""
-    insists: bool = False
-    """Whether it is to be done whatever another one has come to."""
-    is_opening: bool = False
-    """Whether nothing is stored yet: what failed just now is not tried again at once."""
-    is_done: bool = False
-    """Whether there is nothing to do any more, as far as the feed's row says."""
+    return Verdict.DONE if is_done else Verdict.TAKE
 
 
 def judge_refresh(
@@ -466,13 +460,14 @@ def judge_refresh(
     """Decide about the refresh of a feed, as its row is now."""
     assert feed is not None, "else it is gone"
     is_new = feed.digest is None
-    wants = Wants(
+    return judge(
+        lease,
+        replica,
         has_waited=has_waited,
         insists=wanted.insists(has_waited),
         is_opening=is_new,
         is_done=not is_new and not wanted.is_due(feed),
     )
-    return judge(lease, replica, wants)
 
 
 def judge_claim(is_wanted: Callable[[FeedRow], bool]) -> Judge:
@@ -490,16 +485,26 @@ def judge_claim(is_wanted: Callable[[FeedRow], bool]) -> Judge:
 
 # This replica among the others
 
+BEAT_SECONDS: Final = 2.0
+"""Between two signs of life."""
+CUT_OFF_SECONDS: Final = 5.0
+"""Less than `DEAD_SECONDS`, after which the others take it for dead."""
 RETRY_SECONDS: Final = 0.5
 """After the database could not be reached."""
 CLAIM_SECONDS: Final = 10.0
 """For so long a claim waits for its refresh to begin."""
+STUCK_SECONDS: Final = 30.0
+"""A loop that has not come round for so long is not alive."""
+_PULSE_SECONDS: Final = 0.25
+"""Between two looks of the thread."""
+_LATE_SECONDS: Final = BEAT_SECONDS + 0.5
+"""After so long without a sign of life the thread gives one."""
 
 
 class Membership:
     """This process among the replicas: its name, its signs of life, and the leases that it holds.
 
-        member = Membership(leases)
+        member = Membership(store)
         await member.beat()
         await member.run()          # until it is cancelled; `leave` at the end
 
@@ -508,22 +513,28 @@ class Membership:
     a new name. A process may be stopped in the middle of a transaction, too, where it looks at no clock: so
     each one makes sure that the lease is still its own (`require_held`).
 
+    While the event loop is late a thread gives the signs of life. A loop with thousands of requests before it
+    comes round after seconds only, and its replica is alive all the same: taken for dead, what it has just
+    fetched would be fetched again by another (94 of 381 documents, three replicas that were asked three times
+    as much as two cores could answer).
+
     Args:
-        leases: Where the replicas keep who does what.
+        store: Of all replicas.
         clock: Monotonic seconds.
     """
 
-    def __init__(self, leases: Leases, clock: Callable[[], float] = time.monotonic) -> None:
-        self._leases = leases
+    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
         self._clock = clock
         self.name = _new_name()
         self.replicas = 1
         """How many are alive, as far as is known."""
         self.on_loss: Callable[[], None] = lambda: None
         """Called when the database has lost what the replicas have told each other."""
-        self._pulse = Pulse(leases.beat_in_thread, clock)
-        self._is_known = False
-        """Whether the others know this one by its name."""
+        self._sign = ("", 0.0)
+        """The last sign of life: under which name, and when it was sent."""
+        self._seen_at = clock()
+        """When the loop was seen to come round."""
         self._numbers = itertools.count(1)
         self._held: dict[str, Holding] = {}
         self._ends: dict[str, End] = {}
@@ -536,12 +547,48 @@ class Membership:
 
     # Its life
 
+    @property
+    def silent_seconds(self) -> float:
+        """Since the last sign of life; endless where the others know of none under this name."""
+        name, sent_at = self._sign
+        return self._clock() - sent_at if name == self.name else math.inf
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the others may take this one for dead."""
+        return self.silent_seconds > CUT_OFF_SECONDS
+
+    def require(self) -> None:
+        """Make sure that the others take this one for alive.
+
+        Raises:
+            LeaseLostError: They may not.
+        """
+        if self.is_cut_off:
+            why = f": {self._failure}" if self._failure is not None else ""
+            slug = self._failure.slug if isinstance(self._failure, StorageFullError) else ""
+            raise LeaseLostError(f"cut off from the database that the replicas share{why}", slug=slug)
+
+    def require_held(self, db: Database, holding: Holding) -> None:
+        """Make sure, within a transaction, that a lease is still this one's.
+
+        Raises:
+            LeaseLostError: It is not.
+        """
+        self.require()
+        if holding.is_lost or not leases.is_held(db, holding.name, holding.token):
+            raise LeaseLostError(f"another replica has taken over: {holding.name}")
+
     async def run(self) -> None:
         """Give signs of life, and give back what has ended, until cancelled."""
-        with self._pulse.beating():
+        is_over = threading.Event()
+        threading.Thread(target=self._stand_in, args=(is_over,), name="pulse", daemon=True).start()
+        try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._keep_beating())
                 tasks.create_task(self._keep_ending())
+        finally:
+            is_over.set()
 
     async def beat(self) -> None:
         """Give a sign of life; what turns out to be somebody else's is stopped.
@@ -552,16 +599,16 @@ class Membership:
         """
         sent_at, name, holdings = self._clock(), self.name, list(self._held.values())
         news = [(each, text) for each in holdings if (text := each.tell()) != each.told]
-        beat = await self._leases.beat(name, [(text, each.name, each.token) for each, text in news])
+        progress = [(text, each.name, each.token) for each, text in news]
+        beat = await self._store.write_at_once(partial(leases.beat, replica=name, progress=progress))
         if name != self.name:
             return
         for each, text in news:
             each.told = text
-        if self._is_known and not beat.was_known:
+        if self._sign[0] == name and not beat.was_known:
             log.warning("replica.forgotten", replica=name)
             self.on_loss()
-        self._pulse.given(name, at=sent_at)
-        self._is_known, self.replicas = True, beat.replicas
+        self._sign, self.replicas = (name, sent_at), beat.replicas
         for each in holdings:
             if self._held.get(each.name) is each and beat.held.get(each.name) != each.token:
                 self._lose(each)
@@ -582,42 +629,53 @@ class Membership:
 
     async def leave(self) -> None:
         """Tell the others at once that this one has ended."""
-        self._is_known = False
-        self._pulse.stop()
+        name, self.name = self.name, _new_name()
         if self._ends:
-            await self._leases.end(list(self._ends.values()))
-        await self._leases.leave(self.name)
+            await self._store.write_loosely(partial(leases.end, ends=list(self._ends.values())))
+        # As `beat` does: a sign of life that is under way still would bring it back.
+        await self._store.write_at_once(partial(leases.leave_replicas, name=name))
 
     async def _keep_beating(self) -> None:
         while True:
             pause_seconds = BEAT_SECONDS
-            self._pulse.seen()
-            left_seconds = CUT_OFF_SECONDS - (self._pulse.silent_seconds if self._is_known else 0.0)
+            self._seen_at = self._clock()
+            is_known = self._sign[0] == self.name
             try:
-                async with asyncio.timeout(left_seconds):
+                async with asyncio.timeout(CUT_OFF_SECONDS - (self.silent_seconds if is_known else 0.0)):
                     await self.beat()
                 self._failure = None
             except (StoreError, OverloadedError, TimeoutError) as exc:
                 self._failure = None if isinstance(exc, TimeoutError) else exc
                 log.warning("replica.unheard", replica=self.name, reason=str(exc))
                 pause_seconds = RETRY_SECONDS
-            if self._is_known and self.is_cut_off:
-                self._begin_again()
+            if self._has_begun_again():
                 continue
             await asyncio.sleep(pause_seconds)
-            if self._is_known and self.is_cut_off:  # the process was stopped
-                self._begin_again()
+            self._has_begun_again()  # the process was stopped
 
-    def _begin_again(self) -> None:
-        """Stop everything, and be another one from now on."""
+    def _has_begun_again(self) -> bool:
+        """Where the others may take it for dead, stop everything and be another one from now on."""
+        if self._sign[0] != self.name or not self.is_cut_off:
+            return False
         name, self.name = self.name, _new_name()
-        self._is_known = False
-        self._pulse.stop()
         holdings = list(self._held.values())
         log.warning("replica.isolated", replica=name, stopped=sum(each.use == "working" for each in holdings))
         for each in holdings:
             self._lose(each)
         self._strays = {}
+        return True
+
+    def _stand_in(self, is_over: threading.Event) -> None:
+        """Give signs of life while the loop is late; in a thread."""
+        while not is_over.wait(_PULSE_SECONDS):
+            at, (name, sent_at) = self._clock(), self._sign
+            is_stuck = at - self._seen_at > STUCK_SECONDS
+            if name != self.name or is_stuck or not _LATE_SECONDS <= at - sent_at < CUT_OFF_SECONDS:
+                continue
+            with suppress(StoreError, OverloadedError):
+                is_known = self._store.write_in_thread(partial(leases.beat_replica_again, name=name))
+                if is_known and self._sign == (name, sent_at):  # a name that was given up is none any more
+                    self._sign = name, at
 
     def _lose(self, holding: Holding) -> None:
         """Stop the work: it is not this replica's any more."""
@@ -632,7 +690,7 @@ class Membership:
             self._has_ended.clear()
             ends = dict(self._ends)
             try:
-                await self._leases.end(list(ends.values()))
+                await self._store.write_loosely(partial(leases.end, ends=list(ends.values())))
             except (StoreError, OverloadedError):
                 await asyncio.sleep(RETRY_SECONDS)
                 self._has_ended.set()
@@ -640,64 +698,21 @@ class Membership:
             for token in ends:
                 self._ends.pop(token, None)
 
-    @property
-    def is_cut_off(self) -> bool:
-        """Whether the others may take this one for dead."""
-        return not self._is_known or self._pulse.silent_seconds > CUT_OFF_SECONDS
-
-    def require(self) -> None:
-        """Make sure that the others take this one for alive.
-
-        Raises:
-            LeaseLostError: They may not.
-        """
-        if self.is_cut_off:
-            why = f": {self._failure}" if self._failure is not None else ""
-            slug = self._failure.slug if isinstance(self._failure, StorageFullError) else ""
-            raise LeaseLostError(f"cut off from the database that the replicas share{why}", slug=slug)
-
-    def require_held(self, db: Database, holding: Holding) -> None:
-        """Make sure, within a transaction, that a lease is still this one's.
-
-        Raises:
-            LeaseLostError: It is not.
-        """
-        self.require()
-        if holding.is_lost or not self._leases.is_held(db, holding.name, holding.token):
-            raise LeaseLostError(f"another replica has taken over: {holding.name}")
-
     # What it holds
 
     def new_token(self) -> str:
         """Return a token for the taking of a lease."""
         return f"{self.name}.{next(self._numbers)}"
 
-    def held(self, name: str) -> Holding | None:
-        """Return the lease of that name, if something works under it."""
-        holding = self._held.get(name)
-        return holding if holding is not None and holding.use == "working" else None
-
-    def hold(
-        self, name: str, token: str, tell: Callable[[], str], task: asyncio.Task[Any] | None = None
-    ) -> Holding:
-        """Note that a lease was taken, and what works under it."""
-        holding = self._held[name] = Holding(name, token, "working", self._clock(), tell=tell, task=task)
+    def hold(self, name: str, token: str, use: Use = "working", **facts: Any) -> Holding:
+        """Note that a lease was taken, and what for; the facts are fields of `Holding`."""
+        holding = self._held[name] = Holding(name, token, use, self._clock(), **facts)
         return holding
 
-    def claim(self, name: str, token: str, feed: FeedRow | None) -> None:
-        """Note that a lease was taken for a refresh that is about to begin."""
-        self._held[name] = Holding(name, token, "claimed", self._clock(), feed=feed)
-
-    def claimed(self, name: str) -> Holding | None:
-        """Return what was claimed, once."""
+    def find(self, name: str, use: Use) -> Holding | None:
+        """Return the lease of that name, if it is held for that."""
         holding = self._held.get(name)
-        if holding is None or holding.use != "claimed":
-            return None
-        return self._held.pop(name)
-
-    def keep(self, name: str, token: str) -> None:
-        """Note that what worked under a lease was cancelled: it is given back, or left at the end."""
-        self._held[name] = Holding(name, token, "cancelled", self._clock())
+        return holding if holding is not None and holding.use == use else None
 
     def drop(self, holding: Holding) -> None:
         """Note that nothing works under a lease any more; it is not given back by that."""
@@ -709,16 +724,19 @@ class Membership:
         self._ends[token] = End(name, token, outcome)
         self._has_ended.set()
 
-    def give_back(self, name: str) -> None:
-        """Give back what was claimed, or what worked under it and was cancelled."""
-        holding = self._held.get(name)
-        if holding is not None and holding.use != "working":
-            self.drop(holding)
-            self.end(name, holding.token)
+    def give_back(self, holding: Holding, outcome: str = "") -> None:
+        """Have a lease given back that nothing works under any more."""
+        self.drop(holding)
+        self.end(holding.name, holding.token, outcome)
 
 
 def _new_name() -> str:
     return secrets.token_hex(8)
+
+
+Use = Literal["claimed", "working", "cancelled"]
+"""Whether a refresh is about to begin under a lease, something works, or did and was cancelled: then it is
+given back by `Shared.release`, or left to the others at the end."""
 
 
 @dataclass(slots=True, eq=False)
@@ -728,8 +746,7 @@ class Holding:
     name: str
     token: str
     """Of its taking."""
-    use: Literal["claimed", "working", "cancelled"]
-    """Whether a refresh is about to begin under it, something works, or did and was cancelled."""
+    use: Use
     since: float
     feed: FeedRow | None = None
     """Of a claim: the feed as it was then."""
@@ -741,101 +758,6 @@ class Holding:
     """What is stopped when it is lost."""
     is_lost: bool = False
     """Whether another replica may have it: then nothing is written any more."""
-
-
-# Its signs of life
-
-BEAT_SECONDS: Final = 2.0
-"""Between two signs of life."""
-CUT_OFF_SECONDS: Final = 5.0
-"""Less than `DEAD_SECONDS`, after which the others take it for dead."""
-STUCK_SECONDS: Final = 30.0
-"""A loop that has not come round for so long is not alive."""
-_PULSE_SECONDS: Final = 0.25
-"""Between two looks of the thread."""
-_LATE_SECONDS: Final = BEAT_SECONDS + 0.5
-"""After so long without a sign of life the thread gives one."""
-
-
-class Pulse:
-    """The signs of life of a replica, and a thread that gives them while the event loop is late.
-
-        pulse = Pulse(leases.beat_in_thread)
-        with pulse.beating():
-            pulse.given("a replica's name", at=time.monotonic())    # the loop has given one itself
-            pulse.silent_seconds
-
-    An event loop with thousands of requests before it comes round after seconds only. Its replica is alive
-    all the same: taken for dead, what it has just fetched would be fetched again by another (94 of 381
-    documents, three replicas that were asked three times as much as two cores could answer).
-
-    Args:
-        beat: Gives a sign of life under a name that the others know, and says whether they still know it.
-            Called in the thread; it raises `StoreError` or `OverloadedError`.
-        clock: Monotonic seconds.
-    """
-
-    def __init__(self, beat: Callable[[str], bool], clock: Callable[[], float] = time.monotonic) -> None:
-        self._beat = beat
-        self._clock = clock
-        self._changing = threading.Lock()
-        self._name = ""
-        """Empty: the others know none."""
-        self._given_at = -math.inf
-        self._seen_at = clock()
-        """When the loop was seen to come round."""
-
-    @property
-    def silent_seconds(self) -> float:
-        """Since the last sign of life; endless where the others know of none."""
-        return self._clock() - self._given_at
-
-    def seen(self) -> None:
-        """Note that the loop has come round."""
-        self._seen_at = self._clock()
-
-    def given(self, name: str, *, at: float, by_loop: bool = True) -> None:
-        """Note that a sign of life was given.
-
-        Args:
-            name: Under which.
-            at: When it was sent.
-            by_loop: Whether the loop has given it, under another name perhaps; of the thread's one counts
-                only if the name is the same still.
-        """
-        with self._changing:
-            if name == self._name:
-                self._given_at = max(self._given_at, at)
-            elif by_loop:
-                self._name, self._given_at = name, at
-
-    def stop(self) -> None:
-        """Give none any more until the loop has given another one."""
-        with self._changing:
-            self._name, self._given_at = "", -math.inf
-
-    @contextmanager
-    def beating(self) -> Iterator[None]:
-        """Stand in for the loop until exit."""
-        is_over = threading.Event()
-        threading.Thread(target=self._run, args=(is_over,), name="pulse", daemon=True).start()
-        try:
-            yield
-        finally:
-            is_over.set()  # one that is being given revives nobody: see `given`
-
-    def _run(self, is_over: threading.Event) -> None:
-        while not is_over.wait(_PULSE_SECONDS):
-            sent_at, name, silent_seconds = self._clock(), self._name, self.silent_seconds
-            is_stuck = sent_at - self._seen_at > STUCK_SECONDS
-            if not name or is_stuck or not _LATE_SECONDS <= silent_seconds < CUT_OFF_SECONDS:
-                continue
-            try:
-                is_known = self._beat(name)
-            except (StoreError, OverloadedError):
-                continue
-            if is_known:
-                self.given(name, at=sent_at, by_loop=False)
 
 
 # Waiting for what another replica does
@@ -858,8 +780,8 @@ class Waits:
     for is looked at each second, all of it in one query.
     """
 
-    def __init__(self, leases: Leases) -> None:
-        self._leases = leases
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._waits: dict[str, list[tuple[asyncio.Event, Heard]]] = {}
 
     @contextmanager
@@ -895,7 +817,7 @@ class Waits:
             if not self._waits:
                 continue
             try:
-                found = await self._leases.look(list(self._waits))
+                found = await self._store.read(partial(leases.look_all, names=list(self._waits)))
             except (StoreError, OverloadedError):
                 continue
             for name, waits in list(self._waits.items()):
@@ -909,7 +831,7 @@ class Waits:
 
 # How a piece of work failed, as the others are told
 
-_OF_DOCUMENTS: Final = {
+_TOLD: Final = {
     each.__name__: each
     for each in (
         DocumentError,
@@ -920,44 +842,35 @@ _OF_DOCUMENTS: Final = {
         PublisherStatusError,
         PublisherTimeoutError,
         UnreadableError,
+        StoreError,
+        StorageFullError,
+        WorkError,
+        WorkTooLongError,
     )
 }
-
-
-_OF_ITS_OWN: Final = {
-    each.__name__: each for each in (StoreError, StorageFullError, WorkError, WorkTooLongError)
-}
-
-
+"""What says something of the publisher, of what it sent, or of the database: the same everywhere. That this
+replica had too much to do, or too little memory, is not."""
 _CHOICE: Final = SeveralFeedsError.__name__
 
 
 def outcome_of(error: BaseException) -> str:
-    """Return an error as it is kept in a lease; empty where the others are to try for themselves.
-
-    What says something of the publisher, or of what it sent, is the same everywhere; that this replica had
-    too much to do, or too little memory, is not.
-    """
+    """Return an error as it is kept in a lease; empty where the others are to try for themselves."""
     if not isinstance(error, WholefeedError):
         return ""
-    if not isinstance(error, DocumentError):
-        return json.dumps(_own(error)) if type(error).__name__ in _OF_ITS_OWN else ""
-    plain = error.fresh_copy()
-    name = type(plain).__name__
-    if isinstance(plain, SeveralFeedsError):
-        return json.dumps({"class": name, "url": plain.url, "feeds": [list(each) for each in plain.feeds]})
-    if name not in _OF_DOCUMENTS or plain.slug == WorkTooLargeError.default_slug:
+    told = error.fresh_copy() if isinstance(error, DocumentError) else error
+    name = type(told).__name__
+    if isinstance(told, SeveralFeedsError):
+        return json.dumps({"class": name, "url": told.url, "feeds": [list(each) for each in told.feeds]})
+    if name not in _TOLD:
         return ""
-    facts = {
-        "url": plain.url,
-        "publisher_status": plain.publisher_status,
-        "retry_after_seconds": plain.retry_after_seconds,
-    }
-    return json.dumps({**_own(plain), **facts})
-
-
-def _own(error: WholefeedError) -> dict[str, Any]:
-    return {"class": type(error).__name__, "message": str(error.args[0]), "slug": error.slug}
+    facts: dict[str, Any] = {"class": name, "message": str(told.args[0]), "slug": told.slug}
+    if isinstance(told, DocumentError):
+        if told.slug == WorkTooLargeError.default_slug:
+            return ""
+        facts["url"] = told.url
+        facts["publisher_status"] = told.publisher_status
+        facts["retry_after_seconds"] = told.retry_after_seconds
+    return json.dumps(facts)
 
 
 def error_of(outcome: str, *, retry_after_seconds: float = 0.0) -> WholefeedError:
@@ -973,11 +886,10 @@ def error_of(outcome: str, *, retry_after_seconds: float = 0.0) -> WholefeedErro
         feeds = tuple(Alternate(*each) for each in found["feeds"])
         choice = SeveralFeedsError(found["url"], feeds)
         return choice.fresh_copy(retry_after_seconds=retry_after_seconds) if retry_after_seconds else choice
-    message = found.pop("message")
-    if name in _OF_ITS_OWN:
-        return _OF_ITS_OWN[name](message, slug=found["slug"])
-    error = _OF_DOCUMENTS.get(name, DocumentError)(message, **found)
-    return error.fresh_copy(retry_after_seconds=retry_after_seconds)
+    error = _TOLD.get(name, DocumentError)(found.pop("message"), **found)
+    if isinstance(error, DocumentError):
+        return error.fresh_copy(retry_after_seconds=retry_after_seconds)
+    return error
 
 
 def remembered_seconds(outcome: str, *, is_opening: bool) -> float:
@@ -988,73 +900,8 @@ def remembered_seconds(outcome: str, *, is_opening: bool) -> float:
         is_opening: Whether nothing is stored that would say when the publisher may be asked again.
     """
     found = json.loads(outcome)
-    if found["class"] in _OF_ITS_OWN:
+    if not issubclass(_TOLD.get(found["class"], DocumentError), DocumentError):
         return opening.REMEMBERED_SECONDS
     if not is_opening:
         return 0.0
     return float(opening.remembered_seconds(found.get("retry_after_seconds")))
-
-
-# Where the replicas keep who does what
-
-
-class Leases:
-    """The tables `lease` and `replica` of the database that the replicas share.
-
-    Each coroutine is one transaction, and raises `StoreError` or `OverloadedError`, as `beat_in_thread` does.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    # Within a transaction of the store, in its thread
-
-    def is_held(self, db: Database, name: str, token: str) -> bool:
-        """Whether that taking of a lease is the one that counts."""
-        return leases.is_held(db, name, token)
-
-    def find(self, db: Database, name: str) -> LeaseRow | None:
-        return leases.look(db, name)
-
-    def take_new(self, db: Database, taking: Taking) -> Looked:
-        """Take a lease on a feed in the transaction that makes it."""
-        return leases.take(db, taking)
-
-    # By themselves
-
-    async def take(self, taking: Taking) -> Looked:
-        """Take a lease if its judge says so."""
-        return await self._store.write_loosely(partial(leases.take, taking=taking))
-
-    async def end(self, ends: Sequence[End]) -> None:
-        """Give leases back, and wake who waits for them."""
-        await self._store.write_loosely(partial(leases.end, ends=ends))
-
-    async def look(self, names: Sequence[str]) -> Mapping[str, LeaseRow]:
-        """Return leases by name, those that there are."""
-        return await self._store.read(partial(leases.look_all, names=names))
-
-    async def beat(self, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
-        """Give a sign of life, and tell how far things are: text, lease and token."""
-        return await self._store.write_at_once(partial(leases.beat, replica=replica, progress=progress))
-
-    def beat_in_thread(self, replica: str) -> bool:
-        """Give a sign of life, in a thread which waits; return whether the replica is known."""
-        return self._store.write_in_thread(partial(leases.beat_replica_again, name=replica))
-
-    async def leave(self, replica: str) -> None:
-        """Take a replica off at once."""
-        # As `beat` does: a sign of life that is under way still would bring it back.
-        await self._store.write_at_once(partial(leases.leave_replicas, name=replica))
-
-    async def orphans(self, limit: int) -> Sequence[int]:
-        """Return feeds whose refresh has ended with its replica."""
-        return await self._store.read(partial(leases.orphans, limit=limit))
-
-    async def unfinished(self) -> Sequence[int]:
-        """Return the feeds whose walk has not ended and that nobody is at."""
-        return await self._store.read(leases.unfinished)
-
-    async def forget_old(self) -> None:
-        """Delete what nobody asks for any more."""
-        await self._store.write_loosely(leases.forget_old)

@@ -1,4 +1,4 @@
-"""How a service shares its work with others on the same store: `Sharing`; alone it has all of it (`Alone`).
+"""How a service shares its work with others on the same store; `Sharing` itself is of one that is alone.
 
     await sharing.refresh(wanted, work)         # at most one a feed, wherever it runs
     opened = await sharing.open(url, work)      # the same for a URL that leads to no known feed
@@ -9,9 +9,9 @@ What is shared takes part at the places where a flight begins; whoever waits for
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from wholefeed.service.results import Elsewhere
 from wholefeed.store.base import Database
@@ -20,29 +20,35 @@ from wholefeed.store.rows import FeedRow
 T = TypeVar("T")
 
 
-class Sharing(Protocol):
-    """What a service asks of whatever shares its work: `wholefeed.service.sharing.Shared`, or `Alone`."""
+class Sharing:
+    """What a service asks of whatever shares its work; `wholefeed.service.sharing.Shared` is of replicas.
 
-    is_shared: bool
+    One process on a store of its own does everything itself, and asks nobody first.
+    """
+
+    is_shared = False
     """Whether there may be others."""
 
     @property
     def replicas(self) -> int:
         """How many share the work, as far as is known."""
+        return 1
 
     async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
-        """Have a feed refreshed; return whether that was done here, and not by another replica.
+        """Have a feed refreshed; return whether that was done here. Of a shared store.
 
         Raises:
             DocumentError: As the refresh did, wherever it ran.
             UnknownFeedError: The feed was forgotten.
             LeaseLostError: The others may take this replica for dead.
         """
+        raise NotImplementedError
 
     async def open(
         self, url: str, work: Callable[[], Coroutine[Any, Any, T]], *, is_choosing: bool = False
     ) -> T:
         """Open a URL, when no other replica does; what another one could not open, fails in the same way."""
+        return await work()
 
     def require(self) -> None:
         """Make sure that the others take this replica for alive.
@@ -53,24 +59,33 @@ class Sharing(Protocol):
 
     def fence(self, feed: int) -> Fence | None:
         """Return what each transaction of the refresh under way begins with; None: nothing."""
+        return None
 
     def claim_new(self, db: Database, feed: int) -> Callable[[], None]:
         """Take a feed for its first refresh in the transaction that makes it; call the result after that."""
+        return lambda: None
 
     async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
-        """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted now."""
+        """Take a feed for a refresh that is begun next; None: another has it, or it is not wanted now.
+
+        Of a shared store.
+        """
+        raise NotImplementedError
 
     def release(self, feed: int) -> None:
         """Give back what was claimed, or what a refresh that was cancelled leaves."""
 
-    def task(self, name: str) -> AbstractAsyncContextManager[bool]:
+    @asynccontextmanager
+    async def task(self, name: str) -> AsyncIterator[bool]:
         """Do something that one replica does at a time; yields whether this is the one."""
+        yield True
 
     def elsewhere(self, db: Database, feed: int) -> Elsewhere | None:
         """Return how far another replica is with the refresh of a feed; None: none is at it."""
+        return None
 
     async def adopt(self, is_wanted: Callable[[FeedRow], bool], begin: Callable[[FeedRow], object]) -> None:
-        """Take up what replicas that died have left, until cancelled."""
+        """Take up what replicas that died have left, until cancelled; return where there are none."""
 
 
 RefreshWork = Callable[[FeedRow], Coroutine[Any, Any, None]]
@@ -93,51 +108,3 @@ class Wanted:
     """How far it is, for the others."""
     heard: Callable[[Elsewhere | None], None]
     """Told how far another one is with it; None: it has ended."""
-
-
-class Alone:
-    """One process on a store of its own: everything is done here, and nothing is asked first."""
-
-    is_shared = False
-    replicas = 1
-
-    async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
-        """Never called: whoever is not shared begins without asking."""
-        raise NotImplementedError
-
-    async def open(
-        self, url: str, work: Callable[[], Coroutine[Any, Any, T]], *, is_choosing: bool = False
-    ) -> T:
-        return await work()
-
-    def require(self) -> None:
-        """Do nothing."""
-
-    def fence(self, feed: int) -> Fence | None:
-        """Return None: nobody else writes."""
-        return None
-
-    def claim_new(self, db: Database, feed: int) -> Callable[[], None]:
-        """Do nothing."""
-        return _nothing
-
-    async def claim(self, feed: int, is_wanted: Callable[[FeedRow], bool]) -> FeedRow | None:
-        raise NotImplementedError
-
-    def release(self, feed: int) -> None:
-        """Do nothing."""
-
-    @asynccontextmanager
-    async def task(self, name: str) -> AsyncIterator[bool]:
-        yield True
-
-    def elsewhere(self, db: Database, feed: int) -> Elsewhere | None:
-        """Return None: there is nowhere else."""
-        return None
-
-    async def adopt(self, is_wanted: Callable[[FeedRow], bool], begin: Callable[[FeedRow], object]) -> None:
-        """Return: nobody leaves anything."""
-
-
-def _nothing() -> None:
-    return

@@ -27,7 +27,7 @@ from wholefeed.core.parse.discovery import Alternate, discover, is_html, preferr
 from wholefeed.core.parse.documents import EarlyHead, parse
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.refresh.port import Failure
-from wholefeed.core.refresh.subscription import Found, Seen, search
+from wholefeed.core.refresh.subscription import Seen, search
 from wholefeed.errors import (
     DocumentError,
     PublisherError,
@@ -86,22 +86,20 @@ async def settle_subscription(source: Source, url: str, obtained: Obtained) -> S
 
     Never raises for what cannot be had: then the document itself serves, and a note says so.
     """
-    steps = search(url, _seen(obtained))
     came: tuple[Obtained, ...] = (obtained,)  # of all that is passed on the way, one of the last two serves
-    try:
-        wanted = next(steps)
-        while True:
-            try:
-                newer = await _fetched(source, wanted)
-            except DocumentError as exc:
-                wanted = steps.send(failure_of(exc))
-                continue
-            came = (came[-1], newer)
-            wanted = steps.send(_seen(newer))
-    except StopIteration as end:
-        found: Found = end.value
-        serving = next(each for each in came if each.fetched.url == found.document.url)
-        return Subscription(found.url, serving, found.notes)
+
+    async def fetch(newer_url: str) -> Seen | Failure:
+        nonlocal came
+        try:
+            newer = await _fetched(source, newer_url)
+        except DocumentError as exc:
+            return failure_of(exc)
+        came = (came[-1], newer)
+        return _seen(newer)
+
+    found = await search(url, _seen(obtained), fetch)
+    serving = next(each for each in came if each.fetched.url == found.document.url)
+    return Subscription(found.url, serving, found.notes)
 
 
 def _seen(obtained: Obtained) -> Seen:
@@ -167,12 +165,12 @@ class Source:
 
     def blocked_seconds(self, host: str, port: int = 0) -> float:
         """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
-        return self._fetcher.blocked_seconds(host, port)
+        return self._fetcher.gate.blocked_seconds(host, port)
 
     @property
     def queue(self) -> tuple[int, int]:
         """How many requests to publishers are under way, and how many wait for a place."""
-        return self._fetcher.queue
+        return self._fetcher.gate.running, self._fetcher.gate.waiting
 
     async def obtain(
         self,

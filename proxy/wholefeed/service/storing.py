@@ -1,12 +1,12 @@
-"""Keep in the store what a decision wants kept, and look there for what it wants to know.
+"""What is stored of one feed, for one refresh of it.
 
-    storage = FeedStorage(store, work, feed.id, now=time.time)      # for one refresh
-    beginning = await storage.begin(is_new=False)                   # what the decision starts from
-    event = await storage.change(intent, fetches.take)              # or `look`, or `remark`
+    storage = FeedStorage(store, work, feed.id, now=time.time)
+    rows, failures = await storage.start(is_new=False)              # what the refresh starts from
+    storage.note(partial(feeds.update, feed=feed.id, changes={}))   # written with the next change
+    await storage.write(partial(documents.arrange, ...))            # a change, and what was noted before
     row = await storage.publish(publication, revision=feed.revision)
 
-All that is changed goes through one place, in which the remarks made before are written too, in the same
-transaction. The functions behind `FeedStorage` run in the thread of a database connection.
+The functions behind `FeedStorage` run in the thread of a database connection.
 """
 
 from __future__ import annotations
@@ -16,24 +16,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar, assert_never
+from typing import Any, Final, NamedTuple, TypeVar
 
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.facts import DocumentFacts, PackedKeys
 from wholefeed.core.links import updated_links
-from wholefeed.core.model import EntryId, Role, Tombstone
-from wholefeed.core.refresh import port
+from wholefeed.core.model import EntryId, Family, Kind, Role, Tombstone
 from wholefeed.core.refresh.port import (
     Attempt,
-    CarriedOut,
-    DocumentsRead,
-    EntriesRead,
-    Event,
-    KnownRead,
+    KnownEntries,
     Progress,
-    ReadAgain,
-    ReadKnown,
-    Stored,
+    ReplyFacts,
     StoredDocument,
 )
 from wholefeed.errors import OverloadedError, StoreError
@@ -52,7 +45,7 @@ from wholefeed.service.documents import (
 )
 from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.sharing_port import Fence
-from wholefeed.service.sources import Obtained, Subscription, Work
+from wholefeed.service.sources import Obtained, Work
 from wholefeed.store.base import Database, changed
 from wholefeed.store.rows import (
     DocumentChanges,
@@ -60,7 +53,6 @@ from wholefeed.store.rows import (
     Failures,
     FeedChanges,
     FeedRow,
-    NewDocument,
     NewSegment,
     Publication,
     SegmentRow,
@@ -71,14 +63,11 @@ from wholefeed.store.tables import documents, failures, feeds, identities, segme
 from wholefeed.store.tables import live as live_table
 from wholefeed.store.tables.documents import live_counts, live_ordinals
 
-_R = TypeVar("_R")
 _T = TypeVar("_T")
 
 
 class FeedStorage:
     """What is stored of one feed, for one refresh. All of it raises `StoreError`.
-
-    Remarks are written together with the next change, in the order in which they were made, and with `flush`.
 
     Args:
         store: Where the feed is stored.
@@ -102,24 +91,20 @@ class FeedStorage:
         self._store = store
         self._memory = memory
         self._fence = fence
+        self._now = now
+        self._notes: list[_Note] = []
+        self._feed: FeedRow | None = None  # as it is stored, as long as this refresh has written nothing
+        self._rows: list[DocumentRow] | None = None  # these two: if known since the last change
+        self._material: Material | None = None
         self.work = work
         self.feed_id = feed_id
-        self._now = now
-        self._remarks: list[tuple[port.Remark, float]] = []  # and when they were made
-        self._feed: FeedRow | None = None  # as it is stored, if that is known and nothing was written since
-        self._rows: list[DocumentRow] | None = None
-        self._material: Material | None = None  # if it was looked at since it was changed last
         self.fetch_url: str | None = None
         """Where the subscription document is asked for, if that was found to be elsewhere."""
         self.fresh = FreshDocuments()
         """What was put in this refresh."""
-        self.gathered = Gathered()
-        """What is to be put together with what comes soon; whoever looks or publishes has it put first."""
-        self.found: Subscription | None = None
-        """The subscription document that has come, until it is stored or known to be."""
 
-    async def begin(self, *, is_new: bool) -> Beginning:
-        """Return what a decision starts from; of a feed that was made just now nothing is stored."""
+    async def start(self, *, is_new: bool) -> Beginning:
+        """Return what a refresh starts from; of a feed that was made just now nothing is stored."""
         found = Beginning([], Failures((), None)) if is_new else await self._beginning()
         self._rows = found.rows
         return found
@@ -131,22 +116,41 @@ class FeedStorage:
         if (held := memory.beginning(feed_id)) is not None:
             self._feed, found = held
             return found
-        since = memory.changes.count
+        since = memory.generation
         # The row, too: whoever began the refresh may have it from before the last one.
         self._feed, found = await self.read(
             lambda db: (feeds.find(db, feed_id), _read_beginning(db, feed_id))
         )
-        if not memory.changes.has(feed_id, since):
+        if not memory.has_changed(feed_id, since):
             memory.keep_beginning(feed_id, found)
         return found
 
-    async def receive(self, found: Subscription) -> Subscription:
-        """Hold the subscription document that has come until it is stored; return it as it counts here."""
-        obtained = await self.identified(found.obtained)
-        self.found = found if obtained is found.obtained else replace(found, obtained=obtained)
-        return self.found
+    # Reading
 
-    async def updated(self, stored: port.StoredDocument | None, fetched: Fetched) -> Fetched:
+    async def read(self, work: Callable[[Database], _T]) -> _T:
+        """Look at what is stored of the feed, without what was noted and is not written yet."""
+        return await self._store.read(work, feed=self.feed_id)
+
+    async def documents(self) -> list[DocumentRow]:
+        """Return the documents; nobody else changes them meanwhile."""
+        if self._rows is None:
+            self._rows = await self.read(partial(documents.list_all, feed=self.feed_id))
+        return self._rows
+
+    async def identified(self, obtained: Obtained, others: Sequence[DocumentFacts]) -> Obtained:
+        """Return a document that has come, its entries identified by what is ambiguous in the feed (R9).
+
+        `others` are of the documents that have come before it and are not stored yet.
+        """
+        facts = obtained.read.facts
+        if not facts.keys:
+            return obtained
+        own = facts.ambiguous.union(*(each.ambiguous for each in others))
+        besides = [each.keys for each in others]
+        look = partial(_identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
+        return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
+
+    async def updated(self, stored: StoredDocument | None, fetched: Fetched) -> Fetched:
         """Return a stored document as it comes with the Link fields of a 304, where they lead elsewhere.
 
         RFC 9111, sections 3.2 and 4.3.4: what they say takes the place of what it came with. Else the 304.
@@ -165,184 +169,191 @@ class FeedStorage:
             fetched, not_modified=False, body=body, media_type=media_type, headers=headers, links=links
         )
 
-    async def identified(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
-        """Return a document that has come, its entries identified by what is ambiguous in the feed (R9).
+    # Noting and writing
+
+    def note(self, write: Callable[[Database], Any], *, touches_document: bool = False) -> None:
+        """Have something written with the next change or `flush` that changes nothing of what is sent.
+
+        `touches_document`: it changes the row of one.
+        """
+        self._notes.append(_Note(write, touches_document))
+
+    def note_reply(self, reply: ReplyFacts) -> None:
+        """Note what a reply means for the feed: nobody waits for that where nothing is new."""
+        self.fetch_url = reply.fetch_url or self.fetch_url
+        checked = None if self._feed is None else _checked(self._feed, reply)
+        write = partial(_note_reply, feed=self.feed_id, reply=reply)
+        self._notes.append(_Note(write, reply.unchanged is not None, checked))
+
+    async def flush(self) -> None:
+        """Write what was noted: of what is sent of the feed that is no more than its row."""
+        if not self._notes:
+            return
+        checked = self._notes[0].checked if self._feed is not None and len(self._notes) == 1 else None
+        if checked is not None and self._store.note_unchanged(*checked):
+            self._notes.clear()
+            self._memory.renew(checked[0], is_checked=True)
+        else:
+            await self.write(lambda _: None)
+
+    async def write(
+        self,
+        work: Callable[[Database], _T],
+        *,
+        row: Callable[[_T], FeedRow | None] = lambda _: None,
+        comes_more: bool = False,
+    ) -> _T:
+        """Change what is stored and not sent yet, and write what was noted before, in one transaction.
 
         Args:
-            obtained: The document.
-            beside: Others that have come, and were not handed over yet.
+            work: Changes it.
+            row: Gives the feed's row where that has been read; else it is.
+            comes_more: As `Store.write` has it.
         """
-        facts = obtained.read.facts
-        if not facts.keys:
-            return obtained
-        others = [*(each.read.facts for each in beside), *self.gathered.facts]
-        own = facts.ambiguous.union(*(each.ambiguous for each in others))
-        besides = [each.keys for each in others]
-        look = partial(_identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
-        return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
 
-    async def change(self, intent: port.Change, take: Callable[[str], Obtained]) -> Event:
-        """Change what the feed is made of, in one transaction; `take` hands over what has come."""
-        if isinstance(intent, port.Put) and intent.may_wait:
-            return Stored(self.gathered.add(intent, take(intent.url)))
-        await self.put_gathered()
-        number = self.gathered.number
-        match intent:
-            case port.StoreSubscription():
-                await self._put_subscription(intent)
-            case port.Put():
-                return Stored(await self._put(intent, take(intent.url)))
-            case port.Attach(document, rank):
-                await self._arrange({number(document): rank})
-            case port.Detach(leaving, is_withdrawn):
-                await self._arrange({}, tuple(map(number, leaving)), is_withdrawn=is_withdrawn)
-            case port.Reorder(ranks):
-                await self._arrange({number(document): rank for document, rank in ranks.items()})
-            case port.SetKind(kind):
-                await self.write(partial(feeds.update, feed=self.feed_id, changes={"kind": kind}))
-            case _:
-                assert_never(intent)
-        return CarriedOut()
+        def both(db: Database) -> tuple[_T, FeedRow]:
+            result = work(db)
+            return result, row(result) or feeds.require(db, self.feed_id)
 
-    async def _put_subscription(self, intent: port.StoreSubscription) -> None:
-        found, now = self.found, self._now()
-        assert found is not None, "it has come"
-        self.found = None
-        rows = await self._documents()
-        changes: FeedChanges = {"kind": intent.kind, "family": intent.family}
-        if intent.changes_family:
+        def tell(found: tuple[_T, FeedRow]) -> None:
+            self._memory.renew(found[1])
+
+        result, _ = await self._write(both, tell, comes_more=comes_more)
+        return result
+
+    async def _write(
+        self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
+    ) -> _T:
+        notes, self._notes = self._notes, []
+        self._rows = self._material = self._feed = None
+
+        def with_notes(db: Database) -> _T:
+            if self._fence is not None:
+                self._fence(db)
+            for note in notes:
+                note.write(db)
+            return work(db)
+
+        try:
+            return await self._store.write(with_notes, feed=self.feed_id, comes_more=comes_more, tell=tell)
+        except Exception:  # they are not written either; whoever goes on all the same writes them next
+            self._notes = notes + self._notes
+            raise
+
+    # Putting documents
+
+    async def put(self, puts: Sequence[Put]) -> list[int]:
+        """Put documents of which nothing is stored; return their numbers."""
+        return await self._put(puts, self._now())
+
+    async def put_page(self, new: Put, obtained: Obtained, old: StoredDocument) -> int:
+        """Put a page in the place of another one, and remember the entries that leave it (R6)."""
+        now, rows = self._now(), await self.documents()
+        leaving = Leaving(rows, _row_of(old, rows), obtained, now, is_page=True)
+        remembered = await documents_to_remember(self._store, self.work, leaving)
+        return (await self._put([new, *remembered], now, leaving=leaving))[0]
+
+    async def put_subscription(
+        self,
+        url: str,
+        obtained: Obtained,
+        *,
+        kind: Kind,
+        family: Family,
+        remembers: StoredDocument | None,
+        changes_family: bool,
+        detached: Sequence[int],
+    ) -> None:
+        """Put the subscription document; arguments as for `RefreshIO.store_subscription`."""
+        now, rows = self._now(), await self.documents()
+        changes: FeedChanges = {"kind": kind, "family": family}
+        if changes_family:
             changes["family_since"] = now
-        old = _row_of(intent.remembers, rows)
-        new = [new_document(found.document_url, found.obtained, role=Role.SUBSCRIPTION, rank=0)]
-        leaving = None if old is None else Leaving(rows, old, found.obtained, now, self._memory.parsed)
-        if leaving is not None and not leaving.is_at_hand:
-            new += await documents_to_remember(self._store, self.work, leaving)
-        await self._put_all(
-            _Putting(
-                new,
-                now,
-                ranks=returning(rows, intent.family) if intent.changes_family else {},
-                detached=intent.detached,
-                changes=self._other_than_stored(changes),
-                leaving=leaving,
-                looks=True,
-            )
-        )
-
-    def _other_than_stored(self, changes: FeedChanges) -> FeedChanges | None:
-        """Return changes of the feed's columns; None if its row is known to say that already."""
         feed = self._feed
         is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
-        return None if is_said else changes
-
-    async def _put(self, intent: port.Put, obtained: Obtained) -> int:
-        now = self._now()
-        new, leaving = [_described(intent, obtained)], None
-        if intent.remembers is not None:
-            rows = await self._documents()
-            old = _row_of(intent.remembers, rows)
-            assert old is not None, "nothing else changes the documents of a feed meanwhile"
-            leaving = Leaving(rows, old, obtained, now, is_page=True)
-            new += await documents_to_remember(self._store, self.work, leaving)
-        identifier, *_ = await self._put_all(_Putting(new, now, leaving=leaving))
-        return identifier
-
-    async def _put_all(self, putting: _Putting) -> list[int]:
-        new = await coded([each.new for each in putting.puts])
-        work = partial(_put_and_look, feed_id=self.feed_id, putting=putting, new=new)
-        more = putting.looks  # at what is to be published next
-        was = await self.write(work, row=_feed_of, comes_more=more)
-        self._rows, self._material = was.rows, was.material
-        parsed = self._memory.parsed
-        if putting.leaving is not None:
-            parsed.drop(putting.leaving.replaced)
-        for number, put in zip(was.numbers, was.puts, strict=True):
-            self.fresh.keep(number, put.fresh)
-            parsed.keep(put)
-        return was.numbers
-
-    async def _arrange(
-        self, ranks: Mapping[int, int], detached: tuple[int, ...] = (), *, is_withdrawn: bool = False
-    ) -> None:
-        await self.write(
-            partial(
-                documents.arrange,
-                feed=self.feed_id,
-                ranks=ranks,
-                detached=detached,
-                now=self._now(),
-                is_withdrawn=is_withdrawn,
-            )
+        new = [new_document(url, obtained, role=Role.SUBSCRIPTION, rank=0)]
+        leaving = None
+        if remembers is not None:
+            leaving = Leaving(rows, _row_of(remembers, rows), obtained, now, self._memory.parsed)
+            if not leaving.is_at_hand:
+                new += await documents_to_remember(self._store, self.work, leaving)
+        await self._put(
+            new,
+            now,
+            ranks=returning(rows, family) if changes_family else {},
+            detached=detached,
+            changes={} if is_said else changes,
+            leaving=leaving,
+            looks=True,
         )
 
-    async def put_gathered(self) -> None:
-        """Put what waits for more, in one transaction; what cannot be put waits on."""
-        if self.gathered.are_waiting:
-            putting = _Putting(self.gathered.take(), self._now())
-            try:
-                self.gathered.stored(await self._put_all(putting))
-            except (StoreError, OverloadedError):  # who publishes meanwhile goes on all the same
-                self.gathered.give_back()
-                raise
+    async def _put(
+        self,
+        puts: Sequence[Put],
+        now: float,
+        *,
+        ranks: Mapping[int, int] = MappingProxyType({}),
+        detached: Sequence[int] = (),
+        changes: FeedChanges | None = None,
+        leaving: Leaving | None = None,
+        looks: bool = False,
+    ) -> list[int]:
+        """Put documents, and with them what changes of the chain and of the feed, in one transaction.
 
-    def remark(self, intent: port.Remark) -> Event:
-        """Note something that changes nothing of what the feed is made of."""
-        if isinstance(intent, port.NoteReply):
-            self.found = None  # what has not changed is not stored again
-            self.fetch_url = intent.fetch_url or self.fetch_url
-        self._remarks.append((intent, self._now()))
-        return CarriedOut()
+        Args:
+            puts: As they were read.
+            now: Epoch seconds.
+            ranks: As for `documents.arrange`.
+            detached: The same.
+            changes: Columns of the feed.
+            leaving: What leaves the document that the first one replaces; what is to be remembered of it is
+                put, too.
+            looks: Whether to look in the same trip at what a decision wants to know and publish next.
+        """
+        new = await coded([each.new for each in puts])
+        feed = self.feed_id
 
-    async def look(self, intent: port.Look, waiting: Callable[[str], Obtained | None]) -> Event:
-        """Look for what a decision wants to know; `waiting` gives what has come and is not stored yet."""
-        match intent:
-            case port.ReadBodiesAgain():
-                rows = await self._documents()
-                has_changed = await reparse(
-                    self._store, self.write, self.work, self.feed_id, rows, self._now()
-                )
-                self._rows = None if has_changed else rows
-                self._material = None if has_changed else self._material
-                return ReadAgain(has_changed)
-            case port.ReadDocuments():
-                return DocumentsRead(tuple(await self._documents()))
-            case port.ReadEntries(document):
-                return EntriesRead(
-                    tuple(await self.read(partial(documents.dated_entries, document=document)))
-                )
-            case port.ReadKnown(url=url):
-                come = waiting(url)
-                facts = None if come is None else come.read.facts
-                return await self.read(
-                    partial(_known_entries, feed=self.feed_id, wanted=intent, waiting=facts)
-                )
-            case _:
-                assert_never(intent)
+        def work(db: Database) -> _WasPut:
+            remembered = leaving.documents(db) if leaving is not None and leaving.is_at_hand else []
+            coming = [*new, *(each.new for each in remembered)]
+            if leaving is not None:
+                coming[0] = leaving.judged(db, coming[0])
+            numbers = documents.put_arranged(db, feed, coming, ranks, detached, changes or {}, now)
+            return _look_at_put(db, feed, numbers, [*puts, *remembered], looks=looks)
 
-    async def _documents(self) -> list[DocumentRow]:
-        """Return the documents; nobody else changes them meanwhile."""
-        if self._rows is None:
-            self._rows = await self.read(partial(documents.list_all, feed=self.feed_id))
-        return self._rows
+        was = await self.write(work, row=_feed_of, comes_more=looks)
+        self._rows, self._material = was.rows, was.material
+        parsed = self._memory.parsed
+        if leaving is not None:
+            parsed.drop(leaving.replaced)
+        for number, each in zip(was.numbers, was.puts, strict=True):
+            self.fresh.keep(number, each.fresh)
+            parsed.keep(each)
+        return was.numbers
 
-    async def read(self, work: Callable[[Database], _T]) -> _T:
-        """Look at what is stored of the feed, without the remarks that are not written yet."""
-        return await self._store.read(work, feed=self.feed_id)
+    async def reread(self) -> bool:
+        """Put the documents again that an older parser has read; return whether there were any."""
+        rows = await self.documents()
+        return await reparse(self._store, self.write, self.work, self.feed_id, rows, self._now())
+
+    # Publishing
 
     async def material(self) -> Material | None:
-        """Return what a publication is made of, once; None: the feed has no subscription document."""
-        material, self._material = self._material, None
-        if material is not None:
-            return material
+        """Return what a publication is made of; None: the feed has no subscription document."""
+        if self._material is not None:
+            return self._material
         fresh = self.fresh.at_hand()
         return await self.read(
             lambda db: _read_material(db, self.feed_id, fresh, documents.list_all(db, self.feed_id))
         )
 
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
-        """Replace what is sent of the feed; None when its documents have changed since `revision`."""
+        """Replace what is sent of the feed; None when its documents have changed since `revision`.
+
+        What the next refresh starts from is read in the same transaction; of many documents nothing is.
+        """
         store, memory, feed_id, now = self._store, self._memory, self.feed_id, self._now()
-        touches = any(_touches_document(intent) for intent, _ in self._remarks)
+        touches = any(note.touches_document for note in self._notes)
         rows = None if touches else self._rows  # to publish a feed changes none
         looks_again = publication.documents <= _MOST_READ and not store.is_shared
 
@@ -370,62 +381,6 @@ class FeedStorage:
         await store.tell_others(feed_id)
         return found[0].feed
 
-    async def flush(self) -> None:
-        """Write the remarks that were made: of what is sent of the feed they change no more than its row."""
-        if not self._remarks:
-            return
-        (intent, _), *others = self._remarks
-        checked = _only_checked(intent, self._feed) if self._feed is not None and not others else None
-        if checked is not None and self._store.note_unchanged(*checked):
-            self._remarks.clear()
-            self._memory.renew(checked[0], is_checked=True)
-        else:
-            await self.write(lambda _: None)
-
-    async def write(
-        self,
-        work: Callable[[Database], _T],
-        *,
-        row: Callable[[_T], FeedRow | None] = lambda _: None,
-        comes_more: bool = False,
-    ) -> _T:
-        """Change what is stored and not sent yet, and write the remarks made before, in one transaction.
-
-        Args:
-            work: Changes it.
-            row: Gives the feed's row where that has been read; else it is.
-            comes_more: As `Store.write` has it.
-        """
-
-        def both(db: Database) -> tuple[_T, FeedRow]:
-            result = work(db)
-            return result, row(result) or feeds.require(db, self.feed_id)
-
-        def tell(found: tuple[_T, FeedRow]) -> None:
-            self._memory.renew(found[1])
-
-        result, _ = await self._write(both, tell, comes_more=comes_more)
-        return result
-
-    async def _write(
-        self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
-    ) -> _T:
-        remarks, self._remarks = self._remarks, []
-        self._rows = self._material = self._feed = None
-
-        def with_remarks(db: Database) -> _T:
-            if self._fence is not None:
-                self._fence(db)
-            for intent, now in remarks:
-                _written(intent, self.feed_id, now)(db)
-            return work(db)
-
-        try:
-            return await self._store.write(with_remarks, feed=self.feed_id, comes_more=comes_more, tell=tell)
-        except Exception:  # they are not written either; whoever goes on all the same writes them next
-            self._remarks = remarks + self._remarks
-            raise
-
 
 # What a refresh starts from
 
@@ -439,159 +394,25 @@ def _read_beginning(db: Database, feed: int, rows: list[DocumentRow] | None = No
     return Beginning(rows, failures.read(db, feed))
 
 
-def _only_checked(intent: port.Remark, feed: FeedRow) -> tuple[FeedRow, int] | None:
-    """Return the row that a remark makes of the feed's, and the number of the document that has not changed.
-
-    None: it says more than until when the feed is fresh.
-    """
-    if not isinstance(intent, port.NoteReply) or intent.unchanged is None or feed.is_stale:
-        return None
-    if intent.fetch_url is not None or intent.move is not None:
-        return None
-    if intent.is_private != feed.is_private:
-        return None
-    cache_control, expires = intent.cache_fields
-    row = changed(
-        feed,
-        checked_at=intent.checked_at,
-        fresh_until=intent.fresh_until,
-        cache_control=cache_control,
-        expires=expires,
-    )
-    return row, intent.unchanged
+# What is noted
 
 
-# Documents that wait to be stored together
-
-MOST_TOGETHER: Final = 16
-_MOST_BYTES: Final = 3 << 19
-LONGEST_SECONDS: Final = 0.1
-"""So long the first of them waits. A crash loses as much, and a publisher is asked for it again."""
-
-
-class Gathered:
-    """Documents of a walk that have come one soon after the other, until they are stored in one transaction.
-
-        number = gathered.add(intent, obtained)     # below 0: a stand-in
-        puts = gathered.take()                      # to be stored now
-        gathered.stored(numbers)                    # or `give_back`
-        gathered.number(number)                     # what it has become
-
-    Identities are hashes: the entries of a document change as many pages of their index as there are entries,
-    and those of sixteen documents little more. Who walks alone waits for the disk once for all of them.
-    """
-
-    def __init__(self) -> None:
-        self._puts: list[_Waiting] = []
-        self._leaving: list[_Waiting] = []
-        """Those that are being stored."""
-        self._since = 0.0
-        self._given = 0
-        self._numbers: dict[int, int] = {}
-        """What stand-ins have become."""
-
-    def __len__(self) -> int:
-        """How many documents are not known to be stored yet."""
-        return len(self._leaving) + len(self._puts)
-
-    @property
-    def are_waiting(self) -> bool:
-        """Whether there are any that nobody is storing."""
-        return bool(self._puts)
-
-    @property
-    def facts(self) -> list[DocumentFacts]:
-        return [each.facts for each in (*self._leaving, *self._puts)]
-
-    def left_out_of(self, progress: Progress) -> Progress:
-        """Return the progress of a walk without what is not known to be stored yet."""
-        if not (entries := [len(each.entries) for each in self.facts]):
-            return progress
-        documents = progress.documents - len(entries)
-        return replace(progress, documents=documents, entries=progress.entries - sum(entries))
-
-    @property
-    def left_seconds(self) -> float:
-        """For how long they may wait for others."""
-        size_bytes = sum(len(each.put.new.body) for each in self._puts)
-        if len(self._puts) >= MOST_TOGETHER or size_bytes >= _MOST_BYTES:
-            return 0.0
-        return max(0.0, self._since + LONGEST_SECONDS - time.monotonic())
-
-    def add(self, intent: port.Put, obtained: Obtained) -> int:
-        """Take in a document that nothing is stored of; return a stand-in for its number."""
-        if not self._puts:
-            self._since = time.monotonic()
-        self._given -= 1
-        self._puts.append(_Waiting(self._given, _described(intent, obtained), obtained.read.facts))
-        return self._given
-
-    def take(self) -> list[Put]:
-        """Hand over what waits, in the order in which it came; nobody else may before that is stored."""
-        self._leaving, self._puts = self._puts, []
-        return [each.put for each in self._leaving]
-
-    def stored(self, numbers: Sequence[int]) -> None:
-        """Take in what they are stored under."""
-        given = [each.number for each in self._leaving]
-        self._numbers.update(zip(given, numbers, strict=True))
-        self._leaving = []
-
-    def give_back(self) -> None:
-        """Let them wait again: they could not be stored."""
-        self._leaving, self._puts = [], [*self._leaving, *self._puts]
-
-    def number(self, given: int) -> int:
-        """Return what a document is stored under, whose number or stand-in that is."""
-        return self._numbers.get(given, given)
+class _Note(NamedTuple):
+    write: Callable[[Database], Any]
+    touches_document: bool
+    checked: tuple[FeedRow, int] | None = None
+    """What can be written later instead: see `_checked`."""
 
 
-class _Waiting(NamedTuple):
-    number: int
-    put: Put
-    facts: DocumentFacts
+def _row_of(document: StoredDocument, rows: Sequence[DocumentRow]) -> DocumentRow:
+    """Return the row of a document that a decision has named, with what the store alone knows of it."""
+    return next(row for row in rows if row.id == document.id)
 
 
-def _described(intent: port.Put, obtained: Obtained) -> Put:
-    return new_document(
-        intent.stored_url,
-        obtained,
-        role=intent.role,
-        rank=intent.rank,
-        is_settled=intent.is_settled,
-        brought_news=intent.brought_news,
-        found_by=intent.found_by,
-        found_in=intent.found_in,
-    )
-
-
-# Remarks
-
-
-def _written(intent: port.Remark, feed: int, now: float) -> Callable[[Database], Any]:
-    """Return what writes a remark: it changes nothing of what the feed is made of."""
-    match intent:
-        case port.NoteReply():
-            return partial(_note_reply, feed=feed, intent=intent)
-        case port.NoteFailure(failure=failure, failed_at=failed_at, fresh_until=fresh_until):
-            changes: FeedChanges = {"is_stale": True, "failed_at": failed_at, "fresh_until": fresh_until}
-            if failure is None:
-                return partial(feeds.update, feed=feed, changes=changes)
-            return partial(failures.note_refetch, feed=feed, failure=failure, changes=changes)
-        case port.Touch(document=document):
-            touched: DocumentChanges = {"checked_at": now}
-            if intent.is_settled is not None:
-                touched["is_settled"] = intent.is_settled
-            if intent.is_uncacheable is not None:
-                touched["is_uncacheable"] = intent.is_uncacheable
-            if intent.found_in is not None:
-                touched["found_in"] = intent.found_in
-            return partial(_touch, feed=feed, document=document, changes=touched)
-        case port.NoteCollection(collection):
-            known: FeedChanges = {"collection": collection}
-            return partial(feeds.update, feed=feed, changes=known)
-        case _:
-            assert_never(intent)
+def touch(db: Database, feed: int, document: int, changes: DocumentChanges) -> None:
+    """Note that a document was looked at."""
+    feeds.require_known(db, feed)  # of a feed that was forgotten meanwhile the store has lost nothing
+    documents.touch(db, document, changes)
 
 
 def _stored_answer(db: Database, document: int) -> tuple[str, bytes]:
@@ -599,63 +420,73 @@ def _stored_answer(db: Database, document: int) -> tuple[str, bytes]:
     return documents.read_media_type(db, document), documents.read_body(db, document)
 
 
-def _touches_document(intent: port.Remark) -> bool:
-    is_said = isinstance(intent, port.NoteReply) and intent.unchanged is not None
-    return is_said or isinstance(intent, port.Touch)
-
-
-def _note_reply(db: Database, feed: int, intent: port.NoteReply) -> None:
+def _note_reply(db: Database, feed: int, reply: ReplyFacts) -> None:
     changes: FeedChanges = {
         "is_stale": False,
-        "checked_at": intent.checked_at,
+        "checked_at": reply.checked_at,
         "failed_at": None,
-        "fresh_until": intent.fresh_until,
-        "is_private": intent.is_private,
-        "cache_control": intent.cache_fields.cache_control,
-        "expires": intent.cache_fields.expires,
+        "fresh_until": reply.fresh_until,
+        "is_private": reply.is_private,
+        "cache_control": reply.cache_fields.cache_control,
+        "expires": reply.cache_fields.expires,
     }
-    if intent.fetch_url is not None:
-        changes["fetch_url"] = intent.fetch_url
-    if intent.move is not None:
-        changes["moved_to"] = intent.move.target
-        changes["moved_since"] = intent.move.since
-        changes["moved_times"] = intent.move.times
-    if intent.first_seen_at is not None:
-        changes["first_seen_at"] = intent.first_seen_at
-    if intent.family_since is not None:
-        changes["family_since"] = intent.family_since
+    if reply.fetch_url is not None:
+        changes["fetch_url"] = reply.fetch_url
+    if reply.move is not None:
+        changes["moved_to"] = reply.move.target
+        changes["moved_since"] = reply.move.since
+        changes["moved_times"] = reply.move.times
+    if reply.first_seen_at is not None:
+        changes["first_seen_at"] = reply.first_seen_at
+    if reply.family_since is not None:
+        changes["family_since"] = reply.family_since
     failures.note_refetch(db, feed, None, changes)
-    if intent.unchanged is not None:
-        documents.touch(db, intent.unchanged, {"checked_at": intent.checked_at})
+    if reply.unchanged is not None:
+        documents.touch(db, reply.unchanged, {"checked_at": reply.checked_at})
 
 
-def _touch(db: Database, feed: int, document: int, changes: DocumentChanges) -> None:
-    feeds.require_known(db, feed)  # of a feed that was forgotten meanwhile the store has lost nothing
-    documents.touch(db, document, changes)
+def _checked(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
+    """Return the row that a reply makes of the feed's, and the number of the document that has not changed.
+
+    None: it says more than until when the feed is fresh.
+    """
+    if reply.unchanged is None or feed.is_stale or reply.is_private != feed.is_private:
+        return None
+    if reply.fetch_url is not None or reply.move is not None:
+        return None
+    cache_control, expires = reply.cache_fields
+    row = changed(
+        feed,
+        checked_at=reply.checked_at,
+        fresh_until=reply.fresh_until,
+        cache_control=cache_control,
+        expires=expires,
+    )
+    return row, reply.unchanged
 
 
-# What is stored of what a decision names
+# What is stored of entries
 
 
-def _known_entries(
-    db: Database, feed: int, wanted: ReadKnown, waiting: DocumentFacts | None = None
-) -> KnownRead:
-    """Look for the identities that a decision names.
+def known_entries(
+    db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts | None, *, with_copies: bool
+) -> KnownEntries:
+    """Look for the identities of entries.
 
     Args:
         db: The connection.
         feed: Its number.
-        wanted: The identities.
+        asked: The identities.
         waiting: Their document. What was stored since it came may be unlike it: so its entries are looked for
             by what identifies them now, and told of by what the decision knows them by.
+        with_copies: Whether to look for their copies, too.
     """
-    asked = wanted.identities
     present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
     known = _renamed(documents.known(db, feed, present, but=None), asked, present)
-    if not wanted.with_copies:
-        return KnownRead(known)
+    if not with_copies:
+        return KnownEntries(known)
     served = _renamed(live_table.served(db, feed, present), asked, present)
-    return KnownRead(known, served, live_table.subscription_updated_at(db, feed))
+    return KnownEntries(known, served, live_table.subscription_updated_at(db, feed))
 
 
 def _identified_now(
@@ -687,58 +518,114 @@ def _identified_facts(
     return facts if found == facts.ambiguous else facts.identified(found)
 
 
-def _row_of(document: StoredDocument | None, rows: Sequence[DocumentRow]) -> DocumentRow | None:
-    """Return the row of a document that a decision has named, with what the store alone knows of it."""
-    return next((row for row in rows if document is not None and row.id == document.id), None)
+# Documents that wait to be stored together
+
+MOST_TOGETHER: Final = 16
+_MOST_BYTES: Final = 3 << 19
+LONGEST_SECONDS: Final = 0.1
+"""So long the first of them waits. A crash loses as much, and a publisher is asked for it again."""
+
+
+class Gathered:
+    """Documents of a walk that have come one soon after the other, until they are stored in one transaction.
+
+        number = gathered.add(put, facts)           # below 0: a stand-in
+        await gathered.put(storage)                 # they are stored now
+        gathered.number(number)                     # what it has become
+
+    Identities are hashes: the entries of a document change as many pages of their index as there are entries,
+    and those of sixteen documents little more. Who walks alone waits for the disk once for all of them.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+        self._leaving: list[_Waiting] = []
+        """Those that are being stored."""
+        self._since = 0.0
+        self._stand_in = 0
+        self._numbers: dict[int, int] = {}
+        """What stand-ins have become."""
+
+    def __len__(self) -> int:
+        """How many documents are not known to be stored yet."""
+        return len(self._leaving) + len(self._waiting)
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether there are any that nobody is storing."""
+        return bool(self._waiting)
+
+    @property
+    def facts(self) -> list[DocumentFacts]:
+        return [each.facts for each in (*self._leaving, *self._waiting)]
+
+    def left_out_of(self, progress: Progress) -> Progress:
+        """Return the progress of a walk without what is not known to be stored yet."""
+        if not (entries := [len(each.entries) for each in self.facts]):
+            return progress
+        documents = progress.documents - len(entries)
+        return replace(progress, documents=documents, entries=progress.entries - sum(entries))
+
+    @property
+    def left_seconds(self) -> float:
+        """For how long they may wait for others."""
+        size_bytes = sum(len(each.put.new.body) for each in self._waiting)
+        if len(self._waiting) >= MOST_TOGETHER or size_bytes >= _MOST_BYTES:
+            return 0.0
+        return max(0.0, self._since + LONGEST_SECONDS - time.monotonic())
+
+    def add(self, put: Put, facts: DocumentFacts) -> int:
+        """Take in a document that nothing is stored of; return a stand-in for its number."""
+        if not self._waiting:
+            self._since = time.monotonic()
+        self._stand_in -= 1
+        self._waiting.append(_Waiting(self._stand_in, put, facts))
+        return self._stand_in
+
+    async def put(self, storage: FeedStorage) -> None:
+        """Put what waits, in the order in which it came; what cannot be put waits on."""
+        if not self._waiting:
+            return
+        self._leaving, self._waiting = self._waiting, []
+        try:
+            numbers = await storage.put([each.put for each in self._leaving])
+        except (StoreError, OverloadedError):  # who publishes meanwhile goes on all the same
+            self._leaving, self._waiting = [], [*self._leaving, *self._waiting]
+            raise
+        stand_ins = [each.number for each in self._leaving]
+        self._numbers.update(zip(stand_ins, numbers, strict=True))
+        self._leaving = []
+
+    def number(self, document: int) -> int:
+        """Return what a document is stored under, whose number or stand-in that is."""
+        return self._numbers.get(document, document)
+
+
+class _Waiting(NamedTuple):
+    number: int
+    put: Put
+    facts: DocumentFacts
 
 
 # What one transaction puts, and what it looks at for what comes next
 
 
-class _Putting(NamedTuple):
-    """Documents that are put, and with them what changes of the chain and of the feed."""
-
-    puts: Sequence[Put]
-    now: float
-    """Epoch seconds."""
-    ranks: Mapping[int, int] = MappingProxyType({})
-    """As for `documents.arrange`."""
-    detached: tuple[int, ...] = ()
-    """The same."""
-    changes: FeedChanges | None = None
-    """Columns of the feed."""
-    leaving: Leaving | None = None
-    """What leaves the document that the first one replaces; what is to be remembered of it is put, too."""
-    looks: bool = False
-    """Whether to look in the same trip at what a decision wants to know and publish next."""
-
-
 class _WasPut(NamedTuple):
     numbers: list[int]
     """Of the documents."""
-    puts: list[Put]
+    puts: Sequence[Put]
     """The same, those included that are remembered."""
     rows: list[DocumentRow] | None
     """All documents of the feed, and what a publication is made of: where that was asked for."""
     material: Material | None
 
 
-def _put_and_look(db: Database, feed_id: int, putting: _Putting, new: Sequence[NewDocument]) -> _WasPut:
-    """Put documents; `new` are those of `putting`, with large bodies encoded."""
-    leaving, changes = putting.leaving, putting.changes or {}
-    remembered = leaving.documents(db) if leaving is not None and leaving.is_at_hand else []
-    puts = [*putting.puts, *remembered]
-    coming = [*new, *(each.new for each in remembered)]
-    if leaving is not None:
-        coming[0] = leaving.judged(db, coming[0])
-    numbers = documents.put_arranged(
-        db, feed_id, coming, putting.ranks, putting.detached, changes, putting.now
-    )
-    if not putting.looks:
+def _look_at_put(db: Database, feed: int, numbers: list[int], puts: Sequence[Put], *, looks: bool) -> _WasPut:
+    if not looks:
         return _WasPut(numbers, puts, None, None)
     fresh = {number: each.fresh for number, each in zip(numbers, puts, strict=True)}
-    rows = documents.list_all(db, feed_id)
-    return _WasPut(numbers, puts, rows, _read_material(db, feed_id, at_hand(fresh), rows))
+    rows = documents.list_all(db, feed)
+    return _WasPut(numbers, puts, rows, _read_material(db, feed, at_hand(fresh), rows))
 
 
 def _feed_of(was: _WasPut) -> FeedRow | None:

@@ -1,10 +1,10 @@
 """A reconstruction as HTTP answer: what a reader wants, the header, and the body in parts.
 
     wanted, may_be_whole, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
-    ready = prepared_of(held, wanted)           # a whole feed that is held in memory; of others and of views:
-    ready = prepared(reconstruction, await viewed(reconstruction, wanted, store))
-    if not is_not_modified(ready.answer.etag, ready.modified_at(now), if_none_match, if_modified_since):
-        async for part in slices(ready.answer, store): ...
+    answer = answer_from(held, wanted)          # a whole feed that is held in memory; of others and of views:
+    answer = await viewed(reconstruction, wanted, store)
+    if not is_not_modified(answer.etag, answer.modified_at(now), if_none_match, if_modified_since):
+        async for part in slices(answer, store): ...
 
 The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
 are stored: for a reader that takes gzip no block is inflated or compressed again (docs/design.md#segments). A
@@ -179,62 +179,46 @@ _OVERHEAD_BYTES: Final = 3072
 """Of the objects and the short texts of a prepared answer that is held."""
 
 
-def prepared_of(held: Held, wanted: Representation) -> Prepared | None:
+def answer_from(held: Held, wanted: Representation) -> Answer | None:
     """Return the answer with a whole feed that is held in memory, made at its first use.
 
     None: the view that is asked for leaves something out.
     """
-    found: Prepared | None = held.made(wanted)
+    found: Answer | None = held.made(wanted)
     if found is None:
         snapshot = held.snapshot
-        reconstruction = Reconstruction(snapshot, snapshot.feed.is_stale, held)
-        answer = _whole_answer(reconstruction, wanted)
-        if answer is None:
-            return None
-        found = prepared(reconstruction, answer, is_healed=wanted.is_healed)
-        answers = (answer.prologue, answer.segments, answer.sealed_prologue.block)
-        urls = (wanted.self_url, wanted.whole_url, wanted.page_url)
-        held.keep_made(wanted, found, _OVERHEAD_BYTES + sum(map(sys.getsizeof, (*answers, *urls))))
+        found = _whole_answer(Reconstruction(snapshot, snapshot.feed.is_stale, held), wanted)
+        if found is not None:
+            texts = (found.prologue, found.sealed_prologue.block, found.parts)
+            urls = (wanted.self_url, wanted.whole_url, wanted.page_url)
+            held.keep_made(wanted, found, _OVERHEAD_BYTES + sum(map(sys.getsizeof, (*texts, *urls))))
     return found
 
 
-def prepared(reconstruction: Reconstruction, answer: Answer, *, is_healed: bool = False) -> Prepared:
-    """Return an answer to a reconstruction, with its fields; `is_healed` as in `Representation`."""
-    feed = reconstruction.feed
-    modified_at = feed.modified_at or 0.0
-    if (until := feed.turn.healed_until) is not None and not is_healed:  # its entry has left since then
-        modified_at = max(modified_at, until)
-    fields = {
-        "Feed-Reconstruction": _reconstruction_field(reconstruction, is_cut=answer.is_cut),
-        "ETag": answer.etag,
-        "Vary": VARY,
-        "Link": f'<{reconstruction.via_url}>; rel="via"',
-    }
-    of_body = {"Content-Type": content_type(feed.published_family)}
-    if (length := answer.length) is not None:
-        of_body["Content-Length"] = str(length)
-    if answer.is_gzip:
-        of_body["Content-Encoding"] = "gzip"
-    changed_at = None if reconstruction.state is State.LOADING else float(int(modified_at))
-    if changed_at is not None:
-        fields["Last-Modified"] = formatdate(changed_at, usegmt=True)
-    body_fields = CIMultiDict({**fields, **of_body})
-    return Prepared(answer, CIMultiDict(fields), body_fields, changed_at, length, LaidOut(facts_of(feed)))
+@dataclass(frozen=True)
+class Answer:
+    """One representation of a feed, ready to be sent: its body, and its fields beside Cache-Control."""
 
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """An answer, and its fields beside Cache-Control; those of the body are not part of a 304."""
-
-    answer: Answer
-    fields: CIMultiDict[str]
-    body_fields: CIMultiDict[str]
+    family: Family
+    prologue: bytes
+    sealed_prologue: Sealed
+    parts: tuple[_Part, ...]
+    is_gzip: bool
+    etag: str
+    length: int | None
+    """Content-Length; None where that shows only when all has been deflated."""
     changed_at: float | None
     """Its Last-Modified, epoch seconds; None while a walk goes on: each publication would move it by one."""
-    length: int | None
-    """As `Answer.length`."""
+    fields: CIMultiDict[str]
+    """Of a 304: without those of the body."""
+    body_fields: CIMultiDict[str]
     facts: LaidOut
     """What the log line tells of the feed."""
+
+    @cached_property
+    def gzip_end(self) -> bytes:
+        """What stands behind the last of whole segments: made once, however often the answer is sent."""
+        return _gzip_end(self, self.parts)
 
     def is_at_most(self, most_bytes: int) -> bool:
         """Whether the body is known to be so short."""
@@ -293,49 +277,6 @@ _SEPARATOR: Final = {family: seal(text) for family, text in _JOINT.items()}
 _EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One representation of a feed, ready to be sent."""
-
-    family: Family
-    prologue: bytes
-    segments: tuple[_Part, ...]
-    is_cut: bool
-    """Whether entries were left out for a reader with a cap."""
-    is_gzip: bool
-    etag: str
-
-    @cached_property
-    def sealed_prologue(self) -> Sealed:
-        return seal(self.prologue)
-
-    @cached_property
-    def gzip_end(self) -> bytes:
-        """What stands behind the last of whole segments: made once, however often the answer is sent."""
-        return _gzip_end(self, self.segments)
-
-    @property
-    def text_bytes(self) -> int:
-        """What the body comes to without content coding."""
-        gaps = max(len(self.segments) - 1, 0)
-        segments = sum(each.length for each in self.segments) + gaps * _SEPARATOR[self.family].length
-        return len(self.prologue) + segments + len(EPILOGUE[self.family])
-
-    @property
-    def length(self) -> int | None:
-        """Content-Length; None where that shows only when all has been deflated."""
-        if not self.is_gzip:
-            return self.text_bytes
-        gaps = max(len(self.segments) - 1, 0)
-        blocks = gaps * len(_SEPARATOR[self.family].block)
-        for segment in self.segments:
-            if isinstance(segment, _Excerpt):
-                return None
-            blocks += len(segment.block) if isinstance(segment, Sealed) else segment.deflated_bytes
-        ends = len(self.sealed_prologue.block) + len(_EPILOGUE[self.family].block)
-        return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
-
-
 async def viewed(reconstruction: Reconstruction, wanted: Representation, store: Store) -> Answer:
     """Return the answer in the view that is asked for. Only segments taken in part are read.
 
@@ -375,7 +316,8 @@ def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Ans
     if most is not None and sum(each.length for each in reconstruction.snapshot.segments) > most:
         return None  # nothing is composed to find it out
     answer = prepare(reconstruction, wanted)
-    return answer if most is None or answer.text_bytes <= most else None
+    is_cut = most is not None and _text_bytes(answer.family, answer.prologue, answer.parts) > most
+    return None if is_cut else answer
 
 
 def prepare(
@@ -384,16 +326,69 @@ def prepare(
     taken: Sequence[tuple[SegmentRow, _Part]] | None = None,
 ) -> Answer:
     """Return the answer with what a view takes of which segments, or with all of them."""
-    feed, is_cut = reconstruction.feed, taken is not None
+    feed, family, is_cut = reconstruction.feed, reconstruction.feed.published_family, taken is not None
     if taken is None:
         taken = [(each, each) for each in _segments(reconstruction)]
     prefixes = feed.head_prefixes
     for segment, _ in taken:
         prefixes |= segment.prefixes
     prologue = _prologue(reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken))
-    parts, family = tuple(part for _, part in taken), feed.published_family
+    sealed_prologue = seal(prologue)
+    parts = tuple(part for _, part in taken)
     etag = _etag(prologue, parts, family, is_gzip=wanted.is_gzip)
-    return Answer(family, prologue, parts, is_cut, wanted.is_gzip, etag)
+    fields = {
+        "Feed-Reconstruction": _reconstruction_field(reconstruction, is_cut=is_cut),
+        "ETag": etag,
+        "Vary": VARY,
+        "Link": f'<{reconstruction.via_url}>; rel="via"',
+    }
+    of_body = {"Content-Type": content_type(family)}
+    if wanted.is_gzip:
+        length = _gzip_bytes(family, sealed_prologue, parts)
+        of_body["Content-Encoding"] = "gzip"
+    else:
+        length = _text_bytes(family, prologue, parts)
+    if length is not None:
+        of_body["Content-Length"] = str(length)
+    changed_at = None
+    if reconstruction.state is not State.LOADING:
+        changed_at = _changed_at(feed, is_healed=wanted.is_healed)
+        fields["Last-Modified"] = formatdate(changed_at, usegmt=True)
+    return Answer(
+        family=family,
+        prologue=prologue,
+        sealed_prologue=sealed_prologue,
+        parts=parts,
+        is_gzip=wanted.is_gzip,
+        etag=etag,
+        length=length,
+        changed_at=changed_at,
+        fields=CIMultiDict(fields),
+        body_fields=CIMultiDict({**fields, **of_body}),
+        facts=LaidOut(facts_of(feed)),
+    )
+
+
+def _text_bytes(family: Family, prologue: bytes, parts: Sequence[_Part]) -> int:
+    gaps = max(len(parts) - 1, 0) * len(_JOINT[family])
+    return len(prologue) + sum(each.length for each in parts) + gaps + len(EPILOGUE[family])
+
+
+def _gzip_bytes(family: Family, prologue: Sealed, parts: Sequence[_Part]) -> int | None:
+    blocks = max(len(parts) - 1, 0) * len(_SEPARATOR[family].block)
+    for part in parts:
+        if isinstance(part, _Excerpt):
+            return None
+        blocks += len(part.block) if isinstance(part, Sealed) else part.deflated_bytes
+    ends = len(prologue.block) + len(_EPILOGUE[family].block)
+    return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
+
+
+def _changed_at(feed: FeedRow, *, is_healed: bool) -> float:
+    changed_at = feed.modified_at or 0.0
+    if (until := feed.turn.healed_until) is not None and not is_healed:  # its entry has left since then
+        changed_at = max(changed_at, until)
+    return float(int(changed_at))
 
 
 def _segments(reconstruction: Reconstruction) -> tuple[SegmentRow, ...]:
@@ -561,7 +556,7 @@ async def _text(answer: Answer, store: Store, held: Held | None) -> AsyncIterato
     for part in sliced(answer.prologue):
         yield part
     before = b""
-    for segment in answer.segments:
+    for segment in answer.parts:
         async for text in _texts_of(segment, store, held):
             yield before + text if before else text
             before = b""
@@ -575,7 +570,7 @@ async def _gzip_member(answer: Answer, store: Store, held: Held | None) -> Async
     for part in sliced(GZIP_HEADER + answer.sealed_prologue.block):
         yield part
     before = b""
-    for segment in answer.segments:
+    for segment in answer.parts:
         if isinstance(segment, _Excerpt):
             deflater = Deflater()
             async for text in _excerpted(segment, store, held):
@@ -611,7 +606,7 @@ def _gzip_end(answer: Answer, sealed: Sequence[_Part]) -> bytes:
 def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
     """Return the body of a whole feed from the blocks that are held; None when one of them is not."""
     found: list[tuple[SegmentRow, bytes]] = []
-    for segment in answer.segments:
+    for segment in answer.parts:
         if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:
             return None
         found.append((segment, block))

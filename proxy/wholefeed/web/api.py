@@ -8,10 +8,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Any, Final
@@ -26,7 +25,8 @@ from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.people import ChainDocument, News
 from wholefeed.service.results import Status
 from wholefeed.store.rows import DocumentRow, FeedRow, ListedFeed
-from wholefeed.web.keys import ASKED, CONFIG, SERVICE, STORE, named_url
+from wholefeed.web.feed import send
+from wholefeed.web.keys import CONFIG, SERVICE, STORE, named_url
 
 # What is known of a feed
 
@@ -161,8 +161,6 @@ KEEP_ALIVE_SECONDS: Final = 15.0
 _RETRY_SECONDS: Final = 5
 _LOOK_SECONDS: Final = 1.0
 """How soon it is seen that a reader has left."""
-_STALLED_SECONDS: Final = 30
-"""A reader that takes nothing for so long is let go (docs/faults.md row 65)."""
 _END_ID: Final = "end"
 _EVENT_FIELDS: Final = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -195,30 +193,21 @@ async def get_events(request: web.Request) -> web.StreamResponse:
     if request.method == "HEAD":
         return web.Response(headers=_EVENT_FIELDS)
     async with service.watching.follow(status.feed.id) as news:
-        return await _sent(request, news)
+        return await send(request, web.StreamResponse(headers=_EVENT_FIELDS), _events(request, news))
 
 
-async def _sent(request: web.Request, news: News) -> web.StreamResponse:
-    response = web.StreamResponse(headers=_EVENT_FIELDS)
-    try:
-        await response.prepare(request)
-        await _write_in_time(response, f"retry: {1000 * _RETRY_SECONDS}\n\n")
+async def _events(request: web.Request, news: News) -> AsyncIterator[bytes]:
+    yield f"retry: {1000 * _RETRY_SECONDS}\n\n".encode()
+    spoken_at = time.monotonic()
+    while not news.is_over and _is_there(request):
+        status = await news.next(_LOOK_SECONDS)
+        if status is not None:
+            yield _event(status, is_end=not status.is_refreshing)
+        elif time.monotonic() - spoken_at >= KEEP_ALIVE_SECONDS:
+            yield b": still here\n\n"
+        else:
+            continue
         spoken_at = time.monotonic()
-        while not news.is_over and _is_there(request):
-            status = await news.next(_LOOK_SECONDS)
-            if status is not None:
-                await _write_in_time(response, _event(status, is_end=news.is_settled))
-            elif time.monotonic() - spoken_at >= KEEP_ALIVE_SECONDS:
-                await _write_in_time(response, ": still here\n\n")
-            else:
-                continue
-            spoken_at = time.monotonic()
-        await response.write_eof()
-    except (ConnectionError, TimeoutError):
-        request[ASKED].add(aborted=True)
-        if request.transport is not None:
-            request.transport.abort()
-    return response
 
 
 def _is_there(request: web.Request) -> bool:
@@ -226,14 +215,9 @@ def _is_there(request: web.Request) -> bool:
     return request.transport is not None and not request.transport.is_closing()
 
 
-def _event(status: Status, *, is_end: bool) -> str:
+def _event(status: Status, *, is_end: bool) -> bytes:
     name = f"end\nid: {_END_ID}" if is_end else "status"
-    return f"event: {name}\ndata: {json.dumps(status_object(status))}\n\n"
-
-
-async def _write_in_time(response: web.StreamResponse, text: str) -> None:
-    async with asyncio.timeout(_STALLED_SECONDS):
-        await response.write(text.encode())
+    return f"event: {name}\ndata: {json.dumps(status_object(status))}\n\n".encode()
 
 
 # Liveness and readiness

@@ -31,13 +31,12 @@ from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer import (
     SLICE_BYTES,
     VARY,
-    Prepared,
+    Answer,
     Representation,
+    answer_from,
     facts_of,
     is_not_modified,
     joined,
-    prepared,
-    prepared_of,
     sliced,
     slices,
     viewed,
@@ -129,21 +128,21 @@ async def _answered_from(
     """
     app, feed = asked.app, held.snapshot.feed
     now = app[SERVICE].now()
-    ready = prepared_of(held, _at(wanted, feed, now))
-    if ready is None:
+    answer = answer_from(held, _at(wanted, feed, now))
+    if answer is None:
         return None
-    response, body = _without_body(request, asked, feed, ready, now), None
+    response, body = _without_body(request, asked, feed, answer, now), None
     if response is None:
-        body = joined(ready.answer, held.blocks) if ready.is_at_most(LARGEST_BLOCK_BYTES) else None
+        body = joined(answer, held.blocks) if answer.is_at_most(LARGEST_BLOCK_BYTES) else None
         if body is None:
             return None
     app[COUNTS].sources["memory"] += 1
-    asked.facts = ready.facts
+    asked.facts = answer.facts
     if response is not None:
         return await send(request, response)
     assert body is not None, "it is a whole answer"
     await _note_warned(asked, wanted, feed)
-    fields = _fields(asked, feed, ready, now, has_body=True)
+    fields = _fields(asked, feed, answer, now, has_body=True)
     if len(body) <= SLICE_BYTES:
         return await send(request, web.Response(headers=fields, body=body))
     return await send(request, web.StreamResponse(headers=fields), in_pieces(body))
@@ -157,24 +156,20 @@ async def _answered_with(
     asked.add(**facts_of(feed))
     now = asked.app[SERVICE].now()
     wanted = _at(wanted, feed, now)
-    ready = None
+    answer = None
     if held is not None and reconstruction.is_stale == held.snapshot.feed.is_stale:
-        ready = prepared_of(held, wanted)
-    if ready is None:
-        ready = prepared(
-            reconstruction, await viewed(reconstruction, wanted, store), is_healed=wanted.is_healed
-        )
-    response = _without_body(request, asked, feed, ready, now)
+        answer = answer_from(held, wanted)
+    if answer is None:
+        answer = await viewed(reconstruction, wanted, store)
+    response = _without_body(request, asked, feed, answer, now)
     if response is not None:
         return await send(request, response)
     await _note_warned(asked, wanted, feed)
-    fields = _fields(asked, feed, ready, now, has_body=True)
-    pieces = slices(ready.answer, store, held)
-    if ready.is_at_most(SLICE_BYTES):
-        body = None if held is None else joined(ready.answer, held.blocks)
-        if body is None:
-            async with reconstruction.in_time():
-                body = b"".join([piece async for piece in pieces])
+    fields = _fields(asked, feed, answer, now, has_body=True)
+    pieces = slices(answer, store, held)
+    if answer.is_at_most(SLICE_BYTES):
+        async with reconstruction.in_time():
+            body = b"".join([piece async for piece in pieces])
         return await send(request, web.Response(headers=fields, body=body))
     return await send(request, web.StreamResponse(headers=fields), pieces)
 
@@ -186,30 +181,30 @@ def _at(wanted: Representation, feed: FeedRow, now: float) -> Representation:
 
 
 def _without_body(
-    request: web.Request, asked: Asked, feed: FeedRow, ready: Prepared, now: float
+    request: web.Request, asked: Asked, feed: FeedRow, answer: Answer, now: float
 ) -> web.Response | None:
     """Return the answer to a reader that has the feed, or asks for the header alone; None for others."""
     headers = request.headers
     if is_not_modified(
-        ready.answer.etag,
-        ready.modified_at(now),
+        answer.etag,
+        answer.modified_at(now),
         headers.get(hdrs.IF_NONE_MATCH),
         headers.get(hdrs.IF_MODIFIED_SINCE),
     ):
-        return web.Response(status=_NOT_MODIFIED, headers=_fields(asked, feed, ready, now, has_body=False))
+        return web.Response(status=_NOT_MODIFIED, headers=_fields(asked, feed, answer, now, has_body=False))
     if request.method == "HEAD":
-        return web.Response(headers=_fields(asked, feed, ready, now, has_body=True))
+        return web.Response(headers=_fields(asked, feed, answer, now, has_body=True))
     return None
 
 
 async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> None:
     """Note that a reader is sent the warning: it will be told when the feed has healed."""
     if wanted.warns and feed.visible_state is State.PARTIAL:
-        await asked.app[SERVICE].note_warned(feed)
+        await asked.app[SERVICE].asked.note_warned(feed)
 
 
-def _fields(asked: Asked, feed: FeedRow, ready: Prepared, now: float, *, has_body: bool) -> CIMultiDict[str]:
-    fields = ready.fields_at(now, has_body=has_body)
+def _fields(asked: Asked, feed: FeedRow, answer: Answer, now: float, *, has_body: bool) -> CIMultiDict[str]:
+    fields = answer.fields_at(now, has_body=has_body)
     fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked, now)
     return fields
 

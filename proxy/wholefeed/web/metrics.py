@@ -179,9 +179,8 @@ def _going_on(app: web.Application) -> Iterator[Metric]:
     yield _gauge("wholefeed_openings", "Unknown URLs being opened.", load.openings)
     yield _gauge("wholefeed_walks", "Walks that use the network.", load.walks)
     yield _gauge("wholefeed_walks_waiting", "Walks that wait for their turn.", load.waiting_walks)
-    processes, busy = load.workers
-    yield _gauge("wholefeed_workers", "Processes for large documents.", processes)
-    yield _gauge("wholefeed_workers_busy", "Those of them that work.", busy)
+    yield _gauge("wholefeed_workers", "Processes for large documents.", load.workers)
+    yield _gauge("wholefeed_workers_busy", "Those of them that work.", load.busy_workers)
     memory = load.memory
     yield _gauge("wholefeed_memory_feeds", "Feeds held in memory.", memory.feeds)
     yield _gauge("wholefeed_memory_bytes", "What is held of them.", memory.bytes)

@@ -249,7 +249,7 @@ async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
     if await service.is_known(url):
         return ()
     wait_seconds = min(WAIT_SECONDS, request.app[CONFIG].limits.respond_within_seconds)
-    return await with_instead(request, partial(service.announced, wait_seconds=wait_seconds))
+    return await with_instead(request, partial(service.openings.announced, wait_seconds=wait_seconds))
 
 
 async def _troubled_home(request: web.Request, error: WholefeedError) -> web.Response:

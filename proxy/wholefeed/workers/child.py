@@ -4,19 +4,17 @@ Of wholefeed it imports the core, and nothing of asyncio: it starts in a quarter
 It ends when its standard input does, whatever it is doing: then nobody waits for it.
 
     write_frame(requests, ("read_document", (body,), {}, 20.0))     # in the process that it works for
-    read_frame(replies)                                             # ("begun", None), then ("done", ...)
+    read_frame(replies)                                             # ("done", ReadDocument(...))
 """
 
 from __future__ import annotations
 
 import faulthandler
 import gc
-import io
 import os
 import pickle
 import select
 import signal
-import struct
 import traceback
 from _thread import start_new_thread
 from contextlib import suppress
@@ -27,7 +25,6 @@ from wholefeed.core.jobs import JOBS
 from wholefeed.core.parse.limits import ParseError
 
 READY: Final = "ready"
-BEGUN: Final = "begun"
 DONE: Final = "done"
 UNREADABLE: Final = "unreadable"
 FAILED: Final = "failed"
@@ -84,7 +81,6 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     write_frame(replies, (READY, os.getpid()))
     while True:
         name, arguments, options, cpu_seconds = read_frame(requests)
-        write_frame(replies, (BEGUN, None))  # should it end now, it is the job's doing
         # The timer counts what this process computes, and ends it wherever it is: in C code too.
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         reply = _outcome(name, arguments, options)
@@ -106,87 +102,38 @@ def _outcome(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> 
 
 # What goes through the pipes
 
-BLOB_BYTES: Final = 16 * 1024
-
-_FRAME_HEAD: Final = struct.Struct("!QI")
-_BLOB_LENGTH: Final = struct.Struct("!Q")
 _PICKLE_PROTOCOL: Final = 5
+"""Bytes of 64 KiB and more are not copied: they are written as they are, and read into what they become."""
 _CORE: Final = "wholefeed.core."
 
 
 def write_frame(stream: IO[bytes], message: object) -> None:
     """Write an object and flush it.
 
-    A frame is `_FRAME_HEAD` (the length of the pickled part, the number of blobs), a length a blob, the
-    pickled part, the blobs. Bytes of `BLOB_BYTES` and more are blobs: they are neither pickled nor copied on
-    their way into the pipe, and read from it into the object that they become.
-
     Raises:
         OSError: Nobody reads any more.
     """
-    pickled = io.BytesIO()
-    pickler = _Pickler(pickled)
-    pickler.dump(message)
-    stream.write(_FRAME_HEAD.pack(pickled.tell(), len(pickler.blobs)))
-    stream.write(b"".join(_BLOB_LENGTH.pack(len(blob)) for blob in pickler.blobs))
-    stream.write(pickled.getbuffer())
-    for blob in pickler.blobs:
-        stream.write(blob)
+    pickle.dump(message, stream, _PICKLE_PROTOCOL)
     stream.flush()
 
 
 def read_frame(stream: IO[bytes]) -> Any:
-    """Read the next object.
-
-    Nothing but plain values and classes of the core is read back: a worker deals with what strangers sent, so
-    what it says is no code to be run.
+    """Read the next object, and nothing of what comes behind it.
 
     Raises:
         EOFError: The other side has ended, or sends what is no frame.
     """
-    pickled_length, count = _FRAME_HEAD.unpack(_read_exactly(stream, _FRAME_HEAD.size))
-    lengths = [
-        length for (length,) in _BLOB_LENGTH.iter_unpack(_read_exactly(stream, _BLOB_LENGTH.size * count))
-    ]
-    pickled = _read_exactly(stream, pickled_length)
-    return _unpickled(pickled, [_read_exactly(stream, length) for length in lengths])
-
-
-def _unpickled(pickled: bytes, blobs: list[bytes]) -> Any:
     try:
-        return _Unpickler(io.BytesIO(pickled), blobs).load()
+        return _Unpickler(stream).load()
     except (pickle.UnpicklingError, AttributeError, ImportError, IndexError, TypeError, ValueError) as exc:
         raise EOFError(f"expected a frame, got something else: {exc}") from exc
 
 
-def _read_exactly(stream: IO[bytes], length: int) -> bytes:
-    data = stream.read(length)
-    if len(data) != length:
-        raise EOFError(f"expected {length} bytes more, got {len(data)}")
-    return data
-
-
-class _Pickler(pickle.Pickler):
-    def __init__(self, file: IO[bytes]) -> None:
-        super().__init__(file, _PICKLE_PROTOCOL)
-        self.blobs: list[bytes] = []
-
-    def persistent_id(self, obj: object) -> int | None:
-        if type(obj) is not bytes or len(obj) < BLOB_BYTES:
-            return None
-        self.blobs.append(obj)
-        return len(self.blobs) - 1
-
-
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: IO[bytes], blobs: list[bytes]) -> None:
-        super().__init__(file)
-        self._blobs = blobs
+    """Makes plain values and classes of the core: a worker deals with what strangers sent.
 
-    def persistent_load(self, pid: object) -> bytes:
-        if not isinstance(pid, int):
-            raise pickle.UnpicklingError("expected the number of a blob")
-        return self._blobs[pid]
+    Nothing of what it says is run.
+    """
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         found = super().find_class(module_name, global_name) if module_name.startswith(_CORE) else None

@@ -30,8 +30,11 @@ import wholefeed
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLargeError, WorkTooLongError
 from wholefeed.futures import retrieve_failure
-from wholefeed.workers.child import BEGUN, DONE, READY, UNREADABLE, read_frame, write_frame
+from wholefeed.logs import get_logger
+from wholefeed.workers.child import DONE, READY, UNREADABLE, read_frame, write_frame
 from wholefeed.workers.machine import free_memory_bytes, usable_cores
+
+log = get_logger()
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -69,46 +72,35 @@ class Workers:
         limit: How many processes at most; 0: none, threads instead.
         start_bytes: From how much work on a worker is started; 0: each time that there is none.
         idle_seconds: After how long without a job one is ended.
-        free_bytes: How much memory could be taken now; it may block for a moment.
-        on_trouble: Told what keeps workers from being started, each time that it is tried.
     """
 
     def __init__(
-        self,
-        limit: int,
-        *,
-        start_bytes: int = START_BYTES,
-        idle_seconds: float = IDLE_SECONDS,
-        free_bytes: Callable[[], int] = free_memory_bytes,
-        on_trouble: Callable[[str], None] | None = None,
+        self, limit: int, *, start_bytes: int = START_BYTES, idle_seconds: float = IDLE_SECONDS
     ) -> None:
         self._limit = limit if _can_start() else 0
-        self._idle_seconds = idle_seconds
-        self._free_bytes = free_bytes
-        self._looking = asyncio.Lock()
-        self._on_trouble = on_trouble
         self._start_bytes = start_bytes
-        self._idle: list[tuple[_Worker, float]] = []
-        """Each with the time since when; the one to be taken next last."""
+        self._idle_seconds = idle_seconds
+        self._looking = asyncio.Lock()
+        self._idle: dict[_Worker, asyncio.TimerHandle] = {}
+        """Each with what is to end it; the one to be taken next last."""
         self._busy: dict[_Worker, int] = {}
         """Each with the bytes that it works on."""
         self._waiting: deque[tuple[int, asyncio.Future[_Worker]]] = deque()
         self._lately = (0, 0.0)
         """The bytes that threads have worked on since there was a worker last, and when they did."""
-        self._work: set[asyncio.Future[Any]] = set()
-        """What goes on in threads of our own."""
-        self._threads: ThreadPoolExecutor | None = None
-        self._nearby = ThreadPoolExecutor(1, thread_name_prefix="documents")  # begins with its first job
+        # Both begin with their first job. One that has ended is waited for beside those at work.
+        self._threads = ThreadPoolExecutor(limit + 1, thread_name_prefix="worker")
+        self._nearby = ThreadPoolExecutor(1, thread_name_prefix="documents")
+        self._in_threads: set[asyncio.Future[Any]] = set()
+        """What waits for processes."""
         self._nearby_bytes = 0
         """What the one thread works on, and what waits for it."""
-        self._timer: asyncio.TimerHandle | None = None
         self._threads_until = 0.0
         self._is_closed = False
 
     @property
     def pids(self) -> list[int]:
-        workers = [*self._busy, *(worker for worker, _ in self._idle)]
-        return [worker.pid for worker in workers if worker.pid is not None]
+        return [worker.pid for worker in (*self._busy, *self._idle) if worker.pid is not None]
 
     @property
     def busy(self) -> int:
@@ -135,14 +127,15 @@ class Workers:
         """
         if body_bytes <= INLINE_BYTES:
             return job(*arguments, **options)
+        work = partial(job, *arguments, **options)
         if body_bytes < THREAD_BYTES and self._nearby_bytes + body_bytes < self._start_bytes:
-            return await self._in_turn(body_bytes, partial(job, *arguments, **options))
+            return await self._run_nearby(body_bytes, work)
         if body_bytes >= START_BYTES:
             async with self._looking:  # one after the other, in the order of asking
                 await self._find_room(body_bytes)
         if self._is_for_thread(body_bytes):
-            return await asyncio.to_thread(job, *arguments, **options)
-        return await self._run_there(body_bytes, CPU_SECONDS, job, *arguments, **options)
+            return await asyncio.to_thread(work)
+        return await self._run_there(body_bytes, CPU_SECONDS, work)
 
     async def run_briefly(
         self, cpu_seconds: float, job: Callable[_P, _T], /, *arguments: _P.args, **options: _P.kwargs
@@ -151,35 +144,15 @@ class Workers:
 
         Where there are to be no workers a thread does it, and nothing ends that.
         """
-        if not self._limit or asyncio.get_running_loop().time() < self._threads_until:
-            return await asyncio.to_thread(job, *arguments, **options)
-        return await self._run_there(self._start_bytes, cpu_seconds, job, *arguments, **options)
-
-    async def _run_there(
-        self,
-        body_bytes: int,
-        cpu_seconds: float,
-        job: Callable[_P, _T],
-        /,
-        *arguments: _P.args,
-        **options: _P.kwargs,
-    ) -> _T:
-        worker = await self._turn(body_bytes)
-        try:
-            result: _T = await self._ask(worker, job.__name__, arguments, options, cpu_seconds)
-        except _WorkerStartError as exc:
-            self._threads_until = asyncio.get_running_loop().time() + RETRY_SECONDS
-            if self._on_trouble is not None:
-                self._on_trouble(str(exc))
-            return await asyncio.to_thread(job, *arguments, **options)
-        return result
+        work = partial(job, *arguments, **options)
+        if self._has_no_workers():
+            return await asyncio.to_thread(work)
+        return await self._run_there(self._start_bytes, cpu_seconds, work)
 
     async def close(self) -> None:
         """End all workers, whatever they do, and wait until they are gone."""
         self._is_closed = True
         self._nearby.shutdown(wait=False)
-        if self._timer is not None:
-            self._timer.cancel()
         for _, turn in self._waiting:
             if not turn.done():
                 turn.set_exception(_closing())
@@ -187,15 +160,14 @@ class Workers:
         for worker in self._busy:
             worker.kill()
         while self._idle:
-            self._end(self._idle.pop()[0])
-        while self._work:
-            done, _ = await asyncio.wait(self._work, timeout=_CLOSE_SECONDS)
+            self._end(self._pop_idle())
+        while self._in_threads:
+            done, _ = await asyncio.wait(self._in_threads, timeout=_CLOSE_SECONDS)
             if not done:
                 break
-        if self._threads is not None:
-            self._threads.shutdown(wait=False)
+        self._threads.shutdown(wait=False)
 
-    async def _in_turn(self, body_bytes: int, work: Callable[[], _T]) -> _T:
+    async def _run_nearby(self, body_bytes: int, work: Callable[[], _T]) -> _T:
         """Do a job in the one thread for such: more of them would keep the loop from its turn."""
         if self._is_closed:
             raise _closing()
@@ -214,9 +186,9 @@ class Workers:
         """
         wanted_bytes = int(_WORKER_BYTES + _TIMES * body_bytes)
         until = asyncio.get_running_loop().time() + ROOM_SECONDS
-        while (free_bytes := await asyncio.to_thread(self._free_bytes)) < wanted_bytes:
+        while (free_bytes := await asyncio.to_thread(free_memory_bytes)) < wanted_bytes:
             while self._idle:
-                self._end(self._idle.pop()[0])
+                self._end(self._pop_idle())
             if self._is_closed:
                 raise _closing()
             if asyncio.get_running_loop().time() > until:
@@ -225,19 +197,41 @@ class Workers:
                 )
             await asyncio.sleep(_LOOK_SECONDS)
 
+    def _has_no_workers(self) -> bool:
+        return not self._limit or asyncio.get_running_loop().time() < self._threads_until
+
     def _is_for_thread(self, body_bytes: int) -> bool:
-        now = asyncio.get_running_loop().time()
-        if not self._limit or now < self._threads_until:
+        if self._has_no_workers():
             return True
         if body_bytes >= self._start_bytes or self._idle:
             return False
         if self._busy:
             at_hand_bytes = sum(self._busy.values())
             return at_hand_bytes >= self._start_bytes and len(self._busy) == self._limit
+        now = asyncio.get_running_loop().time()
         bytes_, at = self._lately
         so_far = body_bytes + (bytes_ if now - at < self._idle_seconds else 0)
         self._lately = (so_far, now)
         return so_far < self._start_bytes
+
+    async def _run_there(self, body_bytes: int, cpu_seconds: float, work: partial[_T]) -> _T:
+        worker = await self._turn(body_bytes)
+        doing = self._in_thread(partial(worker.do, work, cpu_seconds=cpu_seconds))
+        doing.add_done_callback(lambda _: self._release(worker))
+        try:
+            return await asyncio.shield(doing)
+        except _WorkerStartError as exc:
+            self._threads_until = asyncio.get_running_loop().time() + RETRY_SECONDS
+            log.warning("worker.unstarted", reason=str(exc))
+        except BaseException as exc:
+            if not doing.done():
+                worker.kill()
+            elif self._is_closed and isinstance(exc, WorkError):
+                raise _closing() from exc
+            raise
+        finally:
+            del doing  # it holds the error, whose traceback holds this frame, and so the document
+        return await asyncio.to_thread(work)
 
     async def _turn(self, body_bytes: int) -> _Worker:
         if self._is_closed:
@@ -256,7 +250,7 @@ class Workers:
         while self._waiting:
             body_bytes, turn = self._waiting[0]
             if not turn.done():
-                worker = self._idle.pop()[0] if self._idle else self._another()
+                worker = self._pop_idle() if self._idle else self._another()
                 if worker is None:
                     return
                 self._busy[worker] = body_bytes
@@ -270,72 +264,35 @@ class Workers:
         is_worth_it = not count or at_hand_bytes >= self._start_bytes * (count + 1)
         return _Worker() if count < self._limit and is_worth_it else None
 
-    async def _ask(
-        self,
-        worker: _Worker,
-        name: str,
-        arguments: tuple[Any, ...],
-        options: dict[str, Any],
-        cpu_seconds: float,
-    ) -> Any:
-        doing = self._in_thread(partial(worker.do, name, arguments, options, cpu_seconds=cpu_seconds))
-        doing.add_done_callback(lambda _: self._release(worker))
-        try:
-            return await asyncio.shield(doing)
-        except BaseException as exc:
-            if not doing.done():
-                worker.kill()
-            elif self._is_closed and isinstance(exc, WorkError):
-                raise _closing() from exc
-            raise
-        finally:
-            del doing  # it holds the error, whose traceback holds this frame, and so the document
-
     def _release(self, worker: _Worker) -> None:
         """Take back a worker that was handed out."""
         del self._busy[worker]
         if worker.is_ended or self._is_closed:
             self._end(worker)
         else:
-            self._idle.append((worker, asyncio.get_running_loop().time()))
+            loop = asyncio.get_running_loop()
+            self._idle[worker] = loop.call_later(self._idle_seconds, self._end_idle, worker)
         self._hand_out()
-        if self._idle and self._timer is None:
-            self._set_timer()
 
-    def _set_timer(self) -> None:
-        loop = asyncio.get_running_loop()
-        oldest = min(since for _, since in self._idle)
-        self._timer = loop.call_at(oldest + self._idle_seconds, self._end_idle)
+    def _pop_idle(self) -> _Worker:
+        worker, timer = self._idle.popitem()
+        timer.cancel()
+        return worker
 
-    def _end_idle(self) -> None:
-        self._timer = None
-        due = asyncio.get_running_loop().time() - self._idle_seconds
-        ended = [worker for worker, since in self._idle if since <= due]
-        self._idle = [each for each in self._idle if each[1] > due]
-        for worker in ended:
-            self._end(worker)
-        if self._idle:
-            self._set_timer()
+    def _end_idle(self, worker: _Worker) -> None:
+        del self._idle[worker]
+        self._end(worker)
 
     def _end(self, worker: _Worker) -> None:
         worker.kill()
         _reaping = self._in_thread(worker.reap)
 
-    def _in_thread(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        if self._threads is None:
-            # One more than there are workers: one that has ended is waited for beside those at work.
-            self._threads = ThreadPoolExecutor(self._limit + 1, thread_name_prefix="worker")
+    def _in_thread(self, work: Callable[[], _T]) -> asyncio.Future[_T]:
         doing = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        self._work.add(doing)
-        doing.add_done_callback(self._finished)
+        self._in_threads.add(doing)
+        doing.add_done_callback(self._in_threads.discard)
         doing.add_done_callback(retrieve_failure)  # of a caller who was cancelled
         return doing
-
-    def _finished(self, doing: asyncio.Future[Any]) -> None:
-        self._work.discard(doing)
-        if not (self._work or self._busy or self._idle or self._threads is None):
-            self._threads.shutdown(wait=False)
-            self._threads = None
 
 
 def _can_start() -> bool:
@@ -349,7 +306,7 @@ def _closing() -> OverloadedError:
 
 # One worker process, as the threads see it that wait for it
 
-_SAID_BYTES: Final = 2000
+_ERROR_BYTES: Final = 2000
 """Of what a worker wrote to its standard error: the last lines of a traceback."""
 _DRAINED_BYTES: Final = 1 << 16
 _PIPE_BYTES: Final = 1 << 18
@@ -358,31 +315,21 @@ _PIPE_BYTES: Final = 1 << 18
 class _Worker:
     """A process that does one job at a time; started by the first.
 
-        worker = _Worker()
-        worker.do("read_document", (body, sender), {"max_depth": 256}, cpu_seconds=30)      # in a thread
-        worker.kill()                                                                       # from anywhere
-
-    All but `kill` blocks, and belongs to one thread at a time.
+    `kill` alone may be called from anywhere: the rest blocks, and belongs to one thread at a time.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_ended = False
-        self._said = b""
-
-    @property
-    def is_ended(self) -> bool:
-        return self._is_ended
+        self._errors = b""
+        self.is_ended = False
 
     @property
     def pid(self) -> int | None:
         """Of the process, while there is one."""
         return self._process.pid if self._process is not None else None
 
-    def do(
-        self, name: str, arguments: tuple[Any, ...], options: Mapping[str, Any], *, cpu_seconds: float
-    ) -> Any:
-        """Do a job, by its name in the table of jobs, and return its result.
+    def do(self, work: partial[_T], *, cpu_seconds: float) -> _T:
+        """Do a job of `wholefeed.core.jobs.JOBS`, and return its result.
 
         Raises:
             ParseError: As the job raised it.
@@ -390,60 +337,34 @@ class _Worker:
             WorkError: The process has ended in the middle, or the job has failed.
             _WorkerStartError: There is no process that could do it.
         """
-        request = (name, arguments, dict(options), cpu_seconds)
+        process, name = self._running(), work.func.__name__
+        requests, replies = _pipes(process)
         try:
-            kind, value = self._replied(request, cpu_seconds)
-        except (WorkError, _WorkerStartError):
-            raise
+            write_frame(requests, (name, work.args, work.keywords, cpu_seconds))
+            kind, value = read_frame(replies)
+        except (BrokenPipeError, EOFError) as exc:
+            raise self._end_of(process, cpu_seconds) from exc
         except Exception as exc:
             self.kill()  # what is left in its pipes would be taken for the reply to another job
             raise WorkError(f"expected a reply from a worker process, got an error: {exc!r}") from exc
+        self._drain(process)
         if kind == DONE:
-            return value
+            result: _T = value
+            return result
         if kind == UNREADABLE:
             message, slug = value
             raise ParseError(message, slug=slug)
-        raise WorkError(f"expected a worker to do {name}, got an error:\n{value[-_SAID_BYTES:]}")
-
-    def _replied(self, request: tuple[Any, ...], cpu_seconds: float) -> tuple[str, Any]:
-        process = self._begin(request)
-        try:
-            kind, value = read_frame(_pipes(process)[1])
-        except EOFError as exc:
-            raise self._end_of(process, cpu_seconds) from exc
-        self._drain(process)
-        return kind, value
-
-    def _begin(self, request: tuple[Any, ...]) -> subprocess.Popen[bytes]:
-        """Hand a job over. A process that was killed while it had nothing to do is replaced."""
-        for process in (self._process, None):
-            asked = process or self._start()
-            requests, replies = _pipes(asked)
-            try:
-                write_frame(requests, request)
-                kind, _ = read_frame(replies)
-            except (OSError, EOFError) as exc:
-                if process is None or self._is_ended:
-                    raise self._end_of(asked, 0) from exc
-                self._clear()
-                continue
-            assert kind == BEGUN, "it says that first"
-            return asked
-        raise AssertionError("the second one was new")
+        raise WorkError(f"expected a worker to do {name}, got an error:\n{value[-_ERROR_BYTES:]}")
 
     def kill(self) -> None:
         """Let the process end at once, whatever it does; it is waited for by `reap`."""
-        self._is_ended = True  # before the process is looked for: see _start
+        self.is_ended = True  # before the process is looked for: see _start
         process = self._process
         if process is not None:
             process.kill()
 
     def reap(self) -> None:
         """Wait for the end of the process, and close what is left of it."""
-        self._is_ended = True
-        self._clear()
-
-    def _clear(self) -> None:
         process = self._process
         if process is None:
             return
@@ -455,8 +376,15 @@ class _Worker:
                     pipe.close()
         self._process = None
 
+    def _running(self) -> subprocess.Popen[bytes]:
+        """Return the process; one that was killed while it had nothing to do is replaced."""
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self.reap()
+        return self._start()
+
     def _start(self) -> subprocess.Popen[bytes]:
-        if self._is_ended:
+        if self.is_ended:
             raise WorkError("expected a worker, got none: it was stopped before it began")
         try:
             process = subprocess.Popen(  # noqa: S603 - ourselves
@@ -470,17 +398,17 @@ class _Worker:
         except (OSError, subprocess.SubprocessError) as exc:
             raise _WorkerStartError(f"expected a worker process, got an error: {exc}") from exc
         self._process = process
-        if self._is_ended:  # killed meanwhile, by who found no process yet
+        if self.is_ended:  # killed meanwhile, by who found no process yet
             process.kill()
         requests, replies = _pipes(process)
         for pipe in (requests, replies):
             _widen(pipe)
-        if process.stderr is not None:
-            os.set_blocking(process.stderr.fileno(), False)
+        assert process.stderr is not None, "asked for"
+        os.set_blocking(process.stderr.fileno(), False)
         try:
             kind, _pid = read_frame(replies)
         except EOFError as exc:
-            was_stopped = self._is_ended
+            was_stopped = self.is_ended
             error = self._end_of(process, 0)
             if was_stopped:
                 raise error from exc
@@ -490,26 +418,21 @@ class _Worker:
 
     def _end_of(self, process: subprocess.Popen[bytes], cpu_seconds: float) -> WorkError:
         """Say why there is no reply."""
-        if process.stdin is not None:
-            with suppress(OSError):
-                process.stdin.close()  # should it still run, it ends now
-        self._is_ended = True
-        process.kill()
+        self.kill()  # should it still run, it ends now
         code = process.wait()
         if code == -signal.SIGPROF:
             return WorkTooLongError(f"expected at most {cpu_seconds:g} s of work on a document, got more")
         self._drain(process)
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        said = self._said.decode(errors="replace").strip()
+        said = self._errors.decode(errors="replace").strip()
         return WorkError(f"expected a result from a worker process, got its end ({how})\n{said}".rstrip())
 
     def _drain(self, process: subprocess.Popen[bytes]) -> None:
         """Take what the process wrote to its standard error, and keep the end of it."""
-        if process.stderr is None:
-            return
+        assert process.stderr is not None, "asked for"
         with suppress(BlockingIOError):
             while chunk := os.read(process.stderr.fileno(), _DRAINED_BYTES):
-                self._said = (self._said + chunk)[-_SAID_BYTES:]
+                self._errors = (self._errors + chunk)[-_ERROR_BYTES:]
 
 
 class _WorkerStartError(Exception):

@@ -1,4 +1,4 @@
-"""wholefeed.cli.doctor_probes and wholefeed.store.sqlite_upkeep: a database looked at from outside."""
+"""wholefeed.cli.doctor and wholefeed.store.sqlite_upkeep: a database looked at from outside."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy
-from wholefeed.cli.doctor_probes import (
+from wholefeed.cli.doctor import (
     Finding,
     Verdict,
     check_database,
@@ -171,7 +171,7 @@ async def test_a_database_in_use_is_looked_at_beside_the_server(proxy: Proxy, or
     assert content is not None
     assert content.url == origin.url("/feed")
     assert content.damage == ""
-    assert verdict(judge_clock(content, proxy.clock()), "clock")[0] is Verdict.GOOD
+    assert verdict([judge_clock(content, proxy.clock())], "clock")[0] is Verdict.GOOD
     assert any(f"process {os.getpid()} uses it" in each.text for each in found)
 
 
@@ -256,13 +256,13 @@ def test_the_nearest_mount_says_the_file_system(tmp_path: Path) -> None:
 )
 def test_a_clock_before_what_is_stored_is_wrong(now: float, expected: Verdict) -> None:
     """docs/faults.md row 73: publishers cannot have been asked in the future."""
-    assert verdict(judge_clock(EXAMINED, now), "clock")[0] is expected
+    assert verdict([judge_clock(EXAMINED, now)], "clock")[0] is expected
 
 
 def test_a_clock_without_anything_to_hold_it_against_is_skipped() -> None:
     """No database, or no feed in it."""
-    assert verdict(judge_clock(None, 0), "clock")[0] is Verdict.SKIPPED
-    assert verdict(judge_clock(replace(EXAMINED, checked_at=None), 0), "clock")[0] is Verdict.SKIPPED
+    assert verdict([judge_clock(None, 0)], "clock")[0] is Verdict.SKIPPED
+    assert verdict([judge_clock(replace(EXAMINED, checked_at=None), 0)], "clock")[0] is Verdict.SKIPPED
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""wholefeed.cli.doctor_probes: what is printed of what was found."""
+"""wholefeed.cli.doctor: what is printed of what was found."""
 
 from __future__ import annotations
 
 import pytest
 
-from wholefeed.cli.doctor_probes import (
+from wholefeed.cli.doctor import (
     Finding,
     Verdict,
     as_object,

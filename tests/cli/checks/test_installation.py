@@ -1,4 +1,4 @@
-"""wholefeed.cli.doctor_probes: Python, libraries, event loop, open files, memory."""
+"""wholefeed.cli.doctor: Python, libraries, event loop, open files, memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wholefeed.cli.doctor_probes import (
+from wholefeed.cli.doctor import (
     Machine,
     Verdict,
     check_versions,

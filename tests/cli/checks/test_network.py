@@ -1,4 +1,4 @@
-"""wholefeed.cli.doctor_probes: names, and one document as the proxy would fetch it."""
+"""wholefeed.cli.doctor: names, and one document as the proxy would fetch it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.feeds import an_item, atom
 from tests.fetchers import Names, SilentNames
 from tests.origin import Origin
 from tests.running import a_config
-from wholefeed.cli import doctor_probes
-from wholefeed.cli.doctor_probes import Finding, Verdict, check_fetch, check_names
+from wholefeed.cli import doctor
+from wholefeed.cli.doctor import Finding, Verdict, check_fetch, check_names
 from wholefeed.config.tables import Config
 
 
@@ -38,7 +38,7 @@ async def test_a_name_that_cannot_is_wrong() -> None:
 
 async def test_a_name_server_that_is_silent_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine may be offline: it is told, in time."""
-    monkeypatch.setattr(doctor_probes, "LOOKUP_SECONDS", 0.05)
+    monkeypatch.setattr(doctor, "LOOKUP_SECONDS", 0.05)
     found = await check_names("a.example", Config(), SilentNames())
     assert found.verdict is Verdict.WRONG
     assert "offline" in found.text
@@ -46,7 +46,7 @@ async def test_a_name_server_that_is_silent_is_not_waited_for(monkeypatch: pytes
 
 async def test_a_slow_name_server_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each new publisher waits for it."""
-    monkeypatch.setattr(doctor_probes, "_SLOW_NAMES_SECONDS", -1.0)
+    monkeypatch.setattr(doctor, "_SLOW_NAMES_SECONDS", -1.0)
     found = await check_names("a.example", Config(), Names({"a.example": ("192.0.2.1",)}))
     assert found.verdict is Verdict.WARNING
 
@@ -107,7 +107,7 @@ async def test_a_publisher_that_is_silent_is_not_waited_for(
     origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole takes seconds, whatever fetch.document_timeout_seconds says."""
-    monkeypatch.setattr(doctor_probes, "FETCH_SECONDS", 0.2)
+    monkeypatch.setattr(doctor, "FETCH_SECONDS", 0.2)
     with origin.held("/feed"):
         found = only(await check_fetch(origin.url("/feed"), a_config(tmp_path)))
     assert found.verdict is Verdict.WRONG

@@ -1,4 +1,4 @@
-"""wholefeed.cli.doctor_probes: whether it runs, and who reaches it."""
+"""wholefeed.cli.doctor: whether it runs, and who reaches it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.origin import Origin
 from tests.processes import serving
 from tests.running import Proxy, a_config
-from wholefeed.cli.doctor_probes import Answer, Finding, Listener, Verdict, check_server, judge_server
+from wholefeed.cli.doctor import Answer, Finding, Listener, Verdict, check_server, judge_server
 from wholefeed.config.tables import Config
 
 OWN = Answer("http://127.0.0.1:8080", Listener.WHOLEFEED)
@@ -25,7 +25,7 @@ def judged(
     own: Answer = OWN, *, is_container: bool = False, server: dict[str, Any] | None = None, **others: Answer
 ) -> dict[str, Finding]:
     config = replace(Config(), server=replace(Config().server, **(server or {})))
-    found = judge_server(config, own, is_container=is_container, **others)
+    found = [*judge_server(config, own, is_container=is_container, **others)]
     assert all(each.advice for each in found if each.verdict in (Verdict.WARNING, Verdict.WRONG))
     return {each.check: each for each in found}
 

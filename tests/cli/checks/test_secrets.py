@@ -1,4 +1,4 @@
-"""wholefeed.cli.doctor_probes: files that secrets come from."""
+"""wholefeed.cli.doctor: files that secrets come from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from wholefeed.cli.doctor_probes import Verdict, check_secrets
+from wholefeed.cli.doctor import Verdict, check_secrets
 from wholefeed.cli.main import main
 
 VARIABLE = "WHOLEFEED_SERVER_ACCESS_TOKEN_FILE"

@@ -1,4 +1,4 @@
-"""wholefeed.cli.doctor_probes: what does not fit together, each beside what does."""
+"""wholefeed.cli.doctor: what does not fit together, each beside what does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wholefeed.cli.doctor_probes import Finding, Machine, Verdict, judge_settings
+from wholefeed.cli.doctor import Finding, Machine, Verdict, judge_settings
 from wholefeed.config.tables import Config
 
 TOKEN = {"access_token": "t" * 16}

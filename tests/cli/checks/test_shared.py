@@ -17,7 +17,7 @@ import pytest
 
 from demo.proxy_process import free_port
 from tests.postgres import Cluster
-from wholefeed.cli.doctor_probes import Finding, Verdict, check_shared, judge_shared, worst
+from wholefeed.cli.doctor import Finding, Verdict, check_shared, judge_shared, worst
 from wholefeed.cli.main import main
 
 pytest.importorskip("psycopg", reason="needs PostgreSQL's driver: make setup")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.adapters.publisher import NOW, Entries
 from wholefeed.core.adapters.base import Collection, Marks, Outcome, Refused
-from wholefeed.core.adapters.others import Discourse, number_of
+from wholefeed.core.adapters.others import Discourse
 from wholefeed.core.model import Family
 
 
@@ -77,7 +77,7 @@ def test_others_are_left_alone(changes: dict[str, object]) -> None:
 )
 def test_numbers_are_read_from_guids(guid: str, number: str | None) -> None:
     """Of this version and of older ones."""
-    assert number_of(guid) == number
+    assert Discourse().key_of(guid) == number
 
 
 @pytest.mark.parametrize("count", [1, 49, 50, 51, 100, 101, 420])

@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.adapters.publisher import Entries, looked
 from wholefeed.core.adapters.base import Collection, Marks, Outcome, Refused
-from wholefeed.core.adapters.others import GitHub, tag_of
+from wholefeed.core.adapters.others import GitHub
 from wholefeed.core.model import Family
 
 DAY = 86_400.0
@@ -94,7 +94,7 @@ def test_others_are_left_alone(changes: dict[str, object]) -> None:
 )
 def test_tags_are_read_from_ids(identity: str, tag: str | None) -> None:
     """The tag is all that stands behind the repository's number."""
-    assert tag_of(identity) == tag
+    assert GitHub().key_of(identity) == tag
 
 
 def test_tags_are_quoted() -> None:

@@ -14,7 +14,6 @@ from tests.makers import FEED
 from wholefeed.core.model import Family, Role, State
 from wholefeed.core.notes import DocumentUnavailable, End, JumpedHole, NewerNotOlder, PageGone
 from wholefeed.core.parse.limits import PARSER_VERSION
-from wholefeed.core.refresh import port
 from wholefeed.core.refresh.port import Failure
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -199,7 +198,7 @@ def test_a_subscription_document_that_fails_changes_nothing(publisher: Publisher
     for times in (1, 2):
         told = world.refresh(chance, is_forced=True)
         assert (told.asked, told.published, world.shape, world.missing) == ([FEED], [], shape, missing)
-        assert isinstance(told.named[-1], port.GiveUp)
+        assert not told.has_subscription
         assert world.failure is not None
         assert world.failure.attempts == times
     world.publisher = publisher
@@ -296,7 +295,7 @@ def test_a_walk_that_was_cut_off_is_finished_though_the_publisher_has_not_change
         pages[archive(number)] = Page(links={"prev-archive": archive(number - 1)}, entries=(f"new-{number}",))
     world.now += HOUR
     told = world.cut_off(random.Random(0), after=9)
-    assert any(isinstance(each, port.Fetch) for each in told.named)
+    assert "fetch" in told.calls
     world.feed = replace(world.feed, published_revision=world.feed.revision)  # nothing else is unfinished
     assert world.feed.visible_state is State.LOADING
 
@@ -319,8 +318,8 @@ def test_bodies_are_read_again_where_an_older_parser_has_read_one_and_only_there
 
     again = world.refresh(random.Random(0))
 
-    assert port.ReadBodiesAgain() not in first.named
-    assert port.ReadBodiesAgain() in again.named
+    assert "reread" not in first.calls
+    assert "reread" in again.calls
 
 
 def test_a_gap_is_left_alone_when_the_subscription_document_alone_has_changed() -> None:
@@ -444,3 +443,27 @@ def test_no_archive_is_looked_at_while_the_subscription_document_has_not_changed
     world.now += 3 * DAY
     assert world.refresh(random.Random(0), is_forced=True).asked == [FEED]
     assert len(world.refresh(random.Random(0), is_full=True).asked) == 4
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_head_is_read_early_for_what_is_guessed_anyway(seed: int) -> None:
+    """R0: where enough documents are under way and their URLs count on, look-ahead has what they link to.
+
+    The document that the walk has come to is read early in any case: it tells where the guesses are wrong.
+    """
+    told = World(Publisher(a_chain(20)), window=3).refresh(random.Random(seed))
+    assert any(len(foreseen) == 2 for _, foreseen in told.foreseen)
+    for under_way, foreseen in told.foreseen:
+        next_on_path = max(under_way, key=lambda url: int(url.rpartition("/")[2]))
+        assert next_on_path not in foreseen
+        assert len(under_way) >= 3 or not foreseen
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_heads_are_read_early_where_urls_do_not_count_on(seed: int) -> None:
+    """R0: each leads to the next one, and nothing else does."""
+    names = [FEED, *(f"{O}/{name}" for name in ("ash", "beech", "elm", "fir", "oak", "yew"))]
+    links = [{"prev-archive": behind} for behind in names[1:]] + [{}]
+    pages = {url: Page(links=each, entries=(url,)) for url, each in zip(names, links, strict=True)}
+    told = World(Publisher(pages), window=2).refresh(random.Random(seed))
+    assert not any(foreseen for _, foreseen in told.foreseen)

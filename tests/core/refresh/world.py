@@ -1,4 +1,4 @@
-"""A publisher and a store in memory, and a driver that carries out what a decision wants, in any order.
+"""A publisher and a store in memory, and a `RefreshIO` over them to which documents come in any order.
 
 world = World(publisher, store)
 told = world.refresh(random.Random(1))      # told.asked, told.publication, told.detached
@@ -8,46 +8,40 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard, assert_never
+from typing import Any, TypeGuard, TypeVar
 
 from tests.makers import FEED, an_arrival
 from wholefeed.core.links import FH_INCREMENTAL, recognise
 from wholefeed.core.merge import Copy, Fullness
 from wholefeed.core.model import EntryId, Family, Kind, Role, State, entry_id
+from wholefeed.core.notes import Ending, Note
 from wholefeed.core.parse.limits import PARSER_VERSION
-from wholefeed.core.refresh import port
 from wholefeed.core.refresh.decision import Decision
 from wholefeed.core.refresh.port import (
-    Arrived,
+    Answer,
     Attempt,
-    CarriedOut,
-    Clock,
-    Confirmed,
-    DocumentsRead,
-    EntriesRead,
-    Event,
-    Failed,
+    Basis,
     Failure,
     FreshDocument,
-    Given,
-    KnownRead,
-    ReadAgain,
+    KnownEntries,
     RefreshRequest,
     Reply,
+    ReplyFacts,
     Settings,
-    Stored,
     StoredDocument,
     StoredFeed,
     SubscriptionCame,
     SubscriptionFailed,
-    SubscriptionUnchanged,
+    Unchanged,
 )
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.chain import WalkLimits
+from wholefeed.core.walk.chain import Arrival, WalkLimits
 from wholefeed.fetch.base import site_of
 
+_T = TypeVar("_T")
 NOW = 1_700_000_000.0
 MEMORY = "memory:"
 _ROLES = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
@@ -80,8 +74,6 @@ class Page:
             kind=finding.kind,
             older_relation=finding.relation,
             is_tentative=finding.is_tentative,
-            is_marked=self.is_marked,
-            is_uncacheable=self.is_uncacheable,
             fullness=bytes([Fullness.UNKNOWN]) * len(self.entries),
         )
 
@@ -106,16 +98,33 @@ class Publisher:
         return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What readers get to have."""
+
+    state: State
+    notes: Sequence[Note]
+    ending: Ending | None = None
+    missing: Sequence[Attempt] | None = None
+
+
 @dataclass
 class Outcome:
     """What a refresh did."""
 
     asked: list[str] = field(default_factory=list)
-    published: list[port.Publish] = field(default_factory=list)
-    named: list[port.Intent] = field(default_factory=list)
+    published: list[Published] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    """The methods of `RefreshIO`, in the order in which they were called."""
+    ranked: set[int] = field(default_factory=set)
+    """Documents that were given a rank otherwise than by being put."""
+    foreseen: list[tuple[list[str], list[str]]] = field(default_factory=list)
+    """At each wait the documents under way, and those of which no early link is looked for."""
+    has_subscription: bool = False
+    """Whether it could be had."""
 
     @property
-    def publication(self) -> port.Publish:
+    def publication(self) -> Published:
         return self.published[-1]
 
 
@@ -170,11 +179,18 @@ class World:
 
     def refresh(self, chance: random.Random, **asked: Any) -> Outcome:
         """Refresh the feed; fetches end in the order that chance gives them."""
-        return _Driver(self, chance, RefreshRequest(**asked)).run()
+        io = WorldIO(self, chance, RefreshRequest(**asked))
+        io.told.has_subscription = run(io.decision.run())
+        assert not io.pending, "fetches go on behind the end"
+        assert not io.held, "what came was neither put nor dropped"
+        return io.told
 
     def cut_off(self, chance: random.Random, after: int) -> Outcome:
-        """Begin to refresh the feed, and be killed after so many intents."""
-        return _Driver(self, chance, RefreshRequest()).run(most=after)
+        """Begin to refresh the feed, and be killed after so many calls."""
+        io = WorldIO(self, chance, RefreshRequest(), most=after)
+        with suppress(KilledError):
+            run(io.decision.run())
+        return io.told
 
     def ordered(self) -> tuple[StoredDocument, ...]:
         """All documents, the detached ones last."""
@@ -236,149 +252,85 @@ class World:
         return found
 
 
-class _Driver:
-    """Carries out one refresh."""
+def run(steps: Coroutine[Any, Any, _T]) -> _T:
+    """Run what nothing here ever waits for."""
+    try:
+        steps.send(None)
+    except StopIteration as end:
+        found: _T = end.value
+        return found
+    raise AssertionError("there is nothing to wait for")
 
-    def __init__(self, world: World, chance: random.Random, request: RefreshRequest) -> None:
+
+class KilledError(Exception):
+    """It is all over."""
+
+
+class WorldIO:
+    """What one refresh does to the world; `most`: it is killed before it does more."""
+
+    def __init__(
+        self, world: World, chance: random.Random, request: RefreshRequest, most: int = 1 << 20
+    ) -> None:
         self.world = world
         self.chance = chance
+        self.most = most
         self.told = Outcome()
         self.pending: dict[str, StoredDocument | None] = {}
         self.heads: list[tuple[str, str]] = []
         """Documents under way whose head has not come, each with the relation that is looked for."""
         self.held: dict[str, Page] = {}
-        given = Given(
+        basis = Basis(
+            io=self,
             feed=world.feed,
             missing=dict(world.missing),
             failure=world.failure,
             settings=world.settings,
             request=request,
             site_of=site_of,
-            clock=Clock(world.now),
+            now=lambda: world.now,
         )
-        self.decision = Decision(given, world.ordered())
+        self.decision = Decision(basis, world.ordered())
 
-    def run(self, most: int = 1 << 20) -> Outcome:
-        while len(self.told.named) < most:
-            intent = self.decision.intent
-            self.told.named.append(intent)
-            if isinstance(intent, port.Done | port.GiveUp):
-                assert not self.pending, "fetches go on behind the end"
-                assert not self.held, "what came was neither put nor dropped"
-                return self.told
-            if (meanwhile := self.decision.meanwhile()) is not None:
-                assert meanwhile.state is State.LOADING
-            self.decision.advance(self.carry_out(intent), now=self.world.now)
-        return self.told
+    def call(self, name: str) -> None:
+        if len(self.told.calls) >= self.most:
+            raise KilledError
+        self.told.calls.append(name)
 
-    def carry_out(self, intent: port.Task) -> Event:
-        match intent:
-            case port.AskSubscription(url=url, stored=stored):
-                return self.ask(url, stored)
-            case port.StartTimer() | port.Fetch() | port.Wait() | port.Drop() | port.StopFetching():
-                return self.fetch(intent)
-            case port.ReadBodiesAgain() | port.ReadDocuments() | port.ReadKnown() | port.ReadEntries():
-                return self.look(intent)
-            case port.NoteReply() | port.NoteFailure() | port.Touch() | port.NoteCollection():
-                self.remark(intent)
-            case port.BeginWalk():  # it waits for a turn
-                self.foresee()
-                self.world.feed = dataclasses.replace(self.world.feed, is_walking=True)
-            case port.Rest() | port.EndWalk() | port.PauseHost():
-                pass
-            case port.Publish():
-                self.publish(intent)
-            case _:
-                return self.change(intent)
-        return CarriedOut()
+    # the subscription document
 
-    def fetch(self, intent: port.Fetching) -> Event:
-        match intent:
-            case port.Fetch():
-                self.begin(intent)
-            case port.Wait():
-                return self.wait()
-            case port.StopFetching():
-                self.pending.clear()
-            case port.Drop(url):
-                del self.held[url]
-            case port.StartTimer():
-                pass
-            case _:
-                assert_never(intent)
-        return CarriedOut()
+    async def ask(
+        self, url: str, stored: StoredDocument | None, *, searches: bool
+    ) -> SubscriptionCame | Reply | SubscriptionFailed:
+        self.call("ask")
+        self.told.asked.append(url)
+        reply = Reply(url=url, permanent_url=None, headers={})
+        page = self.world.publisher.answer(url)
+        if isinstance(page, Failure):
+            return SubscriptionFailed(page)
+        fresh = page.fresh(url)
+        if is_validated(stored) and stored.digest == fresh.arrival.digest:
+            return reply
+        self.held[url] = page
+        return SubscriptionCame(url=url, reply=reply, fresh=fresh)
 
-    def look(self, intent: port.Look) -> Event:
-        match intent:
-            case port.ReadBodiesAgain():
-                return ReadAgain(has_changed=False)
-            case port.ReadDocuments():
-                return DocumentsRead(self.world.ordered())
-            case port.ReadKnown(identities):
-                return KnownRead(self.world.known(identities), self.world.live(identities))
-            case port.ReadEntries(document):
-                return EntriesRead(tuple((entry_id(each), None) for each in self.world.entries[document]))
-            case _:
-                assert_never(intent)
-
-    def remark(self, intent: port.Remark) -> None:
+    async def store_subscription(
+        self,
+        *,
+        kind: Kind,
+        family: Family,
+        remembers: StoredDocument | None = None,
+        changes_family: bool = False,
+        detached: Sequence[int] = (),
+    ) -> None:
+        self.call("store_subscription")
         world = self.world
-        match intent:
-            case port.NoteReply():
-                world.failure = None
-                self.held.clear()
-            case port.NoteFailure():
-                world.failure = intent.failure
-            case port.Touch(document=document, is_settled=is_settled):
-                row = world.documents[document]
-                is_final = row.is_settled if is_settled is None else is_settled
-                touched = dataclasses.replace(row, checked_at=world.now, is_settled=is_final)
-                world.documents[document] = touched
-            case port.NoteCollection(collection):
-                world.feed = dataclasses.replace(world.feed, collection=collection)
-            case _:
-                assert_never(intent)
-
-    def change(self, intent: port.Change) -> Event:
-        world = self.world
-        match intent:
-            case port.StoreSubscription():
-                self.store_subscription(intent)
-            case port.Put():
-                return Stored(self.put(intent))
-            case port.Attach(document, rank):
-                assert world.documents[document].rank is None
-                world.change(document, rank=rank, detached_at=None)
-            case port.Detach(documents, _):
-                for number in documents:
-                    world.change(number, rank=None, detached_at=world.now)
-            case port.Reorder(ranks):
-                for number, rank in ranks.items():
-                    world.change(number, rank=rank)
-            case port.SetKind(kind):
-                world.feed = dataclasses.replace(world.feed, kind=kind)
-            case _:
-                assert_never(intent)
-        return CarriedOut()
-
-    def put(self, intent: port.Put) -> int:
-        return self.world.put(
-            intent.stored_url,
-            self.held.pop(intent.url),
-            intent.role,
-            intent.rank,
-            is_settled=intent.is_settled,
-            brought_news=intent.brought_news,
-        )
-
-    def store_subscription(self, intent: port.StoreSubscription) -> None:
-        world = self.world
-        for number in intent.detached:
+        for number in detached:
             world.change(number, rank=None, detached_at=world.now)
-        if intent.remembers is not None:
-            self.remember(intent.remembers)
+        if remembers is not None:
+            self.remember(remembers)
         world.put(FEED, self.held.pop(FEED), Role.SUBSCRIPTION, 0)
-        world.feed = dataclasses.replace(world.feed, kind=intent.kind, family=intent.family)
+        world.feed = dataclasses.replace(world.feed, kind=kind, family=family)
 
     def remember(self, old: StoredDocument) -> None:
         world = self.world
@@ -389,39 +341,109 @@ class _Driver:
             number = len(memories) + 1
             world.put(f"{MEMORY}{number}", Page(entries=left, family=old.family), Role.MEMORY, -number)
 
-    def publish(self, intent: port.Publish) -> None:
-        world = self.world
-        self.told.published.append(intent)
-        if intent.missing is not None:
-            world.missing = {attempt.url: attempt for attempt in intent.missing}
-        world.feed = dataclasses.replace(
-            world.feed,
-            state=intent.state,
-            is_walking=intent.is_walking,
-            published_revision=world.feed.revision,
-            digest=b"published",
-            notes=str([note.as_dict() for note in intent.notes]).replace("'", '"'),
-        )
+    def note_reply(self, reply: ReplyFacts) -> None:
+        self.call("note_reply")
+        self.world.failure = None
+        self.held.clear()
 
-    def ask(self, url: str, stored: StoredDocument | None) -> Event:
+    def note_failure(self, failure: Attempt | None, fresh_until: float) -> None:
+        self.call("note_failure")
+        self.world.failure = failure
+
+    # what is stored
+
+    async def reread(self) -> bool:
+        self.call("reread")
+        return False
+
+    async def documents(self) -> Sequence[StoredDocument]:
+        self.call("documents")
+        return self.world.ordered()
+
+    async def entries(self, document: int) -> Sequence[tuple[EntryId, float | None]]:
+        self.call("entries")
+        return [(entry_id(each), None) for each in self.world.entries[document]]
+
+    async def known(self, url: str, arrival: Arrival, *, with_copies: bool = False) -> KnownEntries:
+        self.call("known")
+        identities = [identity for identity, _ in arrival.keys or ()]
+        return KnownEntries(self.world.known(identities), self.world.live(identities))
+
+    async def put(
+        self,
+        url: str,
+        *,
+        stored_url: str,
+        role: Role,
+        rank: int | None,
+        remembers: StoredDocument | None = None,
+        is_settled: bool = False,
+        brought_news: bool = True,
+        found_by: str = "",
+        found_in: int = 0,
+        may_wait: bool = False,
+    ) -> int:
+        self.call("put")
+        page = self.held.pop(url)
+        return self.world.put(stored_url, page, role, rank, is_settled=is_settled, brought_news=brought_news)
+
+    def drop(self, url: str) -> None:
+        self.call("drop")
+        del self.held[url]
+
+    def touch(
+        self,
+        document: int,
+        *,
+        is_settled: bool | None = None,
+        is_uncacheable: bool | None = None,
+        found_in: int | None = None,
+    ) -> None:
+        self.call("touch")
+        row = self.world.documents[document]
+        is_final = row.is_settled if is_settled is None else is_settled
+        touched = dataclasses.replace(row, checked_at=self.world.now, is_settled=is_final)
+        self.world.documents[document] = touched
+
+    async def attach(self, ranks: Mapping[int, int]) -> None:
+        self.call("attach")
+        for number, rank in ranks.items():
+            self.world.change(number, rank=rank, detached_at=None)
+        self.told.ranked.update(ranks)
+
+    async def detach(self, documents: Sequence[int], *, is_withdrawn: bool) -> None:
+        self.call("detach")
+        for number in documents:
+            self.world.change(number, rank=None, detached_at=self.world.now)
+
+    async def set_kind(self, kind: Kind) -> None:
+        self.call("set_kind")
+        self.world.feed = dataclasses.replace(self.world.feed, kind=kind)
+
+    def note_collection(self, collection: str) -> None:
+        self.call("note_collection")
+        self.world.feed = dataclasses.replace(self.world.feed, collection=collection)
+
+    # the walk
+
+    async def begin_walk(self) -> None:
+        self.call("begin_walk")
+        self.foresee()  # it waits for a turn
+        self.world.feed = dataclasses.replace(self.world.feed, is_walking=True)
+
+    def start_timer(self) -> None:
+        self.call("start_timer")
+
+    def fetch(self, url: str, stored: StoredDocument | None, relation: str) -> None:
+        self.call("fetch")
+        assert url not in self.pending
         self.told.asked.append(url)
-        reply = Reply(url=url, permanent_url=None, headers={})
-        match self.world.publisher.answer(url):
-            case Failure() as failure:
-                return SubscriptionFailed(failure=failure)
-            case page:
-                fresh = page.fresh(url)
-                if is_validated(stored) and stored.digest == fresh.arrival.digest:
-                    return SubscriptionUnchanged(reply=reply)
-                self.held[url] = page
-                return SubscriptionCame(url=url, reply=reply, fresh=fresh)
-
-    def begin(self, intent: port.Fetch) -> None:
-        assert intent.url not in self.pending
-        self.told.asked.append(intent.url)
-        self.pending[intent.url] = intent.stored
-        self.heads.append((intent.url, intent.relation))
+        self.pending[url] = stored
+        self.heads.append((url, relation))
         self.foresee()
+
+    def fetch_page(self, url: str, *, is_head: bool) -> None:
+        raise AssertionError("no adapter fits")
 
     def foresee(self) -> None:
         """Some of the documents under way have come as far as their heads."""
@@ -433,21 +455,60 @@ class _Driver:
             if self.chance.random() < 0.5:
                 self.heads.append((url, relation))
             elif (older := page.links.get(relation)) is not None:
-                for early in self.decision.predicted(url, older):
-                    self.begin(early)
+                self.decision.predicted(url, older)
 
-    def wait(self) -> Event:
+    async def wait(self) -> tuple[str, Answer] | None:
+        self.call("wait")
+        under_way = list(self.pending)
+        foreseen = [url for url in under_way if self.decision.is_foreseen(url, under_way)]
+        self.told.foreseen.append((under_way, foreseen))
         url = self.chance.choice(sorted(self.pending))
         stored = self.pending.pop(url)
-        match self.world.publisher.answer(url):
-            case Failure() as failure:
-                return Failed(url, failure)
-            case page:
-                fresh = page.fresh(url)
-                if is_validated(stored) and stored.digest == fresh.arrival.digest:
-                    return Confirmed(url)
-                self.held[url] = page
-                return Arrived(url, fresh)
+        page = self.world.publisher.answer(url)
+        if isinstance(page, Failure):
+            return url, page
+        fresh = page.fresh(url)
+        if is_validated(stored) and stored.digest == fresh.arrival.digest:
+            return url, Unchanged()
+        self.held[url] = page
+        return url, fresh
+
+    async def stop_fetching(self) -> None:
+        self.call("stop_fetching")
+        self.pending.clear()
+
+    async def rest(self) -> None:
+        self.call("rest")
+
+    def pause_host(self, url: str, until: float) -> None:
+        self.call("pause_host")
+
+    async def end_walk(self, ending: str, documents: int) -> None:
+        self.call("end_walk")
+
+    # readers
+
+    async def publish(
+        self,
+        *,
+        state: State,
+        notes: Sequence[Note],
+        ending: Ending | None = None,
+        missing: Sequence[Attempt] | None = None,
+    ) -> None:
+        self.call("publish")
+        world = self.world
+        self.told.published.append(Published(state=state, notes=notes, ending=ending, missing=missing))
+        if missing is not None:
+            world.missing = {attempt.url: attempt for attempt in missing}
+        world.feed = dataclasses.replace(
+            world.feed,
+            state=state,
+            is_walking=False,
+            published_revision=world.feed.revision,
+            digest=b"published",
+            notes=str([note.as_dict() for note in notes]).replace("'", '"'),
+        )
 
 
 def is_validated(stored: StoredDocument | None) -> TypeGuard[StoredDocument]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.service.sharing.leases_double import MemoryLeases
+from tests.patching import set_constant
 from tests.service.sharing.shared_hosts import replicas
+from tests.service.sharing.shared_store import SharedStore
+from wholefeed.errors import StoreError
 from wholefeed.fetch.memento import Turns
 from wholefeed.service.sharing_hosts import ReplicaTurns, next_turn
 
@@ -30,16 +30,20 @@ def test_no_minute_has_more_turns_than_it_may(pauses: list[float], per_minute: i
         assert later - earlier >= 60 - 1e-6
 
 
-async def test_replicas_share_the_turns_at_an_archive() -> None:
+async def test_replicas_share_the_turns_at_an_archive(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """R33: five requests a minute by all of them; the sixth waits for the first one's minute to end."""
+    set_constant(monkeypatch, "LATE_SECONDS", 30.0)
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    async with replicas(MemoryLeases(time.monotonic), names="ab") as made:
+    async with SharedStore.open(postgres_url) as store, replicas(store, names="ab") as made:
         one, other = (
-            Turns(shared=ReplicaTurns(each.shared, ARCHIVE, per_minute=5), sleep=sleep) for each in made
+            Turns(reserve=ReplicaTurns(each.shared, ARCHIVE, per_minute=5).reserve, sleep=sleep)
+            for each in made
         )
         for _ in range(2):
             await one.take()
@@ -52,10 +56,9 @@ async def test_replicas_share_the_turns_at_an_archive() -> None:
         assert len(waited) == 2
 
 
-async def test_where_the_database_is_away_a_replica_keeps_to_its_own_turns() -> None:
+async def test_where_the_database_is_away_a_replica_keeps_to_its_own_turns(postgres_url: str) -> None:
     """What cannot be shared does not stop the search."""
-    leases = MemoryLeases(time.monotonic)
-    async with replicas(leases, names="a") as (one,):
-        leases.is_down = True
+    async with SharedStore.open(postgres_url) as store, replicas(store, names="a") as (one,):
+        store.error = StoreError("the database is down")
         turns = ReplicaTurns(one.shared, ARCHIVE, per_minute=5)
         assert [await turns.reserve() for _ in range(7)] == [0.0] * 7

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from itertools import pairwise
 
 import pytest
 from structlog.testing import capture_logs
 
 from tests.patching import set_constant
-from tests.service.sharing.leases_double import MemoryLeases
 from tests.service.sharing.shared_hosts import Replica, replicas
-from wholefeed.errors import PublisherError
+from tests.service.sharing.shared_store import SharedStore, until
+from wholefeed.errors import PublisherError, StoreError
 from wholefeed.store.tables.leases import DEAD_SECONDS
 
 URL = "https://example.org/feed"
@@ -21,8 +22,9 @@ NAME = "host:example.org"
 
 
 @pytest.fixture
-def leases() -> MemoryLeases:
-    return MemoryLeases(time.monotonic)
+async def store(postgres_url: str) -> AsyncIterator[SharedStore]:
+    async with SharedStore.open(postgres_url) as store:
+        yield store
 
 
 @pytest.fixture(autouse=True)
@@ -56,52 +58,44 @@ class Host:
             slot.answered(is_strained=rest_seconds is not None, rest_seconds=rest_seconds)
 
 
-async def until(condition: object, seconds: float = 5.0) -> None:
-    """Wait for something that others bring about."""
-    assert callable(condition)
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
-async def test_a_host_gets_no_more_at_once_than_it_may_whoever_asks(leases: MemoryLeases) -> None:
+async def test_a_host_gets_no_more_at_once_than_it_may_whoever_asks(store: SharedStore) -> None:
     """docs/faults.md row 24, over replicas: one of them asks a host at a time, and each has its turn."""
     host = Host(0.01)
-    async with replicas(leases, per_host=2) as made:
+    async with replicas(store, per_host=2) as made:
         await asyncio.gather(*(host.serve(replica) for replica in made for _ in range(20)))
         assert host.most == 2
         assert not any(replica.counts.unshared for replica in made)
     assert host.asked == {"a": 20, "b": 20, "c": 20}
 
 
-async def test_a_replica_with_a_long_queue_delays_no_other(leases: MemoryLeases) -> None:
+async def test_a_replica_with_a_long_queue_delays_no_other(store: SharedStore) -> None:
     """Who comes late with one request waits for a turn to end, not for all that another replica has."""
-    host = Host(0.02)
-    async with replicas(leases, per_host=1) as (one, other, _):
-        crowd = [asyncio.create_task(host.serve(one)) for _ in range(40)]
+    host = Host(0.05)
+    async with replicas(store, per_host=1) as (one, other, _):
+        crowd = [asyncio.create_task(host.serve(one)) for _ in range(60)]
         await until(lambda: host.asked["a"] >= 2)
         before = host.asked["a"]
         await host.serve(other)
-        assert host.asked["a"] - before <= 12
+        assert host.asked["a"] - before <= 30
         for task in crowd:
             task.cancel()
 
 
-async def test_requests_are_spaced_out_over_replicas(leases: MemoryLeases) -> None:
+async def test_requests_are_spaced_out_over_replicas(store: SharedStore) -> None:
     """fetch.min_interval_per_host_seconds holds between two requests, whoever makes them."""
     host = Host()
-    async with replicas(leases, per_host=4, interval=0.15) as made:
+    async with replicas(store, per_host=4, interval=0.15) as made:
         await asyncio.gather(*(host.serve(replica) for replica in made for _ in range(2)))
     begun = sorted(host.begun_at)
     assert min(later - earlier for earlier, later in pairwise(begun)) > 0.14
 
 
-async def test_retry_after_that_one_was_told_refuses_the_others(leases: MemoryLeases) -> None:
+async def test_retry_after_that_one_was_told_refuses_the_others(store: SharedStore) -> None:
     """docs/faults.md row 55: also those that wait already; and polling knows it after that."""
     host = Host(0.1)
-    async with replicas(leases, per_host=1) as (one, other, third):
+    async with replicas(store, per_host=1) as (one, other, third):
         asked = asyncio.create_task(host.serve(one, rest_seconds=60))
-        await until(lambda: host.running)
+        await until(lambda: host.running > 0)
         waiting = [asyncio.create_task(host.serve(other)) for _ in range(3)]
         await asked
         ended = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 2.0)
@@ -114,9 +108,9 @@ async def test_retry_after_that_one_was_told_refuses_the_others(leases: MemoryLe
     assert host.asked == {"a": 1}
 
 
-async def test_a_breaker_that_one_replica_opened_rests_the_host_for_all(leases: MemoryLeases) -> None:
+async def test_a_breaker_that_one_replica_opened_rests_the_host_for_all(store: SharedStore) -> None:
     """docs/faults.md row 21: nobody looks the name up for a minute."""
-    async with replicas(leases) as (one, other, _):
+    async with replicas(store) as (one, other, _):
         async with one.gate.slot("example.org", 443, url=URL) as slot:
             slot.failed("dns-error", is_heard=False)
         with pytest.raises(PublisherError) as caught:
@@ -125,33 +119,36 @@ async def test_a_breaker_that_one_replica_opened_rests_the_host_for_all(leases: 
         assert 58 < other.gate.blocked_seconds("example.org", 443) <= 60
 
 
-async def test_strain_at_one_replica_halves_what_another_asks(leases: MemoryLeases) -> None:
+async def test_strain_at_one_replica_halves_what_another_asks(store: SharedStore) -> None:
     """A 429 without Retry-After halves the pace for all."""
     host = Host(0.05)
-    async with replicas(leases, per_host=4) as (one, other, _):
+    async with replicas(store, per_host=4) as (one, other, _):
         async with one.gate.slot("example.org", 443, url=URL) as slot:
             slot.answered(is_strained=True)
         await asyncio.gather(*(host.serve(other) for _ in range(4)))
         assert host.most <= 3
 
 
-async def test_a_turn_that_is_made_use_of_costs_nothing_more(leases: MemoryLeases) -> None:
+async def test_a_turn_that_is_made_use_of_costs_nothing_more(store: SharedStore) -> None:
     """A host that one replica asks: it takes its turn once, and gives it up when it has been idle."""
-    async with replicas(leases) as (one, _, _):
+    async with replicas(store) as (one, _, _):
         for _ in range(10):
             await Host().serve(one)
-        token = leases.leases[NAME].token
+        before = await store.lease(NAME)
         await Host().serve(one)
-        assert leases.leases[NAME].token == token
-        await until(lambda: NAME not in leases.leases)
+        now = await store.lease(NAME)
+        assert before is not None
+        assert now is not None
+        assert now.token == before.token
+        await until(store.has_none)
 
 
-async def test_a_request_that_is_cancelled_while_it_waits_gives_its_turn_up(leases: MemoryLeases) -> None:
+async def test_a_request_that_is_cancelled_while_it_waits_gives_its_turn_up(store: SharedStore) -> None:
     """A reader that leaves keeps no place and no turn, at no replica."""
     host = Host(0.1)
-    async with replicas(leases, per_host=1) as (one, other, third):
+    async with replicas(store, per_host=1) as (one, other, third):
         asked = asyncio.create_task(host.serve(one))
-        await until(lambda: host.running)
+        await until(lambda: host.running > 0)
         waiting = asyncio.create_task(host.serve(other))
         await asyncio.sleep(0.05)
         waiting.cancel()
@@ -161,11 +158,11 @@ async def test_a_request_that_is_cancelled_while_it_waits_gives_its_turn_up(leas
     assert host.asked == {"a": 1, "c": 1}
 
 
-async def test_replicas_that_all_want_one_place_do_not_stop_each_other(leases: MemoryLeases) -> None:
+async def test_replicas_that_all_want_one_place_do_not_stop_each_other(store: SharedStore) -> None:
     """Requests that come together, and are given up: all end."""
     for number in range(5):
         host = Host(0.002 * (number % 2))
-        async with replicas(leases, per_host=1) as made, asyncio.timeout(10):
+        async with replicas(store, per_host=1) as made, asyncio.timeout(10):
             requests = [asyncio.create_task(host.serve(replica)) for replica in made for _ in range(4)]
             await asyncio.sleep(0.003 * number)
             requests[number].cancel()
@@ -176,15 +173,15 @@ async def test_replicas_that_all_want_one_place_do_not_stop_each_other(leases: M
 # The database is away
 
 
-async def test_a_database_that_fails_leaves_a_replica_to_its_own_rules(leases: MemoryLeases) -> None:
+async def test_a_database_that_fails_leaves_a_replica_to_its_own_rules(store: SharedStore) -> None:
     """Requests go on at once by the process's own rules; that is logged once, counted, and ends by itself."""
     host = Host(0.01)
-    async with replicas(leases, per_host=2, names="a") as (one,):
-        leases.is_down = True
+    async with replicas(store, per_host=2, names="a") as (one,):
+        store.error = StoreError("the database is down")
         with capture_logs() as logs:
             await asyncio.gather(*(host.serve(one) for _ in range(10)))
             assert host.most == 2
-            leases.is_down = False
+            store.error = None
             await until(lambda: not one.hosts.is_alone)
             await host.serve(one)
         told = [log["event"] for log in logs if log["event"].startswith("hosts.")]
@@ -193,38 +190,40 @@ async def test_a_database_that_fails_leaves_a_replica_to_its_own_rules(leases: M
 
 
 async def test_a_database_that_is_slow_is_not_waited_for(
-    leases: MemoryLeases, monkeypatch: pytest.MonkeyPatch
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half a second, then a request goes on alone; the turn that comes too late is given up."""
     set_constant(monkeypatch, "LATE_SECONDS", 0.5)
     host = Host()
-    async with replicas(leases, per_host=1) as (one, other, _):
-        leases.delay_seconds = 1.0
+    async with replicas(store, per_host=1) as (one, other, _):
+        store.delay_seconds = 1.0
         begun = time.monotonic()
         await host.serve(one)
         assert 0.4 < time.monotonic() - begun < 0.95
         assert one.counts.unshared == 1
-        leases.delay_seconds = 0.0
+        store.delay_seconds = 0.0
         await until(lambda: not one.hosts.is_alone)
         async with asyncio.timeout(3):
             await host.serve(other)
 
 
-async def test_the_turn_of_a_replica_that_died_goes_on_with_what_it_has_told(leases: MemoryLeases) -> None:
+async def test_the_turn_of_a_replica_that_died_goes_on_with_what_it_has_told(store: SharedStore) -> None:
     """It is killed in the middle of a request; the others go on when its signs of life are too old."""
     host = Host(60.0)
-    async with replicas(leases, per_host=2) as (one, other, _):
+    async with replicas(store, per_host=2) as (one, other, _):
         async with one.gate.slot("example.org", 443, url=URL) as slot:
             slot.answered(is_strained=True)
         asked = asyncio.create_task(host.serve(one))
-        await until(lambda: host.running)
+        await until(lambda: host.running > 0)
         await one.shared.member.beat()
-        assert "pace" in leases.told_of(NAME)
+        lease = await store.lease(NAME)
+        assert lease is not None
+        assert "pace" in lease.progress
         host.seconds = 0.0
         waiting = asyncio.create_task(host.serve(other))
         await asyncio.sleep(0.1)
         assert not waiting.done()
-        leases.beats[one.shared.member.name] = time.monotonic() - DEAD_SECONDS
+        await store.age(DEAD_SECONDS, one.shared.member.name)
         async with asyncio.timeout(3):
             await waiting
         asked.cancel()

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
 
 import pytest
 
 from wholefeed.errors import OverloadedError
-from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, STUCK_SECONDS, Pulse
+from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, STUCK_SECONDS, Membership
+from wholefeed.store.store import Store
+from wholefeed.store.tables.leases import Beat
 
 LATE_SECONDS = BEAT_SECONDS + 1.0
 LOOKS_SECONDS = 0.6
@@ -26,62 +32,83 @@ class Clock:
 
 
 class Beats:
-    """The signs of life that a thread gives."""
+    """A store that the loop reaches once, and a thread always."""
 
     def __init__(self, *, is_known: bool = True, is_away: bool = False) -> None:
         self.is_known = is_known
         self.is_away = is_away
-        self.names = list[str]()
+        self.is_given = False
         self.has_come = threading.Event()
 
-    def __call__(self, name: str) -> bool:
-        self.names.append(name)
+    async def write_at_once(self, _: object) -> Beat:
+        if self.is_given:
+            await asyncio.Event().wait()
+        self.is_given = True
+        return Beat(was_known=True, held={}, replicas=1)
+
+    def write_in_thread(self, _: object) -> bool:
         self.has_come.set()
         if self.is_away:
             raise OverloadedError("away")
         return self.is_known
 
 
-@pytest.mark.fault("104a")
-def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
-    """One that was sent counts from its sending."""
-    clock, beats = Clock(), Beats()
-    pulse = Pulse(beats, clock)
-    with pulse.beating():
-        pulse.given("a", at=clock())
-        clock.ahead_seconds += LATE_SECONDS
-        assert beats.has_come.wait(5)
-        until = time.monotonic() + 5
-        while pulse.silent_seconds > LATE_SECONDS / 2 and time.monotonic() < until:
-            time.sleep(0.01)
-    assert pulse.silent_seconds < LATE_SECONDS / 2
-    assert beats.names == ["a"]
+@asynccontextmanager
+async def a_member(beats: Beats, clock: Clock, *, ahead_seconds: float) -> AsyncIterator[Membership]:
+    """Give one whose loop has given a sign of life, so long ago, and none since."""
+    member = Membership(cast("Store", beats), clock)
+    await member.beat()
+    life = asyncio.create_task(member.run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    clock.ahead_seconds += ahead_seconds
+    yield member
+    life.cancel()
+    await asyncio.wait({life})
 
 
 @pytest.mark.fault("104a")
-@pytest.mark.parametrize("case", ["in time", "cut off", "stuck", "stopped"])
-def test_no_sign_of_life_comes(case: str) -> None:
-    """Where the loop gives them itself; of one that the others may take for dead; where no loop is alive."""
-    clock, beats = Clock(), Beats()
-    pulse = Pulse(beats, clock)
-    if case == "stuck":
-        clock.ahead_seconds += STUCK_SECONDS
-    pulse.given("a", at=clock())
-    clock.ahead_seconds += {"in time": 0.0, "cut off": CUT_OFF_SECONDS}.get(case, LATE_SECONDS)
-    if case == "stopped":
-        pulse.stop()
-    with pulse.beating():
-        assert not beats.has_come.wait(LOOKS_SECONDS)
+async def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
+    """It counts from its sending."""
+    beats = Beats()
+    async with a_member(beats, Clock(), ahead_seconds=LATE_SECONDS) as member:
+        async with asyncio.timeout(5):
+            while member.silent_seconds > LATE_SECONDS / 2:
+                await asyncio.sleep(0.01)
+    assert beats.has_come.is_set()
+
+
+@pytest.mark.fault("104a")
+@pytest.mark.parametrize("case", ["in time", "cut off", "left"])
+async def test_no_sign_of_life_comes(case: str) -> None:
+    """Where the loop gives them itself; of one that the others may take for dead, or that has left."""
+    beats, clock = Beats(), Clock()
+    async with a_member(beats, clock, ahead_seconds=0.0) as member:
+        if case == "left":
+            beats.is_given = False
+            await member.leave()
+        clock.ahead_seconds += {"in time": 0.0, "cut off": CUT_OFF_SECONDS + 0.1}.get(case, LATE_SECONDS)
+        assert not await asyncio.to_thread(beats.has_come.wait, LOOKS_SECONDS)
+
+
+@pytest.mark.fault("104a")
+async def test_a_loop_that_does_not_come_round_is_dead_in_the_end() -> None:
+    """The thread stands in for half a minute."""
+    beats, clock = Beats(), Clock()
+    async with a_member(beats, clock, ahead_seconds=0.0):
+        given = 0
+        while await asyncio.to_thread(beats.has_come.wait, LOOKS_SECONDS) or not given:
+            given += beats.has_come.is_set()
+            beats.has_come.clear()
+            await asyncio.sleep(0.05)
+            clock.ahead_seconds += LATE_SECONDS
+        assert STUCK_SECONDS - 2 * LATE_SECONDS < given * LATE_SECONDS <= STUCK_SECONDS
 
 
 @pytest.mark.fault("104a")
 @pytest.mark.parametrize("beats", [Beats(is_known=False), Beats(is_away=True)], ids=["forgotten", "away"])
-def test_a_sign_of_life_that_nobody_heard_does_not_count(beats: Beats) -> None:
+async def test_a_sign_of_life_that_nobody_heard_does_not_count(beats: Beats) -> None:
     """The replica is cut off in time."""
-    clock = Clock()
-    pulse = Pulse(beats, clock)
-    with pulse.beating():
-        pulse.given("a", at=clock())
-        clock.ahead_seconds += LATE_SECONDS
-        assert beats.has_come.wait(5)
-    assert pulse.silent_seconds >= LATE_SECONDS
+    async with a_member(beats, Clock(), ahead_seconds=LATE_SECONDS) as member:
+        assert await asyncio.to_thread(beats.has_come.wait, 5)
+        assert member.silent_seconds >= LATE_SECONDS

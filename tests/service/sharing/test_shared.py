@@ -6,14 +6,19 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import fields
-from typing import Any
 
 import pytest
 
 from tests.patching import set_constant
-from tests.service.sharing.leases_double import MemoryLeases
-from wholefeed.errors import LeaseLostError, PublisherError, PublisherStatusError, UnknownFeedError
+from tests.service.sharing.shared_store import SharedStore, until
+from wholefeed.errors import (
+    LeaseLostError,
+    PublisherError,
+    PublisherStatusError,
+    StorageFullError,
+    StoreError,
+    UnknownFeedError,
+)
 from wholefeed.service.results import Elsewhere
 from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, Shared
 from wholefeed.service.sharing_port import Wanted
@@ -22,10 +27,15 @@ from wholefeed.store.tables.leases import DEAD_SECONDS, Beat, feed_lease
 
 URL = "https://o.test/feed"
 NAME = feed_lease(1)
+DOWN = StoreError("the database is down")
+LEFT_BEHIND = (
+    "INSERT INTO lease (name, feed, replica, token, began_at) VALUES (:name, 1, :replica, 'left', 1)"
+)
+TAKEN_OVER = "UPDATE lease SET token = 'another''s', replica = 'another' WHERE name = :name"
 
 
 class MovableClock:
-    """Seconds that pass for everybody, and those that a test adds."""
+    """Seconds that pass, and those that a test adds."""
 
     def __init__(self) -> None:
         self.ahead_seconds = 0.0
@@ -47,34 +57,32 @@ def clock() -> MovableClock:
 
 
 @pytest.fixture
-def leases(clock: MovableClock) -> MemoryLeases:
-    found = MemoryLeases(clock)
-    found.feeds[1] = a_feed()
-    return found
+async def store(postgres_url: str) -> AsyncIterator[SharedStore]:
+    async with SharedStore.open(postgres_url) as store:
+        yield store
 
 
-def a_feed(**values: Any) -> FeedRow:
-    """A feed that was published."""
-    empty = dict.fromkeys((each.name for each in fields(FeedRow)), None)
-    return FeedRow(**{**empty, "id": 1, "url": URL, "digest": b"1", **values})
+@pytest.fixture
+async def feed(store: SharedStore) -> FeedRow:
+    """The one feed that there is."""
+    return await store.a_feed()
 
 
 def wanted(
-    *, is_due: bool = True, insists: bool = False, told: Elsewhere | None = None, heard: Any = None
+    feed: FeedRow,
+    *,
+    is_due: bool = True,
+    insists: bool = False,
+    tell: Callable[[], Elsewhere] = Elsewhere,
+    heard: Callable[[Elsewhere | None], None] = lambda _: None,
 ) -> Wanted:
-    return Wanted(
-        feed=a_feed(),
-        insists=lambda _: insists,
-        is_due=lambda _: is_due,
-        tell=lambda: told or Elsewhere(),
-        heard=heard or (lambda _: None),
-    )
+    return Wanted(feed=feed, insists=lambda _: insists, is_due=lambda _: is_due, tell=tell, heard=heard)
 
 
 @asynccontextmanager
-async def a_replica(leases: MemoryLeases, clock: Callable[[], float] | None = None) -> AsyncIterator[Shared]:
-    shared = Shared(leases, clock=clock or time.monotonic)
-    leases.told.append(shared.waits.wake)
+async def a_replica(store: SharedStore, clock: Callable[[], float] = time.monotonic) -> AsyncIterator[Shared]:
+    shared = Shared(store.as_store(), clock=clock)
+    store.listen("lease", shared.waits.wake)
     await shared.member.beat()
     life = asyncio.create_task(shared.run())
     yield shared
@@ -82,10 +90,9 @@ async def a_replica(leases: MemoryLeases, clock: Callable[[], float] | None = No
     await asyncio.wait({life})
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not is_so():
-            await asyncio.sleep(0.002)
+async def claim_new(store: SharedStore, replica: Shared) -> None:
+    note_claim = await store.own.write(lambda db: replica.claim_new(db, 1))
+    note_claim()
 
 
 class Work:
@@ -108,116 +115,120 @@ class Work:
             raise self.error
         return "opened"
 
-    async def has_begun(self) -> None:
-        await until(lambda: self.begun > 0)
+    async def has_begun(self, times: int = 1) -> None:
+        await until(lambda: self.begun >= times)
 
     async def refresh(self, feed: FeedRow) -> None:
         await self()
 
 
-async def test_what_one_replica_is_at_the_other_waits_for(leases: MemoryLeases) -> None:
+async def test_what_one_replica_is_at_the_other_waits_for(store: SharedStore) -> None:
     """It does the same when it is its turn: for a URL, that is to look at what the first one has made."""
     first, second = Work(), Work()
-    async with a_replica(leases) as one, a_replica(leases) as other:
+    async with a_replica(store) as one, a_replica(store) as other:
         opening = asyncio.create_task(one.open(URL, first))
-        await until(lambda: first.begun == 1)
+        await first.has_begun()
         waiting = asyncio.create_task(other.open(URL, second))
         await asyncio.sleep(0.05)
         assert second.begun == 0
         first.may_end.set()
         assert await opening == "opened"
-        await until(lambda: second.begun == 1)
+        await second.has_begun()
         second.may_end.set()
         assert await waiting == "opened"
-        await until(lambda: not leases.leases)
+        await until(store.has_none)
 
 
-async def test_a_refresh_that_another_replica_has_done_is_not_done_again(leases: MemoryLeases) -> None:
+@pytest.mark.parametrize(
+    ("is_due", "insists", "begun"), [(False, False, 0), (True, False, 1), (False, True, 1)]
+)
+async def test_a_refresh_that_another_replica_has_done_is_not_done_again(
+    store: SharedStore, feed: FeedRow, is_due: bool, insists: bool, begun: int
+) -> None:
     """Unless something is due still, or somebody insists."""
-    for is_due, insists, begun in ((False, False, 0), (True, False, 1), (False, True, 1)):
-        first, second = Work(), Work()
-        second.may_end.set()
-        async with a_replica(leases) as one, a_replica(leases) as other:
-            refreshing = asyncio.create_task(one.refresh(wanted(), first.refresh))
-            await first.has_begun()
-            want = wanted(is_due=is_due, insists=insists)
-            waiting = asyncio.create_task(other.refresh(want, second.refresh))
-            await asyncio.sleep(0.02)
-            first.may_end.set()
-            assert await refreshing is True
-            assert await waiting is (begun == 1)
-            assert second.begun == begun
+    first, second = Work(), Work()
+    second.may_end.set()
+    async with a_replica(store) as one, a_replica(store) as other:
+        refreshing = asyncio.create_task(one.refresh(wanted(feed), first.refresh))
+        await first.has_begun()
+        want = wanted(feed, is_due=is_due, insists=insists)
+        waiting = asyncio.create_task(other.refresh(want, second.refresh))
+        await asyncio.sleep(0.05)
+        first.may_end.set()
+        assert await refreshing is True
+        assert await waiting is (begun == 1)
+        assert second.begun == begun
 
 
-async def test_who_waits_for_a_refresh_elsewhere_hears_how_far_it_is(leases: MemoryLeases) -> None:
+async def test_who_waits_for_a_refresh_elsewhere_hears_how_far_it_is(
+    store: SharedStore, feed: FeedRow
+) -> None:
     """As it goes on, and that it has ended."""
     work, heard = Work(), list[Elsewhere | None]()
     near = Elsewhere(is_confirmed=True)
     far = Elsewhere(is_walking=True, documents=3, entries=30, fetched=2, left=4, seconds=1.5)
     at = [near]
-    async with a_replica(leases) as one, a_replica(leases) as other:
-        want = Wanted(
-            feed=a_feed(), insists=lambda _: False, is_due=lambda _: True, tell=lambda: at[0], heard=_ignore
-        )
+    async with a_replica(store) as one, a_replica(store) as other:
+        want = wanted(feed, tell=lambda: at[0])
         refreshing = asyncio.create_task(one.refresh(want, work.refresh))
         await work.has_begun()
-        want = wanted(is_due=False, heard=heard.append)
+        want = wanted(feed, is_due=False, heard=heard.append)
         waiting = asyncio.create_task(other.refresh(want, work.refresh))
         await until(lambda: near in heard)
         at[0] = far
         await until(lambda: far in heard)
-        assert other.elsewhere(None, 1) == far  # type: ignore[arg-type]
-        assert one.elsewhere(None, 1) is None  # type: ignore[arg-type]
+        assert await store.read(lambda db: other.elsewhere(db, 1)) == far
+        assert await store.read(lambda db: one.elsewhere(db, 1)) is None
         work.may_end.set()
         await asyncio.gather(refreshing, waiting)
         assert heard[-1] is None
 
 
-def _ignore(_: object) -> None:
-    """It is not waited for."""
-
-
-async def test_a_feed_is_taken_for_its_first_refresh_as_it_is_made(leases: MemoryLeases) -> None:
+async def test_a_feed_is_taken_for_its_first_refresh_as_it_is_made(store: SharedStore, feed: FeedRow) -> None:
     """Another replica that sees it in the next moment waits, and does not ask the publisher once more."""
     work = Work()
     work.may_end.set()
-    async with a_replica(leases) as one, a_replica(leases) as other:
-        note_claim = one.claim_new(None, 1)  # type: ignore[arg-type]
-        note_claim()
+    async with a_replica(store) as one, a_replica(store) as other:
+        await claim_new(store, one)
         assert await other.claim(1, lambda _: True) is None
-        taken = leases.leases[NAME].token
-        assert await one.refresh(wanted(is_due=False), work.refresh) is True
-        await until(lambda: not leases.leases)
-        assert taken.startswith(one.member.name)
+        taken = await store.lease(NAME)
+        assert taken is not None
+        assert taken.token.startswith(one.member.name)
+        assert await one.refresh(wanted(feed, is_due=False), work.refresh) is True
+        await until(store.has_none)
         assert work.begun == 1
-        other.claim_new(None, 1)()  # type: ignore[arg-type]
-        one.claim_new(None, 1)()  # type: ignore[arg-type]
-        assert leases.leases[NAME].replica == other.member.name
+        await claim_new(store, other)
+        await claim_new(store, one)
+        taken = await store.lease(NAME)
+        assert taken is not None
+        assert taken.replica == other.member.name
 
 
-async def test_a_feed_that_was_there_is_refreshed_as_it_was_when_it_was_taken(leases: MemoryLeases) -> None:
+async def test_a_feed_that_was_there_is_refreshed_as_it_was_when_it_was_taken(
+    store: SharedStore, feed: FeedRow
+) -> None:
     """Two URLs lead to it: another replica may have refreshed it since the second opening has read it."""
     begun: list[FeedRow] = []
 
     async def refresh(feed: FeedRow) -> None:
         begun.append(feed)
 
-    async with a_replica(leases) as one:
-        leases.feeds[1] = a_feed(revision=7)
-        one.claim_new(None, 1)()  # type: ignore[arg-type]
-        assert await one.refresh(wanted(), refresh) is True
+    async with a_replica(store) as one:
+        await store.execute("UPDATE feed SET revision = 7")
+        await claim_new(store, one)
+        assert await one.refresh(wanted(feed), refresh) is True
     assert [feed.revision for feed in begun] == [7]
 
 
-async def test_a_failure_is_that_of_all_who_wait_and_of_those_who_ask_soon(leases: MemoryLeases) -> None:
+async def test_a_failure_is_that_of_all_who_wait_and_of_those_who_ask_soon(store: SharedStore) -> None:
     """docs/faults.md row 21: the later ones are told when to ask again."""
     first, second = Work(), Work()
     first.error = PublisherStatusError("expected a feed, got 410", url=URL, publisher_status=410)
-    async with a_replica(leases) as one, a_replica(leases) as other:
+    async with a_replica(store) as one, a_replica(store) as other:
         opening = asyncio.create_task(one.open(URL, first))
-        await until(lambda: first.begun == 1)
+        await first.has_begun()
         waiting = asyncio.create_task(other.open(URL, second))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.05)
         first.may_end.set()
         failed = await asyncio.gather(opening, waiting, return_exceptions=True)
         with pytest.raises(PublisherStatusError) as later:
@@ -228,38 +239,38 @@ async def test_a_failure_is_that_of_all_who_wait_and_of_those_who_ask_soon(lease
     assert second.begun == 0
 
 
-async def test_a_feed_that_was_forgotten_is_refreshed_by_nobody(leases: MemoryLeases) -> None:
+async def test_a_feed_that_was_forgotten_is_refreshed_by_nobody(store: SharedStore, feed: FeedRow) -> None:
     """Who waits for it begins anew."""
-    leases.feeds.clear()
     work = Work()
-    async with a_replica(leases) as one:
+    async with a_replica(store) as one:
+        await store.execute("DELETE FROM feed")
         with pytest.raises(UnknownFeedError):
-            await one.refresh(wanted(), work.refresh)
+            await one.refresh(wanted(feed), work.refresh)
     assert work.begun == 0
 
 
 async def test_what_a_dead_replica_was_at_is_done_by_who_waits_for_it(
-    leases: MemoryLeases, clock: MovableClock
+    store: SharedStore, feed: FeedRow
 ) -> None:
     """And by one that nobody asks, if none waits."""
     dead, work, adopted = Work(), Work(), list[FeedRow]()
     work.may_end.set()
-    async with a_replica(leases) as one:
-        lost = asyncio.create_task(one.refresh(wanted(), dead.refresh))
-        await until(lambda: dead.begun == 1)
-    async with a_replica(leases) as other:
-        waiting = asyncio.create_task(other.refresh(wanted(), work.refresh))
+    async with a_replica(store) as one:
+        lost = asyncio.create_task(one.refresh(wanted(feed), dead.refresh))
+        await dead.has_begun()
+    async with a_replica(store) as other:
+        waiting = asyncio.create_task(other.refresh(wanted(feed), work.refresh))
         adopting = asyncio.create_task(other.adopt(lambda _: True, adopted.append))
         await asyncio.sleep(0.05)
         assert (work.begun, adopted) == (0, [])
-        clock.ahead_seconds += DEAD_SECONDS
+        await store.age(DEAD_SECONDS, one.member.name)
         assert await waiting is True
-        await until(lambda: not leases.leases)
-        leases.leave_behind(NAME, replica=one.member.name, feed=1)
+        await until(store.has_none)
+        await store.execute(LEFT_BEHIND, name=NAME, replica=one.member.name)
         await until(lambda: bool(adopted))
         adopting.cancel()
         await asyncio.wait({adopting})
-        assert await other.refresh(wanted(is_due=False), work.refresh) is True  # it was claimed for this
+        assert await other.refresh(wanted(feed, is_due=False), work.refresh) is True  # it was claimed for it
     assert work.begun == 2
     lost.cancel()
     with suppress(asyncio.CancelledError):
@@ -268,43 +279,43 @@ async def test_what_a_dead_replica_was_at_is_done_by_who_waits_for_it(
 
 @pytest.mark.fault("104")
 async def test_a_replica_that_cannot_give_a_sign_of_life_stops_and_begins_again(
-    leases: MemoryLeases, clock: MovableClock
+    store: SharedStore, feed: FeedRow, clock: MovableClock
 ) -> None:
     """It writes nothing of what it was at; then it is another one, and does it if it is still to be done."""
     work = Work()
-    async with a_replica(leases, clock) as one:
+    async with a_replica(store, clock) as one:
         name = one.member.name
-        refreshing = asyncio.create_task(one.refresh(wanted(), work.refresh))
-        await until(lambda: work.begun == 1)
+        refreshing = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
+        await work.has_begun()
         fence = one.fence(1)
         assert fence is not None
-        fence(None)  # type: ignore[arg-type]
-        leases.is_down = True
+        await store.own.write(fence)
+        store.error = DOWN
         clock.ahead_seconds += CUT_OFF_SECONDS
         with pytest.raises(LeaseLostError):
-            fence(None)  # type: ignore[arg-type]
+            await store.own.write(fence)
         with pytest.raises(LeaseLostError):
             one.require()
         await until(lambda: work.stopped == 1)
         with pytest.raises(LeaseLostError):
             await refreshing
-        leases.is_down = False
+        store.error = None
         await until(lambda: not one.member.is_cut_off)
         assert one.member.name != name
         with pytest.raises(LeaseLostError):
-            fence(None)  # type: ignore[arg-type]
-        again = asyncio.create_task(one.refresh(wanted(), work.refresh))
-        await asyncio.sleep(0.02)
+            await store.own.write(fence)
+        again = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
+        await asyncio.sleep(0.05)
         assert work.begun == 1  # the others take the old one for alive still
-        clock.ahead_seconds += DEAD_SECONDS - CUT_OFF_SECONDS
-        await until(lambda: work.begun == 2)
+        await store.age(DEAD_SECONDS, name)
+        await work.has_begun(2)
         work.may_end.set()
         assert await again is True
 
 
 @pytest.mark.fault("104a")
 async def test_a_replica_whose_loop_is_late_is_alive(
-    leases: MemoryLeases, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+    store: SharedStore, feed: FeedRow, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread gives its signs of life: what it was at goes on, and nothing is fetched again."""
     work = Work()
@@ -312,15 +323,15 @@ async def test_a_replica_whose_loop_is_late_is_alive(
     async def late(*_: object) -> Beat:
         return await asyncio.Future[Beat]()
 
-    async with a_replica(leases, clock) as one:
+    async with a_replica(store, clock) as one:
         name = one.member.name
-        refreshing = asyncio.create_task(one.refresh(wanted(), work.refresh))
-        await until(lambda: work.begun == 1)
-        monkeypatch.setattr(leases, "beat", late)
-        for _ in range(2):
+        refreshing = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
+        await work.has_begun()
+        monkeypatch.setattr(store, "write_at_once", late)
+        for times in (1, 2):
             clock.ahead_seconds += CUT_OFF_SECONDS - BEAT_SECONDS
-            at = clock() - 1
-            await until(lambda at=at: leases.beats[name] > at)  # type: ignore[misc]
+            await until(lambda times=times: store.in_thread >= times)  # type: ignore[misc]
+            await until(lambda: one.member.silent_seconds < BEAT_SECONDS)
         one.require()
         assert (one.member.name, work.stopped) == (name, 0)
         work.may_end.set()
@@ -329,11 +340,11 @@ async def test_a_replica_whose_loop_is_late_is_alive(
 
 @pytest.mark.fault("104")
 async def test_a_replica_that_is_cut_off_by_a_full_database_says_so(
-    leases: MemoryLeases, clock: MovableClock
+    store: SharedStore, clock: MovableClock
 ) -> None:
     """Its signs of life cannot be written either; who asks for a new feed is told what is the matter."""
-    async with a_replica(leases, clock) as one:
-        leases.is_full = True
+    async with a_replica(store, clock) as one:
+        store.error = StorageFullError("the database cannot be written")
         clock.ahead_seconds += CUT_OFF_SECONDS
         slugs = set[str]()
 
@@ -344,87 +355,98 @@ async def test_a_replica_that_is_cut_off_by_a_full_database_says_so(
             return "storage-full" in slugs
 
         await until(is_told)
-        leases.is_full = False
+        store.error = None
         await until(lambda: not one.member.is_cut_off)
 
 
 @pytest.mark.fault("103")
-async def test_who_finds_that_another_has_taken_over_stops(leases: MemoryLeases) -> None:
+async def test_who_finds_that_another_has_taken_over_stops(store: SharedStore, feed: FeedRow) -> None:
     """The database is right, whatever a replica believes of itself."""
     work = Work()
-    async with a_replica(leases) as one:
-        refreshing = asyncio.create_task(one.refresh(wanted(is_due=False, insists=True), work.refresh))
-        await until(lambda: work.begun == 1)
+    async with a_replica(store) as one:
+        want = wanted(feed, is_due=False, insists=True)
+        refreshing = asyncio.create_task(one.refresh(want, work.refresh))
+        await work.has_begun()
         fence = one.fence(1)
-        leases.leases[NAME].token = "another's"
-        leases.leases[NAME].replica = "another"
         assert fence is not None
+        await store.execute(TAKEN_OVER, name=NAME)
         with pytest.raises(LeaseLostError):
-            fence(None)  # type: ignore[arg-type]
+            await store.own.write(fence)
         await until(lambda: work.stopped == 1)
         refreshing.cancel()
         await asyncio.wait({refreshing})
 
 
 async def test_what_is_claimed_and_not_begun_is_given_back(
-    leases: MemoryLeases, monkeypatch: pytest.MonkeyPatch
+    store: SharedStore, feed: FeedRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever was to begin it was cancelled."""
     set_constant(monkeypatch, "CLAIM_SECONDS", 0.05)
-    async with a_replica(leases) as one, a_replica(leases) as other:
-        assert await one.claim(1, lambda _: True) == leases.feeds[1]
+    async with a_replica(store) as one, a_replica(store) as other:
+        assert await one.claim(1, lambda _: True) == feed
         assert await other.claim(1, lambda _: True) is None
-        await until(lambda: not leases.leases)
+        await until(store.has_none)
         assert await other.claim(1, lambda _: False) is None
         assert await other.claim(1, lambda _: True) is not None
         other.release(1)
-        await until(lambda: not leases.leases)
+        await until(store.has_none)
 
 
 async def test_a_refresh_that_is_cancelled_leaves_its_lease_until_it_is_released(
-    leases: MemoryLeases,
+    store: SharedStore, feed: FeedRow
 ) -> None:
     """At the end of the program others take it up; a feed that is forgotten is nobody's."""
     work = Work()
-    async with a_replica(leases) as one:
-        refreshing = asyncio.create_task(one.refresh(wanted(), work.refresh))
-        await until(lambda: work.begun == 1)
+    async with a_replica(store) as one:
+        refreshing = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
+        await work.has_begun()
         refreshing.cancel()
         await asyncio.wait({refreshing})
         assert work.stopped == 1
         await asyncio.sleep(0.1)
-        assert NAME in leases.leases
+        assert not await store.has_none()
         one.release(1)
-        await until(lambda: not leases.leases)
+        await until(store.has_none)
 
 
-async def test_a_task_is_done_by_one_replica_at_a_time(leases: MemoryLeases) -> None:
+async def test_a_task_is_done_by_one_replica_at_a_time(store: SharedStore) -> None:
     """And by the next one after it, also when it failed."""
-    async with a_replica(leases) as one, a_replica(leases) as other:
+    async with a_replica(store) as one, a_replica(store) as other:
         with suppress(ZeroDivisionError):
             async with one.task("purge") as is_mine:
                 assert is_mine
                 async with other.task("purge") as is_others:
                     assert not is_others
                 raise ZeroDivisionError
-        await until(lambda: not leases.leases)
+        await until(store.has_none)
         async with other.task("purge") as is_mine:
             assert is_mine
 
 
 @pytest.mark.fault("104")
-async def test_what_could_not_be_given_back_is_when_the_database_is_there(leases: MemoryLeases) -> None:
+async def test_what_could_not_be_given_back_is_when_the_database_is_there(
+    store: SharedStore, feed: FeedRow
+) -> None:
     """Nobody waits longer for it than for the database."""
     work = Work()
     work.error = PublisherError("broken", url=URL)
-    async with a_replica(leases) as one:
-        refreshing = asyncio.create_task(one.refresh(wanted(), work.refresh))
-        await until(lambda: work.begun == 1)
-        leases.is_down = True
+
+    async def outcome() -> str:
+        lease = await store.lease(NAME)
+        assert lease is not None
+        return lease.outcome
+
+    async def is_told() -> bool:
+        return bool(await outcome())
+
+    async with a_replica(store) as one:
+        refreshing = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
+        await work.has_begun()
+        store.error = DOWN
         work.may_end.set()
         with pytest.raises(PublisherError):
             await refreshing
         await asyncio.sleep(0.05)
-        assert not leases.leases[NAME].outcome
-        leases.is_down = False
-        await until(lambda: bool(leases.leases[NAME].outcome))
+        assert not await outcome()
+        store.error = None
+        await until(is_told)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from wholefeed.errors import PublisherError, WorkError
-from wholefeed.service.sharing import Wants, judge, judge_claim, outcome_of
+from wholefeed.service.sharing import judge, judge_claim, outcome_of
 from wholefeed.store.tables.leases import DEAD_SECONDS, LeaseRow, Verdict
 
 HELD = LeaseRow(
@@ -25,38 +25,37 @@ FORGOTTEN = replace(HELD, silent_seconds=None)
 FAILED = replace(HELD, ended_seconds=5.0, outcome=outcome_of(PublisherError("", url="http://o.test/")))
 UNUSABLE = replace(HELD, ended_seconds=5.0, outcome=outcome_of(WorkError("")))
 LONG_AGO = replace(FAILED, ended_seconds=60.0)
-WAITED, DONE, INSISTS = Wants(has_waited=True), Wants(is_done=True), Wants(insists=True)
-OPENING = Wants(is_opening=True)
+WAITED, DONE, INSISTS, OPENING = "has_waited", "is_done", "insists", "is_opening"
 
 
 @pytest.mark.parametrize(
-    ("lease", "wants", "verdict"),
+    ("lease", "facts", "verdict"),
     [
-        (None, Wants(), Verdict.TAKE),
-        (None, DONE, Verdict.DONE),
-        (None, INSISTS, Verdict.TAKE),
-        (HELD, Wants(), Verdict.WAIT),
-        (HELD, DONE, Verdict.WAIT),
-        (HELD, INSISTS, Verdict.WAIT),
-        (OWN, DONE, Verdict.TAKE),
-        (DEAD, Wants(), Verdict.TAKE),
-        (DEAD, DONE, Verdict.DONE),
-        (FORGOTTEN, Wants(), Verdict.TAKE),
-        (FAILED, Wants(), Verdict.TAKE),
-        (FAILED, OPENING, Verdict.FAILED),
-        (FAILED, WAITED, Verdict.FAILED),
-        (FAILED, replace(WAITED, insists=True), Verdict.TAKE),
-        (FAILED, DONE, Verdict.DONE),
-        (UNUSABLE, Wants(), Verdict.FAILED),
-        (LONG_AGO, OPENING, Verdict.TAKE),
-        (replace(FAILED, ended_seconds=-1.0), OPENING, Verdict.TAKE),
+        (None, (), Verdict.TAKE),
+        (None, (DONE,), Verdict.DONE),
+        (None, (INSISTS,), Verdict.TAKE),
+        (HELD, (), Verdict.WAIT),
+        (HELD, (DONE,), Verdict.WAIT),
+        (HELD, (INSISTS,), Verdict.WAIT),
+        (OWN, (DONE,), Verdict.TAKE),
+        (DEAD, (), Verdict.TAKE),
+        (DEAD, (DONE,), Verdict.DONE),
+        (FORGOTTEN, (), Verdict.TAKE),
+        (FAILED, (), Verdict.TAKE),
+        (FAILED, (OPENING,), Verdict.FAILED),
+        (FAILED, (WAITED,), Verdict.FAILED),
+        (FAILED, (WAITED, INSISTS), Verdict.TAKE),
+        (FAILED, (DONE,), Verdict.DONE),
+        (UNUSABLE, (), Verdict.FAILED),
+        (LONG_AGO, (OPENING,), Verdict.TAKE),
+        (replace(FAILED, ended_seconds=-1.0), (OPENING,), Verdict.TAKE),
     ],
 )
 def test_who_looks_at_a_lease_knows_what_to_do(
-    lease: LeaseRow | None, wants: Wants, verdict: Verdict
+    lease: LeaseRow | None, facts: tuple[str, ...], verdict: Verdict
 ) -> None:
     """Nobody does what a live replica is at, or what is done; what a dead one has left is taken."""
-    assert judge(lease, "me", wants) is verdict
+    assert judge(lease, "me", **dict.fromkeys(facts, True)) is verdict
 
 
 @pytest.mark.parametrize(

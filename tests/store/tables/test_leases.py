@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from wholefeed.core.model import Family, Kind
-from wholefeed.service.sharing import Leases, Wants, judge
+from wholefeed.service.sharing import Membership, judge
 from wholefeed.store.base import Database, run
 from wholefeed.store.opening import open_shared
 from wholefeed.store.rows import FeedRow
@@ -22,7 +22,6 @@ from wholefeed.store.tables.leases import (
     End,
     LeaseRow,
     Looked,
-    Taking,
     Verdict,
     feed_lease,
 )
@@ -52,10 +51,13 @@ async def take(
     store: Store, replica: str, token: str, *, name: str = NAME, feed: int | None = None, skips: bool = False
 ) -> Looked:
     def decide(lease: LeaseRow | None, _: FeedRow | None) -> Verdict:
-        return judge(lease, replica, Wants())
+        return judge(lease, replica)
 
-    taking = Taking(name=name, replica=replica, token=token, judge=decide, feed=feed, skips_locked=skips)
-    return await store.write(partial(leases.take, taking=taking))
+    return await store.write(
+        lambda db: leases.take(
+            db, name, replica=replica, token=token, judge=decide, feed=feed, skips_locked=skips
+        )
+    )
 
 
 async def a_feed(store: Store) -> int:
@@ -194,7 +196,7 @@ async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
 
 async def test_a_replica_that_has_left_stays_gone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last sign of life may be cancelled and is written all the same: before it leaves."""
-    shared, may_beat, has_begun = Leases(store), threading.Event(), threading.Event()
+    member, may_beat, has_begun = Membership(store), threading.Event(), threading.Event()
     beat_at_once = leases.beat
 
     def beat_late(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:
@@ -203,10 +205,10 @@ async def test_a_replica_that_has_left_stays_gone(store: Store, monkeypatch: pyt
         return beat_at_once(db, replica, progress)
 
     monkeypatch.setattr(leases, "beat", beat_late)
-    last = asyncio.create_task(shared.beat("a", []))
+    last = asyncio.create_task(member.beat())
     await asyncio.to_thread(has_begun.wait, 10)
     last.cancel()
-    leaving = asyncio.create_task(shared.leave("a"))
+    leaving = asyncio.create_task(member.leave())
     await asyncio.wait({leaving}, timeout=0.5)
     may_beat.set()
     await leaving

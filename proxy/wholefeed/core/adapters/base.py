@@ -15,10 +15,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Final, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from wholefeed.core.model import EntryId, Family, FeedDocument
@@ -76,9 +76,10 @@ class Marks:
     """Whether the first entry's identity is that of a comment on a post."""
 
     @staticmethod
+    @lru_cache(maxsize=1024)  # a feed's are the same at most of its refreshes
     def read(text: str) -> Marks:
         """Return what `written` gave."""
-        return _read(text)
+        return Marks(**json.loads(text))
 
     def written(self) -> str:
         """Return it as JSON, without what is empty."""
@@ -86,11 +87,6 @@ class Marks:
 
 
 _MARK_NAMES: Final = tuple(each.name for each in fields(Marks))
-
-
-@lru_cache(maxsize=1024)
-def _read(text: str) -> Marks:
-    return Marks(**json.loads(text))
 
 
 def marks_of(document: FeedDocument, *, api_url: str = "", route: str = "") -> Marks:
@@ -405,6 +401,15 @@ class Job:
     def unproven(self, reason: str) -> Outcome:
         """Return that the publisher has shown nothing more than the subscription document."""
         return Outcome(is_honoured=False, known=self.known, reason=reason)
+
+    def collected(self, **found: Any) -> Collection:
+        """Return what is known when all pages were asked for; `found` are fields of it."""
+        return replace(self.known, top=self.top, retry_at=None, reason="", **found)
+
+    def looked(self, reason: str = "") -> Outcome:
+        """Return what a look for news came to; `reason` says why not to everything."""
+        known = self.known if reason else replace(self.known, top=self.top)
+        return Outcome(is_honoured=True, is_whole=not reason, known=known, reason=reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

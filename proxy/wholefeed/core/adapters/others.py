@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
 from collections.abc import Collection as AbstractCollection
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar, Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from wholefeed.core.adapters.base import (
@@ -43,66 +44,65 @@ from wholefeed.core.model import EntryId, Family
 # Publishers that give what stands behind an entry that is named (rules R27, R28 and R30)
 
 
-def _nothing(_key: str) -> Sequence[str]:
-    return ()
+class _Keyset(ABC):
+    """A publisher that is asked for what stands behind an entry."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Keyset:
-    """How a publisher is asked for what stands behind an entry."""
-
-    parameter: str
-    key_of: Callable[[str], str | None]
-    """The key of an entry, of what identifies it as written; None where it bears none."""
-    is_lasting: bool
+    name: ClassVar[str]
+    parameter: ClassVar[str]
+    is_lasting: ClassVar[bool]
     """Whether a key serves when its entry is gone."""
-    behind: Callable[[str], Sequence[str]] = _nothing
-    """Further keys to be tried where the page behind a key has no entries, and that need not be the end."""
 
+    @abstractmethod
+    def is_theirs(self, sight: Sight) -> bool:
+        """Whether a subscription document is one of theirs, its last entry and its parameters apart."""
 
-def _collect_by_key(job: Job, keyset: _Keyset) -> Asking[Outcome]:
-    """Ask for all pages, until nothing new comes."""
-    pages = _KeysetPages(job, keyset)
-    key = keyset.key_of(job.page.marks.last_id)
-    if key is None:
-        return job.unproven("the last entry bears nothing to ask for more by")
-    first_key = keyset.key_of(job.known.start_id) or key
-    is_honoured = yield from pages.down(first_key)
-    chain = frozenset(pages.on_pages)
-    if key != first_key and pages.refused is None and chain.isdisjoint(job.page.identities):
+    @abstractmethod
+    def key_of(self, entry_id: str) -> str | None:
+        """Return the key of an entry, of what identifies it as written; None where it bears none."""
+
+    def behind(self, key: str) -> Sequence[str]:
+        """Return what is tried where the page behind a key has no entries, and that need not be the end."""
+        return ()
+
+    def fits(self, sight: Sight) -> bool:
+        """Return whether it is one of theirs, and its last entry bears a key (R26)."""
+        is_one = self.is_theirs(sight) and self.key_of(sight.marks.last_id) is not None
+        return is_one and not has_parameter(self.parameter, sight.url, sight.asked_url)
+
+    def collect(self, job: Job) -> Asking[Outcome]:
+        """Ask for all pages, from the last entry down, until nothing new comes."""
+        pages = _KeysetPages(job, self)
+        key = self.key_of(job.page.marks.last_id)
+        if key is None:
+            return job.unproven("the last entry bears nothing to ask for more by")
+        first_key = self.key_of(job.known.start_id) or key
+        is_honoured = yield from pages.down(first_key)
+        chain = frozenset(pages.on_pages)
+        if key != first_key and pages.refused is None and chain.isdisjoint(job.page.identities):
+            pages.place = _FRONT_PLACE
+            is_honoured = (yield from pages.down(key, until=chain)) or is_honoured
+        if not is_honoured:
+            return job.unproven(pages.reason or "the publisher does not answer by entries")
+        entries = len(job.page.identities)
+        known = job.collected(
+            way=self.parameter, pages=pages.count, page_entries=entries, collected=len(pages.met)
+        )
+        return Outcome(is_honoured=True, is_whole=pages.refused is None, known=known, reason=pages.reason)
+
+    def look(self, job: Job) -> Asking[Outcome]:
+        """Ask for what came since the last look, where the subscription document does not reach back to it.
+
+        Nothing new stands below what is known, so that there is nothing to ask for else; the page behind the
+        subscription document is asked for once a day nevertheless.
+        """
+        pages = _KeysetPages(job, self, is_again=True)
         pages.place = _FRONT_PLACE
-        is_honoured = (yield from pages.down(key, until=chain)) or is_honoured
-    if not is_honoured:
-        return job.unproven(pages.reason or "the publisher does not answer by entries")
-    known = replace(
-        job.known,
-        way=keyset.parameter,
-        pages=pages.count,
-        page_entries=len(job.page.identities),
-        collected=len(pages.met),
-        top=job.top,
-        retry_at=None,
-        reason="",
-    )
-    return Outcome(is_honoured=True, is_whole=pages.refused is None, known=known, reason=pages.reason)
-
-
-def _look_by_key(job: Job, keyset: _Keyset) -> Asking[Outcome]:
-    """Ask for what came since the last look, where the subscription document does not reach back to it.
-
-    Nothing new stands below what is known, so that there is nothing to ask for else; the page behind the
-    subscription document is asked for once a day nevertheless.
-    """
-    pages = _KeysetPages(job, keyset, is_again=True)
-    pages.place = _FRONT_PLACE
-    key = keyset.key_of(job.page.marks.last_id)
-    is_joined = job.is_linked
-    if key is not None and (not is_joined or job.is_daily):
-        is_joined = (yield from pages.down(key, is_look=True)) or is_joined
-    is_whole = is_joined and pages.refused is None
-    reason = pages.reason or ("" if is_whole else "the publisher does not answer by entries any more")
-    known = replace(job.known, top=job.top) if is_whole else job.known
-    return Outcome(is_honoured=True, is_whole=is_whole, known=known, reason=reason)
+        key = self.key_of(job.page.marks.last_id)
+        is_joined = job.is_linked
+        if key is not None and (not is_joined or job.is_daily):
+            is_joined = (yield from pages.down(key, is_look=True)) or is_joined
+        lack = "" if is_joined else "the publisher does not answer by entries any more"
+        return job.looked(pages.reason or lack)
 
 
 _FRONT_PLACE: Final = -1_000_000_000
@@ -161,7 +161,7 @@ class _KeysetPages:
                 is_known = is_look and is_back and not answer.news
                 if is_known or any(each in until for each in answer.identities):
                     return True
-                before, key = ask, self._key_of(answer)
+                before, key = ask, self._keyset.key_of(answer.marks.last_id)
             elif before is None:
                 break
             else:
@@ -194,9 +194,6 @@ class _KeysetPages:
         self.on_pages.update(page.identities)
         self._tops.add(page.identities[0])
 
-    def _key_of(self, page: Page) -> str | None:
-        return self._keyset.key_of(page.marks.last_id)
-
     def _other_key(self, before: Ask, key: str) -> Asking[str | None]:
         """Ask once more for the page that ended with it; return the key of its last if that is another."""
         self._lost_keys += 1
@@ -211,7 +208,7 @@ class _KeysetPages:
         assert isinstance(answer, Page)
         self.met.update(answer.identities)
         self.on_pages.update(answer.identities)
-        found = self._key_of(answer)
+        found = self._keyset.key_of(answer.marks.last_id)
         return found if found != key else None
 
 
@@ -221,10 +218,8 @@ _LOST_KEYS: Final = 5
 
 # GitHub
 
-_GITHUB_HOST: Final = "github.com"
 
-
-class GitHub:
+class GitHub(_Keyset):
     """The releases and the tags of a repository at github.com; installations elsewhere may be of any age.
 
     Ten a page: `releases.atom?after=v1.2` gives the ten that stand behind the release or tag of that name.
@@ -235,53 +230,36 @@ class GitHub:
     in many guides). An entry's id is `tag:github.com,2008:Repository/NUMBER/TAG`, and a tag may hold slashes.
     What is given behind a tag that is gone is not known: an empty page, the first one and 404 are all taken
     for that.
-
-    Args:
-        host: Where it is.
     """
 
-    name: Final = "github"
+    name: ClassVar[str] = "github"
+    parameter: ClassVar[str] = "after"
+    is_lasting: ClassVar[bool] = False
 
-    def __init__(self, host: str = _GITHUB_HOST) -> None:
+    def __init__(self, host: str = "github.com") -> None:
         self._host = host
 
-    def fits(self, sight: Sight) -> bool:
-        """Return whether host, the feed's id and its last entry's say so."""
-        if sight.family is not Family.ATOM or not sight.site_id.startswith(_GITHUB_SITE_ID):
-            return False
+    def is_theirs(self, sight: Sight) -> bool:
+        """Return whether host and the feed's id say so."""
         parts = urlsplit(sight.url)
         is_there = parts.hostname == self._host and _GITHUB_PATH.fullmatch(parts.path) is not None
-        is_theirs = is_there and tag_of(sight.marks.last_id) is not None
-        return is_theirs and not has_parameter(_GITHUB_PARAMETER, sight.url, sight.asked_url)
+        return is_there and sight.family is Family.ATOM and sight.site_id.startswith(_GITHUB_SITE_ID)
 
-    def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask from the last entry down."""
-        return _collect_by_key(job, _GITHUB_KEYSET)
-
-    def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for what the subscription document does not reach."""
-        return _look_by_key(job, _GITHUB_KEYSET)
+    def key_of(self, entry_id: str) -> str | None:
+        """Return the tag that an entry's id names."""
+        found = _GITHUB_ENTRY_ID.fullmatch(html.unescape(entry_id))
+        return found.group(1) if found else None
 
 
 _GITHUB_SITE_ID: Final = "tag:github.com,2008:"
 _GITHUB_PATH: Final = re.compile(r"/[^/]+/[^/]+/(?:releases|tags)\.atom")
-_GITHUB_PARAMETER: Final = "after"
-
-
-def tag_of(entry_id: str) -> str | None:
-    """Return the tag that an entry's id names."""
-    found = _GITHUB_ENTRY_ID.fullmatch(html.unescape(entry_id))
-    return found.group(1) if found else None
-
-
 _GITHUB_ENTRY_ID: Final = re.compile(r"tag:github\.com,2008:Repository/\d+/(.+)")
-_GITHUB_KEYSET: Final = _Keyset(parameter=_GITHUB_PARAMETER, key_of=tag_of, is_lasting=False)
 
 
 # Discourse
 
 
-class Discourse:
+class Discourse(_Keyset):
     """The posts of a forum, fifty a page.
 
     `posts.rss?before=1234` gives the fifty posts with the highest numbers below that.
@@ -296,52 +274,31 @@ class Discourse:
     more (`list_controller.rb`, `tags_controller.rb`).
     """
 
-    name: Final = "discourse"
+    name: ClassVar[str] = "discourse"
+    parameter: ClassVar[str] = "before"
+    is_lasting: ClassVar[bool] = True
 
-    def fits(self, sight: Sight) -> bool:
-        """Return whether the answer names the route, and the last post's number."""
-        is_one = sight.marks.route == _DISCOURSE_ROUTE and number_of(sight.marks.last_id) is not None
-        return (
-            is_one
-            and sight.family is Family.RSS
-            and not has_parameter(_DISCOURSE_PARAMETER, sight.url, sight.asked_url)
-        )
+    def is_theirs(self, sight: Sight) -> bool:
+        """Return whether the answer names the route."""
+        return sight.marks.route == _DISCOURSE_ROUTE and sight.family is Family.RSS
 
-    def collect(self, job: Job) -> Asking[Outcome]:
-        """Ask from the last post down."""
-        return _collect_by_key(job, _DISCOURSE_KEYSET)
+    def key_of(self, entry_id: str) -> str | None:
+        """Return the number of the post that a guid names."""
+        found = _DISCOURSE_GUID.fullmatch(entry_id)
+        return found.group(1) if found else None
 
-    def look(self, job: Job) -> Asking[Outcome]:
-        """Ask for the posts that the subscription document does not reach."""
-        return _look_by_key(job, _DISCOURSE_KEYSET)
+    def behind(self, key: str) -> Sequence[str]:
+        """Return the spans below: before May 2024 one may have been of private messages alone."""
+        numbers = (int(key) - _SPAN * span for span in range(1, _SPANS + 1))
+        return [str(number) for number in numbers if number > 1]
 
 
 _DISCOURSE_ROUTE: Final = "posts/latest"
-_DISCOURSE_PARAMETER: Final = "before"
-
-
-def number_of(guid: str) -> str | None:
-    """Return the number of the post that a guid names."""
-    found = _DISCOURSE_GUID.fullmatch(guid)
-    return found.group(1) if found else None
-
-
 _DISCOURSE_GUID: Final = re.compile(r"(?:.+-)?post-([1-9]\d{0,18})")
-
-
-def _spans_behind(key: str) -> Sequence[str]:
-    numbers = (int(key) - _SPAN * span for span in range(1, _SPANS + 1))
-    return [str(number) for number in numbers if number > 1]
-
-
 _SPAN: Final = 50
 """Numbers of one page, before May 2024."""
 _SPANS: Final = 3
 """So many without an entry in a row are taken for the end."""
-
-_DISCOURSE_KEYSET: Final = _Keyset(
-    parameter=_DISCOURSE_PARAMETER, key_of=number_of, is_lasting=True, behind=_spans_behind
-)
 
 
 # Mastodon
@@ -377,8 +334,7 @@ class Mastodon:
         assert isinstance(answer, Page)
         if not (_goes_further(answer, job.page.identities) or (yield from _is_limit_counted(job))):
             return job.unproven("the publisher does not give as much as is asked for")
-        known = replace(job.known, pages=1, retry_at=None, reason="")
-        return _with_statuses(job, answer, known)
+        return _with_statuses(job, answer, replace(job.known, pages=1, retry_at=None, reason=""))
 
     def look(self, job: Job) -> Asking[Outcome]:
         """Ask for it again where the subscription document does not reach back, and once a day."""
@@ -387,12 +343,11 @@ class Mastodon:
             return _cut_or_whole(replace(job.known, top=job.top), is_cut=is_cut)
         answer = yield from one(_ask_statuses(job, _MASTODON_MOST, is_again=True))
         if isinstance(answer, Refused):
-            return Outcome(is_honoured=True, is_whole=False, known=job.known, reason=answer.slug)
+            return job.looked(answer.slug)
         assert isinstance(answer, Page)
         is_further = job.is_linked or _goes_further(answer, job.page.identities)
         if not (is_further or (yield from _is_limit_counted(job))):
-            reason = "the publisher does not give as much as is asked for any more"
-            return Outcome(is_honoured=True, is_whole=False, known=job.known, reason=reason)
+            return job.looked("the publisher does not give as much as is asked for any more")
         return _with_statuses(job, answer, job.known)
 
 
@@ -487,28 +442,20 @@ class Blogger:
         is_honoured = yield from pages.down()
         if not is_honoured:
             return job.unproven(pages.reason or "the publisher does not answer by numbers of entries")
-        known = replace(
-            job.known,
-            way="start-index",
-            pages=pages.count,
-            page_entries=len(job.page.identities),
-            collected=len(pages.met),
-            top=job.top,
-            retry_at=None,
-            reason="",
+        entries = len(job.page.identities)
+        known = job.collected(
+            way="start-index", pages=pages.count, page_entries=entries, collected=len(pages.met)
         )
         return Outcome(is_honoured=True, is_whole=not pages.reason, known=known, reason=pages.reason)
 
     def look(self, job: Job) -> Asking[Outcome]:
         """Ask for what the subscription document does not reach, and for the page behind it once a day."""
         if job.is_linked and not job.is_daily:
-            return Outcome(is_honoured=True, known=replace(job.known, top=job.top))
+            return job.looked()
         pages = _BloggerPages(job, is_look=True)
         is_joined = (yield from pages.down()) or job.is_linked
-        is_whole = is_joined and not pages.reason
-        reason = pages.reason or ("" if is_whole else "the publisher does not answer by numbers any more")
-        known = replace(job.known, top=job.top) if is_whole else job.known
-        return Outcome(is_honoured=True, is_whole=is_whole, known=known, reason=reason)
+        lack = "" if is_joined else "the publisher does not answer by numbers any more"
+        return job.looked(pages.reason or lack)
 
 
 _BLOGGER_GENERATOR: Final = re.compile(r"(?:https?://www\.blogger\.com/? )?Blogger")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -79,21 +78,16 @@ class Pages:
             latest != page.validators or latest == ("", "") or self.began_date != _date_of(page)
         )
 
-    def by_id(
-        self, number: int, *, is_again: bool = False, is_needed: bool = False, is_probe: bool = False
-    ) -> Ask:
-        """Ask for a page in the order of IDs, the oldest first."""
+    def by_id(self, number: int, **kinds: bool) -> Ask:
+        """Ask for a page in the order of IDs, the oldest first; `kinds` are fields of the question."""
         url = _numbered(page_url(self.job.url, orderby="ID", order="ASC"), number)
-        return Ask(url, place=-number, is_again=is_again, is_needed=is_needed, is_probe=is_probe)
+        return Ask(url, place=-number, **kinds)
 
-    def front(
-        self, number: int, *, is_again: bool = False, is_needed: bool = False, is_probe: bool = False
-    ) -> Ask:
+    def front(self, number: int, **kinds: bool) -> Ask:
         """Ask for a page in the feed's own order; the first is the subscription document by another URL."""
         url = self.job.url
         url = page_url(url, paged=number) if number > 1 else page_url(url, orderby="date", order="DESC")
-        place = _FRONT_PLACE + number
-        return Ask(url, place=place, is_again=is_again, is_needed=is_needed, is_probe=is_probe)
+        return Ask(url, place=_FRONT_PLACE + number, **kinds)
 
     def modified(self, number: int) -> Ask:
         """Ask for a page in the order of change, the latest first."""
@@ -131,8 +125,7 @@ class Pages:
 
     def outcome(self, way: str, pages: int) -> Outcome:
         """Return what came of asking for all pages."""
-        known = replace(
-            self.job.known,
+        known = self.job.collected(
             way=way,
             pages=pages,
             page_entries=self.full,
@@ -141,20 +134,15 @@ class Pages:
             scanned_date=self.latest_date,
             is_tied=self.is_tied,
             is_flat=len(self.dates) == 1 and pages > 1,
-            top=self.job.top,
             top_at=self.job.top_at,
-            retry_at=None,
-            reason="",
         )
         unsettled = self.unsettled or self._lack
-        reason = unsettled if self.refused is None else self.refused.slug
-        is_settled = not unsettled
         return Outcome(
             is_honoured=True,
-            is_whole=is_settled and not self.is_refused,
+            is_whole=not (unsettled or self.is_refused),
             known=known,
-            reason=reason,
-            wants_all=not is_settled,
+            reason=unsettled if self.refused is None else self.refused.slug,
+            wants_all=bool(unsettled),
         )
 
     @property
@@ -212,29 +200,11 @@ def is_left_alone(url: str) -> bool:
 _COMMENTS: Final = re.compile(r"/comments/feed(?:/|$)|^comments-")
 _PAGED_PATH: Final = re.compile(r"/page/\d+/")
 _PAGING: Final = frozenset(
-    [
-        "paged",
-        "page",
-        "offset",
-        "order",
-        "orderby",
-        "m",
-        "year",
-        "monthnum",
-        "day",
-        "w",
-        "hour",
-        "minute",
-        "second",
-        "p",
-        "page_id",
-        "nopaging",
-        "showposts",
-        "posts_per_page",
-        "posts_per_rss",
-        "withcomments",
-        "attachment_id",
-    ]
+    {
+        *("paged", "page", "offset", "order", "orderby"),
+        *("m", "year", "monthnum", "day", "w", "hour", "minute", "second", "p", "page_id"),
+        *("nopaging", "showposts", "posts_per_page", "posts_per_rss", "withcomments", "attachment_id"),
+    }
 )
 
 

@@ -22,13 +22,7 @@ from wholefeed.core.model import ATOM_NS, Family, FeedDocument
 from wholefeed.core.notes import DocumentRepaired, DocumentTruncated, EncodingRetried, Note
 from wholefeed.core.parse.encodings import SNIFF_BYTES, Decoded, encoding_of, is_utf8, mended, to_utf8
 from wholefeed.core.parse.expat import XML_10, Guard
-from wholefeed.core.parse.families import (
-    CarefulNeededError,
-    NamespaceNeededError,
-    Opening,
-    Options,
-    read_plainly,
-)
+from wholefeed.core.parse.families import NamespaceNeededError, Opening, is_within_limits, read_plainly
 from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
 from wholefeed.core.parse.jsonfeed import json_text, read_json_feed
 from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED, ParseError
@@ -153,7 +147,7 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
         notes = (retried, *notes)
     text = decoded.text
     try:
-        document = _run_usual(text, url, max_depth, notes)
+        document = _run(text, url, max_depth, notes, is_plain=True)
     except NamespaceNeededError as needed:
         text = text[: needed.at] + _NAMESPACE_OF_ATOM + text[needed.at :]
         return _read(Decoded(text, decoded.encoding), url, max_depth, _with_repair(notes, url, NAMESPACE))
@@ -194,13 +188,6 @@ def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
     return document
 
 
-def _run_usual(text: bytes, url: str, max_depth: int, notes: tuple[Note, ...]) -> FeedDocument:
-    try:
-        return _run(text, url, max_depth, notes, is_plain=True)
-    except CarefulNeededError:
-        return _run(text, url, max_depth, notes)
-
-
 def _run(
     text: bytes,
     url: str,
@@ -210,23 +197,24 @@ def _run(
     is_full: bool = False,
     is_plain: bool = False,
 ) -> FeedDocument:
+    """Read a document once; `is_plain`: its plain entries by one match each, if that tells of all limits."""
     guard = Guard(max_depth=max_depth)
-    opening = Opening(guard, url, Options(is_full=is_full))
+    opening = Opening(guard, url, is_full=is_full)
     try:
         guard.begin(text)
-        if is_plain:
-            read_plainly(opening)
-        else:
-            guard.finish()
-        family = opening.family
-        assert family is not None, "expat reports a document without a root as malformed"
-        if not is_full:
-            check_distinct(url, family.entries)
-        if guard.version != XML_10:
-            notes = _with_repair(notes, url, VERSION)
-        return family.document(text, notes)
+        has_unseen = is_plain and read_plainly(opening)
+        guard.finish()
+        if not has_unseen or is_within_limits(guard):
+            family = opening.family
+            assert family is not None, "expat reports a document without a root as malformed"
+            if not is_full:
+                check_distinct(url, family.entries)
+            if guard.version != XML_10:
+                notes = _with_repair(notes, url, VERSION)
+            return family.document(text, notes)
     finally:
         opening.close()
+    return _run(text, url, max_depth, notes)
 
 
 _SNIFF_BYTES: Final = 4096
@@ -337,7 +325,8 @@ class EarlyHead:
             self._waiting += chunk
             if len(self._waiting) < SNIFF_BYTES:
                 return
-            chunk, self._opening = self._begin(), self._opened()
+            chunk = self._begin()
+        assert self._opening is not None, "it is there as soon as enough has come"
         opening = self._opening
         chunk = chunk[: MAX_EARLY_BYTES + 1]
         self._taken_bytes += len(chunk)
@@ -352,7 +341,7 @@ class EarlyHead:
                 return
 
     def _begin(self) -> bytes:
-        """Settle the encoding, and return what has waited for that."""
+        """Open the document, now that its encoding shows, and return what has waited for that."""
         body = bytes(self._waiting)
         self._waiting.clear()
         encoding = encoding_of(body, self._media_type)
@@ -361,12 +350,10 @@ class EarlyHead:
             self._decoder = codecs.getincrementaldecoder(encoding.codec)()
         else:
             _refuse_other_formats(body)
-        return body
-
-    def _opened(self) -> Opening:
         guard = Guard(max_depth=self._max_depth)
         guard.text = self._text
-        return Opening(guard, self._url, Options(is_early=True))
+        self._opening = Opening(guard, self._url, is_early=True)
+        return body
 
     def _document(self) -> FeedDocument | None:
         family = None if self._opening is None else self._opening.family

@@ -1,7 +1,8 @@
 """The families of feeds in XML: Atom, RSS, and RSS in RDF; what tells them apart, and how each is read.
 
-    opening = Opening(guard, url, Options())
-    read_plainly(opening)                       # or guard.read(text)
+    opening = Opening(guard, url)
+    read_plainly(opening)                       # or not
+    guard.finish()
     opening.family.document(text)
 
 What they have in common is an element that holds the head's children and the entries. A `FamilyParser` takes
@@ -44,7 +45,6 @@ from wholefeed.core.model import (
     XML_NS,
     Channel,
     Entry,
-    EntryId,
     EntryKeys,
     Family,
     FeedDocument,
@@ -90,13 +90,21 @@ from wholefeed.core.verbatim.addresses import ABSOLUTE, rebased
 
 
 class Opening:
-    """Waits for the root of a document and hands over to the parser of its family."""
+    """Waits for the root of a document and hands over to the parser of its family.
 
-    def __init__(self, guard: Guard, url: str, options: Options) -> None:
+    Args:
+        guard: Takes the document.
+        url: Of it.
+        is_full: Also collect what stands in for an entry's id or update instant.
+        is_early: Stop where the first entry begins.
+    """
+
+    def __init__(self, guard: Guard, url: str, *, is_full: bool = False, is_early: bool = False) -> None:
         self.family: FamilyParser | None = None
         self.guard = guard
-        self._url = url
-        self._options = options
+        self.is_full = is_full
+        self.is_early = is_early
+        self.url = url
         guard.parser.StartElementHandler = self._root_began
 
     def close(self) -> None:
@@ -108,15 +116,13 @@ class Opening:
 
     def _root_began(self, name: str, attributes: list[str]) -> None:
         namespace, _, local = name.rpartition("}")
-        options = self._options
         family: FamilyParser
         if local == "rss" and (namespace in RSS_NAMESPACES or self.guard.is_written("rss")):
-            family = _RssParser(self.guard, self._url, options, namespace)
+            family = _RssParser(self, namespace)
         elif local == "feed" and namespace in ATOM_NAMESPACES:
-            version = ATOM_03 if namespace == ATOM_03_NS else "1.0"
-            family = _AtomParser(self.guard, self._url, options, version)
+            family = _AtomParser(self, ATOM_03 if namespace == ATOM_03_NS else "1.0")
         elif name == _RDF_ROOT:
-            family = _RdfParser(self.guard, self._url, options)
+            family = _RdfParser(self)
         else:
             self._refuse(namespace, local)
         self.family = family
@@ -143,15 +149,6 @@ _RDF_ROOT: Final = f"{RDF_NS}}}RDF"
 _SHOWN_CHARACTERS: Final = 60
 
 
-class Options(NamedTuple):
-    """What is wanted of one reading."""
-
-    is_full: bool = False
-    """Also collect what stands in for an entry's id or update instant."""
-    is_early: bool = False
-    """Stop where the first entry begins."""
-
-
 class NamespaceNeededError(Exception):
     """A feed of Atom declares no namespace; `at` is where the declaration goes. `parse` does not raise it."""
 
@@ -175,8 +172,14 @@ class FamilyParser(ABC):
     family: ClassVar[Family]
     site_slot: ClassVar[str]
     """Which of `head_values` names the site."""
+    marks: ClassVar[frozenset[str]]
+    """Fields of entries whose text is not wanted: `mark` looks at them. Nor is that of the content, but where
+    all fields are read."""
     head_dates: ClassVar[tuple[tuple[str, Callable[[str], float | None]], ...]]
     """Which of them say when the feed was updated, and what reads them; the first that can be read counts."""
+
+    is_inherited: ClassVar[bool] = False
+    """Whether an entry without author or rights has the feed's."""
 
     # As in `Frame`; `begin` is the first to wait for something.
     watch: int
@@ -186,19 +189,18 @@ class FamilyParser(ABC):
     _container: Frame
     _entry_frame: Frame
 
-    def __init__(self, guard: Guard, url: str, options: Options) -> None:
-        self.guard = guard
-        self.parser = guard.parser
-        self.url = url
-        self.version = ""
+    def __init__(self, opening: Opening, version: str) -> None:
+        self.guard = opening.guard
+        self.parser = opening.guard.parser
+        self.url = opening.url
+        self.version = version
+        self.is_full = opening.is_full
+        self._is_early = opening.is_early
         self.has_entered = False
         """Whether the first entry began."""
-        self._options = options
-        self.is_full = options.is_full
         self.fields: Mapping[str, str] = {}
         """Children of entries that are read, and what each is kept as."""
-        self.marks: frozenset[str] = frozenset()
-        """Those among them whose text is not wanted: `mark` looks at them."""
+        self._marks = self.marks if self.is_full else self.marks | {_CONTENT}
         self.head_slots: Mapping[str, str] = {}
         """Children of the head whose text is wanted, and what each is kept as."""
         self.entries: list[Entry] = []
@@ -210,8 +212,6 @@ class FamilyParser(ABC):
         """The URLs of its enclosures, as written."""
         self.has_content = False
         """Whether full content stands in it (R10)."""
-        self.content_marks = frozenset[str]() if self.is_full else frozenset({_CONTENT})
-        """For `marks`: its text is wanted where all fields are read."""
         self.head_values: dict[str, str] = {}
         self.children: list[HeadChild] = []
         self.links: list[Link] = []
@@ -221,8 +221,10 @@ class FamilyParser(ABC):
         """What names the site rather than a child of the head does."""
         self.channel: Channel | None = None
         """Of RDF: the channel, once it has ended."""
-        self.scope = Scope({}, "", url)
+        self.scope = Scope({}, "", self.url)
         """The head's."""
+        self.place = 0
+        """`Entry.scope` of the entries that come."""
         self.further_scopes: list[Scope] = []
         """The surroundings of entries that are others; `Entry.scope` counts into them from 1."""
         self.start_at = 0
@@ -236,6 +238,7 @@ class FamilyParser(ABC):
         self._add = self._pieces.append
         self._field_end = self._field_ended
         self._container_at = 0
+        self._handlers = self._made_handlers()
 
     # What a family adds.
 
@@ -244,8 +247,12 @@ class FamilyParser(ABC):
         """Take the root's start tag."""
 
     @abstractmethod
-    def entry(self, start: int, end: int) -> Entry:
-        """Make the entry from `values`; one without an id is identified afterwards."""
+    def instants(self) -> tuple[float | None, float | None]:
+        """Return when the entry of `values` was updated, and what it is ordered by (R10).
+
+        Raises:
+            FieldsNeededError: What tells was not collected.
+        """
 
     def plain(self) -> Plain | None:
         """Return how the plain entries of the element are read that holds the entries; None: not at all."""
@@ -255,28 +262,15 @@ class FamilyParser(ABC):
         """A field whose text is not wanted began: it is noted."""
         self.values[slot] = ""
 
-    def head_slot(self, name: str) -> str:
-        """Return what the text of a head child is kept as; empty when it is not wanted."""
-        return self.head_slots.get(name, "")
-
-    def is_blank(self) -> bool:
-        """Whether nothing of the entry that ends now is wanted: all such entries are the same (R9)."""
-        return self.is_full and not self.values and not self.enclosures
-
     # Expat's handlers: a comparison or two for every element, and the limits on all of them together.
 
     def look(self) -> None:
-        """Be told of the elements behind the root's start tag, which expat reports now."""
-        self._handlers = self._made_handlers()
-        self.look_again()
+        """Be told of elements from here on: behind the root's start tag, or whole elements behind it."""
+        self.parser.StartElementHandler, self.parser.EndElementHandler = self._handlers
 
     def look_away(self) -> None:
-        """Be told nothing by expat until `look_again`."""
+        """Be told nothing by expat until `look`."""
         self.parser.StartElementHandler = self.parser.EndElementHandler = None
-
-    def look_again(self) -> None:
-        """Go on where `look_away` was called, behind whole elements."""
-        self.parser.StartElementHandler, self.parser.EndElementHandler = self._handlers
 
     def _made_handlers(self) -> tuple[Callable[[str, list[str]], None], Callable[[str], None]]:
         """Make what runs for every element: closures, because they are the fastest."""
@@ -368,7 +362,7 @@ class FamilyParser(ABC):
         elif name == _DELETED and (deleted := _tombstone(attributes)):
             self.tombstones.append(deleted)
         self._child = (namespace, local, relation)
-        self._slot = local if namespace == FH_NS else self.head_slot(name)
+        self._slot = local if namespace == FH_NS else self.head_slots.get(name, "")
         if self._slot:
             self.parser.CharacterDataHandler = self._add
         self.until, self.on_end = self.watch, self._head_child_ended
@@ -392,17 +386,18 @@ class FamilyParser(ABC):
 
     # Entries.
 
-    def entry_began(self, attributes: Sequence[str], scope: Scope) -> None:
-        """A child of the container that is an entry began, in these surroundings."""
+    def entry_began(self, attributes: Sequence[str]) -> None:
+        """A child of the container that is an entry began."""
         self.has_entered = True
         self.start_at = self.parser.CurrentByteIndex
-        if self._options.is_early:
+        if self._is_early:
             self.look_away()
             return
         self.values = {}
         self.has_content = False
         if self.is_full:
             self.enclosures = []
+            scope = self.further_scopes[self.place - 1] if self.place else self.scope
             self.entry_base = base_in(scope.base, attributes)
         self.wait(self._entry_frame)
 
@@ -413,7 +408,7 @@ class FamilyParser(ABC):
         if slot == _CONTENT and not self.has_content:
             at = self.parser.CurrentByteIndex
             self.has_content = _CONTENT_BEGINS.match(self.guard.text, at) is not None
-        if slot in self.marks:
+        if slot in self._marks:
             self.mark(slot, attributes)
         elif slot not in self.values:
             self._slot = slot
@@ -439,14 +434,24 @@ class FamilyParser(ABC):
         return text
 
     def _entry_ended(self) -> None:
-        if len(self.entries) >= MAX_LIKE_ENTRIES and self.is_blank() and not self.url.startswith(MEMORY_URL):
-            self.wait(self._container)
+        is_blank = self.is_full and not self.values and not self.enclosures
+        if is_blank and len(self.entries) >= MAX_LIKE_ENTRIES and not self.url.startswith(MEMORY_URL):
+            self.wait(self._container)  # nothing of it is wanted: all such entries are the same (R9)
             return
-        if self.values:  # it has children: there is an end tag
-            end = self.guard.text.find(b">", self.parser.CurrentByteIndex) + 1
-        else:
-            end = self.guard.end_of(self.start_at)
-        entry = self.entry(self.start_at, end)
+        if not (self.is_full or has_id(self.values)):
+            raise FieldsNeededError
+        updated_at, order_at = self.instants()
+        entry = Entry(
+            entry_id(self.values.get("id", "")),
+            updated_at,
+            order_at,
+            self.start_at,
+            self.guard.end_of(self.start_at),
+            has_author=not self.is_inherited or "author" in self.values,
+            has_rights=not self.is_inherited or "rights" in self.values,
+            scope=self.place,
+            has_content=self.has_content,
+        )
         if len(self.entries) >= MAX_ENTRIES:
             self.guard.limit(f"at most {MAX_ENTRIES} entries", "more")
         if self.is_full:
@@ -456,16 +461,6 @@ class FamilyParser(ABC):
                 entry = entry._replace(keys=keys)
         self.entries.append(entry)
         self.wait(self._container)
-
-    def identity(self) -> EntryId:
-        """Return the identity that the entry's own id makes (R9).
-
-        Raises:
-            FieldsNeededError: It has none, and what else identifies it was not collected.
-        """
-        if not self.is_full and not has_id(self.values):
-            raise FieldsNeededError
-        return entry_id(self.values.get("id", ""))
 
     # What was read.
 
@@ -568,15 +563,16 @@ _ENTRY_BEGINS: Final = re.compile(rb"<(?:entry|item)(?=[\s>])")
 _NOTHING_MORE: Final = re.compile(rb"(?:\s++|</[^<>]*+>|<!--(?:[^-]++|-(?!->))*+-->)*+\Z")
 
 
-def read_plainly(opening: Opening) -> None:
-    """Read the document that begins, its plain entries by their pattern.
+def read_plainly(opening: Opening) -> bool:
+    """Read the plain entries of the document that begins by their pattern; return whether there were any.
 
     expat still reads every byte, with no handlers for elements, so nothing is taken for well-formed that is
-    not. An entry that does not match goes through the handlers, and the next is tried again.
+    not. An entry that does not match goes through the handlers, and the next is tried again. What follows
+    the last plain one is left to `Guard.finish`; then `is_within_limits` tells of the elements that nobody
+    looked at.
 
     Raises:
         ParseError: As `Guard.read` does.
-        CarefulNeededError: Whether a limit is broken shows only when every element is looked at.
     """
     guard = opening.guard
     text = guard.text
@@ -602,15 +598,9 @@ def read_plainly(opening: Opening) -> None:
         guard.feed_to(len(text) if is_rest else stop)
         if is_rest:
             break
-        family.look_again()
+        family.look()
         found = _ENTRY_BEGINS.search(text, stop)
-    guard.finish()
-    if hits and guard.is_limited and not _is_within_limits(guard):
-        raise CarefulNeededError
-
-
-class CarefulNeededError(Exception):
-    """A document must be read with a look at every element. `parse` does not raise it."""
+    return hits > 0
 
 
 def _taken(entries: list[Entry], plain: Plain, text: bytes | bytearray, at: int) -> int:
@@ -632,8 +622,10 @@ _SMALLEST_TAG_BYTES: Final = 4
 """`<a/>`; no attribute is smaller."""
 
 
-def _is_within_limits(guard: Guard) -> bool:
+def is_within_limits(guard: Guard) -> bool:
     """Whether no limit on all elements together can be broken, in whatever of them nobody looked at."""
+    if not guard.is_limited:
+        return True
     size = len(guard.text)
     most_characters = FREE_NAME_CHARACTERS + NAME_CHARACTERS_PER_BYTE * size
     tags = attributes = size // _SMALLEST_TAG_BYTES
@@ -792,21 +784,21 @@ class _AtomParser(FamilyParser):
 
     family: ClassVar[Family] = Family.ATOM
     site_slot: ClassVar[str] = "id"
+    marks: ClassVar[frozenset[str]] = frozenset({"author", "rights", "source", "link"})
     head_dates = (("updated", parse_rfc3339),)
+    is_inherited: ClassVar[bool] = True
 
-    def __init__(self, guard: Guard, url: str, options: Options, version: str) -> None:
-        super().__init__(guard, url, options)
-        self.version = version
+    def __init__(self, opening: Opening, version: str) -> None:
+        super().__init__(opening, version)
         self.head_slots = _ATOM_HEAD
         self.fields = (_ATOM_FULL_FIELDS if self.is_full else _ATOM_FIELDS) | _ATOM_CONTENT
-        self.marks = frozenset({"author", "rights", "source", "link"}) | self.content_marks
 
     def begin(self, attributes: list[str]) -> None:
         self.enter(Frame(2, self._child_began, 1, nothing), attributes)
 
     def _child_began(self, name: str, attributes: list[str]) -> None:
         if name in _ATOM_ENTRIES:
-            self.entry_began(attributes, self.scope)
+            self.entry_began(attributes)
         else:
             self.head_child(name, attributes)
 
@@ -833,25 +825,14 @@ class _AtomParser(FamilyParser):
         if slot:
             self.values[slot] = ""
 
-    def entry(self, start: int, end: int) -> Entry:
-        values = self.values
-        updated = values.get("updated")
+    def instants(self) -> tuple[float | None, float | None]:
+        updated = self.values.get("updated")
         updated_at = parse_rfc3339(updated) if updated else None
-        order_at = updated_at
-        if updated_at is None:
-            if not self.is_full:
-                raise FieldsNeededError
-            order_at = parse_rfc3339(values.get("published", ""))
-        return Entry(
-            self.identity(),
-            updated_at,
-            order_at,
-            start,
-            end,
-            has_author="author" in values,
-            has_rights="rights" in values,
-            has_content=self.has_content,
-        )
+        if updated_at is not None:
+            return updated_at, updated_at
+        if not self.is_full:
+            raise FieldsNeededError
+        return None, parse_rfc3339(self.values.get("published", ""))
 
 
 _ATOM_LEAVES: Final = (
@@ -933,15 +914,13 @@ class _RssParser(FamilyParser):
 
     family: ClassVar[Family] = Family.RSS
     site_slot: ClassVar[str] = "link"
+    marks: ClassVar[frozenset[str]] = frozenset({"enclosure", _MEDIA})
     head_dates = (("updated", parse_rfc822), ("built", parse_rfc822), ("published", parse_rfc822))
 
-    def __init__(self, guard: Guard, url: str, options: Options, namespace: str) -> None:
-        super().__init__(guard, url, options)
+    def __init__(self, opening: Opening, namespace: str, version: str = "2.0") -> None:
+        super().__init__(opening, version)
         self._namespaces: set[str] = set()
         self._has_channel = False
-        self.marks = frozenset({"enclosure", _MEDIA}) | self.content_marks
-        self._place = 0
-        """`Entry.scope` of the items that come."""
         self._around = self.scope
         """What is in force for items that are not in the first channel, which is the feed."""
         self._root_scope = self.scope
@@ -960,9 +939,8 @@ class _RssParser(FamilyParser):
         }
 
     def begin(self, attributes: list[str]) -> None:
-        self.version = (attribute_of(attributes, "version") or "").strip(SPACES)[
-            :_MAX_VERSION_CHARACTERS
-        ] or "2.0"
+        version = (attribute_of(attributes, "version") or "").strip(SPACES)[:_MAX_VERSION_CHARACTERS]
+        self.version = version or self.version
         self.enter(self._root_frame(), attributes)
         self._root_scope = self._around = self.scope
 
@@ -972,7 +950,7 @@ class _RssParser(FamilyParser):
     def _root_child(self, name: str, attributes: list[str]) -> None:
         namespace, _, local = name.rpartition("}")
         if local == "channel" and namespace in self._namespaces:
-            self._place = 0
+            self.place = 0
             if self._has_channel:
                 self._around = self.inner_scope(self._root_scope, attributes)
                 self.contain(Frame(3, self._beside_child, 2, self._channel_ended))
@@ -983,7 +961,7 @@ class _RssParser(FamilyParser):
             self._beside_child(name, attributes)
 
     def _channel_ended(self) -> None:
-        self._place = 0
+        self.place = 0
         self._around = self._root_scope
         self.contain(self._root_frame())
 
@@ -991,16 +969,16 @@ class _RssParser(FamilyParser):
         """Beside the first channel and in further ones only items count."""
         namespace, _, local = name.rpartition("}")
         if local == "item" and self._is_plain(namespace):
-            self._place = self._place or self.numbered(self._around)
-            self.item_began(attributes)
+            self.place = self.place or self.numbered(self._around)
+            self.entry_began(attributes)
 
     def _channel_child(self, name: str, attributes: list[str]) -> None:
         if name == "item":
-            self.item_began(attributes)
+            self.entry_began(attributes)
             return
         namespace, _, local = name.rpartition("}")
         if local == "item" and self._is_plain(namespace):
-            self.item_began(attributes)
+            self.entry_began(attributes)
         else:
             self.head_child(name, attributes)
 
@@ -1022,11 +1000,7 @@ class _RssParser(FamilyParser):
             return None
         has_content = content is not None or elements is not None
         start, end, identity = found.start(1), found.end(), written_id(written)
-        return Entry(identity, None, order_at, start, end, scope=self._place, has_content=has_content)
-
-    def item_began(self, attributes: list[str]) -> None:
-        scope = self.further_scopes[self._place - 1] if self._place else self.scope
-        self.entry_began(attributes, scope)
+        return Entry(identity, None, order_at, start, end, scope=self.place, has_content=has_content)
 
     def mark(self, slot: str, attributes: list[str]) -> None:
         url = attribute_of(attributes, "url") if slot != _CONTENT else None
@@ -1048,26 +1022,17 @@ class _RssParser(FamilyParser):
             self._accept({namespace})
         return True
 
-    def entry(self, start: int, end: int) -> Entry:
+    def instants(self) -> tuple[float | None, float | None]:
         values = self.values
         updated_at = None
-        if "updated" in values:
-            updated_at = parse_rfc3339(values["updated"])
-        if updated_at is None and "modified" in values:
-            updated_at = parse_rfc3339(values["modified"])
+        for slot in ("updated", "modified"):
+            if updated_at is None and slot in values:
+                updated_at = parse_rfc3339(values[slot])
         order_at = updated_at
         for slot in ("published", "pubDate", "date"):
             if order_at is None and slot in values:
                 order_at = parse_rfc822(values[slot])
-        return Entry(
-            self.identity(),
-            updated_at,
-            order_at,
-            start,
-            end,
-            scope=self._place,
-            has_content=self.has_content,
-        )
+        return updated_at, order_at
 
 
 def _rss_names(names: Mapping[str, str], namespaces: Set[str]) -> dict[str, str]:
@@ -1115,12 +1080,14 @@ class _RdfParser(_RssParser):
 
     family: ClassVar[Family] = Family.RDF
 
-    def __init__(self, guard: Guard, url: str, options: Options) -> None:
-        super().__init__(guard, url, options, RSS_10_NS)
+    def __init__(self, opening: Opening) -> None:
+        super().__init__(opening, RSS_10_NS, "1.0")
         self._accept(set(_RSS_090_NAMESPACES))
-        self.version = "1.0"
-        self._about = ""
         self._tag_start = 0
+
+    def _accept(self, namespaces: set[str]) -> None:
+        super()._accept(namespaces)
+        self.head_slots = {**_RDF_HEAD, **self.head_slots} if self.channel is None else {}
 
     def begin(self, attributes: list[str]) -> None:
         self.enter(self._root_frame(), attributes)
@@ -1132,7 +1099,7 @@ class _RdfParser(_RssParser):
     def _root_child(self, name: str, attributes: list[str]) -> None:
         namespace, _, local = name.rpartition("}")
         if local == "item" and self._is_plain(namespace):
-            self.item_began(attributes)
+            self.entry_began(attributes)
         elif local == "channel" and not self._has_channel:
             self._channel_began(namespace, attributes)
         else:
@@ -1150,29 +1117,19 @@ class _RdfParser(_RssParser):
         start = self._tag_start
         tag = Span(start, self.guard.end_of_tag(start))
         self.channel = Channel(tag, self.guard.end_of(start))
+        self.head_slots = {}
         self.scope = self._root_scope
         super()._channel_ended()
 
-    def item_began(self, attributes: list[str]) -> None:
-        self._about = attribute_of(attributes, _ABOUT) or ""
+    def entry_began(self, attributes: Sequence[str]) -> None:
         is_in_channel = self._has_channel and self.channel is None
         if is_in_channel and self.scope != self._root_scope:
-            self._place = self.numbered(self.scope)
-        super().item_began(attributes)
+            self.place = self.numbered(self.scope)
+        super().entry_began(attributes)
+        about = attribute_of(attributes, _ABOUT)
+        if about:  # it counts before any guid (R9)
+            self.values["id"] = about
 
     def _is_plain(self, namespace: str) -> bool:
         """With a prefix too where every reader knows the namespace, which a channel may have made up."""
         return namespace in _RDF_NAMESPACES or super()._is_plain(namespace)
-
-    def head_slot(self, name: str) -> str:
-        if self.channel is not None:
-            return ""
-        return super().head_slot(name) or _RDF_HEAD.get(name, "")
-
-    def is_blank(self) -> bool:
-        return not self._about and super().is_blank()
-
-    def entry(self, start: int, end: int) -> Entry:
-        if self._about:  # R9
-            self.values["id"] = self._about
-        return super().entry(start, end)

@@ -12,9 +12,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
 from wholefeed.core.model import (
@@ -48,7 +46,7 @@ from wholefeed.core.parse.limits import (
     ParseError,
 )
 from wholefeed.core.text.dates import parse_rfc3339
-from wholefeed.core.text.urls import resolve
+from wholefeed.core.text.urls import resolve_or_empty
 
 
 def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
@@ -57,67 +55,55 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
     Raises:
         ParseError: It is malformed, breaks a limit, or is no JSON Feed.
     """
-    max_items = MAX_ENTRIES if max_depth < UNLIMITED else None
-    members = scan(
-        text,
-        items=_ITEMS,
-        read=partial(_item, url=url),
-        max_depth=max_depth,
-        max_items=max_items,
-        is_collapsing=not url.startswith(MEMORY_URL),
-    )
+    is_limited = max_depth < UNLIMITED
+    if is_limited:
+        _check_values(text)
+    _check_depth(text, max_depth)
+    scanner = _Scanner(text, url, is_limited=is_limited)
+    try:
+        members = scanner.members()
+    except ParseError:
+        raise
+    except ValueError as exc:
+        raise ParseError(f"expected JSON, got an error: {str(exc)[:200]}", slug="malformed-json") from exc
     version = _VERSION.fullmatch(_string(members, "version"))
     if version is None:
         raise ParseError("expected a feed, got JSON that is no JSON Feed", slug="not-a-feed")
-    held = members[_ITEMS].elements or () if _ITEMS in members else ()
-    items = [element for element in held if element.value is not None]
-    if max_depth < UNLIMITED:
+    if is_limited:
         _check_sizes(members)
-    places = byte_offsets(text, iter([place for item in items for place in (item.start, item.end)]))
+    spans = _byte_spans(text, ((entry.start, entry.end) for entry in scanner.entries))
     entries = [
-        item.value.entry._replace(start=start, end=end)
-        for item, start, end in zip(items, places, places, strict=False)
+        entry._replace(start=start, end=end)
+        for entry, (start, end) in zip(scanner.entries, spans, strict=True)
     ]
-    keys = [item.value.keys for item in items]
     own_link, encoded = absolute(url, _string(members, "home_page_url")), text.encode()
-    told = told_apart(url, entries, keys, [own_link], encoded)
+    told = told_apart(url, entries, scanner.keys, [own_link], encoded)
+    head = _head(text, members, url)
     return FeedDocument(
-        url,
-        Family.JSON,
-        version[1],
-        encoded,
-        _head(text, members, url),
-        told.entries,
-        told.notes,
-        ambiguous=told.ambiguous,
+        url, Family.JSON, version[1], encoded, head, told.entries, told.notes, ambiguous=told.ambiguous
     )
 
 
-_ITEMS: Final = "items"
 _VERSION: Final = re.compile(r"\s*https?://(?:www\.)?jsonfeed\.org/version/([0-9][0-9.]{0,14})/?\s*")
 
 
-def _check_sizes(members: Mapping[str, Member]) -> None:
+def _check_sizes(members: Mapping[str, _Member]) -> None:
     """Hold JSON to the same limits as XML."""
-    head = [member for name, member in members.items() if name != _ITEMS]
     expected = ""
-    if len(head) > MAX_HEAD_CHILDREN:
+    if len(members) > MAX_HEAD_CHILDREN:
         expected = f"{MAX_HEAD_CHILDREN} members beside the entries"
-    elif sum(member.end - member.start for member in head) > MAX_HEAD_BYTES:
+    elif sum(member.end - member.start for member in members.values()) > MAX_HEAD_BYTES:
         expected = f"{MAX_HEAD_BYTES} characters of members beside the entries"
     if expected:
         raise ParseError(f"expected at most {expected}, got more", slug="xml-limit")
 
 
-def _head(text: str, members: Mapping[str, Member], url: str) -> Head:
-    named = sorted(
-        ((name, member) for name, member in members.items() if name != _ITEMS),
-        key=lambda each: each[1].start,
-    )
-    starts = byte_offsets(text, iter([place for _, m in named for place in (m.start, m.end)]))
+def _head(text: str, members: Mapping[str, _Member], url: str) -> Head:
+    named = sorted(members.items(), key=lambda each: each[1].start)
+    spans = _byte_spans(text, ((member.start, member.end) for _, member in named))
     children = [
         HeadChild("", name, start, end, _RELATIONS.get(name, ""))
-        for (name, _), start, end in zip(named, starts, starts, strict=False)
+        for (name, _), (start, end) in zip(named, spans, strict=True)
     ]
     links = [_link(members, name, url) for name in ("feed_url", "next_url") if _string(members, name)]
     language = _string(members, "language")
@@ -136,19 +122,13 @@ _RELATIONS: Final = {"feed_url": "self", "next_url": "next", "hubs": "hub"}
 """Members of the head that are links, and the relations they stand for (R6, R21)."""
 
 
-def _link(members: Mapping[str, Member], name: str, url: str) -> Link:
+def _link(members: Mapping[str, _Member], name: str, url: str) -> Link:
     href = _string(members, name)
-    try:
-        target = resolve(url, href)
-    except ValueError:
-        target = ""
-    return Link(_RELATIONS[name], target, "", href)
+    return Link(_RELATIONS[name], resolve_or_empty(url, href), "", href)
 
 
-def _item(value: object, url: str) -> _Item | None:
-    """Return what is kept of an item; None where it is no object."""
-    if not isinstance(value, dict):
-        return None
+def _item(value: Mapping[str, Any], url: str, start: int, end: int) -> tuple[Entry, EntryKeys]:
+    """Return the entry that an item is, and all its keys; `start` and `end` count characters."""
     # A number is taken for its digits (JSON Feed 1.1, "Items").
     values = {
         "id": _text(value.get("id")),
@@ -162,19 +142,18 @@ def _item(value: object, url: str) -> _Item | None:
     order_at = updated_at
     if order_at is None and values["published"]:
         order_at = parse_rfc3339(values["published"])
-    has_author = bool(value.get("author") or value.get("authors"))
     keys = entry_keys(values, _enclosures(value), url)
-    own = None if has_id(values) else keys
-    has_content = bool(values["content"].strip(SPACES))
-    identity = entry_id(values["id"])
-    entry = Entry(identity, updated_at, order_at, 0, 0, has_author, keys=own, has_content=has_content)
-    return _Item(entry, keys)
-
-
-class _Item(NamedTuple):
-    entry: Entry
-    """Without its place."""
-    keys: EntryKeys
+    entry = Entry(
+        entry_id(values["id"]),
+        updated_at,
+        order_at,
+        start,
+        end,
+        has_author=bool(value.get("author") or value.get("authors")),
+        keys=None if has_id(values) else keys,
+        has_content=bool(values["content"].strip(SPACES)),
+    )
+    return entry, keys
 
 
 def _enclosures(item: Mapping[str, Any]) -> list[str]:
@@ -183,9 +162,9 @@ def _enclosures(item: Mapping[str, Any]) -> list[str]:
     return [_text(each.get("url")) for each in held if isinstance(each, dict)]
 
 
-def _string(members: Mapping[str, Member], name: str) -> str:
+def _string(members: Mapping[str, _Member], name: str) -> str:
     member = members.get(name)
-    return "" if member is None or isinstance(member.value, Number) else _text(member.value).strip(SPACES)
+    return "" if member is None or isinstance(member.value, _Number) else _text(member.value).strip(SPACES)
 
 
 def _text(value: object) -> str:
@@ -229,77 +208,30 @@ def json_text(body: bytes) -> str | None:
         ) from exc
 
 
-def scan(
-    text: str,
-    *,
-    items: str,
-    read: Callable[[Any], Any],
-    max_depth: int,
-    max_items: int | None,
-    is_collapsing: bool = False,
-) -> Mapping[str, Member]:
-    """Return the members of the top-level object; of those with the same name the last one counts.
-
-        members = scan(text, items="items", read=len, max_depth=256, max_items=None)
-        text[members["title"].start : members["title"].end]      # '"title": "A feed"'
-
-    Args:
-        text: A JSON object.
-        items: The member whose array is taken apart.
-        read: Makes of each of its elements what is kept of it.
-        max_depth: Levels of arrays and objects that are accepted.
-        max_items: Elements of that array that are accepted; None: no limit holds but the depth.
-        is_collapsing: Leave out, of very many, those that are written as another.
-
-    Raises:
-        ParseError: `malformed-json` or `xml-limit`.
-    """
-    if max_items is not None:
-        _check_values(text)
-    _check_depth(text, max_depth)
-    try:
-        return _Scanner(text, read, max_items, is_collapsing=is_collapsing).members(items)
-    except ParseError:
-        raise
-    except ValueError as exc:
-        raise ParseError(f"expected JSON, got an error: {str(exc)[:200]}", slug="malformed-json") from exc
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
+class _Member(NamedTuple):
     """A member of the top-level object; offsets in characters, from its name on."""
 
     value: Any
     start: int
     end: int
-    elements: tuple[Element, ...] | None = None
-    """Of the array of items; `value` is empty then."""
 
 
-class Element(NamedTuple):
-    """An element of the array of items; offsets in characters."""
-
-    value: Any
-    start: int
-    end: int
-
-
-class Number(str):
+class _Number(str):
     """A number as it is written: large ones keep every digit (RFC 8259, section 6)."""
 
     __slots__ = ()
 
 
-def byte_offsets(text: str, offsets: Iterator[int]) -> Iterator[int]:
-    """Turn ascending offsets in characters into those of the text in UTF-8."""
+def _byte_spans(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Turn ascending spans of characters into those of the text in UTF-8."""
     if text.isascii():
-        yield from offsets
+        yield from spans
         return
     place = length = 0
-    for offset in offsets:
-        length += len(text[place:offset].encode())
-        place = offset
-        yield length
+    for start, end in spans:
+        first = length + len(text[place:start].encode())
+        place, length = end, first + len(text[start:end].encode())
+        yield first, length
 
 
 MAX_VALUES: Final = 2_000_000
@@ -338,64 +270,75 @@ def _check_depth(text: str, max_depth: int) -> None:
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _AFTER: Final = re.compile(r"[ \t\n\r]*([,\]])[ \t\n\r]*")
 _SHORT: Final = 64
-"""Of elements, in characters, that are remembered: there can be many of them."""
+"""Of items, in characters, that are remembered: there can be many of them."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON value")
 
 
-_DECODER: Final = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_refuse_constant)
+_DECODER: Final = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_refuse_constant)
 
 
 class _Scanner:
     """Walks through the top level; what lies deeper is read by the standard library."""
 
-    def __init__(
-        self, text: str, read: Callable[[Any], Any], max_items: int | None, *, is_collapsing: bool
-    ) -> None:
+    def __init__(self, text: str, url: str, *, is_limited: bool) -> None:
+        self.entries: list[Entry] = []
+        """Of the array of items; offsets in characters."""
+        self.keys: list[EntryKeys] = []
+        """Of each entry."""
         self._text = text
+        self._url = url
         self._at = 0
-        self._read = read
-        self._max_items = max_items
-        self._short = _SHORT if is_collapsing else -1
+        self._is_limited = is_limited
+        self._short = -1 if url.startswith(MEMORY_URL) else _SHORT
         self._decode = _DECODER.raw_decode
 
-    def members(self, items: str) -> dict[str, Member]:
-        found: dict[str, Member] = {}
+    def members(self) -> Mapping[str, _Member]:
+        """Return the members of the top-level object, but for its items.
+
+        Of those with the same name the last one counts.
+        """
+        found: dict[str, _Member] = {}
         self._expect("{")
         if self._follows("}"):
             return self._ended(found)
         while True:
             start = self._skip()
             name = self._value()
-            if not isinstance(name, str) or isinstance(name, Number):
+            if not isinstance(name, str) or isinstance(name, _Number):
                 raise self._error("a member's name")
             self._expect(":")
-            if name == items and self._text[self._skip() : self._at + 1] == "[":
-                found[name] = Member((), start, elements=tuple(self._elements()), end=self._at)
+            if name == "items":
+                self._read_items()
             else:
-                found[name] = Member(self._value(), start, self._at)
+                found[name] = _Member(self._value(), start, self._at)
             if not self._follows(","):
                 self._expect("}")
                 return self._ended(found)
 
-    def _elements(self) -> Iterator[Element]:
-        self._expect("[")
+    def _read_items(self) -> None:
+        self.entries, self.keys = [], []
+        if not self._follows("["):
+            self._value()
+            return
         if self._follows("]"):
             return
-        text, decode, read = self._text, self._decode, self._read
+        text, decode = self._text, self._decode
         seen: set[str] = set()
         self._skip()
         number = 0
         while True:
-            if self._max_items is not None and number >= self._max_items:
-                raise ParseError(f"expected at most {self._max_items} entries, got more", slug="xml-limit")
+            if self._is_limited and number >= MAX_ENTRIES:
+                raise ParseError(f"expected at most {MAX_ENTRIES} entries, got more", slug="xml-limit")
             start = self._at
             value, self._at = decode(text, start)
             written = text[start : self._at] if self._at - start <= self._short else ""
-            if not written or written not in seen:
-                yield Element(read(value), start, self._at)
+            if isinstance(value, dict) and (not written or written not in seen):
+                entry, keys = _item(value, self._url, start, self._at)
+                self.entries.append(entry)
+                self.keys.append(keys)
             number += 1
             if number > MAX_LIKE_ENTRIES and written.endswith("}"):
                 seen.add(written)
@@ -435,7 +378,7 @@ class _Scanner:
         if not self._follows(character):
             raise self._error(repr(character))
 
-    def _ended(self, found: dict[str, Member]) -> dict[str, Member]:
+    def _ended(self, found: dict[str, _Member]) -> dict[str, _Member]:
         if self._skip() != len(self._text):
             raise self._error("the end")
         return found

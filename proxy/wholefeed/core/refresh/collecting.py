@@ -49,41 +49,18 @@ from wholefeed.core.notes import (
     LimitReached,
     Note,
 )
+from wholefeed.core.refresh.port import Answer as Came
 from wholefeed.core.refresh.port import (
-    Answered,
-    Arrived,
     Attempt,
-    BeginWalk,
-    DocumentsRead,
-    Drop,
-    EntriesRead,
-    Failed,
+    Basis,
     Failure,
-    Fetch,
     FreshDocument,
-    Given,
-    KnownRead,
     LedBack,
-    NoteCollection,
-    PauseHost,
-    Progress,
-    Put,
-    ReadDocuments,
-    ReadEntries,
-    ReadKnown,
-    StartTimer,
-    Steps,
-    StopFetching,
-    Stored,
     StoredDocument,
     StoredFeed,
-    TimeOver,
-    Touch,
-    Wait,
-    Walked,
+    Unchanged,
+    WalkResult,
     adds_to,
-    carry_out,
-    outcome,
     subscription_of,
 )
 from wholefeed.core.refresh.subscription import Current
@@ -96,81 +73,84 @@ class Collecting:
     """The part of a decision that collects; made by `of`.
 
     `current` is the subscription document, `subscription` the same as it is stored, `adapter` the one whose
-    pattern fits; `progress` is kept up to date.
+    pattern fits.
     """
 
     def __init__(
         self,
-        given: Given,
+        basis: Basis,
         documents: Sequence[StoredDocument],
         current: Current,
         subscription: StoredDocument,
         adapter: Adapter,
-        progress: Progress,
     ) -> None:
-        self._given = given
+        self._io = basis.io
+        self._basis = basis
         self._current = current
         self._subscription = subscription
         self._adapter = adapter
-        self._known = _known_of(given.feed, adapter, subscription.family)
-        self._asking = _PageAsking(given, documents, subscription, self._known, progress)
+        self._known = _known_of(basis.feed, adapter, subscription.family)
+        self._asking = _PageAsking(basis, documents, subscription, self._known)
 
     @classmethod
-    def of(
-        cls, given: Given, documents: Sequence[StoredDocument], current: Current, progress: Progress
-    ) -> Collecting | None:
+    def of(cls, basis: Basis, documents: Sequence[StoredDocument], current: Current) -> Collecting | None:
         """Return what collects a feed; None where there is no evidence of an adapter, or it must not."""
         row = subscription_of(documents)
-        if row is None or not row.marks or not row.entries or not given.settings.may_collect(row.final_url):
+        if row is None or not row.marks or not row.entries or not basis.settings.may_collect(row.final_url):
             return None
-        adapter = fitting(given.feed.url, row.final_url, row.family, row.site_id, row.marks)
-        return None if adapter is None else cls(given, documents, current, row, adapter, progress)
+        adapter = fitting(basis.feed.url, row.final_url, row.family, row.site_id, row.marks)
+        return None if adapter is None else cls(basis, documents, current, row, adapter)
 
     @property
     def is_due(self) -> bool:
-        given, now = self._given, self._given.clock.now
+        basis, now = self._basis, self._basis.now()
         if self._is_resting:
             return False
-        is_insisted = given.request.is_forced or given.request.is_full
-        if is_insisted or self._current.has_changed or given.feed.is_walking:
+        is_insisted = basis.request.is_forced or basis.request.is_full
+        if is_insisted or self._current.has_changed or basis.feed.is_walking:
             return True
-        if given.missing:  # each is tried again in its time, and the rest with it
-            return any(not attempt.waits(now) for attempt in given.missing.values())
-        was_off = given.feed.state is State.REMEMBERED and self._known.is_ended
+        if basis.missing:  # each is tried again in its time, and the rest with it
+            return any(not attempt.waits(now) for attempt in basis.missing.values())
+        was_off = basis.feed.state is State.REMEMBERED and self._known.is_ended
         return self.wants_all or self._has_moved or self._is_daily or was_off
 
     @property
     def wants_all(self) -> bool:
         """Whether every page is to be asked for: then the walk may add documents for long."""
         known = self._known
-        return known.is_begun or not known.is_ended or self._given.request.is_full
+        return known.is_begun or not known.is_ended or self._basis.request.is_full
 
     def is_met(self, url: str) -> bool:
         """Whether a redirect leads to the subscription document: the publisher drops what was asked for."""
         return url in (self._subscription.url, self._subscription.final_url)
 
-    def steps(self) -> Steps[tuple[Walked, State]]:
+    @property
+    def has_begun(self) -> bool:
+        """Whether its walk has begun."""
+        return self._asking.has_begun
+
+    async def run(self) -> tuple[WalkResult, State]:
         """Ask for what is due; come to what the feed is."""
         if not self.is_due:
             return self._as_before()
-        yield from carry_out(StartTimer(self._given.settings.walk_seconds))
-        found = yield from (self._all() if self.wants_all else self._news())
-        yield from carry_out(StopFetching())
-        if self._asking.trouble.is_host_paused and self._asking.trouble.retry_at is not None:
-            yield from carry_out(PauseHost(self._subscription.final_url, self._asking.trouble.retry_at))
-        return (yield from self._concluded(found))
+        self._io.start_timer()
+        found = await (self._all() if self.wants_all else self._news())
+        await self._io.stop_fetching()
+        if self._asking.is_host_paused and self._asking.retry_at is not None:
+            self._io.pause_host(self._subscription.final_url, self._asking.retry_at)
+        return self._concluded(found)
 
     # When something is due
 
     @property
     def _is_resting(self) -> bool:
         """Whether nothing is to be asked yet."""
-        given, known = self._given, self._known
-        if given.settings.is_collect_paused(self._subscription.final_url):
+        basis, known = self._basis, self._known
+        if basis.settings.is_collect_paused(self._subscription.final_url):
             return True
-        if given.request.is_full or given.request.is_forced:
+        if basis.request.is_full or basis.request.is_forced:
             return False
-        now = given.clock.now
+        now = basis.now()
         return seconds_left(known.noted_at, known.retry_at, now=now, longest_seconds=WEEK_SECONDS) > 0
 
     @property
@@ -192,43 +172,43 @@ class Collecting:
     def _is_hourly(self) -> bool:
         """Whether the last look is an hour ago: some sites make up validators for each answer."""
         looked_at = self._known.looked_at
-        return looked_at is None or not 0 <= self._given.clock.now - looked_at < _HOUR_SECONDS
+        return looked_at is None or not 0 <= self._basis.now() - looked_at < _HOUR_SECONDS
 
     @property
     def _is_daily(self) -> bool:
         daily_at = self._known.daily_at
-        return daily_at is None or not 0 <= self._given.clock.now - daily_at < DAY_SECONDS
+        return daily_at is None or not 0 <= self._basis.now() - daily_at < DAY_SECONDS
 
     # What is asked for
 
-    def _all(self) -> Steps[Outcome | None]:
-        known, now = self._known, self._given.clock.now
+    async def _all(self) -> Outcome | None:
+        known, now = self._known, self._basis.now()
         is_recent = known.began_at is not None and 0 <= now - known.began_at <= WEEK_SECONDS
-        if self._given.request.is_full or not (known.is_begun and is_recent):
+        if self._basis.request.is_full or not (known.is_begun and is_recent):
             start_id = known.start_id or Marks.read(self._subscription.marks or "{}").last_id
             began_date = parse_rfc822(self._validators[1]) or self._subscription.updated_at
             self._known = replace(
                 known, began_at=now, began_date=began_date, walk=known.walk + 1, start_id=start_id
             )
-        yield from carry_out(NoteCollection(self._known.written()))
+        self._io.note_collection(self._known.written())
         self._asking.begin_all(self._known.walk)
-        return (yield from self._run(self._adapter.collect))
+        return await self._run(self._adapter.collect)
 
-    def _news(self) -> Steps[Outcome | None]:
-        found = yield from self._run(self._adapter.look)
-        if found is None or not found.wants_all or self._asking.trouble.stop is not None:
+    async def _news(self) -> Outcome | None:
+        found = await self._run(self._adapter.look)
+        if found is None or not found.wants_all or self._asking.stop is not None:
             return found
         self._known = found.known
-        return (yield from self._all())
+        return await self._all()
 
-    def _run(self, begin: Callable[[Job], Asking[Outcome]]) -> Steps[Outcome | None]:
+    async def _run(self, begin: Callable[[Job], Asking[Outcome]]) -> Outcome | None:
         """Let the adapter ask until it has come to something; None where it was stopped."""
-        asking = begin((yield from self._job()))
+        asking = begin(await self._job())
         try:
             asks = next(asking)
             while True:
-                answers = yield from self._asking.answers(asks)
-                if self._asking.trouble.stop is not None:
+                answers = await self._asking.answers(asks)
+                if self._asking.stop is not None:
                     asking.close()
                     return None
                 asks = asking.send(answers)
@@ -236,16 +216,15 @@ class Collecting:
             found: Outcome = end.value
             return found
 
-    def _job(self) -> Steps[Job]:
+    async def _job(self) -> Job:
         row = self._subscription
-        read = yield from outcome(ReadEntries(row.id), EntriesRead)
-        page = replace(_page_stored(row, read), validators=self._validators)
+        page = replace(_page_stored(row, await self._io.entries(row.id)), validators=self._validators)
         self._asking.first = page.identities
         return Job(
-            asked_url=self._given.feed.url,
+            asked_url=self._basis.feed.url,
             url=row.final_url,
             page=page,
-            now=self._given.clock.now,
+            now=self._basis.now(),
             has_news=self._has_news or self._is_interrupted,
             is_daily=self._is_daily,
             is_interrupted=self._is_interrupted,
@@ -268,37 +247,36 @@ class Collecting:
 
     # What it comes to
 
-    def _as_before(self) -> tuple[Walked, State]:
+    def _as_before(self) -> tuple[WalkResult, State]:
         """Nothing is due: what was missing is missing still."""
         if not (self._known.is_ended or self._asking.has_kept):
             return self._refused(self._known.reason)
-        missing = self._given.missing.values()
+        missing = self._basis.missing.values()
         notes = [note for each in missing if (note := self._asking.still(each)) is not None]
         walked, state = self._walked(notes)
         return replace(walked, has_tried=False), state
 
-    def _concluded(self, found: Outcome | None) -> Steps[tuple[Walked, State]]:
-        asking, trouble = self._asking, self._asking.trouble
-        now, url = self._given.clock.now, self._subscription.final_url
+    def _concluded(self, found: Outcome | None) -> tuple[WalkResult, State]:
+        asking, now, url = self._asking, self._basis.now(), self._subscription.final_url
         known = self._known if found is None else found.known
         known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at, noted_at=now)
-        reason = trouble.stop or ("" if found is None else found.reason)
+        reason = asking.stop or ("" if found is None else found.reason)
         is_cut_short = found is not None and self._is_cut_short(found)
         is_unsettled = found is not None and (found.wants_all or (is_cut_short and asking.is_all))
-        if is_unsettled or (found is not None and not (found.is_honoured or trouble.has_failed)):
+        if is_unsettled or (found is not None and not (found.is_honoured or asking.has_failed)):
             known = replace(known, walk=known.walk + 1)  # it is over: the next takes nothing that it had
         is_denied = self._is_denied(found)
         was_honoured = found is not None and not (found.is_honoured or is_denied)
         known = replace(known, is_denied=is_denied)
         if is_denied or is_unsettled or is_cut_short or was_honoured:
-            known = trouble.later(known, may_be_chance=not is_denied or trouble.has_failed)
+            known = asking.later(known, may_be_chance=not is_denied or asking.has_failed)
         else:
-            known = replace(known, retry_at=trouble.retry_at, denials=0)
+            known = replace(known, retry_at=asking.retry_at, denials=0)
         if is_denied:
             known = replace(known, reason=reason)
-            yield from carry_out(NoteCollection(known.written()))
+            self._io.note_collection(known.written())
             return self._refused(reason)
-        notes: list[Note] = list(trouble.notes)
+        notes: list[Note] = list(asking.notes)
         is_whole = found is not None and found.is_honoured and found.is_whole
         is_all_there_is = self._is_all_there_is(found)
         if notes or not (is_whole or is_all_there_is):
@@ -322,7 +300,7 @@ class Collecting:
                 last_modified=last_modified,
                 digest=self._subscription.digest.hex(),
             )
-        yield from carry_out(NoteCollection(known.written()))
+        self._io.note_collection(known.written())
         self._known = known
         return self._walked(notes)
 
@@ -331,22 +309,22 @@ class Collecting:
         asking, known = self._asking, self._known
         if found is None:
             return not (asking.has_kept or known.is_ended)
-        is_cut_off = asking.has_kept and asking.trouble.has_failed
+        is_cut_off = asking.has_kept and asking.has_failed
         return not (found.is_honoured or known.is_ended or is_cut_off)
 
     def _is_cut_short(self, found: Outcome) -> bool:
         """Whether what was asked for did not come, though nothing failed and there may be more."""
-        trouble = self._asking.trouble
+        asking = self._asking
         is_short = found.is_honoured and not (found.is_whole or found.is_final)
-        return is_short and not (trouble.has_failed or trouble.notes)
+        return is_short and not (asking.has_failed or asking.notes)
 
     def _is_all_there_is(self, found: Outcome | None) -> bool:
         """Whether the publisher gives no more, though there is: then nothing is gained by asking again."""
-        if found is None or found.is_whole or found.wants_all or self._asking.trouble.has_failed:
+        if found is None or found.is_whole or found.wants_all or self._asking.has_failed:
             return False
         return found.is_honoured and found.is_final
 
-    def _walked(self, notes: list[Note]) -> tuple[Walked, State]:
+    def _walked(self, notes: list[Note]) -> tuple[WalkResult, State]:
         known, url = self._known, self._subscription.final_url
         if known.is_ended and known.reason and not any(note.partial for note in notes):
             notes.append(HistoryUnfinished(url, adapter=self._adapter.name, reason=known.reason))
@@ -354,16 +332,16 @@ class Collecting:
             notes.append(HistoryShort(url, claimed=known.total, collected=known.collected))
         partial = tuple(note for note in notes if note.partial)
         ending = Ending(None, partial) if partial else Ending(End.READ)
-        failures = dict(self._asking.trouble.failures)
+        failures = dict(self._asking.failures)
         # What is looked for daily anyway, or not before a certain time, is not tried again every hour (R14).
-        pause = DAY_SECONDS if known.lack else (known.retry_at or 0.0) - self._given.clock.now
+        pause = DAY_SECONDS if known.lack else (known.retry_at or 0.0) - self._basis.now()
         if pause > 0:
             failures[url] = Failure(slug=HistoryUnfinished.slug, retry_after_seconds=pause)
-        return Walked(notes=notes, failures=failures, ending=ending), State.COLLECTED
+        return WalkResult(notes=notes, failures=failures, ending=ending), State.COLLECTED
 
-    def _refused(self, reason: str) -> tuple[Walked, State]:
+    def _refused(self, reason: str) -> tuple[WalkResult, State]:
         note = HistoryNotOffered(self._subscription.final_url, adapter=self._adapter.name, reason=reason)
-        return Walked(notes=[note], ending=Ending(End.NOT_OFFERED)), State.REMEMBERED
+        return WalkResult(notes=[note], ending=Ending(End.NOT_OFFERED)), State.REMEMBERED
 
 
 # The pages that an adapter asks for: stored or fetched, and what becomes of them (R6, R27, R32)
@@ -378,22 +356,21 @@ def _known_of(feed: StoredFeed, adapter: Adapter, family: Family) -> Collection:
 
 
 class _PageAsking:
-    """Carries out the questions of an adapter."""
+    """Has the questions of an adapter answered, and knows what could not be had."""
 
     def __init__(
         self,
-        given: Given,
+        basis: Basis,
         documents: Sequence[StoredDocument],
         subscription: StoredDocument,
         known: Collection,
-        progress: Progress,
     ) -> None:
-        self._given = given
+        self._io = basis.io
+        self._basis = basis
         self._subscription = subscription
         self.first: tuple[EntryId, ...] = ()
         """What stands in the subscription document, from the top; to be set before anything is asked."""
         self._adapter = known.adapter
-        self._progress = progress
         pages = [row for row in documents if row.role is Role.PAGE]
         self._stored = {document_key(row.url): row for row in pages}
         attached = [row for row in documents if row.rank is not None]
@@ -403,10 +380,10 @@ class _PageAsking:
         self.is_all = False
         """Whether every page is asked for."""
         self._walk = 0
-        self._has_begun = False
+        self.has_begun = False
+        """Whether a walk has begun."""
         self._renewed: set[str] = set()
         """Keys of pages that were put and are stored otherwise than `_stored` has them."""
-        self.trouble = _Trouble(given)
         self.has_kept = any(
             row.found_by and row.rank is not None and (not known.is_denied or row.found_in == known.walk)
             for row in pages
@@ -414,6 +391,17 @@ class _PageAsking:
         """Whether a page of this pattern is part of the feed; what a denied walk had proves nothing."""
         self.has_put = False
         """Whether one came that was worth keeping."""
+        # what could not be had
+        self._failures_in_a_row = 0
+        self.notes: list[Note] = []
+        self.failures: dict[str, Failure] = {}
+        self.has_failed = False
+        """Whether anything could not be had, though nobody says that it is not there."""
+        self.stop: str | None = None
+        """Why nothing more is asked, once that is so."""
+        self.retry_at: float | None = None
+        self.is_host_paused = False
+        """Whether that holds for all feeds of the host."""
 
     def begin_all(self, walk: int) -> None:
         """Ask for every page; what a walk of this number had comes from the store."""
@@ -425,119 +413,110 @@ class _PageAsking:
             return HistoryUnfinished(attempt.url, adapter=self._adapter, reason="not tried again yet")
         return None if attempt.is_subscription else DocumentUnavailable(attempt.url, reason=attempt.reason)
 
-    def answers(self, asks: Sequence[Ask]) -> Steps[list[Answer]]:
+    async def answers(self, asks: Sequence[Ask]) -> list[Answer]:
         """Have the answers to some questions, in their order; fewer once `stop` is set."""
         found: dict[int, Answer] = {}
         running: dict[str, int] = {}
         place = 0
         while len(found) < len(asks):
-            while place < len(asks) and len(running) < AT_ONCE and self.trouble.stop is None:
-                answer = yield from self._without_network(asks[place])
+            while place < len(asks) and len(running) < AT_ONCE and self.stop is None:
+                answer = await self._without_network(asks[place])
                 if answer is not None:
                     found[place] = answer
-                elif self.trouble.stop is None:
-                    yield from self._begin(asks[place])
+                elif self.stop is None:
+                    await self._begin(asks[place])
                     running[asks[place].url] = place
                 place += 1
             if not running:
                 break
-            event = yield Wait()
-            if isinstance(event, TimeOver):
-                limit = self._given.settings.walk_seconds
-                self.trouble.limit(
-                    LimitReached(next(iter(running)), limit="limits.walk_seconds", value=limit)
-                )
+            ended = await self._io.wait()
+            if ended is None:
+                limit = self._basis.settings.walk_seconds
+                url = next(iter(running))
+                self._limit(LimitReached(url, limit="limits.walk_seconds", value=limit))
                 break
-            assert isinstance(event, Arrived | Answered | Failed | LedBack), f"waited, was told {event}"
-            self._progress.fetched += 1
-            at = running.pop(event.url)
-            found[at] = yield from self._taken(asks[at], event)
+            url, came = ended
+            self._basis.progress.fetched += 1
+            at = running.pop(url)
+            found[at] = await self._taken(asks[at], came)
         return [found[at] for at in sorted(found)]
 
     # From the store, or not at all
 
-    def _without_network(self, ask: Ask) -> Steps[Answer | None]:
+    async def _without_network(self, ask: Ask) -> Answer | None:
         row = self._stored.get(document_key(ask.url))
         is_had = row is not None and row.rank is not None and self.is_all and row.found_in == self._walk
         if row is not None and is_had and not ask.is_head and not ask.is_again:
-            return (yield from self._stored_page(row))
-        if self._given.waits(ask.url):
-            attempt = self._given.missing[ask.url]
-            self.trouble.notes.append(DocumentUnavailable(ask.url, reason=attempt.reason))
+            return _page_stored(row, await self._io.entries(row.id))
+        if self._basis.waits(ask.url):
+            attempt = self._basis.missing[ask.url]
+            self.notes.append(DocumentUnavailable(ask.url, reason=attempt.reason))
             return Refused(attempt.reason, attempt.status)
-        limits = self._given.settings.limits
+        limits = self._basis.settings.limits
         for reached, limit, key in (
             (self._documents, limits.documents, "limits.documents_per_feed"),
             (self._bytes, limits.bytes, "limits.feed_bytes"),
             (self._entries, limits.entries, "limits.entries_per_feed"),
         ):
             if reached >= limit and row is None and not ask.is_head:
-                self.trouble.limit(LimitReached(ask.url, limit=key, value=limit))
+                self._limit(LimitReached(ask.url, limit=key, value=limit))
         return None
 
-    def _stored_page(self, row: StoredDocument) -> Steps[Page]:
-        read = yield from outcome(ReadEntries(row.id), EntriesRead)
-        return _page_stored(row, read)
-
-    def _begin(self, ask: Ask) -> Steps[None]:
-        if self.is_all and not self._has_begun:
-            self._has_begun = True
-            yield from carry_out(BeginWalk())
-        yield from carry_out(
-            Fetch(url=ask.url, stored=None, relation="", is_collected=True, is_head=ask.is_head)
-        )
+    async def _begin(self, ask: Ask) -> None:
+        if self.is_all and not self.has_begun:
+            self.has_begun = True
+            await self._io.begin_walk()
+        self._io.fetch_page(ask.url, is_head=ask.is_head)
 
     # What came
 
-    def _taken(self, ask: Ask, event: Arrived | Answered | Failed | LedBack) -> Steps[Answer]:
-        if isinstance(event, Answered):
-            self.trouble.answered()
-            return There(event.headers)
-        if isinstance(event, LedBack):
-            return self.trouble.objected(ask, Refused("redirected"))
-        if isinstance(event, Failed):
-            return self.trouble.failed(ask, event.failure)
-        self.trouble.answered()
-        return (yield from self._arrived(ask, event.fresh))
+    async def _taken(self, ask: Ask, came: Came) -> Answer:
+        if isinstance(came, LedBack):
+            return self._objected(ask, Refused("redirected"))
+        if isinstance(came, Failure):
+            return self._failed(ask, came)
+        assert not isinstance(came, Unchanged), "no conditions were sent"
+        self._failures_in_a_row = 0
+        return came if isinstance(came, There) else await self._arrived(ask, came)
 
-    def _arrived(self, ask: Ask, fresh: FreshDocument) -> Steps[Answer]:
+    async def _arrived(self, ask: Ask, fresh: FreshDocument) -> Answer:
         arrival, url = fresh.arrival, ask.url
-        objection = _objection_to(ask.url, fresh, self._subscription, self._given.site_of)
+        objection = _objection_to(ask.url, fresh, self._subscription, self._basis.site_of)
         if objection is not None:
-            yield from carry_out(Drop(url))
-            return self.trouble.objected(ask, objection)
-        now, identities = self._given.clock.now, tuple(identity for identity, _ in arrival.keys or ())
-        read = yield from outcome(ReadKnown(identities, with_copies=True, url=url), KnownRead)
-        news = sum(identity not in read.known for identity in identities)
-        row = yield from self._row(url)
+            self._io.drop(url)
+            return self._objected(ask, objection)
+        now, identities = self._basis.now(), tuple(identity for identity, _ in arrival.keys or ())
+        known = await self._io.known(url, arrival, with_copies=True)
+        news = sum(identity not in known.updated_at for identity in identities)
+        row = await self._row(url)
         if ask.is_needed and not identities:
-            self.trouble.notes.append(DocumentUnavailable(url, reason="empty"))
+            self.notes.append(DocumentUnavailable(url, reason="empty"))
         else:
-            self.trouble.forget(url)
+            self._forget(url)
         if ask.is_probe:
-            yield from carry_out(Drop(url))
+            self._io.drop(url)
         elif row is not None and row.rank is not None and row.digest == arrival.digest:
-            yield from carry_out(Drop(url))
-            yield from carry_out(Touch(document=row.id, is_settled=None, found_in=self._walk or None))
+            self._io.drop(url)
+            self._io.touch(row.id, found_in=self._walk or None)
         elif self._says_more(identities) and (
-            news or self.is_all or adds_to(read, fresh, now, is_collected=True)
+            news or self.is_all or adds_to(known, fresh, now, is_collected=True)
         ):
-            yield from self._put(ask, fresh, row)
+            await self._put(ask, fresh, row)
         else:
-            yield from carry_out(Drop(url))
+            self._io.drop(url)
         return _page_come(fresh, identities, news=news, now=now)
 
-    def _row(self, url: str) -> Steps[StoredDocument | None]:
+    async def _row(self, url: str) -> StoredDocument | None:
         """Return a page as it is stored now: it may have been put a moment ago."""
         if document_key(url) in self._renewed:
-            read = yield from outcome(ReadDocuments(), DocumentsRead)
-            self._stored = {document_key(row.url): row for row in read.documents if row.role is Role.PAGE}
+            pages = (row for row in await self._io.documents() if row.role is Role.PAGE)
+            self._stored = {document_key(row.url): row for row in pages}
             self._renewed.clear()
         return self._stored.get(document_key(url))
 
-    def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> Steps[None]:
-        put = Put(
-            url=ask.url,
+    async def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> None:
+        await self._io.put(
+            ask.url,
             stored_url=row.url if row is not None else ask.url,
             role=Role.PAGE,
             rank=ask.place,
@@ -545,22 +524,89 @@ class _PageAsking:
             found_by=self._adapter,
             found_in=self._walk,
         )
-        yield from outcome(put, Stored)
         self.has_put = True
         self.has_kept = True
         self._renewed.add(document_key(ask.url))
         self._documents += row is None
         self._bytes += fresh.arrival.body_bytes
         self._entries += fresh.arrival.entries
-        self._progress.add(ask.url, fresh.arrival.entries)
+        self._basis.progress.add(ask.url, fresh.arrival.entries)
 
     def _says_more(self, identities: tuple[EntryId, ...]) -> bool:
         """R27: whether it is no repetition of the subscription document; else each page counts of a walk."""
         return bool(identities) and identities != self.first
 
+    # What could not be had, and when that ends the questions (R18, R32)
+
+    def _limit(self, note: Note) -> None:
+        """Ask for nothing more: a limit is reached (R18)."""
+        self.notes.append(note)
+        self.stop = str(note)
+
+    def _objected(self, ask: Ask, refused: Refused) -> Refused:
+        """Take what came and is not what was asked for."""
+        if ask.is_needed:
+            self._forget(ask.url)
+            self.notes.append(DocumentUnavailable(ask.url, reason=refused.slug))
+        return refused
+
+    def _failed(self, ask: Ask, failure: Failure) -> Refused:
+        """Take what did not come."""
+        now, status = self._basis.now(), failure.publisher_status
+        is_refusal = (ask.is_head or ask.is_trial) and status in FORBIDDEN
+        if status == _FORBIDDEN and not is_refusal:
+            failure = self._paused("the publisher refuses its pages (403)", failure, DAY_SECONDS)
+        elif status == _TOO_MANY or failure.slug == "host-backoff":
+            reason = f"the publisher wants a pause ({failure.slug})"
+            failure = self._paused(reason, failure, max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0))
+            self.is_host_paused = True
+        is_gone = status in GONE
+        is_answer = is_gone or is_refusal
+        self._failures_in_a_row = 0 if is_answer else self._failures_in_a_row + 1
+        self.has_failed |= not is_answer
+        if self._failures_in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
+            self.stop = f"{self._failures_in_a_row} pages in a row could not be had ({failure.slug})"
+            self.retry_at = now + self._basis.settings.retry_missing_seconds
+        if not (ask.is_head or is_refusal) and (ask.is_needed or not is_gone):
+            self._forget(ask.url)
+            self.notes.append(DocumentUnavailable(ask.url, reason=failure.slug))
+            self.failures[ask.url] = failure
+        return Refused(failure.slug, status)
+
+    def _paused(self, reason: str, failure: Failure, seconds: float) -> Failure:
+        """Ask for nothing more until then; return the failure, after which nothing is tried again sooner."""
+        self.stop, self.retry_at = reason, self._basis.now() + seconds
+        return replace(failure, retry_after_seconds=seconds)
+
+    def _forget(self, url: str) -> None:
+        """Drop what is noted of a page, which was asked for once more."""
+        self.failures.pop(url, None)
+        self.notes = [note for note in self.notes if note.url != url]
+
+    def later(self, known: Collection, *, may_be_chance: bool) -> Collection:
+        """Return when all pages are asked for again, of which not what is there was to be had (R27, R31).
+
+        Args:
+            known: What is known.
+            may_be_chance: Something failed, or changed all the time: it is tried sooner than after a week at
+                first, and each time after twice as long.
+        """
+        seconds, denials = float(WEEK_SECONDS), known.denials
+        if may_be_chance:
+            first_seconds = self._basis.settings.retry_missing_seconds
+            seconds = min(seconds, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
+            denials += 1
+        retry_at = max(self.retry_at or 0.0, self._basis.now() + seconds)
+        return replace(known, retry_at=retry_at, denials=denials)
+
 
 AT_ONCE: Final = 2
 """Requests under way (R32)."""
+_FORBIDDEN, _TOO_MANY = 403, 429
+_HOUR_SECONDS: Final = 3600.0
+_FAILURES_IN_A_ROW: Final = 3
+"""A publisher that fails as often is left in peace."""
+_MAX_DOUBLINGS: Final = 20
 
 
 def _objection_to(
@@ -579,12 +625,12 @@ def _objection_to(
     return None if bears(arrival.final_url, url) else Refused("redirected")
 
 
-def _page_stored(row: StoredDocument, read: EntriesRead) -> Page:
-    order = [at for _, at in read.entries]
+def _page_stored(row: StoredDocument, entries: Sequence[tuple[EntryId, float | None]]) -> Page:
+    order = [at for _, at in entries]
     return Page(
         url=row.final_url,
         family=row.family,
-        identities=tuple(identity for identity, _ in read.entries),
+        identities=tuple(identity for identity, _ in entries),
         updated_at=row.updated_at,
         validators=(row.etag or "", row.last_modified or ""),
         is_ascending=is_downward(order),
@@ -620,94 +666,3 @@ def is_downward(order: Sequence[float | None]) -> bool | None:
     ups = sum(one < two for one, two in pairwise(dates))
     downs = sum(one > two for one, two in pairwise(dates))
     return None if ups == downs else ups > downs
-
-
-# What could not be had, and when that ends the questions (R18, R32)
-
-
-class _Trouble:
-    """What could not be had in one refresh, and what follows from that."""
-
-    def __init__(self, given: Given) -> None:
-        self._given = given
-        self._in_a_row = 0
-        self.notes: list[Note] = []
-        self.failures: dict[str, Failure] = {}
-        self.has_failed = False
-        """Whether anything could not be had, though nobody says that it is not there."""
-        self.stop: str | None = None
-        """Why nothing more is asked, once that is so."""
-        self.retry_at: float | None = None
-        self.is_host_paused = False
-        """Whether that holds for all feeds of the host."""
-
-    def answered(self) -> None:
-        self._in_a_row = 0
-
-    def limit(self, note: Note) -> None:
-        """Ask for nothing more: a limit is reached (R18)."""
-        self.notes.append(note)
-        self.stop = str(note)
-
-    def objected(self, ask: Ask, refused: Refused) -> Refused:
-        """Take what came and is not what was asked for."""
-        if ask.is_needed:
-            self.forget(ask.url)
-            self.notes.append(DocumentUnavailable(ask.url, reason=refused.slug))
-        return refused
-
-    def failed(self, ask: Ask, failure: Failure) -> Refused:
-        """Take what did not come."""
-        now, status = self._given.clock.now, failure.publisher_status
-        is_refusal = (ask.is_head or ask.is_trial) and status in FORBIDDEN
-        if status == _FORBIDDEN and not is_refusal:
-            failure = self._paused("the publisher refuses its pages (403)", failure, DAY_SECONDS)
-        elif status == _TOO_MANY or failure.slug == "host-backoff":
-            reason = f"the publisher wants a pause ({failure.slug})"
-            failure = self._paused(reason, failure, max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0))
-            self.is_host_paused = True
-        is_gone = status in GONE
-        is_answer = is_gone or is_refusal
-        self._in_a_row = 0 if is_answer else self._in_a_row + 1
-        self.has_failed |= not is_answer
-        if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
-            self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
-            self.retry_at = now + self._given.settings.retry_missing_seconds
-        if not (ask.is_head or is_refusal) and (ask.is_needed or not is_gone):
-            self.forget(ask.url)
-            self.notes.append(DocumentUnavailable(ask.url, reason=failure.slug))
-            self.failures[ask.url] = failure
-        return Refused(failure.slug, status)
-
-    def _paused(self, reason: str, failure: Failure, seconds: float) -> Failure:
-        """Ask for nothing more until then; return the failure, after which nothing is tried again sooner."""
-        self.stop, self.retry_at = reason, self._given.clock.now + seconds
-        return replace(failure, retry_after_seconds=seconds)
-
-    def forget(self, url: str) -> None:
-        """Drop what is noted of a page, which was asked for once more."""
-        self.failures.pop(url, None)
-        self.notes = [note for note in self.notes if note.url != url]
-
-    def later(self, known: Collection, *, may_be_chance: bool) -> Collection:
-        """Return when all pages are asked for again, of which not what is there was to be had (R27, R31).
-
-        Args:
-            known: What is known.
-            may_be_chance: Something failed, or changed all the time: it is tried sooner than after a week at
-                first, and each time after twice as long.
-        """
-        seconds, denials = float(WEEK_SECONDS), known.denials
-        if may_be_chance:
-            first_seconds = self._given.settings.retry_missing_seconds
-            seconds = min(seconds, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
-            denials += 1
-        retry_at = max(self.retry_at or 0.0, self._given.clock.now + seconds)
-        return replace(known, retry_at=retry_at, denials=denials)
-
-
-_FORBIDDEN, _TOO_MANY = 403, 429
-_HOUR_SECONDS: Final = 3600.0
-_FAILURES_IN_A_ROW: Final = 3
-"""A publisher that fails as often is left in peace."""
-_MAX_DOUBLINGS: Final = 20

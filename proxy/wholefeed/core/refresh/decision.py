@@ -1,37 +1,34 @@
-"""What a refresh does next: one object, told what is stored and what came. It does no I/O and has no clock.
+"""What a refresh does next: one object that decides, over a port that does it. It has no I/O and no clock.
 
-    decision = Decision(given, documents)
-    while not isinstance(decision.intent, Done | GiveUp):
-        event = carry out decision.intent
-        decision.advance(event, now=...)
+    decision = Decision(basis, documents)
+    if not await decision.run():
+        ...                     # the subscription document could not be had
 
-States, each a run of intents, and what leads on:
+States, and what leads on:
 
-    SUBSCRIPTION   asked for, stored, its reply noted   failed                            -> GiveUp
+    SUBSCRIPTION   asked for, stored, its reply noted   failed: the end
     REREAD         bodies that an older parser read
-    COPIES         what a web archive gave is stored    nothing new, nothing unfinished   -> Done
+    COPIES         what a web archive gave is stored    nothing new, nothing unfinished: the end
                                                         else, by the kind of the feed:
     WHOLE          everything else leaves (R1, R5)                                        -> SETTLE
     COLLECT        no links, but an adapter fits                                          -> SETTLE
     ALONE          no links, or none that are followed (R7)                               -> SETTLE
-    UNWALKED       the request may not walk             published as `loading`            -> Done
+    UNWALKED       the request may not walk             published as `loading`: the end
     WALK           the chain, or all pages                                                -> SETTLE
-    SETTLE         drift, what is missing, published                                      -> Done
+    SETTLE         drift, what is missing, published: the end
 
 SUBSCRIPTION is `wholefeed.core.refresh.subscription`, COLLECT `wholefeed.core.refresh.collecting`, each walk
 of WALK `wholefeed.core.refresh.trail`; the rest stands here.
 
-Each part is a generator: it yields intents one after the other and is sent what came of each. Beside that
-line four questions may be asked at any time of a walk: `predicted`, what can be fetched because of the head
-of a document that still arrives; `is_ahead`, whether a fetch may still give way to others; `is_met`,
-whether a redirect leads to what is there already; and `meanwhile`, what can be published for whoever does not
-wait.
+Beside that line it is told or asked at any time of a walk: `predicted`, of the link in the head of a document
+that still arrives; `is_foreseen`, whether that is of no use; `is_ahead`, whether a fetch may still give way
+to others; `is_met`, whether a redirect leads to what is there already.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -52,269 +49,257 @@ from wholefeed.core.notes import (
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.port import (
-    ArchivedCopy,
     Attempt,
-    BeginWalk,
-    Detach,
-    DocumentsRead,
-    Done,
-    Drop,
-    EndWalk,
-    Event,
-    Fetch,
-    Given,
-    GiveUp,
-    Intent,
-    KnownRead,
-    Progress,
-    Publish,
-    Put,
-    ReadAgain,
-    ReadBodiesAgain,
-    ReadDocuments,
-    ReadKnown,
-    Reorder,
-    SetKind,
-    Steps,
-    StopFetching,
-    Stored,
+    Basis,
     StoredDocument,
     StoredFeed,
-    Walked,
+    WalkResult,
     adds_to,
     attempted,
-    carry_out,
-    outcome,
     subscription_of,
 )
 from wholefeed.core.refresh.subscription import Current, Subscription
-from wholefeed.core.refresh.trail import Answers, PageTrailSteps, TrailStart, TrailSteps
+from wholefeed.core.refresh.trail import Answers, PageTrailWalk, TrailWalk
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.ahead import next_urls
 from wholefeed.core.walk.chain import Arrival, Trail, first_ascent, is_ascending, page_trails
-from wholefeed.core.walk.walk import Walk, settle_path
+from wholefeed.core.walk.walk import settle_path
 
 
 class Decision:
     """The decision of one refresh of a feed with these stored documents; see the module's docstring."""
 
-    def __init__(self, given: Given, documents: Sequence[StoredDocument]) -> None:
-        self._given = given
-        self._feed = given.feed
+    def __init__(self, basis: Basis, documents: Sequence[StoredDocument]) -> None:
+        self._io = basis.io
+        self._basis = basis
+        self._feed = basis.feed
         self._documents = documents
         self._following: _Following | None = None
         self._collecting: Collecting | None = None
-        self._notes: tuple[Note, ...] = ()
-        self.progress = Progress()
+        self.notes: tuple[Note, ...] = ()
+        """On the subscription document."""
+        self.progress = basis.progress
         self.is_confirmed = False
         """Whether the publisher has been heard of the subscription document."""
-        self.is_walking = False
-        """Whether the walk may still add documents: the state is `loading`."""
-        self._steps = self._run()
-        self.intent: Intent = next(self._steps)
-        """What to do next."""
 
-    def advance(self, event: Event, *, now: float) -> Intent:
-        """Take what came of the intent; return the next one.
-
-        Args:
-            event: As the intent's docstring names it; `CarriedOut` where it names none.
-            now: Epoch seconds.
-        """
-        assert not isinstance(self.intent, Done | GiveUp), "it has come to its end"
-        self._given.clock.now = now
-        self.is_walking = self.is_walking or isinstance(self.intent, BeginWalk)
-        self.intent = self._steps.send(event)
-        return self.intent
-
-    def close(self) -> None:
-        """Go no further; without that its generator and itself would keep one another."""
-        self._steps.close()
-
-    def predicted(self, url: str, older: str) -> list[Fetch]:
-        """Take the older link that stands in the head of a document that still arrives (R0).
-
-        Returns:
-            What can be begun because of it, without anything to be told of that it was.
-        """
-        return self._following.predicted(url, older) if self._following is not None else []
+    def predicted(self, url: str, older: str) -> None:
+        """Take the older link in the head of a document that still arrives: it may be fetched now (R0)."""
+        if self._trail_walk is not None:
+            self._trail_walk.predicted(url, older)
 
     def is_ahead(self, url: str) -> bool:
         """Whether the path of the walk has yet to come to a document: then its fetch gives way to others."""
-        return self._following is None or self._following.is_ahead(url)
+        return self._trail_walk is None or self._trail_walk.is_ahead(url)
 
     def is_met(self, url: str) -> bool:
         """Whether the document of a URL is on the path of the walk: a redirect to it need not be followed."""
         if self._collecting is not None and self._collecting.is_met(url):
             return True
-        return self._following is not None and self._following.is_met(url)
+        return self._trail_walk is not None and self._trail_walk.has_met(url)
 
-    def meanwhile(self) -> Publish | None:
-        """Return the publication of what has arrived so far; None when no walk has begun, or it has ended."""
-        if not self.is_walking:
-            return None
-        return Publish(state=State.LOADING, notes=self._notes, is_walking=True)
+    def is_foreseen(self, url: str, under_way: Sequence[str]) -> bool:
+        """Whether a document links to what is fetched without that: enough are, and their URLs count on.
 
-    def _run(self) -> Steps[None]:
-        subscription = Subscription(self._given, self._documents)
-        current = yield from subscription.steps()
+        Where that is wrong, the document that the walk has come to tells it: its head is read in any case.
+        """
+        if len(under_way) < self._basis.settings.window or not self.is_ahead(url):
+            return False
+        return bool(next_urls(under_way[-3:], 1))
+
+    @property
+    def _trail_walk(self) -> TrailWalk | None:
+        return None if self._following is None else self._following.walking
+
+    async def run(self) -> bool:
+        """Bring the feed up to date; return whether there is a subscription document."""
+        subscription = Subscription(self._basis, self._documents)
+        current = await subscription.obtain()
         if current is None:
-            yield GiveUp()
-            return
+            return False
         self.is_confirmed = subscription.is_heard
-        self._notes = current.notes
-        is_read_again = yield from self._read_again()
-        has_copies = False
-        if self._given.copies:
-            has_copies = yield from _copy_steps(self._given, self._documents, current)
-        if current.has_changed or is_read_again or has_copies:
-            self._documents = (yield from outcome(ReadDocuments(), DocumentsRead)).documents
-        is_new = current.has_changed or current.has_moved or is_read_again or has_copies
+        self.notes = current.notes
+        is_new = current.has_changed
+        if any(row.parser_version != PARSER_VERSION for row in self._documents):
+            is_new |= await self._io.reread()
+        if self._basis.copies:
+            is_new |= await self._store_copies(current)
+        if is_new:
+            self._documents = await self._io.documents()
         self._collecting = self._collector(current)
-        is_due = _is_archive_due(self._given, self._documents, current) or self._is_collecting_due
-        if is_new or (not self._given.copies and (is_due or self._is_unfinished())):
-            yield from self._reconstruct(current)
-        yield Done()
+        if is_new or current.has_moved or (not self._basis.copies and self._is_due(current)):
+            await self._reconstruct(current)
+        return True
 
-    def _read_again(self) -> Steps[bool]:
-        """Have the bodies read that an older parser has read; return whether there were any."""
-        for row in self._documents:
-            if row.parser_version != PARSER_VERSION:
-                return (yield from outcome(ReadBodiesAgain(), ReadAgain)).has_changed
-        return False
+    def _is_due(self, current: Current) -> bool:
+        """Whether there is something to be done though nothing is new."""
+        is_collecting_due = self._collecting is not None and self._collecting.is_due
+        is_archive_due = _is_archive_due(self._basis, self._documents, current)
+        return is_archive_due or is_collecting_due or self._is_unfinished()
 
     def _is_unfinished(self) -> bool:
-        feed, given = self._feed, self._given
-        if given.request.is_forced or given.request.is_full or feed.is_walking or not feed.digest:
+        feed, basis = self._feed, self._basis
+        if basis.request.is_forced or basis.request.is_full or feed.is_walking or not feed.digest:
             return True
         if feed.revision != feed.published_revision:  # an earlier refresh did not come to its end
             return True
         if _known_ascent(feed) is not None:  # what is new is not in the subscription document
             return True
-        if feed.state is State.REMEMBERED and given.is_followed(feed.kind):  # it was switched on
+        if feed.state is State.REMEMBERED and basis.is_followed(feed.kind):  # it was switched on
             return True
         if feed.state is State.COLLECTED and feed.kind is Kind.PLAIN and self._collecting is None:  # off
             return True
-        now = given.clock.now
-        return feed.state is State.LOADING or any(not each.waits(now) for each in given.missing.values())
+        now = basis.now()
+        return feed.state is State.LOADING or any(not each.waits(now) for each in basis.missing.values())
 
-    def _reconstruct(self, current: Current) -> Steps[None]:
-        first = subscription_of(self._documents)
+    async def _reconstruct(self, current: Current) -> None:
+        first, collecting = subscription_of(self._documents), self._collecting
+        may_walk = self._basis.request.may_walk
         self.progress.entries = 0 if first is None else first.entries
         if current.kind is Kind.COMPLETE:
-            yield from self._leave_alone()
-            walked, state = Walked(ending=Ending(End.WHOLE)), State.COMPLETE
-        elif self._collecting is not None and not self._given.request.may_walk and self._collecting.wants_all:
-            yield from carry_out(Publish(state=State.LOADING, notes=current.notes))
-            return
-        elif self._collecting is not None:
-            walked, state = yield from self._collect(current, self._collecting)
-        elif not self._given.is_followed(current.kind):
+            await self._leave_alone()
+            walked, state = WalkResult(ending=Ending(End.WHOLE)), State.COMPLETE
+        elif collecting is not None and (may_walk or not collecting.wants_all):
+            walked, state = await self._collect(current, collecting)
+        elif collecting is None and not self._basis.is_followed(current.kind):
             end = End.NOT_OFFERED if current.kind is Kind.PLAIN else End.NOT_FOLLOWED
-            walked, state = Walked(ending=Ending(end)), State.REMEMBERED
-        elif not self._given.request.may_walk:
-            yield from carry_out(Publish(state=State.LOADING, notes=current.notes))
+            walked, state = WalkResult(ending=Ending(end)), State.REMEMBERED
+        elif not may_walk:
+            await self._io.publish(state=State.LOADING, notes=current.notes)
             return
         else:
-            if not self._feed.digest:
-                yield from carry_out(Publish(state=State.LOADING, notes=current.notes))
-            walked, state = yield from self._walk(current)
-        yield from _settle_steps(self._given, self._documents, current, walked, state)
-        self.is_walking = False
+            walked, state = await self._walk(current)
+        await self._settle(current, walked, state)
 
     def _collector(self, current: Current) -> Collecting | None:
         """R26: only where nothing is linked, and of a publisher that is there."""
         if current.kind is not Kind.PLAIN or not self.is_confirmed:
             return None
-        return Collecting.of(self._given, self._documents, current, self.progress)
+        return Collecting.of(self._basis, self._documents, current)
 
-    @property
-    def _is_collecting_due(self) -> bool:
-        return self._collecting is not None and self._collecting.is_due
-
-    def _collect(self, current: Current, collecting: Collecting) -> Steps[tuple[Walked, State]]:
+    async def _collect(self, current: Current, collecting: Collecting) -> tuple[WalkResult, State]:
         if not self._feed.digest and collecting.is_due:
-            yield from carry_out(Publish(state=State.LOADING, notes=current.notes))
-        walked, state = yield from collecting.steps()
-        if self.is_walking:
-            yield from self._end_walk(walked)
+            await self._io.publish(state=State.LOADING, notes=current.notes)
+        walked, state = await collecting.run()
+        if collecting.has_begun:
+            await self._end_walk(walked)
         return walked, state
 
-    def _end_walk(self, walked: Walked) -> Steps[None]:
-        reason = next((note.slug for note in walked.notes if note.partial), "end")
-        yield from carry_out(EndWalk(ending=reason, documents=1 + len(walked.path)))
-
-    def _instead_of_pages(self, current: Current) -> Steps[tuple[Walked, State] | None]:
-        """R26: what `next` led to failed at once; the publisher may have its pages elsewhere."""
-        self._collecting = Collecting.of(self._given, self._documents, current, self.progress)
-        if self._collecting is None:
-            return None
-        walked, state = yield from self._collecting.steps()
-        return (walked, state) if state is State.COLLECTED else None
-
-    def _leave_alone(self) -> Steps[None]:
+    async def _leave_alone(self) -> None:
         """R1, R5: the subscription document is the whole feed."""
         attached = (row for row in self._documents if row.rank is not None)
-        leaving = tuple(row.id for row in attached if row.role is not Role.SUBSCRIPTION)
+        leaving = [row.id for row in attached if row.role is not Role.SUBSCRIPTION]
         if leaving:
-            yield from carry_out(Detach(leaving, is_withdrawn=False))
+            await self._io.detach(leaving, is_withdrawn=False)
 
-    def _walk(self, current: Current) -> Steps[tuple[Walked, State]]:
-        self._following = _Following(self._given, self._documents, current, self.progress)
-        walked, state = yield from self._following.steps()
+    async def _walk(self, current: Current) -> tuple[WalkResult, State]:
+        if not self._feed.digest:
+            await self._io.publish(state=State.LOADING, notes=current.notes)
+        self._following = _Following(self._basis, self._documents, current)
+        walked, state = await self._following.run()
         if current.kind is Kind.PAGED and not walked.path:
-            instead = yield from self._instead_of_pages(current)
-            walked, state = instead or (walked, state)
-        yield from self._end_walk(walked)
+            walked, state = await self._instead_of_pages(current) or (walked, state)
+        await self._end_walk(walked)
         return walked, state
 
+    async def _instead_of_pages(self, current: Current) -> tuple[WalkResult, State] | None:
+        """R26: what `next` led to failed at once; the publisher may have its pages elsewhere."""
+        self._collecting = Collecting.of(self._basis, self._documents, current)
+        if self._collecting is None:
+            return None
+        walked, state = await self._collecting.run()
+        return (walked, state) if state is State.COLLECTED else None
 
-# What a web archive has of documents that their publisher does not give (R33; RFC 7089)
+    async def _end_walk(self, walked: WalkResult) -> None:
+        reason = next((note.slug for note in walked.notes if note.partial), "end")
+        await self._io.end_walk(reason, 1 + len(walked.path))
 
+    # What a web archive has of documents that their publisher does not give (R33; RFC 7089)
 
-def _copy_steps(given: Given, documents: Sequence[StoredDocument], current: Current) -> Steps[bool]:
-    """Store the copies that came; return whether there were any of use.
+    async def _store_copies(self, current: Current) -> bool:
+        """Store the copies that came; return whether there were any of use.
 
-        of another document of the chain, or a page -> kept detached, until the walk comes by and misses it
-        of the subscription document of a feed      -> a page behind all others, if it brings anything that no
-                                                       other document holds
+            of another document of the chain, or a page -> kept detached, until the walk comes by
+                                                           and misses it
+            of the subscription document of a feed      -> a page behind all others, if it brings
+                                                           anything that no other document holds
 
-    Where nothing is stored of a feed that is gone, the newest copy stands in for its subscription document
-    (`wholefeed.core.refresh.subscription`). A copy is the feed as it once stood: it settles, detaches and
-    buries nothing, and what it says of the feed itself counts for nothing. The feed is partial while one
-    stands, and the publisher's own document replaces it.
-    """
-    own = {(row.role, document_key(row.url)) for row in documents if not row.memento}
-    serving = {row.memento for row in documents if row.role is Role.SUBSCRIPTION and row.rank is not None}
-    is_any = False
-    for copy in given.copies:
-        is_page = copy.is_subscription or current.kind is Kind.PAGED
-        role = Role.PAGE if is_page else Role.ARCHIVE
-        url = copy.copy_url if copy.is_subscription else copy.url
-        is_of_use = (role, document_key(url)) not in own
-        if is_of_use and copy.is_subscription and copy.copy_url not in serving:
-            is_of_use = yield from _brings_more(copy)
-        if is_of_use:
-            rank = _BEHIND_ALL - int(copy.captured_at) if copy.is_subscription else None
-            yield from outcome(Put(url=copy.copy_url, stored_url=url, role=role, rank=rank), Stored)
-        else:
-            yield from carry_out(Drop(copy.copy_url))
-        is_any |= is_of_use
-    return is_any
+        Where nothing is stored of a feed that is gone, the newest copy stands in for its subscription
+        document (`wholefeed.core.refresh.subscription`). A copy is the feed as it once stood: it settles,
+        detaches and buries nothing, and what it says of the feed itself counts for nothing. The feed is
+        partial while one stands, and the publisher's own document replaces it.
+        """
+        documents = self._documents
+        own = {(row.role, document_key(row.url)) for row in documents if not row.memento}
+        serving = {row.memento for row in documents if row.role is Role.SUBSCRIPTION and row.rank is not None}
+        is_any = False
+        for copy in self._basis.copies:
+            is_page = copy.is_subscription or current.kind is Kind.PAGED
+            role = Role.PAGE if is_page else Role.ARCHIVE
+            url = copy.copy_url if copy.is_subscription else copy.url
+            is_of_use = (role, document_key(url)) not in own
+            if is_of_use and copy.is_subscription and copy.copy_url not in serving:
+                known = await self._io.known(copy.copy_url, copy.fresh.arrival, with_copies=True)
+                is_of_use = adds_to(known, copy.fresh, copy.captured_at)
+            if is_of_use:
+                rank = _BEHIND_ALL - int(copy.captured_at) if copy.is_subscription else None
+                await self._io.put(copy.copy_url, stored_url=url, role=role, rank=rank)
+            else:
+                self._io.drop(copy.copy_url)
+            is_any |= is_of_use
+        return is_any
+
+    # The end: what leaves the feed, what is missing of it, and what it is from now on
+
+    async def _settle(self, current: Current, walked: WalkResult, state: State) -> None:
+        """Take the drift, then publish the feed with what is missing of it.
+
+        The documents are as they were before the walk, `state` is what the feed is where nothing is missing.
+        """
+        basis, documents = self._basis, self._documents
+        notes = (*current.notes, *walked.notes)
+        if current.kind is not Kind.COMPLETE:  # else nothing but the subscription document stands
+            notes = (*notes, *_standing_copies(basis, documents))
+        if state is not State.COMPLETE:
+            notes = (*notes, *_put_aside(basis, documents, current.arrival.family))
+        if walked.path:
+            await self._take_drift(current, walked, state)
+        if not walked.is_true_end or any(note.partial for note in notes):
+            state = State.PARTIAL
+        missing = _missing(basis, notes, walked)
+        await self._io.publish(state=state, notes=notes, ending=walked.ending, missing=missing)
+
+    async def _take_drift(self, current: Current, walked: WalkResult, state: State) -> None:
+        """R15: what the publisher replaced in the chain leaves; the order is the path's.
+
+        Nothing leaves a feed of pages (R6), or one that says that earlier entries are part of it (-00, 3).
+        """
+        role = Role.PAGE if state is State.PAGED else Role.ARCHIVE
+        chain = [
+            row.id
+            for row in self._documents
+            if row.role is role and row.rank is not None and not row.is_capture
+        ]
+        stays = role is Role.PAGE or says_incremental(current.arrival.links)
+        is_true_end = walked.is_true_end and not stays and not walked.has_copies
+        is_full = self._basis.request.is_full
+        drift = settle_path(chain, walked.path, is_true_end=is_true_end, is_full=is_full)
+        if drift.detached:
+            await self._io.detach(drift.detached, is_withdrawn=True)
+        if drift.is_reordered or (role is Role.PAGE and await self._is_disordered(drift.order)):
+            await self._io.attach({each: rank for rank, each in enumerate(drift.order)})
+
+    async def _is_disordered(self, pages: Sequence[int]) -> bool:
+        """Pages are not always met in the order that they are to stand in."""
+        listed = set(pages)
+        return [row.id for row in await self._io.documents() if row.id in listed] != list(pages)
 
 
 _BEHIND_ALL: Final = 1 << 40
 """Rank of a copy of the year 1970; those made later stand before it."""
 
 
-def _brings_more(copy: ArchivedCopy) -> Steps[bool]:
-    keys = list(copy.fresh.arrival.keys or ())
-    wanted = ReadKnown(tuple(identity for identity, _ in keys), with_copies=True, url=copy.copy_url)
-    read = yield from outcome(wanted, KnownRead)
-    return adds_to(read, copy.fresh, copy.captured_at)
-
-
-def _standing_copies(given: Given, documents: Sequence[StoredDocument]) -> list[Note]:
+def _standing_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]:
     """Return notes on the copies of the subscription document: as it was last, and as it was earlier."""
     attached = [row for row in documents if row.memento and row.rank is not None]
     notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
@@ -325,14 +310,14 @@ def _standing_copies(given: Given, documents: Sequence[StoredDocument]) -> list[
         times = [format_rfc3339(each.fetched_at) for each in (oldest, newest)]
         when = times[1] if oldest is newest else f"{times[0]} to {times[1]}"
         facts = {"copy_url": newest.memento, "captured": when, "copies": len(captures)}
-        notes.append(MementoServed(given.feed.fetch_url, **facts))
+        notes.append(MementoServed(basis.feed.fetch_url, **facts))
     return notes
 
 
 # Following the links of a subscription document, by what kind of feed it is (R2, R4, R6)
 
 
-def _is_archive_due(given: Given, documents: Sequence[StoredDocument], current: Current) -> bool:
+def _is_archive_due(basis: Basis, documents: Sequence[StoredDocument], current: Current) -> bool:
     """Return whether an archive on the stored path is to be looked at though nothing is new now (R13).
 
     The subscription document may have changed within a day of the last look, and not since.
@@ -344,7 +329,7 @@ def _is_archive_due(given: Given, documents: Sequence[StoredDocument], current: 
         return False
     trail, here, is_newest = Trail(relation=current.relation), current.arrival, True
     while (row := stored.pop(document_key(trail.target(here.links) or ""), None)) is not None:
-        if row.is_due(current.changed_at, is_newest=is_newest, now=given.clock.now):
+        if row.is_due(current.changed_at, is_newest=is_newest, now=basis.now()):
             return True
         here, is_newest = row.as_arrival(), False
     return False
@@ -358,78 +343,74 @@ class _Following:
     PAGES                            -> all pages, state `paged`
     """
 
-    def __init__(
-        self, given: Given, documents: Sequence[StoredDocument], current: Current, progress: Progress
-    ) -> None:
-        self._given = given
-        self._feed = given.feed
+    def __init__(self, basis: Basis, documents: Sequence[StoredDocument], current: Current) -> None:
+        self._io = basis.io
+        self._basis = basis
+        self._feed = basis.feed
         self._documents = documents
         self._current = current
-        self._progress = progress
         self._answers = Answers()
-        self._walking: TrailSteps | None = None
-        self._walk: Walk | None = None
+        self.walking: TrailWalk | None = None
+        """The walk that runs, or was the last."""
 
-    def steps(self) -> Steps[tuple[Walked, State]]:
+    async def run(self) -> tuple[WalkResult, State]:
         """Walk along the chain, or through the pages; what looked like a chain can turn out as pages (R4)."""
-        result = yield from self._follow()
-        yield from carry_out(StopFetching())
+        result = await self._follow()
+        await self._io.stop_fetching()
         for fresh in self._answers.fresh.values():
-            yield from carry_out(Drop(fresh.arrival.url))
+            self._io.drop(fresh.arrival.url)
         return result
 
-    def predicted(self, url: str, older: str) -> list[Fetch]:
-        return self._walking.predicted(url, older) if self._walking is not None else []
-
-    def is_ahead(self, url: str) -> bool:
-        return self._walking is None or self._walking.is_ahead(url)
-
-    def is_met(self, url: str) -> bool:
-        return self._walk is not None and self._walk.has_met(url)
-
-    def _follow(self) -> Steps[tuple[Walked, State]]:
+    async def _follow(self) -> tuple[WalkResult, State]:
         doubts: list[Note] = []
         if self._current.kind is not Kind.PAGED:
-            walked = yield from self._chain()
+            walked = await self._chain()
             doubts = [note for note in walked.notes if note.kind is NewerNotOlder]
             if not doubts:
                 return walked, State.COMPLETE
-            yield from carry_out(SetKind(Kind.PAGED))
-            if not self._given.is_followed(Kind.PAGED):
+            await self._io.set_kind(Kind.PAGED)
+            if not self._basis.is_followed(Kind.PAGED):
                 return walked, State.REMEMBERED
-        walked = yield from self._pages()
+        walked = await self._pages()
         return replace(walked, notes=[*doubts, *walked.notes]), State.PAGED
 
-    def _chain(self) -> Steps[Walked]:
-        stored = self._stored(Role.ARCHIVE)
+    async def _chain(self) -> WalkResult:
         current = self._current
         trail = Trail(relation=current.relation, is_tentative=current.is_tentative)
-        walk = self._new_walk(stored, trail)
-        walking = TrailSteps(self._given, walk, self._start(stored, trail), self._answers, self._progress)
-        self._walking = walking
-        return (yield from walking.steps())
+        stored = self._stored(Role.ARCHIVE)
+        self.walking = TrailWalk(self._basis, current, stored, trail, self._answers)
+        return await self.walking.run()
 
-    def _pages(self) -> Steps[Walked]:
+    async def _pages(self) -> WalkResult:
         """Collect the pages from the document that was asked for, one walk a trail; come to all in order."""
         stored, current, asked = self._stored(Role.PAGE), self._current, self._current.arrival
         ascent = _known_ascent(self._feed)
-        is_whole = self._is_collected and not self._given.missing and ascent is None
+        is_whole = self._is_collected and not self._basis.missing and ascent is None
 
         def is_known(url: str) -> bool:
             return document_key(url) in stored
 
         names = (asked.url, asked.final_url, *asked.hops)
         before, behind = _Pages(), _Pages()
-        total = Walked()
+        total = WalkResult()
         passed: list[Arrival] = []
         for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
             is_next = trail.relation == Relation.NEXT and not trail.first_relation
             if is_next and is_whole and not current.has_news:
                 total.ending = Ending(End.COLLECTED)
                 continue
-            walk = self._new_walk(stored, trail, tuple(passed))
-            walked = yield from self._along_pages(walk, stored, trail, ascends=ascent is not None)
-            met = list(walk.path[1 + len(passed) :])
+            walking = self.walking = PageTrailWalk(
+                self._basis,
+                current,
+                stored,
+                trail,
+                self._answers,
+                tuple(passed),
+                ascends=ascent is not None,
+                is_unwatched=self._is_interrupted or self._was_otherwise,
+            )
+            walked = await walking.run()
+            met = list(walking.path[1 + len(passed) :])
             passed += met
             step = -1 if trail.is_backward else 1
             side = behind if is_next or trail.first_relation == Relation.LAST else before
@@ -444,30 +425,13 @@ class _Following:
         _put_in_order(total, asked, before, behind, ascent)
         return total
 
-    def _along_pages(
-        self, walk: Walk, stored: dict[str, StoredDocument], trail: Trail, *, ascends: bool
-    ) -> Steps[Walked]:
-        walking = PageTrailSteps(
-            self._given,
-            walk,
-            self._start(stored, trail),
-            self._answers,
-            self._progress,
-            trail=trail,
-            has_news=self._current.has_news,
-            ascends=ascends,
-            is_unwatched=self._is_interrupted or self._was_otherwise,
-        )
-        self._walking = walking
-        return walking.steps()
-
     @property
     def _is_collected(self) -> bool:
         """Whether all pages were collected before, in the family of today (R23)."""
         feed = self._feed
         is_ended = feed.state is State.PAGED and not feed.is_walking and not self._is_interrupted
         is_same_family = feed.family is self._current.arrival.family
-        return is_ended and is_same_family and not self._given.request.is_full
+        return is_ended and is_same_family and not self._basis.request.is_full
 
     @property
     def _was_otherwise(self) -> bool:
@@ -488,40 +452,6 @@ class _Following:
     def _stored(self, role: Role) -> dict[str, StoredDocument]:
         return {document_key(row.url): row for row in self._documents if row.role is role}
 
-    def _new_walk(
-        self, stored: dict[str, StoredDocument], trail: Trail, passed: Iterable[Arrival] = ()
-    ) -> Walk:
-        settings = self._given.settings
-        self._walk = Walk(
-            self._current.arrival,
-            trail=trail,
-            limits=settings.limits,
-            site_of=self._given.site_of,
-            look_ahead=settings.looks_ahead,
-            known=lambda url: document_key(url) in stored,
-            max_window=0 if trail.is_closing else settings.window,
-            passed=passed,
-            attached=[row.url for row in sorted(stored.values(), key=_place) if row.rank is not None],
-        )
-        return self._walk
-
-    def _start(self, stored: dict[str, StoredDocument], trail: Trail) -> TrailStart:
-        ranks = [row.rank for row in stored.values() if row.rank is not None]
-        return TrailStart(
-            stored=stored,
-            relation=trail.relation,
-            first_rank=min(ranks, default=0) - _RANKS_PER_WALK,
-            subscription_changed_at=self._current.changed_at,
-        )
-
-
-_RANKS_PER_WALK: Final = 1 << 20
-"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
-
-
-def _place(row: StoredDocument) -> int:
-    return row.rank or 0
-
 
 @dataclass(slots=True)
 class _Pages:
@@ -535,7 +465,9 @@ class _Pages:
         self.arrivals += arrivals
 
 
-def _put_in_order(total: Walked, asked: Arrival, before: _Pages, behind: _Pages, known: Note | None) -> None:
+def _put_in_order(
+    total: WalkResult, asked: Arrival, before: _Pages, behind: _Pages, known: Note | None
+) -> None:
     """R20: newest first, also where the publisher counts its pages from the oldest one."""
     arrivals = [*before.arrivals, asked, *behind.arrivals]
     spans = [arrival.span for arrival in arrivals]
@@ -556,95 +488,46 @@ def _known_ascent(feed: StoredFeed) -> Note | None:
     return next((PagesAscend(each["url"]) for each in notes if each["code"] == PagesAscend.code), None)
 
 
-# The end: what leaves the feed, what is missing of it, and what it is from now on
-
-
-def _settle_steps(
-    given: Given, documents: Sequence[StoredDocument], current: Current, walked: Walked, state: State
-) -> Steps[None]:
-    """Take the drift, then publish the feed with what is missing of it.
-
-    `documents` are as they were before the walk, `state` is what the feed is where nothing is missing.
-    """
-    notes = (*current.notes, *walked.notes)
-    if current.kind is not Kind.COMPLETE:  # else nothing but the subscription document stands
-        notes = (*notes, *_standing_copies(given, documents))
-    if state is not State.COMPLETE:
-        notes = (*notes, *_put_aside(given, documents, current.arrival.family))
-    yield from _drift_steps(given, documents, current, walked, state)
-    if not walked.is_true_end or any(note.partial for note in notes):
-        state = State.PARTIAL
-    missing = _missing(given, notes, walked)
-    yield from carry_out(Publish(state=state, notes=notes, ending=walked.ending, missing=missing))
-
-
-def _put_aside(given: Given, documents: Sequence[StoredDocument], family: Family) -> list[Note]:
+def _put_aside(basis: Basis, documents: Sequence[StoredDocument], family: Family) -> list[Note]:
     """Return notes on what is stored in other formats than the feed's, for each of them (R23)."""
     left: dict[Family, float] = {}
     for row in documents:
         if row.family is not family and row.detached_at is not None and row.entries and not row.memento:
             left[row.family] = max(left.get(row.family, 0.0), row.detached_at)
     return [
-        FormatChanged(given.feed.fetch_url, found=family, other=other, last_had=format_rfc3339(at))
+        FormatChanged(basis.feed.fetch_url, found=family, other=other, last_had=format_rfc3339(at))
         for other, at in left.items()
     ]
 
 
-def _drift_steps(
-    given: Given, documents: Sequence[StoredDocument], current: Current, walked: Walked, state: State
-) -> Steps[None]:
-    """R15: what the publisher replaced in the chain leaves; the order is the path's.
-
-    Nothing leaves a feed of pages (R6), or one that says that earlier entries are part of it (-00, 3).
-    """
-    if not walked.path:
-        return
-    role = Role.PAGE if state is State.PAGED else Role.ARCHIVE
-    chain = [row.id for row in documents if row.role is role and row.rank is not None and not row.is_capture]
-    stays = role is Role.PAGE or says_incremental(current.arrival.links)
-    is_true_end = walked.is_true_end and not stays and not walked.has_copies
-    drift = settle_path(chain, walked.path, is_true_end=is_true_end, is_full=given.request.is_full)
-    if drift.detached:
-        yield from carry_out(Detach(drift.detached, is_withdrawn=True))
-    if drift.is_reordered or (role is Role.PAGE and (yield from _is_disordered(drift.order))):
-        yield from carry_out(Reorder({each: rank for rank, each in enumerate(drift.order)}))
-
-
-def _is_disordered(pages: Sequence[int]) -> Steps[bool]:
-    """Pages are not always met in the order that they are to stand in."""
-    read = yield from outcome(ReadDocuments(), DocumentsRead)
-    listed = set(pages)
-    return [row.id for row in read.documents if row.id in listed] != list(pages)
-
-
-def _missing(given: Given, notes: Sequence[Note], walked: Walked) -> tuple[Attempt, ...]:
+def _missing(basis: Basis, notes: Sequence[Note], walked: WalkResult) -> tuple[Attempt, ...]:
     """Return all that makes the feed partial, each with the time of its next attempt (R14)."""
     partial = {note.url: note for note in notes if note.partial}
     unseen = [
         attempt
-        for url, attempt in given.missing.items()
+        for url, attempt in basis.missing.items()
         if url not in partial and attempt.reason in _OF_STORED and not walked.is_true_end
     ]  # the walk may not have come by: it is as it was
-    return (*unseen, *(_attempt(given, url, note, walked) for url, note in partial.items()))
+    return (*unseen, *(_attempt(basis, url, note, walked) for url, note in partial.items()))
 
 
 _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
 """Why a document that is stored may count as missing."""
 
 
-def _attempt(given: Given, url: str, note: Note, walked: Walked) -> Attempt:
-    now, earlier, failure = given.clock.now, given.missing.get(url), walked.failures.get(url)
+def _attempt(basis: Basis, url: str, note: Note, walked: WalkResult) -> Attempt:
+    now, earlier, failure = basis.now(), basis.missing.get(url), walked.failures.get(url)
     is_untried = not walked.has_tried or (failure is None and earlier is not None and earlier.waits(now))
     if earlier is not None and is_untried:
         return earlier
     if failure is None:
-        next_at = now + given.settings.retry_missing_seconds
+        next_at = now + basis.settings.retry_missing_seconds
         return attempted(earlier, url, reason=note.slug, status=None, next_at=next_at, now=now)
     return attempted(
         earlier,
         url,
         reason=note.facts["reason"] if note.kind is DocumentUnavailable else failure.slug,
         status=failure.publisher_status,
-        next_at=given.next_attempt_at(failure, earlier),
+        next_at=basis.next_attempt_at(failure, earlier),
         now=now,
     )

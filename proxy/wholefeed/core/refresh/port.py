@@ -1,18 +1,17 @@
-"""What passes between a decision about a refresh and its driver: what it starts from, intents, events.
+"""What a refresh starts from, and what its decisions ask of whoever carries them out: `RefreshIO`.
 
-Types, and next to nothing that decides. `wholefeed.core.refresh.decision` yields the intents; the driver, in
-the service, carries each out and says what came of it before it gets the next one. What an intent is answered
-with stands behind the arrow in its docstring; where there is none, it is `CarriedOut`. The fetches of a walk
-are the exception: `Fetch` only begins one, and `Wait` is answered with the first that has ended.
+The service has one that fetches and stores, the tests have one in memory. What is awaited may let others go
+on: while a walk runs, what has come so far is published meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol, TypeVar
 
-from wholefeed.core.adapters.base import Marks
+from wholefeed.core.adapters.base import Marks, There
 from wholefeed.core.merge import Copy, is_preferred
 from wholefeed.core.model import EntryId, Family, Kind, Role, State
 from wholefeed.core.notes import (
@@ -29,13 +28,214 @@ from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.walk.ahead import count_left
 from wholefeed.core.walk.chain import Arrival, WalkLimits
 
-# What a refresh starts from
+
+class RefreshIO(Protocol):
+    """What a refresh does to the world. What is not awaited is noted or begun, and done a moment later."""
+
+    # the subscription document
+
+    async def ask(
+        self, url: str, stored: StoredDocument | None, *, searches: bool
+    ) -> SubscriptionCame | Reply | SubscriptionFailed:
+        """Fetch the subscription document; a mere reply: what is stored is what its publisher would send.
+
+        Args:
+            url: Where it is.
+            stored: Ask whether this has changed; None: have it whole.
+            searches: Whether to look for it from the document of this URL on, which may be an archive (R3).
+        """
+
+    async def store_subscription(
+        self,
+        *,
+        kind: Kind,
+        family: Family,
+        remembers: StoredDocument | None = None,
+        changes_family: bool = False,
+        detached: Sequence[int] = (),
+    ) -> None:
+        """Store what came, and with it what no longer fits it, all at once (R8, R23).
+
+        Args:
+            kind: Of the feed from now on.
+            family: The same.
+            remembers: The document that it replaces, when the copies of entries that leave it are to be kept.
+            changes_family: Whether the feed was of another family: then its memory documents come back.
+            detached: Documents that leave with their format (R23), or the URL that the feed had: they settle
+                nothing.
+        """
+
+    def note_reply(self, reply: ReplyFacts) -> None:
+        """The publisher is there: note what its reply means for the feed."""
+
+    def note_failure(self, failure: Attempt | None, fresh_until: float) -> None:
+        """Let what is stored serve as stale; None: its publisher was not asked, which is no failure."""
+
+    # what is stored
+
+    async def reread(self) -> bool:
+        """Parse the stored bodies that an older parser has read; return whether there were any."""
+
+    async def documents(self) -> Sequence[StoredDocument]:
+        """Return the documents as they are stored now, in output order, the detached ones last."""
+
+    async def entries(self, document: int) -> Sequence[tuple[EntryId, float | None]]:
+        """Return a document's entries from the top, each with the instant that the output sorts by (R20)."""
+
+    async def known(self, url: str, arrival: Arrival, *, with_copies: bool = False) -> KnownEntries:
+        """Look for the entries of a document in those that are attached.
+
+        Args:
+            url: It has come under this one, and waits: what was stored since may identify its entries anew
+                (R9).
+            arrival: The document.
+            with_copies: Whether to tell also which of their copies are live, those in memory documents
+                excepted.
+        """
+
+    async def put(
+        self,
+        url: str,
+        *,
+        stored_url: str,
+        role: Role,
+        rank: int | None,
+        remembers: StoredDocument | None = None,
+        is_settled: bool = False,
+        brought_news: bool = True,
+        found_by: str = "",
+        found_in: int = 0,
+        may_wait: bool = False,
+    ) -> int:
+        """Store a document that has come under a URL; return its number.
+
+        One below 0 is a stand-in, as good as the number wherever documents are named. `rank` None: it is
+        kept, but no part of the feed yet. `remembers`: the page that it replaces, when the entries that leave
+        it are to be kept (R6). `may_wait`: it may be put with those that come next, for nothing is stored of
+        it. The rest is as `StoredDocument` has it then.
+        """
+
+    def drop(self, url: str) -> None:
+        """Let go of a document that has come and is not worth keeping."""
+
+    def touch(
+        self,
+        document: int,
+        *,
+        is_settled: bool | None = None,
+        is_uncacheable: bool | None = None,
+        found_in: int | None = None,
+    ) -> None:
+        """Note that a document was looked at: it has not changed, or its publisher has it no more.
+
+        What is None stays as it is.
+        """
+
+    async def attach(self, ranks: Mapping[int, int]) -> None:
+        """Give documents these ranks; those that were detached are part of the feed again."""
+
+    async def detach(self, documents: Sequence[int], *, is_withdrawn: bool) -> None:
+        """Keep documents, but no longer as part of the feed (R25).
+
+        Where their publisher took them out of its chain (R14, R15), what they hold is settled (R8).
+        """
+
+    async def set_kind(self, kind: Kind) -> None:
+        """Note that the feed turned out to be of another kind."""
+
+    def note_collection(self, collection: str) -> None:
+        """Note what is known of the history that is not linked, as `Collection.written` gives it (R26)."""
+
+    # the walk
+
+    async def begin_walk(self) -> None:
+        """Wait for a turn to use the network; from then on documents may be added, also after a restart."""
+
+    def start_timer(self) -> None:
+        """Count the seconds of network that a walk may use from now (`Settings.walk_seconds`)."""
+
+    def fetch(self, url: str, stored: StoredDocument | None, relation: str) -> None:
+        """Begin to fetch a document of the walk.
+
+        Args:
+            url: Where it is.
+            stored: Ask whether this has changed; None: have it whole.
+            relation: Leads to the document behind it, which `Decision.predicted` is told early.
+        """
+
+    def fetch_page(self, url: str, *, is_head: bool) -> None:
+        """Begin to fetch what an adapter asks for, few at once (R32); `is_head`: only whether it is there."""
+
+    async def wait(self) -> tuple[str, Answer] | None:
+        """Return the first fetch that has ended, by its URL; None: the time of the walk is over (R18)."""
+
+    async def stop_fetching(self) -> None:
+        """Let go of the fetches under way."""
+
+    async def rest(self) -> None:
+        """Let others have a turn: much was walked through without waiting for anything."""
+
+    def pause_host(self, url: str, until: float) -> None:
+        """Let no adapter ask the host of a URL until then, epoch seconds (R32)."""
+
+    async def end_walk(self, ending: str, documents: int) -> None:
+        """Give the turn back; `ending`: of what made the feed partial the first slug, else `end`."""
+
+    # readers
+
+    async def publish(
+        self,
+        *,
+        state: State,
+        notes: Sequence[Note],
+        ending: Ending | None = None,
+        missing: Sequence[Attempt] | None = None,
+    ) -> None:
+        """Let readers have the feed as it is stored now.
+
+        Args:
+            state: What it is.
+            notes: What is to be known of it.
+            ending: Why the walk ended; None leaves what is stored.
+            missing: All that could not be had (R14); None leaves what is stored.
+        """
+
+
+# What a decision works with
+
+
+@dataclass(slots=True)
+class Progress:
+    """What those who wait can be told while the walk runs."""
+
+    documents: int = 1
+    entries: int = 0
+    fetched: int = 0
+    told_left: int | None = None
+    """What another replica says that is left."""
+    urls: list[str] = field(default_factory=list)
+    """Of the last three."""
+    last_url: str = ""
+    """Of the last document that will join, where it is known."""
+
+    @property
+    def left(self) -> int | None:
+        """Documents that probably follow, where their URLs count; None: nobody knows."""
+        return count_left(self.urls, self.last_url) if self.urls else self.told_left
+
+    def add(self, url: str, entries: int, last_url: str = "") -> None:
+        """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""
+        self.documents += 1
+        self.entries += entries
+        self.urls = [*self.urls[-2:], url]
+        self.last_url = last_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """All that a refresh starts from but the documents, which change meanwhile and go beside it."""
+class Basis:
+    """What all parts of a decision work with; the documents change meanwhile, and go beside it."""
 
+    io: RefreshIO
     feed: StoredFeed
     """As it was before the refresh."""
     missing: Mapping[str, Attempt]
@@ -45,9 +245,11 @@ class Given:
     settings: Settings
     request: RefreshRequest
     site_of: Callable[[str], str]
-    clock: Clock
+    now: Callable[[], float]
+    """Epoch seconds."""
     copies: tuple[ArchivedCopy, ...] = ()
     """What a web archive gave of documents that are missing: the refresh is for their sake alone."""
+    progress: Progress = field(default_factory=Progress)
 
     def is_followed(self, kind: Kind) -> bool:
         """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
@@ -84,7 +286,7 @@ class Given:
         """Whether a document that could not be had whole is not to be tried again yet (R14)."""
         attempt = self.missing.get(url)
         is_insisted = self.request.is_forced or self.request.is_full
-        return attempt is not None and not is_insisted and attempt.waits(self.clock.now)
+        return attempt is not None and not is_insisted and attempt.waits(self.now())
 
     def next_attempt_at(
         self, failure: Failure, earlier: Attempt | None, *, is_subscription: bool = False
@@ -94,7 +296,7 @@ class Given:
             reason=failure.slug,
             status=failure.publisher_status,
             attempts=1 + (earlier.attempts if earlier else 0),
-            now=self.clock.now,
+            now=self.now(),
             retry_after_seconds=failure.retry_after_seconds,
             retry_missing_seconds=self.settings.retry_missing_seconds,
             is_subscription=is_subscription,
@@ -142,13 +344,6 @@ class RefreshRequest:
             may_walk=self.may_walk or other.may_walk,
             is_polled=self.is_polled and other.is_polled,
         )
-
-
-class Clock:
-    """The instant at which a decision was told something last, in epoch seconds: it has no other time."""
-
-    def __init__(self, now: float) -> None:
-        self.now = now
 
 
 # The feed as it is stored: the store's rows extend these, so what is decided needs no database
@@ -341,323 +536,7 @@ def attempted(
     )
 
 
-# Intents: the subscription document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskSubscription:
-    """Fetch the subscription document -> SubscriptionCame, SubscriptionUnchanged, SubscriptionFailed."""
-
-    url: str
-    stored: StoredDocument | None
-    """Ask whether this has changed; None: have it whole."""
-    searches: bool
-    """Whether to look for it from the document of this URL on, which may be an archive (R3)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreSubscription:
-    """Put what came, and with it what no longer fits it, all at once (R8, R23)."""
-
-    kind: Kind
-    family: Family
-    remembers: StoredDocument | None
-    """The document that it replaces, when the copies of entries that leave it are to be kept."""
-    changes_family: bool
-    """Whether the feed was of another family: then the memory documents of this one come back."""
-    detached: tuple[int, ...]
-    """Documents that leave with their format (R23), or the URL that the feed had: they settle nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteReply:
-    """The publisher is there: note what its reply means for the feed."""
-
-    checked_at: float
-    fresh_until: float
-    is_private: bool
-    cache_fields: CacheFields
-    unchanged: int | None
-    """The document that it says has not changed."""
-    fetch_url: str | None
-    """Where the subscription document is asked for from now on, when that is elsewhere."""
-    move: Move | None
-    """What is known of a permanent move, when that is something else than before."""
-    first_seen_at: float | None = None
-    """When the feed was first seen, where a clock that ran ahead had noted a later time."""
-    family_since: float | None = None
-    """The same of when it came in its family."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteFailure:
-    """The publisher could not be reached: what is stored serves as stale until the next attempt."""
-
-    failure: Attempt | None
-    """None: it was not asked, which is no failure of its own."""
-    failed_at: float
-    fresh_until: float
-
-
-# Intents: reading and changing what is stored
-
-
-@dataclass(frozen=True, slots=True)
-class ReadBodiesAgain:
-    """Parse the stored bodies that an older parser has read -> ReadAgain."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadDocuments:
-    """Read which documents are stored -> DocumentsRead."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadKnown:
-    """Read which identities stand in attached documents -> KnownRead."""
-
-    identities: tuple[EntryId, ...]
-    """Of all entries of one document, from the top."""
-    with_copies: bool = False
-    """Whether to tell also which of their copies are live, those in memory documents excepted."""
-    url: str = ""
-    """Of the document, if it has come and waits: what was stored since may identify its entries anew (R9)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadEntries:
-    """Read the entries of a stored document -> EntriesRead."""
-
-    document: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Put:
-    """Store a document that has arrived -> Stored."""
-
-    url: str
-    """It arrived under this one."""
-    stored_url: str
-    """It is put under this one."""
-    role: Role
-    rank: int | None
-    """None: it is kept, but no part of the feed yet."""
-    is_settled: bool = False
-    brought_news: bool = True
-    remembers: StoredDocument | None = None
-    """The page that it replaces, when the entries that leave it are to be kept (R6)."""
-    found_by: str = ""
-    """The adapter that asked for it (R26); empty where a link leads to it."""
-    found_in: int = 0
-    """As `StoredDocument.found_in`."""
-    may_wait: bool = False
-    """Whether it may be put with those that come next: nothing is stored of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drop:
-    """A document that has arrived is not worth keeping."""
-
-    url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Touch:
-    """Note that a stored document was looked at: it has not changed, or its publisher has it no more."""
-
-    document: int
-    is_settled: bool | None
-    """Whether it is final now; None leaves that as it is."""
-    found_in: int | None = None
-    """As `StoredDocument.found_in`; None leaves that as it is."""
-    is_uncacheable: bool | None = None
-    """The same."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attach:
-    """Make a document part of the feed again."""
-
-    document: int
-    rank: int
-
-
-@dataclass(frozen=True, slots=True)
-class Detach:
-    """Keep documents, but no longer as part of the feed (R25)."""
-
-    documents: tuple[int, ...]
-    is_withdrawn: bool
-    """Whether their publisher took them out of its chain (R14, R15): what they hold is settled (R8)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reorder:
-    """Give documents these ranks."""
-
-    ranks: Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class SetKind:
-    """The feed turned out to be of another kind."""
-
-    kind: Kind
-
-
-@dataclass(frozen=True, slots=True)
-class NoteCollection:
-    """Note what is known of the history that the publisher does not link (R26)."""
-
-    collection: str
-    """As `Collection.written` gives it."""
-
-
-# Intents: the walk
-
-
-@dataclass(frozen=True, slots=True)
-class BeginWalk:
-    """Wait for a turn to use the network; from then on documents may be added, also after a restart."""
-
-
-@dataclass(frozen=True, slots=True)
-class StartTimer:
-    """Count the seconds of network that a trail may use from now."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetch:
-    """Begin to fetch a document; `Wait` tells of its end."""
-
-    url: str
-    stored: StoredDocument | None
-    """Ask whether this has changed; None: have it whole."""
-    relation: str
-    """Leads to the document behind it, which is reported early, through `Decision.predicted`."""
-    is_collected: bool = False
-    """Whether an adapter asks (R32): few at once, and nothing is reported early."""
-    is_head: bool = False
-    """Whether to ask only whether it is there -> Answered instead of Arrived."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Wait for the first fetch to end -> Arrived, Answered, Confirmed, Failed, LedBack; TimeOver."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """Let others have a turn: much was walked through without waiting for anything."""
-
-
-@dataclass(frozen=True, slots=True)
-class PauseHost:
-    """Let no adapter ask the host of a URL for a while (R32)."""
-
-    url: str
-    until: float
-    """Epoch seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class StopFetching:
-    """Let go of the fetches under way."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndWalk:
-    """Give the turn back."""
-
-    ending: str
-    """Of what made the feed partial the first slug, else `end`."""
-    documents: int
-
-
-# Intents: the end
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publish:
-    """Let readers have the feed as it is stored now."""
-
-    state: State
-    notes: tuple[Note, ...]
-    is_walking: bool = False
-    """Whether the walk goes on, and may still add documents."""
-    ending: Ending | None = None
-    """Why the walk ended; None leaves what is stored."""
-    missing: tuple[Attempt, ...] | None = None
-    """All that could not be had (R14); None leaves what is stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """There is nothing left to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class GiveUp:
-    """The subscription document could not be had; those who wait get to know why."""
-
-
-Change = StoreSubscription | Put | Attach | Detach | Reorder | SetKind
-"""What changes which documents the feed is made of, or how."""
-Remark = NoteReply | NoteFailure | Touch | NoteCollection
-"""What is noted of a feed or document without changing what it is made of."""
-Look = ReadBodiesAgain | ReadDocuments | ReadKnown | ReadEntries
-Fetching = StartTimer | Fetch | Wait | Drop | StopFetching
-Deed = BeginWalk | Rest | PauseHost | EndWalk | Publish
-Task = AskSubscription | Change | Remark | Look | Fetching | Deed
-End = Done | GiveUp
-Intent = Task | End
-
-
-# Events: what came of the question for the subscription document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionCame:
-    """The subscription document is here, whole or as much as there is of it."""
-
-    url: str
-    """What it is looked for by from now on."""
-    reply: Reply
-    fresh: FreshDocument
-    notes: tuple[Note, ...] = ()
-    """Why it may not be the subscription document (R3)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionUnchanged:
-    """The publisher says that the stored subscription document is what it would send."""
-
-    reply: Reply
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionFailed:
-    """The subscription document could not be had."""
-
-    failure: Failure
-    copy: ArchivedCopy | None = None
-    """What an archive has of it, where it was asked because nothing is stored."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a publisher said beside the subscription document."""
-
-    url: str
-    """As asked for."""
-    permanent_url: str | None
-    """Where redirects led that were all permanent; None where there were none, or others."""
-    headers: Mapping[str, str]
-    """Lower-case names."""
-    is_update: bool = False
-    """Whether it was a 304: what it does not say is as it was (RFC 9111, section 3.2)."""
+# A document that has come
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -670,9 +549,6 @@ class FreshDocument:
     older_relation: str
     is_tentative: bool
     """Whether that leads to a chain only if the document it leads to is not newer (R4)."""
-    is_marked: bool
-    """Whether it bears fh:archive."""
-    is_uncacheable: bool
     updated_at: float | None = None
     """Of the document itself (R10)."""
     marks: Marks = field(default_factory=Marks)
@@ -729,199 +605,100 @@ class Failure:
     """Whether the publisher was not even asked: too much waits already."""
 
 
-# Events: what came of a fetch of the walk
+# What came of the question for the subscription document
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """A document of the walk is here."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionCame:
+    """The subscription document is here, whole or as much as there is of it."""
 
     url: str
-    """As the intent named it."""
+    """What it is looked for by from now on."""
+    reply: Reply
     fresh: FreshDocument
+    notes: tuple[Note, ...] = ()
+    """Why it may not be the subscription document (R3)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """HEAD was answered: the document is there."""
+class SubscriptionFailed(NamedTuple):
+    """The subscription document could not be had."""
+
+    failure: Failure
+    copy: ArchivedCopy | None = None
+    """What an archive has of it, where it was asked because nothing is stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a publisher said beside the subscription document."""
 
     url: str
+    """As asked for."""
+    permanent_url: str | None
+    """Where redirects led that were all permanent; None where there were none, or others."""
     headers: Mapping[str, str]
     """Lower-case names."""
+    is_update: bool = False
+    """Whether it was a 304: what it does not say is as it was (RFC 9111, section 3.2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmed:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyFacts:
+    """What a reply means for the feed: its publisher is there, and freshness counts from now."""
+
+    checked_at: float
+    fresh_until: float
+    is_private: bool
+    cache_fields: CacheFields
+    unchanged: int | None
+    """The document that it says has not changed."""
+    fetch_url: str | None
+    """Where the subscription document is asked for from now on, when that is elsewhere."""
+    move: Move | None
+    """What is known of a permanent move, when that is something else than before."""
+    first_seen_at: float | None = None
+    """When the feed was first seen, where a clock that ran ahead had noted a later time."""
+    family_since: float | None = None
+    """The same of when it came in its family."""
+
+
+# What came of a fetch of the walk
+
+
+class Unchanged(NamedTuple):
     """The publisher says that a stored document has not changed."""
 
-    url: str
     is_uncacheable: bool | None = None
     """As `StoredDocument.is_uncacheable`; None where it says nothing of that: it is as it was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A document of the walk could not be had."""
-
-    url: str
-    failure: Failure
-
-
-@dataclass(frozen=True, slots=True)
-class LedBack:
+class LedBack(NamedTuple):
     """The URL of a document of the walk redirects to another one that is on the path already (R17)."""
 
-    url: str
     met_url: str
 
 
-@dataclass(frozen=True, slots=True)
-class TimeOver:
-    """The walk has used the network for as long as it may (R18)."""
+Answer = FreshDocument | Unchanged | LedBack | Failure | There
+"""`There`: HEAD was answered."""
 
 
-# Events: what the store said
+# What is known of entries
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentsRead:
-    """The documents as they are stored now, in output order, the detached ones last."""
+class KnownEntries(NamedTuple):
+    """What is stored of entries."""
 
-    documents: tuple[StoredDocument, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadAgain:
-    """The stored bodies that an older parser had read were read again."""
-
-    has_changed: bool
-    """Whether there were any."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownRead:
-    """The latest update instant of those identities that stand in attached documents."""
-
-    known: Mapping[EntryId, float | None]
-    live: Mapping[EntryId, Copy] = field(default_factory=dict)
+    updated_at: Mapping[EntryId, float | None]
+    """The latest update instant of those that stand in attached documents."""
+    live: Mapping[EntryId, Copy] = MappingProxyType({})
     """Where that was asked for: the copies that are live in documents other than memory."""
     subscription_updated_at: float | None = None
     """Where that was asked for: the date of the subscription document."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntriesRead:
-    """The entries of a stored document, from the top."""
-
-    entries: tuple[tuple[EntryId, float | None], ...]
-    """Identity, and the instant that the output sorts by (R20)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A document was put, under this number."""
-
-    document: int
-    """Below 0: a stand-in, as good as its own number wherever documents are named."""
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedOut:
-    """What was wanted is done; there is nothing to be told of it."""
-
-
-Event = (
-    SubscriptionCame
-    | SubscriptionUnchanged
-    | SubscriptionFailed
-    | Arrived
-    | Answered
-    | Confirmed
-    | Failed
-    | LedBack
-    | TimeOver
-    | DocumentsRead
-    | ReadAgain
-    | KnownRead
-    | EntriesRead
-    | Stored
-    | CarriedOut
-)
-
-
-# How the parts of a decision speak, and what they hand one another
-
-
-_T = TypeVar("_T")
-_E = TypeVar("_E", bound=Event)
-Steps = Generator[Intent, Event, _T]
-"""A part of a decision: yields intents, is sent what came of each, and comes to a result."""
-
-
-def outcome(intent: Intent, kind: type[_E]) -> Steps[_E]:
-    """Yield an intent and return what came of it."""
-    event = yield intent
-    assert isinstance(event, kind), f"{intent} was answered with {event}"
-    return event
-
-
-def carry_out(intent: Intent) -> Steps[None]:
-    """Yield an intent that is answered with nothing but that it is done."""
-    yield from outcome(intent, CarriedOut)
-
-
-@dataclass(slots=True)
-class Progress:
-    """What those who wait can be told while the walk runs."""
-
-    documents: int = 1
-    entries: int = 0
-    fetched: int = 0
-    told_left: int | None = None
-    """What another replica says that is left."""
-    urls: list[str] = field(default_factory=list)
-    """Of the last three."""
-    last_url: str = ""
-    """Of the last document that will join, where it is known."""
-
-    @property
-    def left(self) -> int | None:
-        """Documents that probably follow, where their URLs count; None: nobody knows."""
-        return count_left(self.urls, self.last_url) if self.urls else self.told_left
-
-    def add(self, url: str, entries: int, last_url: str = "") -> None:
-        """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""
-        self.documents += 1
-        self.entries += entries
-        self.urls = [*self.urls[-2:], url]
-        self.last_url = last_url
-
-
-@dataclass(slots=True)
-class Walked:
-    """What a walk found."""
-
-    path: list[int] = field(default_factory=list)
-    """Ids of the stored documents, newest first, the subscription document excluded."""
-    notes: list[Note] = field(default_factory=list)
-    failures: dict[str, Failure] = field(default_factory=dict)
-    """Why the documents that the notes name could not be had, by URL."""
-    ending: Ending = OLDEST
-    has_tried: bool = True
-    """Whether anything was asked for; else what was missing before is as it was."""
-
-    @property
-    def has_copies(self) -> bool:
-        """Whether a web archive's copy stands on the path: then it takes nothing away (R33)."""
-        return any(note.kind is MementoServed for note in self.notes)
-
-    @property
-    def is_true_end(self) -> bool:
-        """Whether nothing is missing behind the last document."""
-        return self.ending.is_true_end
-
-
-def adds_to(read: KnownRead, fresh: FreshDocument, fetched_at: float, *, is_collected: bool = False) -> bool:
+def adds_to(
+    read: KnownEntries, fresh: FreshDocument, fetched_at: float, *, is_collected: bool = False
+) -> bool:
     """Return whether a document holds an entry, or a better copy, that no other does but memory (R6, R10).
 
     `read` is what is stored of its entries, `is_collected` whether an adapter asked for it (R26).
@@ -952,3 +729,30 @@ def adds_to(read: KnownRead, fresh: FreshDocument, fetched_at: float, *, is_coll
 
 _NOWHERE: Final = 1 << 62
 """The place of a document that is compared with what is stored: of two equal copies it is not preferred."""
+
+
+# The outcome of a walk
+
+
+@dataclass(slots=True)
+class WalkResult:
+    """What a walk found."""
+
+    path: list[int] = field(default_factory=list)
+    """Ids of the stored documents, newest first, the subscription document excluded."""
+    notes: list[Note] = field(default_factory=list)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    """Why the documents that the notes name could not be had, by URL."""
+    ending: Ending = OLDEST
+    has_tried: bool = True
+    """Whether anything was asked for; else what was missing before is as it was."""
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether a web archive's copy stands on the path: then it takes nothing away (R33)."""
+        return any(note.kind is MementoServed for note in self.notes)
+
+    @property
+    def is_true_end(self) -> bool:
+        """Whether nothing is missing behind the last document."""
+        return self.ending.is_true_end

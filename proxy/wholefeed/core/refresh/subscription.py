@@ -1,15 +1,15 @@
 """The subscription document: how it is found and asked for, what its coming or failing means for the feed.
 
-    ASK -> came      -> stored, if anything in it has changed -> NoteReply -> Current
-        -> unchanged -> NoteReply -> Current, of what is stored
-        -> failed    -> NoteFailure -> None: what is stored serves as stale
+    came      -> stored, if anything in it has changed; the reply is noted
+    unchanged -> the reply is noted
+    failed    -> noted; what is stored serves as stale
 
 When a feed is opened, and while it is in doubt, `search` leads from a document to its subscription document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,24 +21,15 @@ from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.port import (
     SUBSCRIPTION_ATTEMPT,
     ArchivedCopy,
-    AskSubscription,
+    Basis,
     Failure,
     FreshDocument,
-    Given,
-    KnownRead,
-    NoteFailure,
-    NoteReply,
-    ReadKnown,
     Reply,
-    Steps,
+    ReplyFacts,
     StoredDocument,
-    StoreSubscription,
     SubscriptionCame,
     SubscriptionFailed,
-    SubscriptionUnchanged,
     attempted,
-    carry_out,
-    outcome,
     subscription_of,
 )
 from wholefeed.core.schedule import (
@@ -57,54 +48,51 @@ from wholefeed.core.walk.chain import Arrival, has_news
 class Subscription:
     """The part of a decision that has the subscription document in the store as it is now."""
 
-    def __init__(self, given: Given, documents: Sequence[StoredDocument]) -> None:
-        self._given = given
-        self._feed = given.feed
+    def __init__(self, basis: Basis, documents: Sequence[StoredDocument]) -> None:
+        self._io = basis.io
+        self._basis = basis
+        self._feed = basis.feed
         self._documents = documents
         self._stored = subscription_of(documents)
         self._has_moved = False
         self.is_heard = False
         """Whether its publisher has answered."""
 
-    def steps(self) -> Steps[Current | None]:
+    async def obtain(self) -> Current | None:
         """Come to the subscription document; None when it could not be had."""
-        if self._given.copies and self._stored is not None:
+        if self._basis.copies and self._stored is not None:
             return self._remembered()  # its publisher is asked when its time comes
-        came = yield self._question()
-        self.is_heard = not isinstance(came, SubscriptionFailed)
-        match came:
-            case SubscriptionCame():
-                has_changed, has_news, notes = yield from self._take(came)
-                yield from carry_out(self._noted(came.reply, fetch_url=self._found_at(came)))
-                return self._current(came.fresh, has_changed, has_news, notes, came.fresh.validators)
-            case SubscriptionUnchanged():
-                yield from carry_out(self._noted(came.reply, unchanged=self._stored))
-                return self._remembered()
-            case SubscriptionFailed():
-                yield from carry_out(self._failed(came))
-                return (yield from self._stand_in(came.copy))
-            case _:
-                raise AssertionError(f"asked for the subscription document, was told {came}")
+        came = await self._ask()
+        if isinstance(came, SubscriptionFailed):
+            self._note_failure(came.failure)
+            return await self._stand_in(came.copy)
+        self.is_heard = True
+        if isinstance(came, Reply):
+            self._note_reply(came, unchanged=self._stored)
+            return self._remembered()
+        has_changed, has_news, notes = await self._take(came)
+        self._note_reply(came.reply, fetch_url=self._found_at(came))
+        return self._current(came.fresh, has_changed, has_news, notes, came.fresh.validators)
 
-    def _question(self) -> AskSubscription:
+    async def _ask(self) -> SubscriptionCame | Reply | SubscriptionFailed:
         """R3 was applied when the feed was opened: `current` is dereferenced once, unless it failed then."""
-        stored, url, given = self._stored, self._feed.fetch_url, self._given
-        if not (given.missing and given.lacks(CurrentUnavailable, NoSubscriptionDocument)):
+        stored, url, basis = self._stored, self._feed.fetch_url, self._basis
+        if not (basis.missing and basis.lacks(CurrentUnavailable, NoSubscriptionDocument)):
             is_usable = (
                 stored is not None
                 and stored.parser_version == PARSER_VERSION  # else its links may read new
                 and stored.url == url
                 and stored.marks is not None  # nobody has looked yet who publishes it (R26)
-                and not given.is_truncated(stored.final_url)  # what broke off is asked for whole
+                and not basis.is_truncated(stored.final_url)  # what broke off is asked for whole
             )
-            return AskSubscription(url=url, stored=stored if is_usable else None, searches=False)
-        if given.lacks(NoSubscriptionDocument) and stored is not None:
+            return await self._io.ask(url, stored if is_usable else None, searches=False)
+        if basis.lacks(NoSubscriptionDocument) and stored is not None:
             url = stored.url  # forward from the newest archive that is known
-        return AskSubscription(url=url, stored=None, searches=True)
+        return await self._io.ask(url, None, searches=True)
 
     # It came
 
-    def _take(self, came: SubscriptionCame) -> Steps[tuple[bool, bool, tuple[Note, ...]]]:
+    async def _take(self, came: SubscriptionCame) -> tuple[bool, bool, tuple[Note, ...]]:
         """Store what came, if it differs; return whether it does, whether it brings news, and notes."""
         stored, fresh, kind = self._stored, came.fresh, self._kind_of(came.fresh)
         has_changed = (
@@ -120,25 +108,24 @@ class Subscription:
             return False, False, notes
         brings_news, attached = True, (row for row in self._documents if row.rank is not None)
         if kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED:
-            keys = list(fresh.arrival.keys or ())
-            read = yield from outcome(ReadKnown(tuple(identity for identity, _ in keys)), KnownRead)
-            brings_news = has_news(keys, read.known)
+            known = await self._io.known(fresh.arrival.url, fresh.arrival)
+            brings_news = has_news(fresh.arrival.keys or (), known.updated_at)
         is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for
-        is_kept = kind is not Kind.COMPLETE and (self._given.settings.remembers or is_paged)
+        is_kept = kind is not Kind.COMPLETE and (self._basis.settings.remembers or is_paged)
         if stored is not None and any(row.is_capture and row.memento == stored.memento for row in attached):
             is_kept = False  # the archive's copy that it was stands behind (R33)
         full = self._memory_limit(stored) if stored is not None and is_kept else ()
-        yield from carry_out(self._storing(came, kind, remembers=is_kept and not full))
+        await self._store(came, kind, remembers=stored if is_kept and not full else None)
         return True, brings_news, (*notes, *full)
 
     def _kind_of(self, fresh: FreshDocument) -> Kind:
         """Return the feed's kind: a paged one stays so while its link looks like a chain's (R4)."""
         stored = self._stored
         is_alike = stored is not None and recall(stored.links, is_archive=stored.is_marked).is_tentative
-        was_paged = self._feed.kind is Kind.PAGED and is_alike and not self._given.request.is_full
+        was_paged = self._feed.kind is Kind.PAGED and is_alike and not self._basis.request.is_full
         return Kind.PAGED if fresh.is_tentative and was_paged else fresh.kind
 
-    def _storing(self, came: SubscriptionCame, kind: Kind, *, remembers: bool) -> StoreSubscription:
+    async def _store(self, came: SubscriptionCame, kind: Kind, remembers: StoredDocument | None) -> None:
         stored, family = self._stored, came.fresh.arrival.family
         leaving = (
             old.id
@@ -147,17 +134,17 @@ class Subscription:
             and (old.role is not Role.SUBSCRIPTION or old.url != came.reply.url)
             and (old.role is Role.SUBSCRIPTION or old.family is not family)
         )
-        return StoreSubscription(
+        await self._io.store_subscription(
             kind=kind,
             family=family,
-            remembers=stored if remembers else None,
+            remembers=remembers,
             changes_family=stored is not None and stored.family is not family,
             detached=tuple(leaving),
         )
 
     def _memory_limit(self, stored: StoredDocument) -> tuple[Note, ...]:
         """Return a note when no more copies are remembered: the feed is as large as it may be (R18)."""
-        limits = self._given.settings.limits
+        limits = self._basis.settings.limits
         held = [each for each in self._documents if each.role is Role.MEMORY]
         if sum(each.entries for each in held) + stored.entries > limits.entries:
             return (LimitReached(stored.url, limit="limits.entries_per_feed", value=limits.entries),)
@@ -172,34 +159,35 @@ class Subscription:
         is_elsewhere = not came.notes and came.url != self._feed.fetch_url
         return canonical_url(came.url) if is_elsewhere else None
 
-    def _noted(
+    def _note_reply(
         self, reply: Reply, *, fetch_url: str | None = None, unchanged: StoredDocument | None = None
-    ) -> NoteReply:
+    ) -> None:
         """The publisher is there: freshness counts from now."""
-        given, now, feed = self._given, self._given.clock.now, self._feed
+        basis, now, feed = self._basis, self._basis.now(), self._feed
         headers = reply.headers
         if reply.is_update:
             headers = CacheFields(feed.cache_control, feed.expires).kept() | dict(headers)
         fresh_seconds = freshness_seconds(
             headers,
             now=now,
-            minimum=given.settings.minimum_fresh_seconds,
-            default=given.settings.default_fresh_seconds,
-            maximum=given.settings.maximum_fresh_seconds,
+            minimum=basis.settings.minimum_fresh_seconds,
+            default=basis.settings.default_fresh_seconds,
+            maximum=basis.settings.maximum_fresh_seconds,
         )
         move, target = self._move(reply)
         self._has_moved = target is not None
-        return NoteReply(
+        facts = ReplyFacts(
             checked_at=now,
-            fresh_until=now + fresh_seconds if given.request.may_walk else now,
+            fresh_until=now + fresh_seconds if basis.request.may_walk else now,
             is_private=is_private(headers),
             cache_fields=CacheFields.of(headers),
             unchanged=unchanged.id if unchanged is not None else None,
             fetch_url=target or fetch_url,
             move=move,
-            first_seen_at=now if is_ahead(self._feed.first_seen_at, now=now) else None,
-            family_since=now if is_ahead(self._feed.family_since or 0.0, now=now) else None,
+            first_seen_at=now if is_ahead(feed.first_seen_at, now=now) else None,
+            family_since=now if is_ahead(feed.family_since or 0.0, now=now) else None,
         )
+        self._io.note_reply(facts)
 
     def _move(self, reply: Reply) -> tuple[Move | None, str | None]:
         """Follow the publisher to another address when it is sure; key and history stay (R25).
@@ -207,7 +195,7 @@ class Subscription:
         Who asks by the new address gets a feed of its own: anybody can redirect to another's feed, and what
         is remembered of the one before would be served as its own (docs/faults.md rows 23 and 91).
         """
-        feed, now = self._feed, self._given.clock.now
+        feed, now = self._feed, self._basis.now()
         if reply.url != feed.fetch_url or (reply.permanent_url is None and not feed.moved_times):
             return None, None
         known = Move(feed.moved_to, feed.moved_since, feed.moved_times)
@@ -216,24 +204,24 @@ class Subscription:
             return Move(), move.target
         return (move if move != known else None), None
 
-    def _failed(self, came: SubscriptionFailed) -> NoteFailure:
+    def _note_failure(self, failure: Failure) -> None:
         """The stored feed serves until the next attempt."""
-        given, now, failure = self._given, self._given.clock.now, came.failure
+        basis, now = self._basis, self._basis.now()
         if failure.is_unasked:
-            fresh_until = now + (failure.retry_after_seconds or 0.0)
-            return NoteFailure(failure=None, failed_at=now, fresh_until=fresh_until)
-        next_at = given.next_attempt_at(failure, given.failure, is_subscription=True)
+            self._io.note_failure(None, now + (failure.retry_after_seconds or 0.0))
+            return
+        next_at = basis.next_attempt_at(failure, basis.failure, is_subscription=True)
         attempt = attempted(
-            given.failure,
+            basis.failure,
             SUBSCRIPTION_ATTEMPT,
             reason=failure.slug,
             status=failure.publisher_status,
             next_at=next_at,
             now=now,
         )
-        return NoteFailure(failure=attempt, failed_at=now, fresh_until=next_at)
+        self._io.note_failure(attempt, next_at)
 
-    def _stand_in(self, copy: ArchivedCopy | None) -> Steps[Current | None]:
+    async def _stand_in(self, copy: ArchivedCopy | None) -> Current | None:
         """R33: what an archive has of a subscription document that is gone serves where nothing else is."""
         stored, feed = self._stored, self._feed
         if stored is not None:
@@ -242,14 +230,7 @@ class Subscription:
         if copy is None:
             return None
         fresh = copy.fresh
-        storing = StoreSubscription(
-            kind=fresh.kind,
-            family=fresh.arrival.family,
-            remembers=None,
-            changes_family=False,
-            detached=(),
-        )
-        yield from carry_out(storing)
+        await self._io.store_subscription(kind=fresh.kind, family=fresh.arrival.family)
         return self._current(fresh, True, True, (*fresh.reading_notes, *fresh.link_notes))
 
     # What it is for the rest
@@ -268,9 +249,7 @@ class Subscription:
             relation=fresh.older_relation,
             is_tentative=fresh.is_tentative,
             has_changed=has_changed,
-            changed_at=self._given.clock.now
-            if has_changed or self._stored is None
-            else self._stored.fetched_at,
+            changed_at=self._basis.now() if has_changed or self._stored is None else self._stored.fetched_at,
             has_moved=self._has_moved,
             has_news=has_news,
             validators=validators,
@@ -322,41 +301,37 @@ class Current:
 # From a document that was asked for to the subscription document of its feed (R3)
 
 
-def search(url: str, seen: Seen) -> _Search:
+async def search(url: str, seen: Seen, fetch: Fetch) -> Found:
     """Find the subscription document behind one that was asked for by a URL (R3).
 
     `current` names another document -> that one serves, dereferenced once; if it fails, the one asked for
     an archive without `current`     -> forward by `next-archive`, asking again at each; the newest serves
     else                             -> the document itself serves
-
-    steps = search(url, seen)
-    wanted = next(steps)                    # a URL to fetch; StopIteration holds what was found
-    wanted = steps.send(seen or failure)
     """
     navigation = seen.navigation
     current = current_elsewhere(navigation, url, seen.final_url)
     if current is not None:
-        came = yield current
+        came = await fetch(current)
         if isinstance(came, Failure):
             return Found(url, seen, (CurrentUnavailable(current, reason=came.slug),))
         return Found(current, came)
     if navigation.is_archive and navigation.current_url is None:
-        return (yield from _newest_archive(url, seen))
+        return await _newest_archive(url, seen, fetch)
     return Found(url, seen)
 
 
-def _newest_archive(url: str, asked: Seen) -> _Search:
+async def _newest_archive(url: str, asked: Seen, fetch: Fetch) -> Found:
     newest = asked
     passed = [url, asked.final_url]
     for _ in range(MAX_FORWARD_STEPS):
         newer = newest.navigation.newer_url
         if not newer or any(same_document(newer, known) for known in passed):
             break
-        came = yield newer
+        came = await fetch(newer)
         if isinstance(came, Failure) or came.family is not asked.family:
             break
         if current_elsewhere(came.navigation, newer, came.final_url):
-            return (yield from search(newer, came))
+            return await search(newer, came, fetch)
         newest = came
         passed += [newer, came.final_url]
     return Found(url, newest, (NoSubscriptionDocument(newest.url),))
@@ -388,4 +363,5 @@ class Found:
     """Why it may not be the subscription document."""
 
 
-_Search = Generator[str, Seen | Failure, Found]
+Fetch = Callable[[str], Awaitable[Seen | Failure]]
+"""Has the document of a URL."""

@@ -12,7 +12,7 @@ that are due are revalidated; a document fetched ahead waits until the trail lin
             time is over: the walk ends
     ENDED   store what has joined
 
-A chain is one such walk (`TrailSteps`). A paged feed takes one for each of its trails (`PageTrailSteps`):
+A chain is one such walk (`TrailWalk`). A paged feed takes one for each of its trails (`PageTrailWalk`):
 pages are not immutable, so other ones are asked for again, and other ones kept.
 
 `wholefeed.core.walk.ahead` says which URLs are looked at behind a document that is missing; here is decided
@@ -22,7 +22,7 @@ is passed by what is stored alone: a refresh in between asks for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -37,107 +37,137 @@ from wholefeed.core.notes import (
     PageGone,
 )
 from wholefeed.core.refresh.port import (
-    Arrived,
-    Attach,
-    BeginWalk,
-    Confirmed,
-    Drop,
-    Failed,
+    Answer,
+    Basis,
     Failure,
-    Fetch,
     FreshDocument,
-    Given,
-    KnownRead,
     LedBack,
-    Progress,
-    Put,
-    ReadKnown,
-    Rest,
-    StartTimer,
-    Steps,
-    Stored,
     StoredDocument,
-    TimeOver,
-    Touch,
-    Wait,
-    Walked,
+    Unchanged,
+    WalkResult,
     adds_to,
-    carry_out,
-    outcome,
 )
+from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival, Trail, has_news
 from wholefeed.core.walk.walk import Walk
 
 
-class TrailSteps:
-    """A walk along archive documents. `steps` is taken once."""
+class TrailWalk:
+    """A walk along archive documents; `run` is called once.
+
+    Args:
+        basis: What all parts of a decision work with.
+        current: The subscription document.
+        stored: The documents that may stand on the trail, attached or not, by `document_key` of their URL.
+        trail: The one that is followed.
+        answers: What came of what the walks of this refresh asked for.
+        passed: Documents of earlier trails, which are not part of this one.
+    """
 
     def __init__(
-        self, given: Given, walk: Walk, start: TrailStart, answers: Answers, progress: Progress
+        self,
+        basis: Basis,
+        current: Current,
+        stored: Mapping[str, StoredDocument],
+        trail: Trail,
+        answers: Answers,
+        passed: Iterable[Arrival] = (),
     ) -> None:
-        self._given = given
-        self._walk = walk
-        self._start = start
+        settings = basis.settings
+        attached = {row.url: row.rank for row in stored.values() if row.rank is not None}
+        self._io = basis.io
+        self._basis = basis
+        self._stored = stored
+        self._trail = trail
         self._answers = answers
-        self._progress = progress
+        self._subscription_changed_at = current.changed_at
+        self._first_rank = min(attached.values(), default=0) - _RANKS_PER_WALK
+        self._walk = Walk(
+            current.arrival,
+            trail=trail,
+            limits=settings.limits,
+            site_of=basis.site_of,
+            look_ahead=settings.looks_ahead,
+            known=lambda url: document_key(url) in stored,
+            max_window=0 if trail.is_closing else settings.window,
+            passed=passed,
+            attached=sorted(attached, key=attached.__getitem__),
+        )
         self._wanted: set[str] = set()
         """What this walk has wanted, by `document_key`; fetches that other trails began may end meanwhile."""
         self._revalidated: set[str] = set()
-        self._joined = len(walk.path)
+        self._joined = len(self._walk.path)
         self._has_begun = False
-        self._walked = Walked()
+        self._result = WalkResult()
 
-    def steps(self) -> Steps[Walked]:
+    async def run(self) -> WalkResult:
         """Walk to the end; the notes say how it ended."""
-        yield from carry_out(StartTimer(self._given.settings.walk_seconds))
+        self._io.start_timer()
         taken = 0
         while self._walk.ending is None:
             taken += 1
             if taken % _STEPS_WITHOUT_REST == 0:
-                yield from carry_out(Rest())
-            yield from self._catch_up()
+                await self._io.rest()
+            await self._catch_up()
             if self._walk.candidate is not None:
-                yield from self._keep_joined()
-                yield from self._judge()
-                continue
-            if (yield from self._answer_again()) or self._answer_from_store():
-                continue
-            yield from self._begin_fetching()
-            yield from self._keep_joined()
-            yield from self._wait()
-        yield from self._keep_joined()
-        self._walked.ending = self._walk.ending
-        self._walked.notes += self._walk.ending.notes
-        return self._walked
+                await self._keep_joined()
+                await self._judge(self._walk.candidate)
+            elif not (await self._answer_again() or self._answer_from_store()):
+                await self._begin_fetching()
+                await self._keep_joined()
+                await self._wait()
+        await self._keep_joined()
+        self._result.ending = self._walk.ending
+        self._result.notes += self._walk.ending.notes
+        return self._result
 
-    def predicted(self, url: str, older: str) -> list[Fetch]:
-        """Take the older link of a document that still arrives; return what can be begun because of it."""
+    def predicted(self, url: str, older: str) -> None:
+        """Take the older link of a document that still arrives: what can be fetched because of it is."""
         self._walk.predicted(url, older)
-        is_known = self._answers.knows(older) or self._start.stored_as(older) is not None
-        if is_known or self._given.waits(older) or not any(want.url == older for want in self._walk.wanted):
-            return []
-        return [self._fetch(older, None)]
+        is_known = self._answers.knows(older) or self._stored_as(older) is not None
+        if (
+            not is_known
+            and not self._basis.waits(older)
+            and any(want.url == older for want in self._walk.wanted)
+        ):
+            self._fetch(older, None)
 
     def is_ahead(self, url: str) -> bool:
         """Whether the path has yet to come to a document."""
         return any(want.url != url for want in self._walk.wanted[:1])
 
+    def has_met(self, url: str) -> bool:
+        """Whether the document of a URL is on the path: a redirect to it need not be followed."""
+        return self._walk.has_met(url)
+
+    @property
+    def path(self) -> Sequence[Arrival]:
+        """The documents that have joined, those included that earlier trails had passed."""
+        return self._walk.path
+
+    def _stored_as(self, url: str) -> StoredDocument | None:
+        """Return the stored document of a URL, however the URL is spelled."""
+        return self._stored.get(document_key(url))
+
+    def _rank(self, row: StoredDocument | None, place: int) -> int:
+        """Return the rank of the document at a place of the path: one that is attached keeps its own."""
+        return row.rank if row is not None and row.rank is not None else self._first_rank + place
+
     # What is next
 
-    def _catch_up(self) -> Steps[None]:
-        """Have stored what the choice of the next document depends on."""
-        yield from ()
+    async def _catch_up(self) -> None:
+        """Have stored what the choice of the next document depends on: in a chain, nothing."""
 
-    def _answer_again(self) -> Steps[bool]:
+    async def _answer_again(self) -> bool:
         """Give the walk its next document, or why it has none, when another trail asked for it before."""
         url = self._walk.wanted[0].url
         failure = self._answers.failures.get(document_key(url))
         fresh = self._answers.fresh.get(document_key(url))
         if failure is not None:
-            yield from self._take(Failed(url, failure))
+            await self._take(url, failure)
         elif fresh is not None:
-            yield from self._take(Arrived(fresh.arrival.url, fresh))
+            await self._take(fresh.arrival.url, fresh)
         return failure is not None or fresh is not None
 
     def _answer_from_store(self) -> bool:
@@ -146,7 +176,7 @@ class TrailSteps:
         if not wanted or self._answers.knows(wanted[0]):
             return False
         url = wanted[0]
-        row = self._start.stored_as(url)
+        row = self._stored_as(url)
         if self._is_left_alone(url):
             self._walk.failed(url, DocumentUnavailable(url, reason=DocumentUnavailable.slug))
             return True
@@ -155,23 +185,23 @@ class TrailSteps:
                 self._walk.arrived(url, row.as_arrival())
                 return True
             return False
-        if not self._given.waits(url):
+        if not self._basis.waits(url):
             return False
-        self._walk.failed(url, DocumentUnavailable(url, reason=self._given.missing[url].reason))
+        self._walk.failed(url, DocumentUnavailable(url, reason=self._basis.missing[url].reason))
         return True
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
-        if row.memento or self._is_unfit(row, url) or self._given.is_truncated(url):
-            return not self._given.waits(url)
-        return self._given.request.is_full or self._is_due(url, row)
+        if row.memento or self._is_unfit(row, url) or self._basis.is_truncated(url):
+            return not self._basis.waits(url)
+        return self._basis.request.is_full or self._is_due(url, row)
 
     def _is_due(self, _url: str, row: StoredDocument) -> bool:
-        changed_at, is_newest = self._start.subscription_changed_at, len(self._walk.path) == 1
-        return row.is_due(changed_at, is_newest=is_newest, now=self._given.clock.now)
+        changed_at, is_newest = self._subscription_changed_at, len(self._walk.path) == 1
+        return row.is_due(changed_at, is_newest=is_newest, now=self._basis.now())
 
     def _is_gap(self, url: str) -> bool:
         """Return whether a stored document counts as missing: until it comes in the feed's format (R23)."""
-        return self._given.is_of_other_format(url, self._walk.path[0].family)
+        return self._basis.is_of_other_format(url, self._walk.path[0].family)
 
     # Behind a document that is missing (R34)
 
@@ -179,26 +209,22 @@ class TrailSteps:
         """Return whether one behind a hole is not looked at: the hole waits (R14), or it was replaced."""
         if self._walk.hole_url is None:
             return False
-        row = self._start.stored_as(url)
-        return self._given.waits(self._walk.hole_url) if row is None else not self._is_part(row)
+        row = self._stored_as(url)
+        return self._basis.waits(self._walk.hole_url) if row is None else not self._is_part(row)
 
-    def _judge(self) -> Steps[None]:
+    async def _judge(self, candidate: Arrival) -> None:
         """Let join what stands behind a hole if it is part of the feed, or brings an entry not stored.
 
         An update of what is stored does not count: a publisher that answers every URL with its newest entries
         would lead the walk on and on. What has joined before has to be stored already.
         """
-        candidate = self._walk.candidate
-        assert candidate is not None, "something waits to be judged"
-        row = self._start.stored_as(candidate.url)
+        row = self._stored_as(candidate.url)
         is_new = row is not None and self._is_part(row)
         if row is None:
-            wanted = tuple(identity for identity, _ in candidate.keys or ())
-            read = yield from outcome(ReadKnown(wanted, url=candidate.url), KnownRead)
-            is_new = any(identity not in read.known for identity in wanted)
-        fresh = self._answers.fresh
-        if not self._walk.judge(is_new=is_new) and fresh.pop(document_key(candidate.url), None) is not None:
-            yield from carry_out(Drop(candidate.url))
+            known = await self._io.known(candidate.url, candidate)
+            is_new = any(identity not in known.updated_at for identity, _ in candidate.keys or ())
+        if not self._walk.judge(is_new=is_new) and document_key(candidate.url) in self._answers.fresh:
+            self._drop(candidate.url)
 
     def _is_part(self, row: StoredDocument) -> bool:
         """Return whether a stored document is part of the feed, or comes back with the one before the hole.
@@ -206,87 +232,84 @@ class TrailSteps:
         One that is detached was mostly replaced (R15): a link brings it back, a guess does not. But what left
         together with a whole feed, or with its format (R1, R23), left at one instant, and belongs together.
         """
-        tip = self._start.stored_as(self._walk.tip.url)
+        tip = self._stored_as(self._walk.tip.url)
         is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
         return row.rank is not None or is_back
 
     # What is fetched
 
-    def _begin_fetching(self) -> Steps[None]:
+    async def _begin_fetching(self) -> None:
         wants = self._walk.wanted
-        for want in (each for each in wants if not (each.is_guess and self._given.waits(each.url))):
+        for want in (each for each in wants if not (each.is_guess and self._basis.waits(each.url))):
             self._wanted.add(document_key(want.url))
-            row = self._start.stored_as(want.url)
+            row = self._stored_as(want.url)
             if row is None and not self._has_begun and not self._answers.knows(want.url):
                 self._has_begun = True
-                yield from carry_out(BeginWalk())
-                yield from carry_out(StartTimer(self._given.settings.walk_seconds))
-            if self._answers.knows(want.url):  # maybe the head of another has named it meanwhile
-                continue
-            yield from carry_out(self._fetch(want.url, row))
+                await self._io.begin_walk()
+                self._io.start_timer()
+            if not self._answers.knows(want.url):  # maybe the head of another has named it meanwhile
+                self._fetch(want.url, row)
 
-    def _fetch(self, url: str, row: StoredDocument | None) -> Fetch:
+    def _fetch(self, url: str, row: StoredDocument | None) -> None:
         self._wanted.add(document_key(url))
         self._answers.fetching.add(document_key(url))
-        return Fetch(url=url, stored=row, relation=self._start.relation)
+        self._io.fetch(url, row, self._trail.relation)
 
     # What came
 
-    def _wait(self) -> Steps[None]:
-        event = yield Wait()
-        if isinstance(event, TimeOver):
-            limit = self._given.settings.walk_seconds
+    async def _wait(self) -> None:
+        ended = await self._io.wait()
+        if ended is None:
+            limit = self._basis.settings.walk_seconds
             self._walk.stop(LimitReached(self._walk.wanted[0].url, limit="limits.walk_seconds", value=limit))
             return
-        assert isinstance(event, _Answer), f"waited, was told {event}"
-        key = document_key(event.url)
+        url, answer = ended
+        key = document_key(url)
         self._answers.fetching.discard(key)
-        self._progress.fetched += 1
-        if isinstance(event, Arrived):
-            self._answers.fresh[key] = event.fresh
-        elif isinstance(event, Failed):
-            self._answers.failures[key] = event.failure
+        self._basis.progress.fetched += 1
+        if isinstance(answer, FreshDocument):
+            self._answers.fresh[key] = answer
+        elif isinstance(answer, Failure):
+            self._answers.failures[key] = answer
         if key in self._wanted:
-            yield from self._take(event)
+            await self._take(url, answer)
 
-    def _take(self, event: _Answer) -> Steps[None]:
-        row = self._start.stored_as(event.url)
-        if isinstance(event, Failed):
-            self._walked.failures[event.url] = event.failure
-        if isinstance(event, LedBack):
-            self._walk.arrived(event.url, self._walk.met(event.met_url, by=event.url))
+    async def _take(self, url: str, answer: Answer) -> None:
+        row = self._stored_as(url)
+        if isinstance(answer, LedBack):
+            self._walk.arrived(url, self._walk.met(answer.met_url, by=url))
             return
-        if isinstance(event, Arrived):
-            if row is None or self._may_replace(row, event.fresh):
-                self._walk.arrived(event.url, (yield from self._arrival(event.url, event.fresh)))
+        if isinstance(answer, FreshDocument):
+            if row is None or self._may_replace(row, answer):
+                self._walk.arrived(url, await self._arrival(url, answer))
                 return
-            yield from self._drop(event.url)
-        if row is not None and self._serves(row, event):
-            self._revalidated.add(event.url)
-            if isinstance(event, Confirmed):
-                yield from carry_out(replace(self._touch(row), is_uncacheable=event.is_uncacheable))
-            elif isinstance(event, Failed) and event.failure.publisher_status in GONE and not row.memento:
-                yield from carry_out(Touch(document=row.id, is_settled=None))
-            self._walk.arrived(event.url, self._confirmed(row))
+            self._drop(url)
+        if isinstance(answer, Failure):
+            self._result.failures[url] = answer
+        if row is not None and self._serves(row, url, answer):
+            self._revalidated.add(url)
+            if isinstance(answer, Unchanged):
+                self._io.touch(row.id, is_settled=self._is_settled(), is_uncacheable=answer.is_uncacheable)
+            elif isinstance(answer, Failure) and answer.publisher_status in GONE and not row.memento:
+                self._io.touch(row.id)
+            self._walk.arrived(url, self._confirmed(row))
             return
-        assert isinstance(event, Failed), "a document without a stored copy is fetched whole"
-        failure = event.failure
-        if row is not None and self._is_unfit(row, event.url):  # an error at the retry changes nothing (R23)
-            failure = replace(failure, slug=FormatMismatch.slug)
-        self._walk.failed(event.url, self._objection(event.url, failure))
+        assert isinstance(answer, Failure), "a document without a stored copy is fetched whole"
+        if row is not None and self._is_unfit(row, url):  # an error at the retry changes nothing (R23)
+            answer = replace(answer, slug=FormatMismatch.slug)
+        self._walk.failed(url, self._objection(url, answer))
 
-    def _arrival(self, _url: str, fresh: FreshDocument) -> Steps[Arrival]:
-        yield from ()
+    async def _arrival(self, _url: str, fresh: FreshDocument) -> Arrival:
         return fresh.arrival
 
-    def _serves(self, row: StoredDocument, event: Confirmed | Failed | Arrived) -> bool:
+    def _serves(self, row: StoredDocument, url: str, answer: Answer) -> bool:
         """Return whether a stored copy serves, as that of an archive mostly does (docs/faults.md row 53)."""
-        return not isinstance(event, Failed) or bool(row.memento) or not self._is_unfit(row, event.url)
+        return not isinstance(answer, Failure) or bool(row.memento) or not self._is_unfit(row, url)
 
     def _is_unfit(self, row: StoredDocument, url: str) -> bool:
         """Whether a stored copy does not stand for the document, which came last in another format (R23)."""
         family = self._walk.path[0].family
-        return row.family is not family or self._given.is_of_other_format(url, family)
+        return row.family is not family or self._basis.is_of_other_format(url, family)
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
         return row.as_arrival()
@@ -296,85 +319,63 @@ class TrailSteps:
 
     def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
         family = self._walk.path[0].family
-        return fresh.may_replace(row, family) or self._given.is_truncated(fresh.arrival.url)
+        return fresh.may_replace(row, family) or self._basis.is_truncated(fresh.arrival.url)
 
-    def _touch(self, row: StoredDocument) -> Touch:
-        """An archive document has not changed; behind the newest one it is final now (R13)."""
-        is_newest = len(self._walk.path) == 1
-        return Touch(document=row.id, is_settled=not is_newest)
+    def _is_settled(self) -> bool | None:
+        """Whether an archive document that has not changed is final: behind the newest one it is (R13)."""
+        return len(self._walk.path) > 1
 
     # What is kept
 
-    def _keep_joined(self) -> Steps[None]:
+    async def _keep_joined(self) -> None:
         """Store what has joined the path, in the order of the path."""
         path: Sequence[Arrival] = self._walk.path
         while self._joined < len(path):
             arrival = path[self._joined]
-            kept = yield from self._keep(arrival, self._joined)
+            kept = await self._keep(arrival, self._joined)
             if kept is not None:
-                self._walked.path.append(kept)
+                self._result.path.append(kept)
             self._joined += 1
-            self._progress.add(arrival.url, arrival.entries, path[0].links.get(Relation.LAST, ""))
+            self._basis.progress.add(arrival.url, arrival.entries, path[0].links.get(Relation.LAST, ""))
 
-    def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
+    async def _keep(self, arrival: Arrival, place: int) -> int | None:
         """Store a document that has joined; return its id, None when it is not worth keeping."""
-        row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
-        rank = self._start.rank(row, place)
-        self._walked.notes += self._given.remarks(arrival.url, fresh, row)
+        row, fresh = self._stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
+        rank = self._rank(row, place)
+        self._result.notes += self._basis.remarks(arrival.url, fresh, row)
         if fresh is None:
             assert row is not None, "what joins without a fetch is stored"
-            yield from self._reattach(row, rank)
-            return row.id
+            return await self._reattach(row, rank)
         if row is not None and not row.memento and row.digest != fresh.arrival.digest:
-            self._walked.notes.append(ArchiveChanged(arrival.url))
-        stored = yield from outcome(
-            Put(
-                url=arrival.url,
-                stored_url=row.url if row is not None else arrival.url,
-                role=Role.ARCHIVE,
-                rank=rank,
-                is_settled=place > 1,
-                brought_news=self._walk.news(arrival.url),
-                may_wait=row is None,
-            ),
-            Stored,
+            self._result.notes.append(ArchiveChanged(arrival.url))
+        number = await self._io.put(
+            arrival.url,
+            stored_url=row.url if row is not None else arrival.url,
+            role=Role.ARCHIVE,
+            rank=rank,
+            is_settled=place > 1,
+            brought_news=self._walk.news(arrival.url),
+            may_wait=row is None,
         )
         del self._answers.fresh[document_key(arrival.url)]
-        return stored.document
+        return number
 
-    def _drop(self, url: str) -> Steps[None]:
+    def _drop(self, url: str) -> None:
         del self._answers.fresh[document_key(url)]
-        yield from carry_out(Drop(url))
+        self._io.drop(url)
 
-    def _reattach(self, row: StoredDocument, rank: int) -> Steps[None]:
+    async def _reattach(self, row: StoredDocument, rank: int) -> int:
         if row.rank is None:
-            yield from carry_out(Attach(row.id, rank))
+            await self._io.attach({row.id: rank})
+        return row.id
 
 
-_Answer = Arrived | Confirmed | Failed | LedBack
 _STEPS_WITHOUT_REST: Final = 64
 """Stored documents walked through before other tasks get a turn."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrailStart:
-    """What a walk along a trail starts from, beside what all walks of a refresh share."""
-
-    stored: Mapping[str, StoredDocument]
-    """The documents that may stand on it, attached or not, by `document_key` of their URL."""
-    relation: str
-    first_rank: int
-    """Rank of the first new document; the others follow."""
-    subscription_changed_at: float
-    """When the subscription document was last had with a change, epoch seconds."""
-
-    def stored_as(self, url: str) -> StoredDocument | None:
-        """Return the stored document of a URL, however the URL is spelled."""
-        return self.stored.get(document_key(url))
-
-    def rank(self, row: StoredDocument | None, place: int) -> int:
-        """Return the rank of the document at a place of the path: one that is attached keeps its own."""
-        return row.rank if row is not None and row.rank is not None else self.first_rank + place
+_RANKS_PER_WALK: Final = 1 << 20
+"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
 
 
 @dataclass(slots=True)
@@ -395,7 +396,7 @@ class Answers:
         return key in self.fetching or key in self.fresh or key in self.failures
 
 
-class PageTrailSteps(TrailSteps):
+class PageTrailWalk(TrailWalk):
     """A walk along one trail of a paged feed (R6): what is asked for again, and what is kept.
 
     all was collected before (a closing trail)    every page is revalidated, up to the first that brought
@@ -408,35 +409,26 @@ class PageTrailSteps(TrailSteps):
     the better one. What leaves a page is remembered, unless another document holds it.
 
     Args:
-        given: What the refresh starts from.
-        walk: Says which page is next.
-        start: What is stored.
-        answers: What came of the documents that were asked for.
-        progress: Kept up to date.
-        trail: The one that is followed.
-        has_news: Whether the subscription document brought anything that was not stored.
         ascends: Whether pages are known to get newer along `next`: then the last one is asked for again.
         is_unwatched: Whether nobody has looked at the pages for a while: then every page is.
     """
 
     def __init__(
         self,
-        given: Given,
-        walk: Walk,
-        start: TrailStart,
-        answers: Answers,
-        progress: Progress,
-        *,
+        basis: Basis,
+        current: Current,
+        stored: Mapping[str, StoredDocument],
         trail: Trail,
-        has_news: bool,
+        answers: Answers,
+        passed: Iterable[Arrival],
+        *,
         ascends: bool,
         is_unwatched: bool,
     ) -> None:
-        super().__init__(given, walk, start, answers, progress)
-        self._trail = trail
+        super().__init__(basis, current, stored, trail, answers, passed)
         self._ascends = ascends
         self._is_unwatched = is_unwatched
-        self._news = {walk.tip.url: has_news}
+        self._news = {self._walk.tip.url: current.has_news}
         """Of the subscription document and each page fetched: whether it brought anything not stored."""
         self._is_past_gap = False
 
@@ -450,94 +442,90 @@ class PageTrailSteps(TrailSteps):
     def _leads_to_gone(self, row: StoredDocument) -> bool:
         """Return whether a page links to one that was gone and is tried again: does it link there still?"""
         behind = self._trail.target(row.links) or ""
-        attempt = self._given.missing.get(behind)
-        return attempt is not None and attempt.status in GONE and not self._given.waits(behind)
+        attempt = self._basis.missing.get(behind)
+        return attempt is not None and attempt.status in GONE and not self._basis.waits(behind)
 
     def _is_due(self, _url: str, row: StoredDocument) -> bool:
         behind = document_key(self._trail.target(row.links) or "")
         is_unwatched = self._is_unwatched or row.rank is None
-        return is_unwatched or (self._ascends and behind not in self._start.stored)
+        return is_unwatched or (self._ascends and behind not in self._stored)
 
     def _is_gap(self, url: str) -> bool:
         """Return whether the page could not be had the last time: its stored copy may be outdated."""
-        return url in self._given.missing and not self._given.is_truncated(url)
+        return url in self._basis.missing and not self._basis.is_truncated(url)
 
     def _may_replace(self, _row: StoredDocument, _fresh: FreshDocument) -> bool:
         """Always: what leaves a page is remembered, so one that broke off takes nothing away."""
         return True
 
-    def _serves(self, row: StoredDocument, event: Confirmed | Failed | Arrived) -> bool:
-        return isinstance(event, Confirmed) or bool(row.memento)
+    def _serves(self, row: StoredDocument, _url: str, answer: Answer) -> bool:
+        return isinstance(answer, Unchanged) or bool(row.memento)
 
-    def _arrival(self, url: str, fresh: FreshDocument) -> Steps[Arrival]:
+    async def _arrival(self, url: str, fresh: FreshDocument) -> Arrival:
         if self._trail.is_closing:  # then one page is asked for at a time
-            yield from self._compare(url, fresh)
+            await self._compare(url, fresh)
             return replace(fresh.arrival, news=self._news[url])
         return fresh.arrival
 
-    def _compare(self, url: str, fresh: FreshDocument) -> Steps[None]:
+    async def _compare(self, url: str, fresh: FreshDocument) -> None:
         """Find out whether a page brought anything that is not stored.
 
         That is asked when the pages before it are stored, so the order in which they come decides nothing.
         """
-        keys = list(fresh.arrival.keys or ())
-        read = yield from outcome(ReadKnown(tuple(identity for identity, _ in keys), url=url), KnownRead)
-        self._news[url] = has_news(keys, read.known)
+        known = await self._io.known(url, fresh.arrival)
+        self._news[url] = has_news(fresh.arrival.keys or (), known.updated_at)
 
-    def _adds(self, url: str, fresh: FreshDocument) -> Steps[bool]:
+    async def _adds(self, url: str, fresh: FreshDocument) -> bool:
         """R6: whether a page holds an entry that no other document does, memory excepted, or a better copy.
 
         What is remembered is not counted: such a copy leaves when its identity is settled (R8).
         """
         if self._news[url]:
             return True
-        keys = list(fresh.arrival.keys or ())
-        read = yield from outcome(
-            ReadKnown(tuple(identity for identity, _ in keys), with_copies=True, url=url), KnownRead
-        )
-        return adds_to(read, fresh, self._given.clock.now)
+        known = await self._io.known(url, fresh.arrival, with_copies=True)
+        return adds_to(known, fresh, self._basis.now())
 
-    def _catch_up(self) -> Steps[None]:
+    async def _catch_up(self) -> None:
         """Whether a stored page is asked for again depends on what the pages before it brought."""
-        if self._start.stored_as(self._walk.wanted[0].url) is not None:
-            yield from self._keep_joined()
+        if self._stored_as(self._walk.wanted[0].url) is not None:
+            await self._keep_joined()
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
         self._is_past_gap |= self._is_gap(row.url)
         self._news[row.url] = row.rank is None  # while it was no part of the feed, nobody saw what changed
         return replace(row.as_arrival(), news=not self._trail.is_closing)
 
-    def _touch(self, row: StoredDocument) -> Touch:
-        return Touch(document=row.id, is_settled=None)
+    def _is_settled(self) -> bool | None:
+        return None
 
     def _objection(self, url: str, failure: Failure) -> Note:
         """R6: a page that was never seen and is not there is the end; one that was collected is missing."""
-        if failure.publisher_status in GONE and self._start.stored_as(url) is None:
+        if failure.publisher_status in GONE and self._stored_as(url) is None:
             return PageGone(url, reason=failure.slug)
         return DocumentUnavailable(url, reason=failure.slug)
 
-    def _keep(self, arrival: Arrival, place: int) -> Steps[int | None]:
-        row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
-        self._walked.notes += self._given.remarks(arrival.url, fresh, row)
-        if fresh is not None:
-            self._is_past_gap |= row is None or self._is_gap(arrival.url)
-            if arrival.url not in self._news:
-                yield from self._compare(arrival.url, fresh)
-        if row is None and fresh is not None and not (yield from self._adds(arrival.url, fresh)):
-            yield from self._drop(arrival.url)
+    async def _keep(self, arrival: Arrival, place: int) -> int | None:
+        row, fresh = self._stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
+        self._result.notes += self._basis.remarks(arrival.url, fresh, row)
+        rank = self._rank(row, place)
+        if fresh is None:
+            assert row is not None, "what joins without a fetch is stored"
+            return await self._reattach(row, rank)
+        self._is_past_gap |= row is None or self._is_gap(arrival.url)
+        if arrival.url not in self._news:
+            await self._compare(arrival.url, fresh)
+        if row is None and not await self._adds(arrival.url, fresh):
+            self._drop(arrival.url)
             return None
-        rank = self._start.rank(row, place)
-        if row is not None and (fresh is None or (_is_same(row, fresh) and not row.memento)):
-            if fresh is not None:
-                yield from self._drop(arrival.url)
-                yield from carry_out(self._touch(row))
-            yield from self._reattach(row, rank)
-            return row.id
-        assert fresh is not None, "what joins without a fetch is stored"
-        put = Put(url=arrival.url, stored_url=arrival.url, role=Role.PAGE, rank=rank, remembers=row)
-        stored = yield from outcome(put, Stored)
+        if row is not None and _is_same(row, fresh) and not row.memento:
+            self._drop(arrival.url)
+            self._io.touch(row.id)
+            return await self._reattach(row, rank)
+        number = await self._io.put(
+            arrival.url, stored_url=arrival.url, role=Role.PAGE, rank=rank, remembers=row
+        )
         del self._answers.fresh[document_key(arrival.url)]
-        return stored.document
+        return number
 
 
 def _is_same(row: StoredDocument, fresh: FreshDocument) -> bool:

@@ -5,7 +5,7 @@ one that failed keeps how for a while. Each taking has a token of its own, so th
 late means nothing. A lease on a feed changes hands under the lock of the feed's row, which every change of
 the feed holds: whoever has seen in its transaction that the lease is its own commits before another has it.
 
-    looked = take(db, Taking(name=feed_lease(7), feed=7, replica=own, token=token, judge=judge))
+    looked = take(db, feed_lease(7), feed=7, replica=own, token=token, judge=judge)
     beat(db, own, progress)                             # a sign of life, every few seconds
     end(db, [End(feed_lease(7), token, outcome="")])
 
@@ -71,25 +71,6 @@ Judge = Callable[[LeaseRow | None, FeedRow | None], Verdict]
 """Decides by the lease, if there is one, and the feed. It runs within the transaction, perhaps twice."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taking:
-    """What is to be taken, by whom."""
-
-    name: str
-    """Of the lease."""
-    replica: str
-    token: str
-    """Of this taking."""
-    judge: Judge
-    """Decides whether."""
-    feed: int | None = None
-    """The feed that it is on."""
-    skips_locked: bool = False
-    """Whether a feed that another transaction is changing at this moment is left to that one."""
-    tells: bool = False
-    """Whether the one that has it is told that it is wanted."""
-
-
 class Looked(NamedTuple):
     """What came of wanting a lease."""
 
@@ -131,23 +112,42 @@ _TAKE: Final = """
 """
 
 
-def take(db: Database, taking: Taking) -> Looked:
-    """Take a lease if its judge says so; in a transaction that writes."""
-    name, row = taking.name, None
-    if taking.feed is None:
+def take(
+    db: Database,
+    name: str,
+    *,
+    replica: str,
+    token: str,
+    judge: Judge,
+    feed: int | None = None,
+    skips_locked: bool = False,
+    tells: bool = False,
+) -> Looked:
+    """Take a lease if its judge says so; in a transaction that writes.
+
+    Args:
+        db: In a connection's thread.
+        name: Of the lease.
+        replica: Which one takes it.
+        token: Of this taking.
+        judge: Decides whether.
+        feed: The feed that it is on.
+        skips_locked: Whether a feed that another transaction is changing at this moment is left to that one.
+        tells: Whether the replica that has it is told that it is wanted.
+    """
+    row = None
+    if feed is None:
         fetch_one(db, _LOCK_NAME, {"name": name})
     else:
-        lock = _LOCK_FEED_IF_FREE if taking.skips_locked else _LOCK_FEED
-        found = fetch_one(db, lock, {"feed": taking.feed})
+        found = fetch_one(db, _LOCK_FEED_IF_FREE if skips_locked else _LOCK_FEED, {"feed": feed})
         if found is None:
-            return Looked(Verdict.WAIT if taking.skips_locked else Verdict.GONE, None, None)
+            return Looked(Verdict.WAIT if skips_locked else Verdict.GONE, None, None)
         row = feed_row(found)
     lease = look(db, name)
-    verdict = taking.judge(lease, row)
+    verdict = judge(lease, row)
     if verdict is Verdict.TAKE:
-        values = {"name": name, "feed": taking.feed, "replica": taking.replica, "token": taking.token}
-        run(db, _TAKE, values)
-    elif verdict is Verdict.WAIT and taking.tells:
+        run(db, _TAKE, {"name": name, "feed": feed, "replica": replica, "token": token})
+    elif verdict is Verdict.WAIT and tells:
         fetch_one(db, _TELL, {"payload": f"wanted {name}"})
     elif verdict is Verdict.DONE and lease is not None:  # nobody is at it any more, or it would be waited for
         run(db, _END_WELL, {"name": name, "token": lease.token})

@@ -16,7 +16,7 @@ from wholefeed.core.model import WELL_KNOWN_PREFIXES, Family, FeedDocument
 from wholefeed.core.notes import DocumentRepaired
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.expat import Guard
-from wholefeed.core.parse.families import Opening, Options
+from wholefeed.core.parse.families import Opening
 from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
 from wholefeed.core.parse.limits import (
     FREE_NAME_CHARACTERS,
@@ -41,13 +41,13 @@ PLAIN_ITEM = (
 
 def carefully(body: bytes) -> FeedDocument:
     """Read a document with a look at each element."""
-    for options in (Options(), Options(is_full=True)):
+    for is_full in (False, True):
         guard = Guard()
-        opening = Opening(guard, URL, options)
+        opening = Opening(guard, URL, is_full=is_full)
         with suppress(FieldsNeededError):
             guard.read(body)
             assert opening.family is not None
-            if not options.is_full:
+            if not is_full:
                 check_distinct(URL, opening.family.entries)
             return opening.family.document(body)
     raise AssertionError
