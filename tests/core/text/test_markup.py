@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 from xml.sax import saxutils
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wholefeed.core.text.markup import attribute, escape, quoteattr
@@ -22,6 +22,7 @@ def test_texts_are_written_as_the_standard_library_does(text: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]) | st.sampled_from("\t\n\r\"'&<>")))
+@example("\t\n\r\"'&<>")
 def test_an_attribute_keeps_its_value(value: str) -> None:
     """XML 1.0, 3.3.3: white space is escaped, so that it is not normalised."""
     try:

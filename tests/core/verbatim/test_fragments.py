@@ -124,6 +124,7 @@ def test_an_rss_item_gains_its_base_where_a_relative_reference_occurs(inside: st
         "<guid>urn:uuid:1</guid><guid>tag:a,2003:b</guid>",
         "<enclosure url='https://a/b.mp3'/><a href = \"mailto:a@b\"/>",
         "<description>&lt;a href=&quot;http://a&quot; x=y>&lt;img src=&#39;data:,x&#39;></description>",
+        "<description>&amp;lt;a href=&amp;quot;http://a&amp;quot;></description>",
         "<description>source=a, curl=b, a=b</description>",
         "<title>href and src</title><category>a</category>",
         "<a xhref='a' hrefs='a' title='href'/><links>a</links><uri>a</uri>",
