@@ -71,7 +71,14 @@ from wholefeed.service.documents import (
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
 from wholefeed.service.sharing_port import Sharing
-from wholefeed.service.sources import Obtained, Source, Subscription, failure_of, settle_subscription
+from wholefeed.service.sources import (
+    EarlyReader,
+    Obtained,
+    Source,
+    Subscription,
+    failure_of,
+    settle_subscription,
+)
 from wholefeed.service.storing import FeedStorage, Gathered, known_entries, touch
 from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow
 from wholefeed.store.store import Store
@@ -477,12 +484,15 @@ class Refresh:
 
     async def _obtain(self, url: str, stored: StoredDocument | None, relation: str) -> Obtained | Fetched:
         decision = self.decision
-        obtained = await self._context.source.obtain(
-            url,
-            validators=_conditions(stored),
+        early = EarlyReader(
             on_older=lambda older: decision.predicted(url, older),
             is_foreseen=lambda: decision.is_foreseen(url, list(self._pending)),
             relation=relation,
+        )
+        obtained = await self._context.source.obtain(
+            url,
+            validators=_conditions(stored),
+            early=early,
             is_ahead=lambda: decision.is_ahead(url),
             sizes=self._sizes,
             is_met=decision.is_met,
@@ -727,7 +737,7 @@ class RefreshContext:
         """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        seconds = self.source.blocked_seconds(parts.hostname or "", port)
+        seconds = self.source.fetcher.gate.blocked_seconds(parts.hostname or "", port)
         return self.now() + seconds if seconds else None
 
     def _settings(self) -> Settings:

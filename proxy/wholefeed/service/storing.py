@@ -45,7 +45,7 @@ from wholefeed.service.documents import (
 )
 from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.sharing_port import Fence
-from wholefeed.service.sources import Obtained, Work
+from wholefeed.service.sources import Obtained
 from wholefeed.store.base import Database, changed
 from wholefeed.store.rows import (
     DocumentChanges,
@@ -62,6 +62,7 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures, feeds, identities, segments
 from wholefeed.store.tables import live as live_table
 from wholefeed.store.tables.documents import live_counts, live_ordinals
+from wholefeed.workers.pool import Workers
 
 _T = TypeVar("_T")
 
@@ -81,7 +82,7 @@ class FeedStorage:
     def __init__(
         self,
         store: Store,
-        work: Work,
+        work: Workers,
         feed_id: int,
         *,
         now: Callable[[], float],

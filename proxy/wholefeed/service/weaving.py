@@ -96,7 +96,7 @@ async def _woven(
     weaves = [each for each in steps if isinstance(each, Weave)]
     sewn: list[NewSegment] = []
     for batch in _batches(weaves):
-        async with storage.work.turn(sum(each.size_bytes for each in batch)):
+        async with storage.work.large.turn(sum(each.size_bytes for each in batch)):
             sewn += await _sewn(storage, batch, published, [each for _, each in new], stamps, style)
     made = iter(sewn)
     subscription = stored.documents[0].id
@@ -213,7 +213,7 @@ async def _sewn(
 ) -> list[NewSegment]:
     """Return the segments that are to be written; of `new` the first is the strand with the number -1."""
     size_bytes = sum(map(_picked_bytes, weaves))
-    sheaves = await _worked(size_bytes, lambda: [Sheaf(each, each.members(stamps)) for each in weaves])
+    sheaves = await _worked(size_bytes, lambda: [Sheaf(each, stamps) for each in weaves])
     for number in sorted({number for sheaf in sheaves for number in sheaf.strands}, reverse=True):
         source = new[~number] if number < 0 else await storage.read(partial(_read, row=published[number]))
         takers = [sheaf for sheaf in sheaves if number in sheaf.strands]
