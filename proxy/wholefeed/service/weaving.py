@@ -222,7 +222,7 @@ class _Sources:
         self, weaves: Sequence[Weave], stamps: Mapping[int, bytes], style: Style
     ) -> list[NewSegment]:
         size_bytes = sum(map(_picked_bytes, weaves))
-        sheaves = await _worked(size_bytes, lambda: [Sheaf(each, each.members(stamps)) for each in weaves])
+        sheaves = await _worked(size_bytes, lambda: [Sheaf(each, stamps) for each in weaves])
         for number in sorted({number for sheaf in sheaves for number in sheaf.strands}, reverse=True):
             source = await self._rendered(number)
             takers = [sheaf for sheaf in sheaves if number in sheaf.strands]
