@@ -618,8 +618,11 @@ def test_a_log_that_cannot_be_written_stops_neither_the_start_nor_answers(
         os.close(reading)
     process = subprocess.Popen(
         [sys.executable, "-m", "wholefeed", "serve", "--port", str(port)],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT / "proxy")}, stdout=sink, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "proxy")},
+        stdout=sink,
+        stderr=subprocess.PIPE,
+    )
     os.close(sink)
     with process:
         try:
