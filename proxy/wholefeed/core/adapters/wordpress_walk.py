@@ -113,7 +113,8 @@ class Walk:
                     self._taken(answer)
                     return behind[0]
                 yield from self._check_order(each, answer)
-                if behind is not None and self._is_apart(behind[1], answer):
+                is_moved = behind is not None and behind[1].validators != answer.validators
+                if behind is not None and is_moved and self._pages.are_told:
                     yield from self._seam(each, last, (behind[1], answer))
                 if each == last:
                     self._tail = answer.identities
@@ -201,10 +202,6 @@ class Walk:
             raise NoProgressError
 
     # Something went live
-
-    def _is_apart(self, behind: Page, page: Page) -> bool:
-        """Whether something may have moved from a page to the one behind it, which was had before."""
-        return self._pages.are_told and behind.validators != page.validators
 
     def _seam(self, number: int, last: int, pair: tuple[Page, Page]) -> Asking[None]:
         """Ask again for what may have moved past the boundary behind a page.

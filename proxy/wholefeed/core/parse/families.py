@@ -172,12 +172,11 @@ class FamilyParser(ABC):
     family: ClassVar[Family]
     site_slot: ClassVar[str]
     """Which of `head_values` names the site."""
+    head_dates: ClassVar[tuple[tuple[str, Callable[[str], float | None]], ...]]
+    """Which of them say when the feed was updated, and what reads them; the first that can be read counts."""
     marks: ClassVar[frozenset[str]]
     """Fields of entries whose text is not wanted: `mark` looks at them. Nor is that of the content, but where
     all fields are read."""
-    head_dates: ClassVar[tuple[tuple[str, Callable[[str], float | None]], ...]]
-    """Which of them say when the feed was updated, and what reads them; the first that can be read counts."""
-
     is_inherited: ClassVar[bool] = False
     """Whether an entry without author or rights has the feed's."""
 
