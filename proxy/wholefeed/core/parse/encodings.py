@@ -25,10 +25,6 @@ MIXED_NAME: Final = "utf-8 with windows-1252 in it"
 def to_utf8(body: bytes, media_type: str) -> Decoded:
     """Return the text of a document in UTF-8. A UTF-8 one comes back as it is, not validated.
 
-    Args:
-        body: The document.
-        media_type: The whole Content-Type value; may be empty.
-
     Raises:
         ParseError: `unsupported-encoding`.
     """
@@ -86,12 +82,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 def from_utf8(text: bytes, codec: str) -> bytes:
-    """Return a text in another encoding; what that cannot write, as references to characters (XML 1.0, 4.1).
-
-    Args:
-        text: Of a document, in UTF-8.
-        codec: As `Encoding` has it.
-    """
+    """Return a text in another encoding, what it cannot write as references to characters (XML 1.0, 4.1)."""
     if codec == UTF8:
         return text
     decoded = text.decode(UTF8)
