@@ -30,7 +30,7 @@ from wholefeed.core.model import EntryId, Family, Role
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
 from wholefeed.core.text.urls import resolve
 from wholefeed.errors import InvalidUrlError, RunningLoopError
-from wholefeed.service.documents import document_from
+from wholefeed.service.documents import stored_as
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
 from wholefeed.service.storing import is_collected
@@ -209,7 +209,7 @@ def _held(row: DocumentRow, body: bytes, live: tuple[int, ...]) -> Held:
 
 def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:
     """Return title and links of the subscription document; the channel's link of RSS is one, too."""
-    document = document_from(row, body)
+    document = stored_as(row, body).parse()
     head = document.head
     links = [
         Link(relation=link.relation, url=link.target, media_type=link.media_type)

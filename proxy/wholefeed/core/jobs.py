@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import Any, Final, NamedTuple
@@ -81,7 +81,7 @@ def read_document(
         style = composed.style
     if style is not None and style.family is document.family:
         rendered = render([Part(document, None)], style)
-    return describe(document, body, sender, composed=composed, rendered=rendered)
+    return replace(describe(document, body, sender), composed=composed, rendered=rendered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,23 +118,14 @@ class ReadDocument:
     """Its segment if all of its entries are live, where that was asked for and the format is the same."""
 
 
-def describe(
-    document: FeedDocument,
-    body: bytes,
-    sender: Sender,
-    *,
-    composed: Composed | None = None,
-    rendered: Rendered | None = None,
-) -> ReadDocument:
-    """Say what is to be known of a document that has been parsed, with what was made of it."""
+def describe(document: FeedDocument, body: bytes, sender: Sender) -> ReadDocument:
+    """Say what is to be known of a document that has been parsed."""
     return ReadDocument(
         facts=DocumentFacts.of(document),
         navigation=classify(document, sender.links),
         digest=hashlib.sha256(body).digest(),
         span=_span(document, sender.fetched_at),
         marks=marks_of(document, api_url=api_url(sender.links, sender.url), route=sender.route),
-        composed=composed,
-        rendered=rendered,
     )
 
 
@@ -361,20 +352,20 @@ def fragments_in(rendered: Rendered, family: Family) -> list[bytes]:
 class Sheaf:
     """A segment of entries that stand in several others (`wholefeed.core.compose.weaving`).
 
-    sheaf = Sheaf(weave, weave.members(stamps))
+    sheaf = Sheaf(weave, stamps)
     for number in sheaf.strands:
         sheaf.take(number, rendered, fragments_in(rendered, family))
     sheaf.sealed(style)
     """
 
-    def __init__(self, weave: Weave, members: Members) -> None:
-        self.members = members
+    def __init__(self, weave: Weave, stamps: Mapping[int, bytes]) -> None:
+        self.members = Members.of((pick.member for pick in weave.picks), stamps)
         """Its entries."""
         self._wanted: dict[int, list[tuple[int, int]]] = {}
         for place, pick in enumerate(weave.picks):
             self._wanted.setdefault(pick.strand, []).append((place, pick.place))
         count = len(weave.picks)
-        self._text = _Text([b""] * count, [None] * count, [members.packed])
+        self._text = _Text([b""] * count, [None] * count, [self.members.packed])
 
     @property
     def strands(self) -> Collection[int]:

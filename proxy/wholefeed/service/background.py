@@ -110,7 +110,7 @@ class Polling:
         """Take the first feed that may be polled now; those whose host is taken keep their places."""
         for feed_id, url in list(self._waiting.items()):
             host = _host(url)
-            if host in self._hosts or self._context.source.blocked_seconds(host) > 0:
+            if host in self._hosts or self._context.source.fetcher.gate.blocked_seconds(host) > 0:
                 continue
             del self._waiting[feed_id]
             if (feed := await self._taken(feed_id)) is not None:

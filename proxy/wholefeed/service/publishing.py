@@ -192,7 +192,7 @@ class Rendering:
         if fresh is not None and fresh.composed is not None and not tombstones:
             return fresh.composed
         size_bytes = subscription.body_bytes
-        async with self._work.turn(size_bytes):
+        async with self._work.large.turn(size_bytes):
             body = held.body
             if body is None:
                 body = await self._storage.read(partial(documents.read_body, document=subscription.id))
@@ -228,7 +228,7 @@ class Rendering:
         self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
     ) -> Rendered:
         """Return live entries of documents, one document after the other; arguments as for `segment`."""
-        async with self._work.turn(sum(row.body_bytes for row in rows)):
+        async with self._work.large.turn(sum(row.body_bytes for row in rows)):
             return await self._rendered(await self._parts(rows, style, held), style)
 
     async def _parts(

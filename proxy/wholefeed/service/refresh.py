@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 from wholefeed.config.tables import Config
 from wholefeed.core.adapters.base import There
 from wholefeed.core.jobs import Style
-from wholefeed.core.model import EntryId, Family, Kind, State
+from wholefeed.core.model import EntryId, Family, Kind, Role, State
 from wholefeed.core.notes import Ending, Note
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -33,7 +33,6 @@ from wholefeed.core.refresh.port import (
     Basis,
     KnownEntries,
     LedBack,
-    Placement,
     Progress,
     RefreshRequest,
     Reply,
@@ -61,12 +60,26 @@ from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
-from wholefeed.service.documents import OfferedCopy, archived_copy, fresh_document, reply_of, unchanged
+from wholefeed.service.documents import (
+    OfferedCopy,
+    archived_copy,
+    fresh_document,
+    new_document,
+    reply_of,
+    unchanged,
+)
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
 from wholefeed.service.sharing_port import Sharing
-from wholefeed.service.sources import Obtained, Source, Subscription, failure_of, settle_subscription
-from wholefeed.service.storing import FeedStorage, Gathered, known_entries, placed, touch
+from wholefeed.service.sources import (
+    EarlyReader,
+    Obtained,
+    Source,
+    Subscription,
+    failure_of,
+    settle_subscription,
+)
+from wholefeed.service.storing import FeedStorage, Gathered, known_entries, touch
 from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures, feeds
@@ -168,7 +181,7 @@ class Refresh:
             WorkError: It cannot be rendered.
         """
         basis, rows = await self._start()
-        self._decision = Decision(self, basis, rows)
+        self._decision = Decision(basis, rows)
         try:
             is_there = await self._decision.run()
             await self._put_gathered()
@@ -187,6 +200,7 @@ class Refresh:
         context = self._context
         rows, (missing, failure) = await self._storage.start(is_new=self._is_new)
         basis = Basis(
+            io=self,
             feed=self._feed,
             missing={attempt.url: attempt for attempt in missing},
             failure=failure,
@@ -322,15 +336,37 @@ class Refresh:
         )
         return await self._storage.read(look)
 
-    async def put(self, url: str, placement: Placement) -> int:
+    async def put(
+        self,
+        url: str,
+        *,
+        stored_url: str,
+        role: Role,
+        rank: int | None,
+        remembers: StoredDocument | None = None,
+        is_settled: bool = False,
+        brought_news: bool = True,
+        found_by: str = "",
+        found_in: int = 0,
+        may_wait: bool = False,
+    ) -> int:
         self._settle(url, is_hit=True)
         obtained = self._come.pop(url)
-        document = placed(placement, obtained)
-        if placement.may_wait:
+        document = new_document(
+            stored_url,
+            obtained,
+            role=role,
+            rank=rank,
+            is_settled=is_settled,
+            brought_news=brought_news,
+            found_by=found_by,
+            found_in=found_in,
+        )
+        if may_wait:
             return self._gathered.add(document, obtained.read.facts)
         async with self._changing():
-            if placement.remembers is not None:
-                return await self._storage.put_page(document, obtained, placement.remembers)
+            if remembers is not None:
+                return await self._storage.put_page(document, obtained, remembers)
             return (await self._storage.put([document]))[0]
 
     def drop(self, url: str) -> None:
@@ -449,12 +485,15 @@ class Refresh:
 
     async def _obtain(self, url: str, stored: StoredDocument | None, relation: str) -> Obtained | Fetched:
         decision = self.decision
-        obtained = await self._context.source.obtain(
-            url,
-            validators=_conditions(stored),
+        early = EarlyReader(
             on_older=lambda older: decision.predicted(url, older),
             is_foreseen=lambda: decision.is_foreseen(url, list(self._pending)),
             relation=relation,
+        )
+        obtained = await self._context.source.obtain(
+            url,
+            validators=_conditions(stored),
+            early=early,
             is_ahead=lambda: decision.is_ahead(url),
             sizes=self._sizes,
             is_met=decision.is_met,
@@ -705,7 +744,7 @@ class RefreshContext:
         """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        seconds = self.source.blocked_seconds(parts.hostname or "", port)
+        seconds = self.source.fetcher.gate.blocked_seconds(parts.hostname or "", port)
         return self.now() + seconds if seconds else None
 
     def _settings(self) -> Settings:

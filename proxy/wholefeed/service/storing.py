@@ -25,7 +25,6 @@ from wholefeed.core.model import EntryId, Family, Kind, Role, Tombstone
 from wholefeed.core.refresh.port import (
     Attempt,
     KnownEntries,
-    Placement,
     Progress,
     ReplyFacts,
     StoredDocument,
@@ -46,7 +45,7 @@ from wholefeed.service.documents import (
 )
 from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.sharing_port import Fence
-from wholefeed.service.sources import Obtained, Work
+from wholefeed.service.sources import Obtained
 from wholefeed.store.base import Database, changed
 from wholefeed.store.rows import (
     DocumentChanges,
@@ -63,6 +62,7 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures, feeds, identities, segments
 from wholefeed.store.tables import live as live_table
 from wholefeed.store.tables.documents import live_counts, live_ordinals
+from wholefeed.workers.pool import Workers
 
 _T = TypeVar("_T")
 
@@ -82,7 +82,7 @@ class FeedStorage:
     def __init__(
         self,
         store: Store,
-        work: Work,
+        work: Workers,
         feed_id: int,
         *,
         now: Callable[[], float],
@@ -606,20 +606,6 @@ class _Waiting(NamedTuple):
     number: int
     put: Put
     facts: DocumentFacts
-
-
-def placed(placement: Placement, obtained: Obtained) -> Put:
-    """Return a document as it is put where a decision wants it."""
-    return new_document(
-        placement.url,
-        obtained,
-        role=placement.role,
-        rank=placement.rank,
-        is_settled=placement.is_settled,
-        brought_news=placement.brought_news,
-        found_by=placement.found_by,
-        found_in=placement.found_in,
-    )
 
 
 # What one transaction puts, and what it looks at for what comes next

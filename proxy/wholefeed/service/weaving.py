@@ -214,7 +214,7 @@ class _Sources:
         made = []
         for batch in _batches(weaves):
             size_bytes = sum(each.size_bytes for each in batch)
-            async with self._storage.work.turn(size_bytes):
+            async with self._storage.work.large.turn(size_bytes):
                 made += await self._sewn(batch, stamps, style)
         return made
 
@@ -222,7 +222,7 @@ class _Sources:
         self, weaves: Sequence[Weave], stamps: Mapping[int, bytes], style: Style
     ) -> list[NewSegment]:
         size_bytes = sum(map(_picked_bytes, weaves))
-        sheaves = await _worked(size_bytes, lambda: [Sheaf(each, each.members(stamps)) for each in weaves])
+        sheaves = await _worked(size_bytes, lambda: [Sheaf(each, stamps) for each in weaves])
         for number in sorted({number for sheaf in sheaves for number in sheaf.strands}, reverse=True):
             source = await self._rendered(number)
             takers = [sheaf for sheaf in sheaves if number in sheaf.strands]

@@ -1,9 +1,9 @@
 """A reconstruction as HTTP answer: what a reader wants, the header, and the body in parts.
 
-    wanted, may_be_whole, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
+    wanted, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
     answer = answer_from(held, wanted)          # a whole feed that is held in memory; of others and of views:
     answer = await viewed(reconstruction, wanted, store)
-    if not is_not_modified(answer.etag, answer.modified_at(now), if_none_match, if_modified_since):
+    if not answer.is_known(request.headers, now):
         async for part in slices(answer, store): ...
 
 The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
@@ -25,6 +25,7 @@ from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
+from aiohttp import hdrs
 from multidict import CIMultiDict
 
 from wholefeed.config.tables import Config
@@ -78,10 +79,14 @@ class Wants:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._kept: dict[tuple[str, str, str, str, str | None], _Want] = {}
+        self._kept: dict[tuple[str, str, str, str, str | None], tuple[Representation, float]] = {}
 
-    def of(self, asked: Asked, url: str, base: str, accept_encoding: str | None) -> _Want:
-        """Return what a request wants of the feed at the canonical URL; `base` as `base_url` returns it.
+    def of(
+        self, asked: Asked, url: str, base: str, accept_encoding: str | None
+    ) -> tuple[Representation, float]:
+        """Return what a request wants of the feed at the canonical URL, and how many seconds it waits for it.
+
+        `base` is as `base_url` returns it.
 
         Raises:
             RequestError: `wait`, `limit`, `since` or `answer_bytes` is not what it should be.
@@ -96,7 +101,9 @@ class Wants:
                 self._kept[key] = want
         return want
 
-    def _read(self, asked: Asked, url: str, base: str, accept_encoding: str | None) -> _Want:
+    def _read(
+        self, asked: Asked, url: str, base: str, accept_encoding: str | None
+    ) -> tuple[Representation, float]:
         options, limits = asked.query.options, self._config.limits
         whole_url = own_url(base, url, asked.mark)
         representation = Representation(
@@ -107,15 +114,7 @@ class Wants:
             page_url=page_url(base, url),
             view=read_view(options, limits.answer_bytes),
         )
-        wait_seconds = read_wait(options, limits.respond_within_seconds)
-        return _Want(representation, representation.view.may_be_whole, wait_seconds)
-
-
-class _Want(NamedTuple):
-    representation: Representation
-    may_be_whole: bool
-    """Whether nothing is left out of a feed that is short enough."""
-    wait_seconds: float
+        return representation, read_wait(options, limits.respond_within_seconds)
 
 
 class Representation(NamedTuple):
@@ -220,9 +219,10 @@ class Answer:
         """What stands behind the last of whole segments: made once, however often the answer is sent."""
         return _gzip_end(self, self.parts)
 
-    def is_at_most(self, most_bytes: int) -> bool:
-        """Whether the body is known to be so short."""
-        return self.length is not None and self.length <= most_bytes
+    def is_known(self, headers: Mapping[str, str], now: float) -> bool:
+        """Whether a reader that asks now with these fields has it already."""
+        fields = headers.get(hdrs.IF_NONE_MATCH), headers.get(hdrs.IF_MODIFIED_SINCE)
+        return is_not_modified(self.etag, self.modified_at(now), *fields)
 
     def modified_at(self, now: float) -> float | None:
         """Return the Last-Modified of an answer that is made now, epoch seconds; None: it has none.
@@ -604,7 +604,9 @@ def _gzip_end(answer: Answer, sealed: Sequence[_Part]) -> bytes:
 
 
 def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
-    """Return the body of a whole feed from the blocks that are held; None when one of them is not."""
+    """Return the body of a whole feed from the blocks that are held; None where it is long, or one is not."""
+    if answer.length is None or answer.length > LARGEST_BLOCK_BYTES:
+        return None
     found: list[tuple[SegmentRow, bytes]] = []
     for segment in answer.parts:
         if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:

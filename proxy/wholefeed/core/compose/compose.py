@@ -21,7 +21,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final, NamedTuple, cast
 
 from wholefeed.core.merge import written
@@ -51,7 +50,7 @@ from wholefeed.core.model import (
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import MAX_TITLE_CHARACTERS, UNLIMITED, ParseError
 from wholefeed.core.text.markup import attribute, quoteattr
-from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve_or_empty
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, prefixes_in
 from wholefeed.core.verbatim.json import JsonFragments
 
@@ -401,8 +400,7 @@ def heading_of(document: FeedDocument) -> Heading:
     head = document.head
     sites = [link.target for link in head.links if link.relation == "alternate" and link.target]
     if document.family in (Family.RSS, Family.JSON) and head.site_id:
-        with suppress(ValueError):  # the channel's link is no URL: its title counts all the same
-            sites.insert(0, resolve(head.scope.base, head.site_id))
+        sites.insert(0, resolve_or_empty(head.scope.base, head.site_id))
     site = next(filter(is_http, sites), "")
     title = " ".join(head.title[:MAX_TITLE_CHARACTERS].split())
     return Heading(title, site if len(site) <= MAX_URL_CHARACTERS else "")

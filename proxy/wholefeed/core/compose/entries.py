@@ -52,7 +52,7 @@ from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.identities import SPACES, absolute
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import escape
-from wholefeed.core.text.urls import is_http, resolve
+from wholefeed.core.text.urls import is_http, resolve_or_empty
 from wholefeed.core.verbatim.addresses import is_permalink
 from wholefeed.core.verbatim.fragments import fragments_of
 
@@ -292,7 +292,7 @@ def _entry(document: FeedDocument, ordinal: int, said: _Said) -> Entry:
         updated=None if entry.updated_at is None else instant(entry.updated_at),
         published=None if said.published_at is None else instant(said.published_at),
         title=" ".join(said.title.split()),
-        link=_absolute(base, said.href),
+        link=resolve_or_empty(base, said.href),
         source=document.text[entry.start : entry.end],
     )
 
@@ -313,15 +313,6 @@ def _identity(digest: EntryId, candidates: Sequence[str]) -> str:
     """Return the words that make the identity; they are looked for, so that R9 has one home."""
     texts = (text.strip(SPACES) for text in candidates)
     return next((text for text in texts if text and entry_id(text) == digest), f"{NAMELESS}{digest.hex()}")
-
-
-def _absolute(base: str, href: str) -> str:
-    if not href.strip(SPACES):
-        return ""
-    try:
-        return resolve(base, href)
-    except ValueError:
-        return ""
 
 
 # What an entry says of itself in a few words
@@ -364,7 +355,7 @@ def _atom_said(entry: Element) -> _Said:
     link = next((each for each in entry.iterfind(f"{own}link") if each.get("rel", "") in _ALTERNATE), None)
     base = entry.get(_XML_BASE, "")
     if link is not None and (inner := link.get(_XML_BASE)):
-        base = _absolute(base, inner) or base
+        base = resolve_or_empty(base, inner) or base
     dates = (parse_rfc3339(_text_of(entry, f"{own}{name}")) for name in _ATOM_PUBLISHED)
     return _Said(
         id=_text_of(entry, f"{own}id"),
@@ -628,7 +619,7 @@ def _of_item(item: Mapping[str, Any]) -> Shown:
     said = _item_said(item)
     return _shown(
         said,
-        _item_content(item),
+        (_item_content(item), ""),
         title=" ".join(said.title.split()),
         updated=parse_rfc3339(_string_of(item.get("date_modified"))),
         authors=(_string_of(each.get("name")) for each in people if isinstance(each, dict)),
@@ -641,7 +632,7 @@ def _of_item(item: Mapping[str, Any]) -> Shown:
 
 def _shown(
     said: _Said,
-    content: _Content,
+    content: tuple[str, str],
     *,
     title: str,
     updated: float | None,
@@ -660,8 +651,8 @@ def _shown(
         published=said.published_at,
         updated=updated,
         author=", ".join(dict.fromkeys(name for each in authors if (name := " ".join(each.split())))),
-        content=content.html,
-        base=content.base,
+        content=content[0],
+        base=content[1],
         enclosures=tuple(found.values()),
     )
 
@@ -671,44 +662,32 @@ _LENGTH: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 def _http_url(base: str, reference: str) -> str:
-    written = reference.strip()
-    try:
-        url = resolve(base, written) if base and written else written  # nothing leads to no base
-    except ValueError:
-        return ""
-    return quote(url, safe=_OF_URLS) if url and is_http(url) else ""
+    url = resolve_or_empty(base, reference.strip()) if base else reference.strip()
+    return quote(url, safe=_OF_URLS) if is_http(url) else ""
 
 
 _OF_URLS: Final = "%/:=&?~#+!$,;'@()*[]"
 """What stays of a URL as it is written; other characters are percent-encoded (RFC 3987, 3.1)."""
 
 
-# What an entry says at length
+# What an entry says at length: HTML as published, and what relative URLs in it count from, empty when its
+# document does not say so. Of several places the fullest counts.
 
 
-class _Content(NamedTuple):
-    """Of several places the fullest counts: content before summary, content:encoded before description."""
-
-    html: str = ""
-    """As published: from a stranger. Empty when there is none."""
-    base: str = ""
-    """What relative URLs in it count from; empty when its document does not say so."""
-
-
-def _atom_content(entry: Element) -> _Content:
+def _atom_content(entry: Element) -> tuple[str, str]:
     """Read an entry of Atom, 0.3 included."""
     own = entry.tag.rpartition("}")[0] + "}"
     for name in ("content", "summary"):
         element = entry.find(own + name)
         if element is not None and (found := _atom_text(element)).strip():
-            return _Content(found, _base_of(element, _base_of(entry, "")))
+            return found, _base_of(element, _base_of(entry, ""))
     described = _text_of(entry, f"{_MEDIA}group/{_MEDIA}description") or _text_of(
         entry, f"{_MEDIA}description"
     )
-    return _Content(paragraphs(described), _base_of(entry, ""))
+    return paragraphs(described), _base_of(entry, "")
 
 
-def _rss_content(item: Element) -> _Content:
+def _rss_content(item: Element) -> tuple[str, str]:
     """Read an item of RSS, be it one of RSS 1.0: mostly HTML, whatever its publisher meant."""
     own = item.tag.removesuffix("item")
     names = (_ENCODED, f"{own}description", f"{_XHTML}body", f"{_ATOM}content", f"{_ATOM}summary")
@@ -718,19 +697,19 @@ def _rss_content(item: Element) -> _Content:
             continue
         found = _atom_text(element) if name.startswith(_ATOM) else _html_within(element)
         if found.strip():
-            return _Content(found, _base_of(element, _base_of(item, "")))
-    return _Content()
+            return found, _base_of(element, _base_of(item, ""))
+    return "", ""
 
 
 _ENCODED: Final = f"{{{WELL_KNOWN_PREFIXES['content']}}}encoded"
 _XHTML: Final = f"{{{WELL_KNOWN_PREFIXES['xhtml']}}}"
 
 
-def _item_content(item: Mapping[str, Any]) -> _Content:
+def _item_content(item: Mapping[str, Any]) -> str:
     for name in ("content_html", "content_text", "summary"):
         if (found := _string_of(item.get(name))).strip():
-            return _Content(found if name == "content_html" else paragraphs(found))
-    return _Content()
+            return found if name == "content_html" else paragraphs(found)
+    return ""
 
 
 def _atom_text(element: Element) -> str:
@@ -799,17 +778,12 @@ def _title_of(element: Element | None) -> str:
 
 def unmarked(text: str) -> str:
     """Return a title that may bear markup as text in one line."""
-    return " ".join(html.unescape(_TAG.sub("", text)).split())
+    return " ".join(html.unescape(MARKUP.sub("", text)).split())
 
 
-_TAG: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
+MARKUP: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
 
 
 def _base_of(element: Element, outer: str) -> str:
     own = element.get(_XML_BASE, "")
-    if not own:
-        return outer
-    try:
-        return resolve(outer, own) if outer else own
-    except ValueError:
-        return outer
+    return (resolve_or_empty(outer, own) or outer) if outer else own

@@ -231,12 +231,7 @@ class Weave:
 
     @property
     def size_bytes(self) -> int:
-        """What they come to."""
         return sum(pick.member.size for pick in self.picks)
-
-    def members(self, stamps: Mapping[int, bytes]) -> Members:
-        """Return what the segment holds; `stamps` of its documents."""
-        return Members.of((pick.member for pick in self.picks), stamps)
 
 
 class Pick(NamedTuple):

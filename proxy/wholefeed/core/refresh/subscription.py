@@ -9,7 +9,7 @@ When a feed is opened, and while it is in doubt, `search` leads from a document 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +24,6 @@ from wholefeed.core.refresh.port import (
     Basis,
     Failure,
     FreshDocument,
-    RefreshIO,
     Reply,
     ReplyFacts,
     StoredDocument,
@@ -49,8 +48,8 @@ from wholefeed.core.walk.chain import Arrival, has_news
 class Subscription:
     """The part of a decision that has the subscription document in the store as it is now."""
 
-    def __init__(self, io: RefreshIO, basis: Basis, documents: Sequence[StoredDocument]) -> None:
-        self._io = io
+    def __init__(self, basis: Basis, documents: Sequence[StoredDocument]) -> None:
+        self._io = basis.io
         self._basis = basis
         self._feed = basis.feed
         self._documents = documents
@@ -302,41 +301,37 @@ class Current:
 # From a document that was asked for to the subscription document of its feed (R3)
 
 
-def search(url: str, seen: Seen) -> _Search:
+async def search(url: str, seen: Seen, fetch: Fetch) -> Found:
     """Find the subscription document behind one that was asked for by a URL (R3).
 
     `current` names another document -> that one serves, dereferenced once; if it fails, the one asked for
     an archive without `current`     -> forward by `next-archive`, asking again at each; the newest serves
     else                             -> the document itself serves
-
-    steps = search(url, seen)
-    wanted = next(steps)                    # a URL to fetch; StopIteration holds what was found
-    wanted = steps.send(seen or failure)
     """
     navigation = seen.navigation
     current = current_elsewhere(navigation, url, seen.final_url)
     if current is not None:
-        came = yield current
+        came = await fetch(current)
         if isinstance(came, Failure):
             return Found(url, seen, (CurrentUnavailable(current, reason=came.slug),))
         return Found(current, came)
     if navigation.is_archive and navigation.current_url is None:
-        return (yield from _newest_archive(url, seen))
+        return await _newest_archive(url, seen, fetch)
     return Found(url, seen)
 
 
-def _newest_archive(url: str, asked: Seen) -> _Search:
+async def _newest_archive(url: str, asked: Seen, fetch: Fetch) -> Found:
     newest = asked
     passed = [url, asked.final_url]
     for _ in range(MAX_FORWARD_STEPS):
         newer = newest.navigation.newer_url
         if not newer or any(same_document(newer, known) for known in passed):
             break
-        came = yield newer
+        came = await fetch(newer)
         if isinstance(came, Failure) or came.family is not asked.family:
             break
         if current_elsewhere(came.navigation, newer, came.final_url):
-            return (yield from search(newer, came))
+            return await search(newer, came, fetch)
         newest = came
         passed += [newer, came.final_url]
     return Found(url, newest, (NoSubscriptionDocument(newest.url),))
@@ -368,4 +363,5 @@ class Found:
     """Why it may not be the subscription document."""
 
 
-_Search = Generator[str, Seen | Failure, Found]
+Fetch = Callable[[str], Awaitable[Seen | Failure]]
+"""Has the document of a URL."""
