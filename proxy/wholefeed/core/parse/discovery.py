@@ -98,7 +98,7 @@ def _tags(page: str) -> Iterator[str]:
 def _charset(media_type: str) -> str:
     match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", media_type, re.IGNORECASE)
     try:
-        return codec_of(match[1]) if match else UTF8
+        return (codec_of(match[1]) if match else "") or UTF8
     except ParseError:
         return UTF8
 
