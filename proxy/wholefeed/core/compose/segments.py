@@ -270,9 +270,7 @@ class Inflater:
                 ...
         inflater.end()
 
-    Args:
-        length: Of the block's text.
-        crc32: Of the block's text.
+    Length and CRC are those of the block's text.
     """
 
     def __init__(self, length: int, crc32: int) -> None:
