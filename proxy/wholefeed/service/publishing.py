@@ -19,7 +19,7 @@ from typing import Final
 from wholefeed.core.compose.compose import ComposedHead
 from wholefeed.core.compose.segments import Build, Keep, Placed, TextDigest, may_be_drawn_in, plan
 from wholefeed.core.facts import Stored
-from wholefeed.core.jobs import Composed, Document, Part, Rendered, Style, compose, render, slices_of
+from wholefeed.core.jobs import Composed, Document, Part, Rendered, Style, compose, render
 from wholefeed.core.model import (
     Family,
     FeedDocument,
@@ -33,7 +33,6 @@ from wholefeed.core.model import (
 from wholefeed.core.notes import Ending, HeadCut
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.port import Attempt
-from wholefeed.core.verbatim.fragments import AnyFragments
 from wholefeed.service.documents import stored_as
 from wholefeed.service.sources import work_bytes
 from wholefeed.service.storing import FeedStorage, ToRender, read_to_render
@@ -179,7 +178,6 @@ class Rendering:
     def __init__(self, storage: FeedStorage) -> None:
         self._storage = storage
         self._work = storage.work
-        self._subscription: AnyFragments | None = None  # its slices, if it was composed of them here
 
     async def composed(
         self, subscription: DocumentRow, tombstones: Sequence[Tombstone], held: ToRender
@@ -187,8 +185,7 @@ class Rendering:
         """Return the head, and what segments are rendered for."""
         fresh = self._storage.fresh.get(subscription)
         if fresh is not None and fresh.document is not None:
-            self._subscription = slices_of(fresh.document)
-            return compose(self._subscription, tombstones)
+            return compose(fresh.document, tombstones)
         if fresh is not None and fresh.composed is not None and not tombstones:
             return fresh.composed
         size_bytes = subscription.body_bytes
@@ -245,10 +242,9 @@ class Rendering:
 
     def _shape(self, row: DocumentRow, style: Style, held: ToRender) -> _Shape | None:
         """Return a document in the shape that takes least to render, None where its body is not there."""
-        fresh, sliced = self._storage.fresh.get(row), self._subscription
+        fresh = self._storage.fresh.get(row)
         if fresh is not None and fresh.document is not None:
-            is_sliced = sliced is not None and sliced.document is fresh.document
-            return sliced if is_sliced else fresh.document
+            return fresh.document
         rendered = fresh.rendered if fresh is not None and fresh.fits(style) else None
         if rendered is not None and rendered.entries == len(held.live):
             return rendered
@@ -259,9 +255,8 @@ class Rendering:
             return parts[0].document
         unparsed = [part.document.body for part in parts if isinstance(part.document, Stored)]
         unparsed_bytes = sum(map(work_bytes, unparsed))
-        if unparsed_bytes:  # perhaps in another process: what can be made again is not sent there
-            plain = [part._replace(document=_unsliced(part.document)) for part in parts]
-            return await self._work.run(unparsed_bytes, render, plain, style)
+        if unparsed_bytes:  # perhaps in another process
+            return await self._work.run(unparsed_bytes, render, parts, style)
         if sum(_size_bytes(part) for part in parts) <= INLINE_BYTES:
             return render(parts, style)
         return await asyncio.to_thread(render, parts, style)
@@ -277,17 +272,11 @@ def _read_bodies(db: Database, wanted: Sequence[int]) -> dict[int, bytes]:
     return {number: documents.read_body(db, number) for number in wanted}
 
 
-def _unsliced(shape: _Shape) -> _Shape:
-    return shape if isinstance(shape, Rendered | FeedDocument | Stored) else shape.document
-
-
 def _size_bytes(part: Part) -> int:
     match part.document:
         case Rendered() as rendered:
             return rendered.sealed.length
         case FeedDocument() as document:
             return len(document.text)
-        case Stored() as stored:
+        case stored:
             return len(stored.body)
-        case slices:
-            return len(slices.document.text)
