@@ -58,10 +58,7 @@ def parse_target(text: str) -> Target:
     """Return the target that a URL names; its fragment is dropped.
 
     The authority is sent in canonical form, because the address guard judges it; path and query are sent as
-    the publisher wrote them, because some publishers sign them.
-
-    Raises:
-        UrlError: The URL is none that can be fetched; its `slug` says how.
+    the publisher wrote them, because some publishers sign them. UrlError: it is none that can be fetched.
     """
     canonical = split(canonical_url(text))
     scheme, authority = canonical.scheme, canonical.authority
@@ -87,8 +84,7 @@ def redirect_target(base: Target, location: str, *, allow_downgrade: bool = Fals
     Octets of the field that are no UTF-8 stand in it as surrogates.
 
     Raises:
-        PublisherError: `redirect-loop`: it leads nowhere. `bad-redirect`: it leads to what is no http(s) URL
-            that may be asked for, or to one with credentials. `downgrade`.
+        PublisherError: `redirect-loop`: it leads nowhere. `bad-redirect`. `downgrade`.
     """
     octets = _UNDECODED.sub(lambda match: f"%{ord(match[0]) - 0xDC00:02X}", location)
     try:
@@ -113,8 +109,7 @@ def site_of(url: str) -> str:
     """Return the registrable domain of an http(s) URL's host (rule R24); the port plays no part.
 
     An IP address, a name of one label and a public suffix are sites of their own, and so is a URL that
-    cannot be read: it is returned as it is. The public suffix list comes with a package and is read from disk
-    when it is first needed; no request is ever made for it.
+    cannot be read: it is returned as it is. The public suffix list comes with a package.
     """
     try:
         return _site(host_of(url))
@@ -270,4 +265,4 @@ KEPT_HEADERS: Final = (
     "x-discourse-route",
     "x-wp-total",
 )
-"""Fields of an answer that are of use once it is here; lower-case names."""
+"""Fields of an answer that are of use once it is here."""

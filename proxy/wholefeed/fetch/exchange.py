@@ -97,8 +97,7 @@ async def open_session(
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """Open the HTTP client: guarded, with one fixed set of request header fields (docs/design.md#fetching).
 
-    Names are looked up by `resolver`, which is closed with the session; without one by aiodns. Without
-    `ssl_context` the system's certificates are trusted.
+    `resolver` is closed with the session. Without `ssl_context` the system's certificates are trusted.
     """
     if fetch.proxy:
         policy = policy.behind_proxy()
@@ -239,11 +238,6 @@ class Response:
     headers: CIMultiDictProxy[str]
     body: bytes
 
-    def field(self, name: str) -> str | None:
-        """Return a header field's first value as text that can be stored and shown, or None."""
-        value = self.headers.get(name)
-        return None if value is None else _as_text(value)
-
     def fields(self, name: str) -> tuple[str, ...]:
         """Return all values of a header field; octets that are no UTF-8 are replaced."""
         return tuple(map(_as_text, self.headers.getall(name, ())))
@@ -302,7 +296,6 @@ RATE_GRACE_SECONDS: Final = 10.0
 
 
 def is_too_slow(received_bytes: int, elapsed_seconds: float) -> bool:
-    """Return whether fewer bytes of a body came than the minimum rate asks for."""
     return elapsed_seconds > RATE_GRACE_SECONDS and received_bytes < MIN_BYTES_PER_SECOND * elapsed_seconds
 
 
@@ -359,8 +352,7 @@ _CODING_ALIASES: Final = {"x-gzip": "gzip", "x-deflate": "deflate"}
 def coding_of(fields: Iterable[str]) -> str:
     """Return the one content coding that Content-Encoding fields name, "identity" for none.
 
-    Raises:
-        DecodeError: More than one coding, or one that was not asked for (RFC 9110, section 8.4.1).
+    DecodeError: more than one, or one that was not asked for (RFC 9110, section 8.4.1).
     """
     tokens = [token.strip(" \t").lower() for field in fields for token in field.split(",")]
     codings = [_CODING_ALIASES.get(token, token) for token in tokens if token not in ("", "identity")]
@@ -399,9 +391,6 @@ class Decoder:
         """Take bytes from the wire and yield what they decode to, in slices; what is not coded, as it came.
 
         The iterator must be exhausted before the next call.
-
-        Raises:
-            DecodeError: Broken, too large, out of all proportion, or more than the stream held.
         """
         self.wire_bytes += len(data)
         if self._coding == "identity":
@@ -417,11 +406,7 @@ class Decoder:
             raise DecodeError(f"expected a {self._coding} stream: {exc}") from exc
 
     def finish(self) -> None:
-        """Say that the wire has ended.
-
-        Raises:
-            DecodeError: The stream had not come to its end.
-        """
+        """Say that the wire has ended; DecodeError: the stream had not."""
         is_at_end = self._member is not None and self._member.eof
         if self._coding != "identity" and self.wire_bytes and not is_at_end:
             raise DecodeError(f"expected the {self._coding} stream to end, got the end of the body")

@@ -157,9 +157,6 @@ class Fetcher:
             sizes: Of the documents of its walk.
             is_met: Whether the caller has the document of a URL, so that a redirect is not followed there.
             manner: What is asked for, and how.
-
-        Raises:
-            DocumentError: No document; the slug says why.
         """
         plain_url, was_ahead = without_credentials(url), is_ahead()
         share = self.budget.share(plain_url, is_ahead=is_ahead, sizes=sizes)
@@ -261,7 +258,7 @@ class Fetcher:
             slot.failed(exc.slug, is_heard=transfer.heads > heads)
             raise
         is_strained = response.status in BACKOFF_STATUSES
-        asks = response.field("retry-after") if is_strained else None
+        asks = response.kept_headers().get("retry-after") if is_strained else None
         wait_seconds = retry_after_seconds(asks, now=time.time()) if asks else None
         slot.answered(is_strained=is_strained, rest_seconds=wait_seconds)
         if response.status not in _USABLE:
@@ -292,11 +289,7 @@ class Fetcher:
 
 
 def _concluded(transfer: Transfer, response: Response, *, is_conditional: bool) -> Fetched:
-    """Return what the last answer of a fetch comes to.
-
-    Raises:
-        PublisherError: An answer 304 to a question without conditions, or no body where one was asked for.
-    """
+    """Return what the last answer of a fetch comes to."""
     not_modified, url = response.status == _NOT_MODIFIED, response.target.url
     if not_modified and not is_conditional:
         raise status_failure(response.status, url, None)
@@ -307,7 +300,6 @@ def _concluded(transfer: Transfer, response: Response, *, is_conditional: bool) 
 
 
 def _fetched_from(transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
-    """Describe the last answer, and the way to it."""
     url, headers = response.target.url, response.kept_headers()
     return Fetched(
         url=transfer.url,

@@ -63,9 +63,7 @@ class AddressPolicy:
         return AddressPolicy(exempt=everything, own_addresses=self.own_addresses)
 
     def check_target(self, host: str, port: int) -> None:
-        """Judge a URL's host and port before anything is looked up or opened.
-
-        The host is in canonical form: lower case, ASCII; an IPv6 address without brackets.
+        """Judge a URL's canonical host and port before anything is looked up or opened.
 
         Raises:
             OwnAddressError: A literal or localhost, and the proxy listens there.
@@ -122,10 +120,7 @@ def _port_range(value: int | str) -> range:
 
 
 def host_pattern(pattern: str) -> str:
-    """Return a pattern of the configuration as hosts are compared with it.
-
-    An address can be written in many ways; it is compared in one.
-    """
+    """Return a pattern of the configuration as hosts are compared with it: an address in one spelling."""
     text = pattern.strip().lower().rstrip(".")
     literal = _literal(text)
     return text if literal is None else str(_unmapped(literal))
@@ -175,10 +170,7 @@ def _is_permitted(policy: AddressPolicy, host: str, port: int) -> bool:
 
 
 class GuardedResolver(AbstractResolver):
-    """Looks names up in bounded time, for addresses that may be connected to (docs/faults.md rows 12, 21).
-
-    `inner` does the look-ups, and is closed with this.
-    """
+    """Looks names up with `inner` in bounded time (docs/faults.md rows 12, 21)."""
 
     def __init__(self, inner: AbstractResolver, policy: AddressPolicy, *, timeout_seconds: float) -> None:
         self._inner = inner
@@ -188,13 +180,12 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Return the addresses of a name that may be connected to.
+        """Return the addresses of a name that may be connected to; OSError: there are none.
 
         Raises:
             NameTimeoutError: No answer in time.
             OwnAddressError: None is left, and one was the proxy's own.
             TargetRefusedError: None is left.
-            OSError: The name has no address, or no server knows it.
         """
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -258,14 +249,9 @@ def guarded_socket_factory(
 def is_forbidden(address: IpAddress, exempt: Iterable[IpNetwork] = ()) -> bool:
     """Return whether an address must not be connected to.
 
-        is_forbidden(ip_address("::ffff:10.0.0.1"))                              # True
-        is_forbidden(ip_address("10.0.0.1"), (ip_network("10.0.0.0/8"),))        # False: exempt
-
     `ipaddress.is_global` alone is not enough: it takes multicast, NAT64, site-local, IPv4-compatible and
-    ISATAP addresses, and a cloud's platform service, for global ones.
-
-    An IPv4-mapped address is judged by the IPv4 address in it; one with a zone is refused. Networks of
-    `exempt` are allowed whatever the table says (`fetch.allow_networks`).
+    ISATAP addresses, and a cloud's platform service, for global ones. An IPv4-mapped address is judged by the
+    IPv4 address in it; one with a zone is refused. `exempt` (`fetch.allow_networks`) goes before the table.
     """
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:
         return True
@@ -313,7 +299,6 @@ REFUSED_NETWORKS: Final[Mapping[str, str]] = {
     "2002::/16": "6to4: an IPv4 address in disguise (RFC 3056)",
     "3fff::/20": "documentation (RFC 9637)",
 }
-"""Networks by what they are for."""
 
 _GLOBAL_IPV6: Final = ipaddress.IPv6Network(GLOBAL_IPV6)
 _REFUSED: Final = tuple(map(ipaddress.ip_network, REFUSED_NETWORKS))

@@ -28,7 +28,7 @@ BACKOFF: Final = "host-backoff"
 
 
 class Start(NamedTuple):
-    """How a request was begun."""
+    """The start of a request."""
 
     port: int
     at: float
@@ -59,7 +59,6 @@ class Host:
     """By port; of those where something has failed."""
 
     def is_unremarkable(self, now: float) -> bool:
-        """Whether there is nothing to remember of it."""
         is_waited_for = now < self.next_start_at or now < self.blocked_until
         is_usual = self.pace.allowed == self.pace.most and not self.pace.is_limited
         return is_usual and not (is_waited_for or self.breakers)
@@ -105,13 +104,9 @@ class Host:
     ) -> Change:
         """A request has ended, and found something out; return what has become of its port.
 
-        Args:
-            start: How it was begun.
-            now: When it ended.
-            slug: Of the failure where no whole answer came.
-            is_heard: Whether an answer has begun.
-            is_strained: Whether the status of the answer is one of `BACKOFF_STATUSES`.
-            rest_seconds: For how long it asks to be left alone (Retry-After); the latest end counts.
+        `slug` is that of the failure where no whole answer came, `is_heard` whether one has begun,
+        `is_strained` whether its status is one of `BACKOFF_STATUSES`. It asks to be left alone for
+        `rest_seconds` (Retry-After); the latest end counts.
         """
         change: Change = ""
         if not is_heard and slug in UNHEARD:

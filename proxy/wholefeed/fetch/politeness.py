@@ -45,13 +45,8 @@ RETRY_AFTER_SECONDS: Final = 10.0
 class HostGate:
     """Hands out the places; belongs to one event loop.
 
-    Args:
-        concurrency: Requests at once in all.
-        per_host: Requests at once at one host, at most.
-        min_interval_seconds: Between the starts of two requests at one host.
-        turns: Where other processes ask the same hosts: whose turn it is.
-        clock: Monotonic, in seconds.
-        call_later: Calls back after seconds; the default is the running loop's.
+    `turns` says whose turn it is where other processes ask the same hosts. `clock` is monotonic, and
+    `call_later` by default the loop's.
     """
 
     def __init__(
@@ -70,10 +65,8 @@ class HostGate:
         self._turns = turns
         self._clock = clock
         self._call_later = call_later
-        self.running = 0
-        """How many requests have a place."""
-        self.waiting = 0
-        """How many wait for one."""
+        self.running = 0  # requests that have a place
+        self.waiting = 0  # and those that wait for one
         self._hosts: dict[str, _Queue] = {}  # the one that was asked least recently first
         self._queued: dict[_Queue, None] = {}  # those with a queue, the least recently served first
         self._timer: Any = None  # as `call_later` returns it
@@ -97,8 +90,7 @@ class HostGate:
         """Hold a place at a host, waiting for one if need be; `is_new` and `at_most` as in `Manner`.
 
         Raises:
-            PublisherError: The host is left alone, be it from a moment on while this request waits. The slug
-                says why (`host-backoff`: it asked for that), and for how long.
+            PublisherError: The host is left alone, be it from a moment on while this request waits.
             QueueFullError: Too many wait already.
         """
         queue = self._queue(host)
