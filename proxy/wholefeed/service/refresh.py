@@ -192,6 +192,11 @@ class Refresh:
             with suppress(StoreError, OverloadedError):
                 await self._storage.flush()
             raise
+        except asyncio.CancelledError:
+            with suppress(StoreError, OverloadedError, TimeoutError):
+                async with asyncio.timeout(_LEAVING_SECONDS):
+                    await self._storage.settle()
+            raise
         finally:
             await self._leave()
 
