@@ -430,8 +430,8 @@ class Refresh:
 
     async def _put_gathered(self) -> None:
         if self._gathered:
-            async with self._changing():
-                pass
+            async with self._lock:
+                await self._gathered.put(self._storage)
 
     async def _identified(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
         """Return a document that has come, identified also by others that have and are not handed over."""
