@@ -22,7 +22,7 @@ from wholefeed import __version__
 from wholefeed.config.tables import Config
 from wholefeed.counts import Counts
 from wholefeed.fetch.base import site_of
-from wholefeed.fetch.budget import LargeWork, MemoryBudget
+from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.guard import OwnAddresses
 from wholefeed.fetch.memento import REQUESTS_PER_MINUTE, Archive, Turns
@@ -44,7 +44,7 @@ from wholefeed.service.refresh import RefreshContext, WalkTurns
 from wholefeed.service.service import FeedService
 from wholefeed.service.sharing import Shared, open_sharing
 from wholefeed.service.sharing_hosts import ReplicaHosts, ReplicaTurns
-from wholefeed.service.sources import Source, Work
+from wholefeed.service.sources import Source
 from wholefeed.store.opening import migrate_store, open_store
 from wholefeed.store.store import Store
 from wholefeed.web.answer import Wants
@@ -67,7 +67,7 @@ from wholefeed.web.keys import (
 from wholefeed.web.middlewares import attending, hide_version, protect
 from wholefeed.web.request import prefix_of
 from wholefeed.web.routes import add_routes
-from wholefeed.workers.pool import Workers, worker_count
+from wholefeed.workers.pool import LargeWork, Workers, worker_count
 
 log = get_logger()
 
@@ -269,7 +269,7 @@ async def open_service(
         service = FeedService(
             RefreshContext(
                 store=store,
-                source=Source(fetcher, Work(workers), xml_depth=config.limits.xml_depth),
+                source=Source(fetcher, workers, xml_depth=config.limits.xml_depth),
                 config=config,
                 site_of=site_of,
                 now=now,

@@ -23,6 +23,7 @@ from tests.answers import (
     Answer,
     Raw,
     Request,
+    Reset,
     Silence,
     Status,
     Wire,
@@ -100,6 +101,11 @@ async def test_silence_in_a_body_is_not_waited_for(origin: Origin) -> None:
     started = time.monotonic()
     assert await slug_of(origin, silence, read_timeout_seconds=0.5) == "timeout"
     assert time.monotonic() - started < 5
+
+
+async def test_a_reset_is_no_end_of_a_body_without_a_length(origin: Origin) -> None:
+    """docs/faults.md row 32: aiohttp takes it for one."""
+    assert await slug_of(origin, Reset(OK + b"\r\n" + FEED)) == "incomplete"
 
 
 async def test_another_version_of_http_is_an_error(origin: Origin) -> None:

@@ -31,12 +31,13 @@ from wholefeed.core.walk.chain import Arrival
 from wholefeed.errors import WorkError
 from wholefeed.fetch.base import Fetched
 from wholefeed.logs import get_logger
-from wholefeed.service.sources import HELD_BYTES, Obtained, Work, work_bytes
+from wholefeed.service.sources import HELD_BYTES, Obtained, work_bytes
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, identities, live
 from wholefeed.store.tables.documents import copy_dates, put_again
+from wholefeed.workers.pool import Workers
 
 log = get_logger()
 
@@ -366,7 +367,7 @@ def _parsed_size(document: FeedDocument) -> int:
 # What leaves it for memory documents
 
 
-async def documents_to_remember(store: Store, work: Work, leaving: Leaving) -> list[Put]:
+async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -> list[Put]:
     """Return the memory documents to store together with the document that replaces another."""
     left = await store.read(leaving.look, feed=leaving.replaced[0].feed)
     if left is None:
@@ -541,7 +542,7 @@ _BATCH: Final = 16
 async def reparse(
     store: Store,
     write: Callable[[Callable[[Database], object]], Awaitable[object]],
-    work: Work,
+    work: Workers,
     feed_id: int,
     rows: list[DocumentRow],
     now: float,
@@ -567,7 +568,7 @@ async def reparse(
     return bool(outdated)
 
 
-async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument | None:
+async def _read_again(store: Store, work: Workers, row: DocumentRow) -> NewDocument | None:
     def look(db: Database) -> tuple[bytes, tuple[CopyDates, ...]]:
         return documents.read_body(db, row.id), copy_dates(db, row.id) if row.role is Role.MEMORY else ()
 

@@ -293,8 +293,10 @@ class FeedService:
             len(self.openings),
             running.walking,
             running.waiting,
-            *source.queue,
-            *source.work.processes,
+            source.fetcher.gate.running,
+            source.fetcher.gate.waiting,
+            len(source.work.pids),
+            source.work.busy,
         )
 
     @property

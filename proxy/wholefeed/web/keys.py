@@ -13,13 +13,14 @@ from aiohttp import web
 from wholefeed.config.tables import Config
 from wholefeed.counts import Counts
 from wholefeed.errors import PublisherError
-from wholefeed.fetch.budget import LargeWork, MemoryBudget
+from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.server.clients import Buckets, Networks, TrustedProxies
 from wholefeed.server.listening import Connections, Listeners
 from wholefeed.service.service import FeedService
 from wholefeed.store.store import Store
 from wholefeed.web.answer import Wants
 from wholefeed.web.request import Asked
+from wholefeed.workers.pool import LargeWork
 
 CONFIG: Final = web.AppKey("config", Config)
 STORE: Final = web.AppKey("store", Store)
