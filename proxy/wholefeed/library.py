@@ -27,7 +27,7 @@ from wholefeed.config.tables import Config, config_of
 from wholefeed.core.compose.entries import Entries, Feed, Held, Link, Missing, held, instant
 from wholefeed.core.model import EntryId, Family, Role
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
-from wholefeed.core.text.urls import resolve
+from wholefeed.core.text.urls import resolve_or_empty
 from wholefeed.errors import InvalidUrlError, RunningLoopError
 from wholefeed.service.documents import stored_as
 from wholefeed.service.results import Reconstruction
@@ -195,7 +195,7 @@ def _attached(
 
 
 def _held(row: DocumentRow, body: bytes, live: tuple[int, ...]) -> Held:
-    return held(body, row.final_url, row.media_type, live, is_current=row.parser_version == PARSER_VERSION)
+    return held(stored_as(row, body), live, is_current=row.parser_version == PARSER_VERSION)
 
 
 def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:
@@ -207,8 +207,7 @@ def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:
         for link in head.links
         if link.target
     ]
-    if document.family in (Family.RSS, Family.JSON) and head.site_id:
-        with suppress(ValueError):
-            site = Link(relation="alternate", url=resolve(head.scope.base, head.site_id), media_type="")
-            links.insert(0, site)
+    site = resolve_or_empty(head.scope.base, head.site_id)
+    if site and document.family in (Family.RSS, Family.JSON):
+        links.insert(0, Link(relation="alternate", url=site, media_type=""))
     return " ".join(head.title.split()), tuple(links)

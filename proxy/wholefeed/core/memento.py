@@ -57,9 +57,7 @@ def is_gone(reason: str, status: int | None, *, attempts: int, is_part: bool = F
 def may_be_sent(url: str, listed_hosts: Collection[str]) -> bool:
     """Whether an archive may learn of a URL: nobody's secrets, nobody's private network.
 
-    Args:
-        url: Of the document.
-        listed_hosts: Hosts whose URLs may be sent whatever they are; "*.example.org" is all below a name.
+    URLs of listed hosts may be sent whatever they are; "*.example.org" is all below a name.
     """
     try:
         canonical_url(url)  # refuses user names and passwords
@@ -122,10 +120,7 @@ class Layout:
     def oldest(self, url: str, *, limit: int, position: str = "") -> str:
         """Return the URL of a page of the index, the oldest copies first.
 
-        Args:
-            url: Of the document.
-            limit: Rows.
-            position: Where the page before it ended, as `position_behind` says; empty: the first one.
+        It begins where the page before it ended, as `position_behind` says; empty: it is the first one.
         """
         asked = {**self._asked(url), "limit": str(limit), "showResumeKey": "true"}
         for name in (_RESUME, _FROM):
@@ -160,12 +155,8 @@ _COPY: Final = re.compile(r"([0-9]{14})id_/(.+)", re.ASCII | re.DOTALL)
 def position_behind(page: IndexPage, *, limit: int, position: str = "") -> str:
     """Return where the next page of an index begins; empty where this was the last one.
 
-    Without a resume key an index is cut off in silence: as many rows as were asked for are no end.
-
-    Args:
-        page: What came.
-        limit: How many rows were asked for.
-        position: Where it began. A page that leads back to it leads nowhere.
+    Without a resume key an index is cut off in silence: as many rows as were asked for are no end. A page
+    that leads back to where it began leads nowhere.
     """
     behind = ""
     if page.resume_key:

@@ -237,11 +237,7 @@ _WITHOUT_REFERENCES: Final = (Mark.CDATA, Mark.COMMENT, Mark.INSTRUCTION, Mark.D
 
 
 def _repaired(text: bytes, repairs: set[str]) -> bytes:
-    """Return the text with what can be put right in it.
-
-    Args:
-        text: In UTF-8.
-        repairs: Gains the names of what was done.
+    """Return the text with what can be put right in it; `repairs` gains the names of what was done.
 
     Raises:
         ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have;
@@ -295,15 +291,9 @@ _URL_BEGINS: Final = re.compile(rb"\sxmlurl\s*+=", re.IGNORECASE)
 def _mended_outline(text: bytes, start: int, limit: int, repairs: set[str]) -> tuple[bytes, int] | None:
     """Escape what stands bare in the values of an outline, as publishers' descriptions do in lists.
 
-    Args:
-        text: Of the list.
-        start: Where the start tag of the outline begins.
-        limit: Up to there it may go.
-        repairs: Gains the names of what was done.
-
     Returns:
-        The start tag, and where it ended as it was written; None: it cannot be said for certain where its
-        values end.
+        The start tag, which may go up to a limit, and where it ended as it was written; None: it cannot be
+        said for certain where its values end.
 
     Raises:
         TooManyError: There is no end of ampersands.
@@ -338,11 +328,6 @@ def _end_of_value(text: bytes, attribute: re.Match[bytes], limit: int) -> int:
     """Return where the quote stands behind which the next attribute or the end of the tag follows.
 
     In a tag of HTML the attributes are HTML's, but for those that only outlines have.
-
-    Args:
-        text: Of the list.
-        attribute: What begins.
-        limit: Up to there the tag may go.
     """
     is_in_tag = False
     for found in _QUOTES_AND_TAGS[attribute[2]].finditer(text, attribute.end(), limit):
@@ -380,12 +365,7 @@ class Listed(NamedTuple):
 
 
 def compose_opml(title: str, feeds: Iterable[Listed]) -> bytes:
-    """Return the list, in the order given.
-
-    Args:
-        title: Of the list.
-        feeds: One outline each. Their type is `rss`, which is what readers write for every format.
-    """
+    """Return a list of such feeds, in order. Their type is `rss`: readers write that for every format."""
     outlines = "".join(map(_outline, feeds))
     made = (
         '<?xml version="1.0" encoding="utf-8"?>\n<opml version="2.0">\n'

@@ -328,11 +328,7 @@ def _changed_since(pages: Pages, date: float | None) -> Asking[float | None]:
     Such an order tells nothing of posts that were changed at one instant, as an import or a bulk edit does:
     some stand on two pages then and others on none. Two neighbouring pages of one date are a tie, and so is a
     post that stands on two pages though nothing was published meanwhile, and page after page without news:
-    all pages have to be asked for again then (`Pages.is_tied`).
-
-    Args:
-        pages: What is known.
-        date: None: the first page alone.
+    all pages have to be asked for again then (`Pages.is_tied`). Without a date the first page is all.
     """
     pages.is_tied = False
     seen: set[EntryId] = set()

@@ -45,10 +45,8 @@ class Walk:
                validators tell nothing, and N begins with what stood on N-1 -> unsettled
         HOLES  pages that were not there, though later ones are: once more
 
-    Args:
-        pages: What is known.
-        ask: Makes the question for a page: `pages.by_id`, or `pages.front`.
-        is_again: Whether pages that were had in this walk before do not serve.
+    `ask` makes the question for a page: `pages.by_id`, or `pages.front`. Where it is done again, pages that
+    were had in this walk before do not serve.
     """
 
     def __init__(self, pages: Pages, ask: AskFor, *, is_again: bool = False) -> None:
@@ -147,9 +145,7 @@ class Walk:
     def _got_shorter(self, page: Page, behind: tuple[int, Page]) -> Asking[bool]:
         """Whether entries moved to pages that were had since each has fewer than it had: no validator tells.
 
-        Args:
-            page: The one that came.
-            behind: Number and page of the one before which it stands.
+        `behind` is number and page of the one before which it stands.
         """
         is_repeated = page.identities == behind[1].identities
         is_shorter = len(page.identities) < self._length
@@ -206,10 +202,7 @@ class Walk:
     def _seam(self, number: int, last: int, pair: tuple[Page, Page]) -> Asking[None]:
         """Ask again for what may have moved past the boundary behind a page.
 
-        Args:
-            number: Of the page.
-            last: Of the last page.
-            pair: The page behind it as it was had, and the page.
+        `pair` is the page behind it as it was had, and the page.
         """
         had = frozenset(self._had)
         is_still = False

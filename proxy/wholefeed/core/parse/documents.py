@@ -270,10 +270,7 @@ class EarlyHead:
 
     Never raises: on any trouble it never answers.
 
-    Args:
-        url: Of the document, after redirects.
-        media_type: The whole Content-Type value; may be empty.
-        max_depth: Levels of elements that are accepted.
+    The arguments are as in `parse`.
     """
 
     def __init__(self, url: str, media_type: str, *, max_depth: int = MAX_DEPTH) -> None:

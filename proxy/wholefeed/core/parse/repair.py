@@ -54,10 +54,7 @@ VERSION: Final = "version"
 
 
 def mend(text: bytes) -> Mended | None:
-    """Return the document with what is not well-formed in it repaired, or None where it is no feed.
-
-    Args:
-        text: In UTF-8.
+    """Return a document in UTF-8 with what is not well-formed in it repaired, or None where it is no feed.
 
     Raises:
         ParseError: `dtd-forbidden`: it has a document type of its own.
@@ -100,9 +97,7 @@ _ENTRY_OF_ROOT: Final = {b"rss": b"item", b"RDF": b"item", b"feed": b"entry"}
 class _Mender:
     """One document on its way, without control characters. `run` is called once.
 
-    Args:
-        text: The document.
-        repairs: What was done already.
+    `repairs` is what was done already, and gains what is done.
     """
 
     def __init__(self, text: bytes, repairs: set[str]) -> None:
@@ -553,12 +548,7 @@ class _Elements:
         return next(each.name for each in reversed(self.open) if each.name.lower() == folded)
 
     def begin(self, tag: Token, made: bytes | None) -> _Open:
-        """Go into the element of a start tag.
-
-        Args:
-            tag: The tag.
-            made: What it becomes; None: it stays as it is.
-        """
+        """Go into the element of a start tag; `made` is what the tag becomes, None: it stays as it is."""
         before = len(self._edits)
         edit = None if made is None else self._edits.replace(tag.start, tag.end, made)
         element = _Open(tag, tag.name, self._declare(tag, made), before, edit)
@@ -670,8 +660,7 @@ _BYTES_PER_EDIT: Final = 32
 class _Edits(list["_Edit"]):
     """What is to be changed of a text, noted in any order. All that no edit names stays, byte for byte.
 
-    Args:
-        most: How many may be noted, those that are taken back included.
+    At most so many may be noted, those that are taken back included.
     """
 
     def __init__(self, most: int) -> None:
