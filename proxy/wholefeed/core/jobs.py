@@ -49,7 +49,7 @@ from wholefeed.core.model import (
     segment_end,
 )
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.verbatim.fragments import AnyFragments, fragments_of, prefixes_in
+from wholefeed.core.verbatim.fragments import fragments_of, prefixes_in
 from wholefeed.core.walk.chain import Span
 
 # Reading a document
@@ -155,24 +155,18 @@ def compose(subscription: Document, tombstones: Sequence[Tombstone] = ()) -> Com
         subscription: The subscription document.
         tombstones: Of the feed's other documents, to be passed on (R19).
     """
-    fragments = slices_of(subscription)
-    document = fragments.document
+    document = _parsed(subscription)
+    fragments = fragments_of(document, default_namespace(document.family, document.version))
     style = Style(document.family, document.version, fragments.context)
     return Composed(compose_head(fragments, tombstones), heading_of(document), style)
 
 
-Document = Stored | FeedDocument | AnyFragments
-"""As it is stored, as it was parsed, or its slices, made for the same style."""
+Document = Stored | FeedDocument
+"""As it is stored, or as it was parsed."""
 
 
-def slices_of(document: Document, namespace: str | None = None) -> AnyFragments:
-    """Return the slices of a document for a default namespace around them; None: for its own."""
-    if isinstance(document, Stored):
-        document = document.parse()
-    if not isinstance(document, FeedDocument):
-        return document
-    own = default_namespace(document.family, document.version)
-    return fragments_of(document, own if namespace is None else namespace)
+def _parsed(document: Document) -> FeedDocument:
+    return document.parse() if isinstance(document, Stored) else document
 
 
 class Composed(NamedTuple):
@@ -300,7 +294,7 @@ class _Text:
 
     def add(self, part: int, document: Document, live: Sequence[int] | None, style: Style) -> None:
         """Append the live entries of a document in output order (R20)."""
-        fragments = slices_of(document, style.namespace)
+        fragments = fragments_of(_parsed(document), style.namespace)
         entries = fragments.document.entries
         count = len(entries)
         live = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]

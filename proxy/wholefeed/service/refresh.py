@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Final
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
@@ -122,8 +122,7 @@ class Refresh:
         # the subscription document: found before, until it is asked for; then until it is stored
         self._subscription = found
         self._error: DocumentError | None = None  # why there is none from the publisher
-        self._find_style: Callable[[], Style | None] = lambda: None
-        self._style: Style | None = None  # what the feed's segments are rendered for, once that was asked
+        self._find_style: Callable[[], Style | None] = lambda: None  # what segments are rendered for
         # what is stored
         self._storage = FeedStorage(
             context.store,
@@ -270,7 +269,7 @@ class Refresh:
     async def _receive(self, found: Subscription) -> Subscription:
         """Hold the subscription document until it is stored; return it as it counts here."""
         obtained = await self._identified(found.obtained)
-        self._find_style = obtained.style_of()
+        self._find_style = cache(obtained.style_of())
         self._subscription = found if obtained is found.obtained else replace(found, obtained=obtained)
         return self._subscription
 
@@ -497,29 +496,23 @@ class Refresh:
             is_ahead=lambda: decision.is_ahead(url),
             sizes=self._sizes,
             is_met=decision.is_met,
-            style=self._rendered_for(),
+            style=self._find_style(),
         )
         if isinstance(obtained, Fetched):
             obtained = await self._storage.updated(stored, obtained)
             if not obtained.not_modified:
-                return await self._context.source.read(obtained, self._rendered_for())
+                return await self._context.source.read(obtained, self._find_style())
         return obtained
 
     async def _obtain_page(self, url: str, *, is_head: bool) -> Obtained | Fetched:
         """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
-        style = self._rendered_for()
+        style = self._find_style()
         return await self._context.source.obtain(
             url,
             is_met=self.decision.is_met,
             style=None if style is None else style._replace(lists_members=True),
             manner=Manner(is_head=is_head, at_most=AT_ONCE),
         )
-
-    def _rendered_for(self) -> Style | None:
-        """Return what the feed's segments are rendered for, where a subscription document has come."""
-        if self._style is None:
-            self._style = self._find_style()
-        return self._style
 
     async def wait(self) -> tuple[str, Answer] | None:
         await self._gather()

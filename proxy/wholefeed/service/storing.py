@@ -197,30 +197,14 @@ class FeedStorage:
         else:
             await self.write(lambda _: None)
 
-    async def write(
-        self,
-        work: Callable[[Database], _T],
-        *,
-        row: Callable[[_T], FeedRow | None] = lambda _: None,
-        comes_more: bool = False,
-    ) -> _T:
-        """Change what is stored and not sent yet, and write what was noted before, in one transaction.
+    async def write(self, work: Callable[[Database], object]) -> None:
+        """Change what is stored and not sent yet, and write what was noted before, in one transaction."""
 
-        Args:
-            work: Changes it.
-            row: Gives the feed's row where that has been read; else it is.
-            comes_more: As `Store.write` has it.
-        """
+        def both(db: Database) -> FeedRow:
+            work(db)
+            return feeds.require(db, self.feed_id)
 
-        def both(db: Database) -> tuple[_T, FeedRow]:
-            result = work(db)
-            return result, row(result) or feeds.require(db, self.feed_id)
-
-        def tell(found: tuple[_T, FeedRow]) -> None:
-            self._memory.renew(found[1])
-
-        result, _ = await self._write(both, tell, comes_more=comes_more)
-        return result
+        await self._write(both, self._memory.renew)
 
     async def _write(
         self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
@@ -320,9 +304,13 @@ class FeedStorage:
             if leaving is not None:
                 coming[0] = leaving.judged(db, coming[0])
             numbers = documents.put_arranged(db, feed, coming, ranks, detached, changes or {}, now)
-            return _look_at_put(db, feed, numbers, [*puts, *remembered], looks=looks)
+            fresh = dict(zip(numbers, (each.fresh for each in (*puts, *remembered)), strict=True))
+            rows = documents.list_all(db, feed) if looks else None
+            material = None if rows is None else _read_material(db, feed, at_hand(fresh), rows)
+            row = feeds.require(db, feed) if material is None else material.feed
+            return _WasPut(numbers, [*puts, *remembered], row, rows, material)
 
-        was = await self.write(work, row=_feed_of, comes_more=looks)
+        was = await self._write(work, lambda was: self._memory.renew(was.row), comes_more=looks)
         self._rows, self._material = was.rows, was.material
         parsed = self._memory.parsed
         if leaving is not None:
@@ -616,21 +604,11 @@ class _WasPut(NamedTuple):
     """Of the documents."""
     puts: Sequence[Put]
     """The same, those included that are remembered."""
+    row: FeedRow
+    """The feed's."""
     rows: list[DocumentRow] | None
     """All documents of the feed, and what a publication is made of: where that was asked for."""
     material: Material | None
-
-
-def _look_at_put(db: Database, feed: int, numbers: list[int], puts: Sequence[Put], *, looks: bool) -> _WasPut:
-    if not looks:
-        return _WasPut(numbers, puts, None, None)
-    fresh = {number: each.fresh for number, each in zip(numbers, puts, strict=True)}
-    rows = documents.list_all(db, feed)
-    return _WasPut(numbers, puts, rows, _read_material(db, feed, at_hand(fresh), rows))
-
-
-def _feed_of(was: _WasPut) -> FeedRow | None:
-    return None if was.material is None else was.material.feed
 
 
 # What a publication is made of, as it is stored at one moment

@@ -543,52 +543,46 @@ SLICE_BYTES: Final = 1 << 16
 """Of text, what is inflated and written at once; an answer that is no longer is sent with its header."""
 
 
-def slices(answer: Answer, store: Store, held: Held | None = None) -> AsyncIterator[bytes]:
+async def slices(answer: Answer, store: Store, held: Held | None = None) -> AsyncIterator[bytes]:
     """Give the body in parts of about `SLICE_BYTES`, with one piece of one block in memory at a time.
 
     To be read while a snapshot is held. Blocks come from memory where they are held there, else from the
     store, and are held then.
     """
-    return _gzip_member(answer, store, held) if answer.is_gzip else _text(answer, store, held)
-
-
-async def _text(answer: Answer, store: Store, held: Held | None) -> AsyncIterator[bytes]:
-    for part in sliced(answer.prologue):
-        yield part
+    family, sealed = answer.family, list[SegmentRow | Sealed]()
+    opening, joint = answer.prologue, _JOINT[family]
+    if answer.is_gzip:
+        opening, joint = GZIP_HEADER + answer.sealed_prologue.block, _SEPARATOR[family].block
+    for piece in sliced(opening):
+        yield piece
     before = b""
-    for segment in answer.parts:
-        async for text in _texts_of(segment, store, held):
-            yield before + text if before else text
+    for part in answer.parts:
+        pieces = _deflated(part, sealed, store, held) if answer.is_gzip else _texts_of(part, store, held)
+        async for piece in pieces:
+            yield before + piece if before else piece
             before = b""
-        before = _JOINT[answer.family]
-    for part in sliced(EPILOGUE[answer.family]):
-        yield part
+        before = joint
+    for piece in sliced(_gzip_end(answer, sealed) if answer.is_gzip else EPILOGUE[family]):
+        yield piece
 
 
-async def _gzip_member(answer: Answer, store: Store, held: Held | None) -> AsyncIterator[bytes]:
-    sealed: list[SegmentRow | Sealed] = []
-    for part in sliced(GZIP_HEADER + answer.sealed_prologue.block):
-        yield part
-    before = b""
-    for segment in answer.parts:
-        if isinstance(segment, _Excerpt):
-            deflater = Deflater()
-            async for text in _excerpted(segment, store, held):
-                if part := before + deflater.add(text):
-                    yield part
-                before = b""
-            sealed.append(end := deflater.end())
-            if end.block:
-                yield end.block
-        else:
-            sealed.append(segment)
-            async for piece in _pieces_of(segment, store, held):
-                for part in sliced(before + piece if before else piece):
-                    yield part
-                before = b""
-        before = _SEPARATOR[answer.family].block
-    for part in sliced(_gzip_end(answer, sealed)):
-        yield part
+async def _deflated(
+    part: _Part, sealed: list[SegmentRow | Sealed], store: Store, held: Held | None
+) -> AsyncIterator[bytes]:
+    """Give a part deflated, and add to `sealed` what its CRC and length are known by."""
+    if not isinstance(part, _Excerpt):
+        sealed.append(part)
+        async for block in _pieces_of(part, store, held):
+            for piece in sliced(block):
+                yield piece
+        return
+    deflater = Deflater()
+    async for text in _excerpted(part, store, held):
+        if piece := deflater.add(text):
+            yield piece
+    sealed.append(end := deflater.end())
+    if end.block:
+        yield end.block
 
 
 def _gzip_end(answer: Answer, sealed: Sequence[_Part]) -> bytes:

@@ -191,6 +191,15 @@ def test_a_document_that_stands_between_two_of_one_segment_breaks_it() -> None:
     ]
 
 
+def test_a_document_that_lost_its_last_live_entry_rebuilds_its_segment() -> None:
+    """The segment of a document that lost all its entries is built without them, so that they leave the
+    answer."""
+    one = a_document(1, segment=7, is_clean=True)
+    lost = a_document(2, segment=7, is_clean=False, live_bytes=0)
+
+    assert plan([one, lost], target_bytes=TARGET) == [Build((1,))]
+
+
 def test_what_is_drawn_in_draws_in_the_next() -> None:
     """The rule of half the size is applied to what has grown, so that small segments do not pile up."""
     kept = [

@@ -280,7 +280,7 @@ class WorldIO:
         self.heads: list[tuple[str, str]] = []
         """Documents under way whose head has not come, each with the relation that is looked for."""
         self.held: dict[str, Page] = {}
-        basis = Basis(
+        self.basis = Basis(
             io=self,
             feed=world.feed,
             missing=dict(world.missing),
@@ -290,7 +290,7 @@ class WorldIO:
             site_of=site_of,
             now=lambda: world.now,
         )
-        self.decision = Decision(basis, world.ordered())
+        self.decision = Decision(self.basis, world.ordered())
 
     def call(self, name: str) -> None:
         if len(self.told.calls) >= self.most:

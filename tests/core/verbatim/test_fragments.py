@@ -228,6 +228,9 @@ PIECES = st.lists(st.sampled_from([*FEW, ":", ":", " ", "-", ".", "c"]), max_siz
 
 
 @given(PIECES)
+@example("b:x a:y é:q")
+@example("b.a: x-a:")
+@example("a b ab; ca: aé: other1 :a")
 def test_of_many_prefixes_those_are_found_that_are_found_of_few(text: str) -> None:
     """R22: the search in one pass misses none and invents none; a missed one breaks the XML."""
     found = []

@@ -68,11 +68,8 @@ class ComposedHead(NamedTuple):
 def compose_head(fragments: Fragments | JsonFragments, tombstones: Sequence[Tombstone] = ()) -> ComposedHead:
     """Keep of the head what still holds in the synthesized document, verbatim (R21, R22).
 
-    It comes to `MAX_HEAD_BYTES` at most: what is behind that is left out.
-
-    Args:
-        fragments: Of the subscription document, for the output's namespace.
-        tombstones: Those of the feed; the ones that do not stand in the document are added (R19).
+    It comes to `MAX_HEAD_BYTES` at most: what is behind that is left out. Tombstones of the feed that do not
+    stand in the document are added (R19).
     """
     document, room = fragments.document, _Room()
     children = [child for child in document.head.children if not _is_dropped(child)]
@@ -410,12 +407,6 @@ def stored_heading(family: Family, version: str, head: bytes, via_url: str) -> H
     """Return what a feed calls itself that was published before that was kept.
 
     A head that is longer than any is by now says nothing, nor does one that cannot be read.
-
-    Args:
-        family: As published.
-        version: Of the format, as published.
-        head: As `compose_head` made it.
-        via_url: Where the publication came from.
     """
     if len(head) > MAX_HEAD_BYTES:
         return Heading("", "")

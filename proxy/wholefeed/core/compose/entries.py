@@ -3,7 +3,7 @@
 What `wholefeed.reconstruct` gives is a `Feed` with its `Entries`. What is held are the documents' bodies,
 deflated; the entries of one document at a time are objects:
 
-    entries = Entries([held(document, live) for document, live in ...])      # newest documents first
+    entries = Entries([held(document, live, is_current=True) for ...])      # newest documents first
     entries[0].title
 
 Pages show an entry from its text in a segment, be it the beginning of one alone:
@@ -35,6 +35,7 @@ from defusedxml.ElementTree import DefusedXMLParser, fromstring
 from wholefeed.core.compose.compose import newest_first, synthesize
 from wholefeed.core.compose.segments import Sealed, inflate, seal
 from wholefeed.core.compose.weaving import Key, publication_dates
+from wholefeed.core.facts import Stored
 from wholefeed.core.model import (
     ATOM_03_NS,
     ATOM_NS,
@@ -48,7 +49,6 @@ from wholefeed.core.model import (
     State,
     entry_id,
 )
-from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.identities import SPACES, absolute
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import escape
@@ -230,32 +230,23 @@ class Held(NamedTuple):
     """The entries that are the feed's, from the top."""
 
 
-def held(body: bytes, url: str, media_type: str, live: Sequence[int], *, is_current: bool) -> Held:
-    """Return a document as it is kept.
+def held(document: Stored, live: Sequence[int], *, is_current: bool) -> Held:
+    """Return a document as it is kept, with those of its entries that are the feed's.
 
-    Args:
-        body: As fetched.
-        url: After redirects.
-        media_type: The whole Content-Type value.
-        live: Which of its entries are the feed's.
-        is_current: Whether this program's parser has counted them; else it is asked once more.
+    They are counted once more unless this program's parser (`is_current`) has counted them.
 
     Raises:
         ParseError: Another parser could read it, this one cannot.
     """
     if not is_current:
-        known = len(parse(body, url, media_type, max_depth=_ANY_DEPTH).entries)
+        known = len(document.parse().entries)
         live = [ordinal for ordinal in live if ordinal < known]
-    return Held(seal(body), url, media_type, tuple(live))
-
-
-_ANY_DEPTH: Final = 1 << 62
-"""The documents were within the limits when they were fetched, whatever those are now."""
+    return Held(seal(document.body), document.url, document.media_type, tuple(live))
 
 
 def _parsed(kept: Held) -> FeedDocument:
     body = inflate(kept.body.block, kept.body.length, kept.body.crc32)
-    return parse(body, kept.url, kept.media_type, max_depth=_ANY_DEPTH)
+    return Stored(body, kept.url, kept.media_type).parse()
 
 
 def _ordinals(document: FeedDocument, live: Sequence[int]) -> list[int]:
@@ -464,14 +455,7 @@ class Enclosure(NamedTuple):
 
 
 def shown(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = False) -> Shown:
-    """Return an entry from its text in a segment.
-
-    Args:
-        family: Of the feed.
-        text: The entry, or its beginning.
-        namespace: The default one around it.
-        is_cut: Whether its end is missing.
-    """
+    """Return an entry from its text in a segment, which has a default namespace around it."""
     if family is Family.JSON:
         made = _of_item(_item(text, is_cut=is_cut))
     else:

@@ -129,8 +129,8 @@ class Collecting:
         """Whether its walk has begun."""
         return self._asking.has_begun
 
-    async def run(self) -> tuple[WalkResult, State]:
-        """Ask for what is due; come to what the feed is."""
+    async def run(self) -> WalkResult:
+        """Ask for what is due."""
         if not self.is_due:
             return self._as_before()
         self._io.start_timer()
@@ -247,16 +247,15 @@ class Collecting:
 
     # What it comes to
 
-    def _as_before(self) -> tuple[WalkResult, State]:
+    def _as_before(self) -> WalkResult:
         """Nothing is due: what was missing is missing still."""
         if not (self._known.is_ended or self._asking.has_kept):
             return self._refused(self._known.reason)
         missing = self._basis.missing.values()
         notes = [note for each in missing if (note := self._asking.still(each)) is not None]
-        walked, state = self._walked(notes)
-        return replace(walked, has_tried=False), state
+        return replace(self._walked(notes), has_tried=False)
 
-    def _concluded(self, found: Outcome | None) -> tuple[WalkResult, State]:
+    def _concluded(self, found: Outcome | None) -> WalkResult:
         asking, now, url = self._asking, self._basis.now(), self._subscription.final_url
         known = self._known if found is None else found.known
         known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at, noted_at=now)
@@ -324,7 +323,7 @@ class Collecting:
             return False
         return found.is_honoured and found.is_final
 
-    def _walked(self, notes: list[Note]) -> tuple[WalkResult, State]:
+    def _walked(self, notes: list[Note]) -> WalkResult:
         known, url = self._known, self._subscription.final_url
         if known.is_ended and known.reason and not any(note.partial for note in notes):
             notes.append(HistoryUnfinished(url, adapter=self._adapter.name, reason=known.reason))
@@ -337,11 +336,11 @@ class Collecting:
         pause = DAY_SECONDS if known.lack else (known.retry_at or 0.0) - self._basis.now()
         if pause > 0:
             failures[url] = Failure(slug=HistoryUnfinished.slug, retry_after_seconds=pause)
-        return WalkResult(notes=notes, failures=failures, ending=ending), State.COLLECTED
+        return WalkResult(state=State.COLLECTED, notes=notes, failures=failures, ending=ending)
 
-    def _refused(self, reason: str) -> tuple[WalkResult, State]:
+    def _refused(self, reason: str) -> WalkResult:
         note = HistoryNotOffered(self._subscription.final_url, adapter=self._adapter.name, reason=reason)
-        return WalkResult(notes=[note], ending=Ending(End.NOT_OFFERED)), State.REMEMBERED
+        return WalkResult(state=State.REMEMBERED, notes=[note], ending=Ending(End.NOT_OFFERED))
 
 
 # The pages that an adapter asks for: stored or fetched, and what becomes of them (R6, R27, R32)

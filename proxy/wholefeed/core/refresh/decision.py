@@ -55,7 +55,6 @@ from wholefeed.core.refresh.port import (
     StoredFeed,
     WalkResult,
     adds_to,
-    attempted,
     subscription_of,
 )
 from wholefeed.core.refresh.subscription import Current, Subscription
@@ -158,18 +157,18 @@ class Decision:
         self.progress.entries = 0 if first is None else first.entries
         if current.kind is Kind.COMPLETE:
             await self._leave_alone()
-            walked, state = WalkResult(ending=Ending(End.WHOLE)), State.COMPLETE
+            walked = WalkResult(ending=Ending(End.WHOLE))
         elif collecting is not None and (may_walk or not collecting.wants_all):
-            walked, state = await self._collect(current, collecting)
+            walked = await self._collect(current, collecting)
         elif collecting is None and not self._basis.is_followed(current.kind):
             end = End.NOT_OFFERED if current.kind is Kind.PLAIN else End.NOT_FOLLOWED
-            walked, state = WalkResult(ending=Ending(end)), State.REMEMBERED
+            walked = WalkResult(state=State.REMEMBERED, ending=Ending(end))
         elif not may_walk:
             await self._io.publish(state=State.LOADING, notes=current.notes)
             return
         else:
-            walked, state = await self._walk(current)
-        await self._settle(current, walked, state)
+            walked = await self._walk(current)
+        await self._settle(current, walked)
 
     def _collector(self, current: Current) -> Collecting | None:
         """R26: only where nothing is linked, and of a publisher that is there."""
@@ -177,13 +176,13 @@ class Decision:
             return None
         return Collecting.of(self._basis, self._documents, current)
 
-    async def _collect(self, current: Current, collecting: Collecting) -> tuple[WalkResult, State]:
+    async def _collect(self, current: Current, collecting: Collecting) -> WalkResult:
         if not self._feed.digest and collecting.is_due:
             await self._io.publish(state=State.LOADING, notes=current.notes)
-        walked, state = await collecting.run()
+        walked = await collecting.run()
         if collecting.has_begun:
             await self._end_walk(walked)
-        return walked, state
+        return walked
 
     async def _leave_alone(self) -> None:
         """R1, R5: the subscription document is the whole feed."""
@@ -192,23 +191,23 @@ class Decision:
         if leaving:
             await self._io.detach(leaving, is_withdrawn=False)
 
-    async def _walk(self, current: Current) -> tuple[WalkResult, State]:
+    async def _walk(self, current: Current) -> WalkResult:
         if not self._feed.digest:
             await self._io.publish(state=State.LOADING, notes=current.notes)
         self._following = _Following(self._basis, self._documents, current)
-        walked, state = await self._following.run()
+        walked = await self._following.run()
         if current.kind is Kind.PAGED and not walked.path:
-            walked, state = await self._instead_of_pages(current) or (walked, state)
+            walked = await self._instead_of_pages(current) or walked
         await self._end_walk(walked)
-        return walked, state
+        return walked
 
-    async def _instead_of_pages(self, current: Current) -> tuple[WalkResult, State] | None:
+    async def _instead_of_pages(self, current: Current) -> WalkResult | None:
         """R26: what `next` led to failed at once; the publisher may have its pages elsewhere."""
         self._collecting = Collecting.of(self._basis, self._documents, current)
         if self._collecting is None:
             return None
-        walked, state = await self._collecting.run()
-        return (walked, state) if state is State.COLLECTED else None
+        walked = await self._collecting.run()
+        return walked if walked.state is State.COLLECTED else None
 
     async def _end_walk(self, walked: WalkResult) -> None:
         reason = next((note.slug for note in walked.notes if note.partial), "end")
@@ -251,30 +250,30 @@ class Decision:
 
     # The end: what leaves the feed, what is missing of it, and what it is from now on
 
-    async def _settle(self, current: Current, walked: WalkResult, state: State) -> None:
+    async def _settle(self, current: Current, walked: WalkResult) -> None:
         """Take the drift, then publish the feed with what is missing of it.
 
-        The documents are as they were before the walk, `state` is what the feed is where nothing is missing.
+        The documents are as they were before the walk.
         """
-        basis, documents = self._basis, self._documents
+        basis, documents, state = self._basis, self._documents, walked.state
         notes = (*current.notes, *walked.notes)
         if current.kind is not Kind.COMPLETE:  # else nothing but the subscription document stands
             notes = (*notes, *_standing_copies(basis, documents))
         if state is not State.COMPLETE:
             notes = (*notes, *_put_aside(basis, documents, current.arrival.family))
         if walked.path:
-            await self._take_drift(current, walked, state)
+            await self._take_drift(current, walked)
         if not walked.is_true_end or any(note.partial for note in notes):
             state = State.PARTIAL
         missing = _missing(basis, notes, walked)
         await self._io.publish(state=state, notes=notes, ending=walked.ending, missing=missing)
 
-    async def _take_drift(self, current: Current, walked: WalkResult, state: State) -> None:
+    async def _take_drift(self, current: Current, walked: WalkResult) -> None:
         """R15: what the publisher replaced in the chain leaves; the order is the path's.
 
         Nothing leaves a feed of pages (R6), or one that says that earlier entries are part of it (-00, 3).
         """
-        role = Role.PAGE if state is State.PAGED else Role.ARCHIVE
+        role = Role.PAGE if walked.state is State.PAGED else Role.ARCHIVE
         chain = [
             row.id
             for row in self._documents
@@ -353,7 +352,7 @@ class _Following:
         self.walking: TrailWalk | None = None
         """The walk that runs, or was the last."""
 
-    async def run(self) -> tuple[WalkResult, State]:
+    async def run(self) -> WalkResult:
         """Walk along the chain, or through the pages; what looked like a chain can turn out as pages (R4)."""
         result = await self._follow()
         await self._io.stop_fetching()
@@ -361,18 +360,18 @@ class _Following:
             self._io.drop(fresh.arrival.url)
         return result
 
-    async def _follow(self) -> tuple[WalkResult, State]:
+    async def _follow(self) -> WalkResult:
         doubts: list[Note] = []
         if self._current.kind is not Kind.PAGED:
             walked = await self._chain()
             doubts = [note for note in walked.notes if note.kind is NewerNotOlder]
             if not doubts:
-                return walked, State.COMPLETE
+                return walked
             await self._io.set_kind(Kind.PAGED)
             if not self._basis.is_followed(Kind.PAGED):
-                return walked, State.REMEMBERED
+                return replace(walked, state=State.REMEMBERED)
         walked = await self._pages()
-        return replace(walked, notes=[*doubts, *walked.notes]), State.PAGED
+        return replace(walked, notes=[*doubts, *walked.notes])
 
     async def _chain(self) -> WalkResult:
         current = self._current
@@ -392,7 +391,7 @@ class _Following:
 
         names = (asked.url, asked.final_url, *asked.hops)
         before, behind = _Pages(), _Pages()
-        total = WalkResult()
+        total = WalkResult(state=State.PAGED)
         passed: list[Arrival] = []
         for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
             is_next = trail.relation == Relation.NEXT and not trail.first_relation
@@ -516,18 +515,12 @@ _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
 
 
 def _attempt(basis: Basis, url: str, note: Note, walked: WalkResult) -> Attempt:
-    now, earlier, failure = basis.now(), basis.missing.get(url), walked.failures.get(url)
-    is_untried = not walked.has_tried or (failure is None and earlier is not None and earlier.waits(now))
+    earlier, failure = basis.missing.get(url), walked.failures.get(url)
+    is_waiting = failure is None and earlier is not None and earlier.waits(basis.now())
+    is_untried = is_waiting or not walked.has_tried
     if earlier is not None and is_untried:
         return earlier
-    if failure is None:
-        next_at = now + basis.settings.retry_missing_seconds
-        return attempted(earlier, url, reason=note.slug, status=None, next_at=next_at, now=now)
-    return attempted(
-        earlier,
-        url,
-        reason=note.facts["reason"] if note.kind is DocumentUnavailable else failure.slug,
-        status=failure.publisher_status,
-        next_at=basis.next_attempt_at(failure, earlier),
-        now=now,
-    )
+    reason = note.slug if failure is None else failure.slug
+    if failure is not None and note.kind is DocumentUnavailable:
+        reason = note.facts["reason"]
+    return basis.attempted(url, earlier, failure, reason=reason)

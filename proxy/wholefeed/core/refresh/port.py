@@ -288,18 +288,34 @@ class Basis:
         is_insisted = self.request.is_forced or self.request.is_full
         return attempt is not None and not is_insisted and attempt.waits(self.now())
 
-    def next_attempt_at(
-        self, failure: Failure, earlier: Attempt | None, *, is_subscription: bool = False
-    ) -> float:
-        """Return the epoch second from which a document that could not be had is tried again (R14)."""
-        return next_attempt_at(
-            reason=failure.slug,
-            status=failure.publisher_status,
-            attempts=1 + (earlier.attempts if earlier else 0),
-            now=self.now(),
-            retry_after_seconds=failure.retry_after_seconds,
-            retry_missing_seconds=self.settings.retry_missing_seconds,
-            is_subscription=is_subscription,
+    def attempted(
+        self, url: str, earlier: Attempt | None, failure: Failure | None, *, reason: str
+    ) -> Attempt:
+        """Return what is known of a document that could not be had this time either (R14).
+
+        Failures count up, and the time of the first one stays (R16: the pseudo-entry is dated by it).
+        `failure` None: it was had, and is not what it should be.
+        """
+        now, attempts = self.now(), 1 + (earlier.attempts if earlier else 0)
+        next_at = now + self.settings.retry_missing_seconds
+        if failure is not None:
+            next_at = next_attempt_at(
+                reason=failure.slug,
+                status=failure.publisher_status,
+                attempts=attempts,
+                now=now,
+                retry_after_seconds=failure.retry_after_seconds,
+                retry_missing_seconds=self.settings.retry_missing_seconds,
+                is_subscription=url == SUBSCRIPTION_ATTEMPT,
+            )
+        return Attempt(
+            url=url,
+            reason=reason,
+            status=None if failure is None else failure.publisher_status,
+            attempts=attempts,
+            first_at=earlier.first_at if earlier else now,
+            last_at=now,
+            next_at=next_at,
         )
 
 
@@ -518,24 +534,6 @@ class Attempt:
         return seconds_left(self.last_at, self.next_at, now=now, longest_seconds=DAY_SECONDS) > 0
 
 
-def attempted(
-    earlier: Attempt | None, url: str, *, reason: str, status: int | None, next_at: float, now: float
-) -> Attempt:
-    """Return what is known of a document that could not be had this time either.
-
-    Failures count up, and the time of the first one stays (R16: the pseudo-entry is dated by it).
-    """
-    return Attempt(
-        url=url,
-        reason=reason,
-        status=status,
-        attempts=1 + (earlier.attempts if earlier else 0),
-        first_at=earlier.first_at if earlier else now,
-        last_at=now,
-        next_at=next_at,
-    )
-
-
 # A document that has come
 
 
@@ -738,6 +736,8 @@ _NOWHERE: Final = 1 << 62
 class WalkResult:
     """What a walk found."""
 
+    state: State = State.COMPLETE
+    """What the feed is where nothing is missing."""
     path: list[int] = field(default_factory=list)
     """Ids of the stored documents, newest first, the subscription document excluded."""
     notes: list[Note] = field(default_factory=list)
