@@ -66,8 +66,6 @@ class _Turn:
     state: _State = _State.ASKING
     kept: Kept | None = None
     since: float = 0.0
-    running: int = 0
-    """Requests under way."""
     used_at: float = 0.0
     """When the last one began or ended."""
     is_wanted: bool = False
@@ -115,19 +113,16 @@ class ReplicaHosts:
         turn.host, turn.on_turn = host, on_turn
         return turn.state is _State.OURS
 
-    def began(self, host: Host, running: int) -> None:
+    def began(self, host: Host) -> None:
         if self.is_alone:
             self._counts.unshared += 1
-        self._note(host, running)
+        if turn := self._turns.get(host.name):
+            turn.used_at = self._clock()
 
-    def ended(self, host: Host, running: int) -> None:
-        self._note(host, running)
-
-    def _note(self, host: Host, running: int) -> None:
-        turn = self._turns.get(host.name)
-        if turn is not None:
-            turn.running, turn.used_at = running, self._clock()
-            if not running and turn.state is _State.ENDING:
+    def ended(self, host: Host) -> None:
+        if turn := self._turns.get(host.name):
+            turn.used_at = self._clock()
+            if not turn.host.running and turn.state is _State.ENDING:
                 self._give_up(turn)
 
     def wanted(self, words: str) -> None:
@@ -135,7 +130,7 @@ class ReplicaHosts:
         turn = self._turns.get(words.removeprefix(_PREFIX))
         if turn is not None and turn.state is _State.OURS and not turn.is_wanted:
             turn.is_wanted = True
-            left_seconds = turn.since + SLICE_SECONDS - self._clock() if turn.running else 0.0
+            left_seconds = turn.since + SLICE_SECONDS - self._clock() if turn.host.running else 0.0
             asyncio.get_running_loop().call_later(max(0.0, left_seconds), self._end, turn)
 
     # Taking and giving up
@@ -178,7 +173,11 @@ class ReplicaHosts:
 
     def _look(self, turn: _Turn) -> None:
         """Give a turn up that is not made use of."""
-        if turn.state is _State.OURS and not turn.running and self._clock() >= turn.used_at + IDLE_SECONDS:
+        if (
+            turn.state is _State.OURS
+            and not turn.host.running
+            and self._clock() >= turn.used_at + IDLE_SECONDS
+        ):
             self._give_up(turn)
         elif turn.state is _State.OURS:
             self._look_later(turn)
@@ -186,7 +185,7 @@ class ReplicaHosts:
     def _end(self, turn: _Turn) -> None:
         if turn.state is _State.OURS:
             turn.state = _State.ENDING
-            if not turn.running:
+            if not turn.host.running:
                 self._give_up(turn)
 
     def _give_up(self, turn: _Turn) -> None:
