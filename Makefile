@@ -27,7 +27,7 @@ PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscop
 # would double the time of the whole suite.
 UNMEASURED := $(addprefix tests/,core/parse/test_corpus.py core/parse/repair/test_corpus.py \
     core/compose/test_corpus.py core/parse/xml/test_guard.py core/parse/test_collapsing.py \
-    core/verbatim/test_surroundings.py core/links/test_http_links.py \
+    core/links/test_http_links.py \
     end_to_end/test_corpus.py faults/test_documents.py faults/test_memory.py test_fuzz.py test_model.py)
 
 help:  ## this list

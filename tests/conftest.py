@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import resource
 import sys
@@ -10,18 +11,20 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import structlog
 from blockbuster import BlockBuster, blockbuster_ctx
 from hypothesis import HealthCheck, settings
+from pytest_aiohttp import AiohttpClient
 
 from tests import postgres, scratch
 from tests.aged import Aged
 from tests.origin import Origin
 from tests.postgres import Cluster
 from tests.publishers.real_wordpress import NONE_HERE, RealWordPress, running_wordpress, what_lacks
-from tests.running import Proxy, a_config, running
+from tests.running import Proxy, StartProxy, a_config, started
 from tests.sqlite_faults import Connections, SqliteFaults
 from wholefeed.store import sqlite_file
 
@@ -109,10 +112,22 @@ def aged(tmp_path: Path, store_url: str, request: pytest.FixtureRequest) -> Aged
 
 
 @pytest.fixture
-async def proxy(tmp_path: Path, store_url: str) -> AsyncIterator[Proxy]:
+def start(aiohttp_client: AiohttpClient, tmp_path: Path) -> StartProxy:
+    """Starts the whole proxy, each with a store of its own, until the test has ended."""
+    folders = itertools.chain([tmp_path], (tmp_path / str(number) for number in itertools.count(2)))
+
+    async def start(**sections: Any) -> Proxy:
+        folder = next(folders)
+        folder.mkdir(exist_ok=True)
+        return await started(aiohttp_client, a_config(folder, **sections))
+
+    return start
+
+
+@pytest.fixture
+async def proxy(start: StartProxy, store_url: str) -> Proxy:
     """The whole proxy, with a store of its own."""
-    async with running(a_config(tmp_path, store={"url": store_url})) as proxy:
-        yield proxy
+    return await start(store={"url": store_url})
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from multidict import CIMultiDictProxy
+from pytest_aiohttp import AiohttpClient
 
 from tests import empty_store
 from tests.named_store import NamedStore
@@ -192,14 +193,30 @@ def a_config(path: Path, **sections: Any) -> Config:
 
 @asynccontextmanager
 async def running(config: Config, clock: Clock | None = None, **parts: Any) -> AsyncIterator[Proxy]:
-    """Start the proxy and stop it at the end; `parts` are those that `make_app` takes."""
+    """Start the proxy and stop it at the end; `parts` are those that `open_service` takes."""
     clock = clock or Clock()
+    async with TestClient(TestServer(_made(config, clock, **parts))) as client:
+        yield _told(client, clock)
+
+
+async def started(start: AiohttpClient, config: Config) -> Proxy:
+    """Start the proxy; it is stopped when the test has ended."""
+    clock = Clock()
+    return _told(await start(_made(config, clock)), clock)
+
+
+def _made(config: Config, clock: Clock, **parts: Any) -> web.Application:
     if not config.store.url:
         empty_store.put_at(Path(config.store.path))
-    app = make_app(config, now=clock, **parts)
-    async with TestClient(TestServer(app, host="127.0.0.1")) as client:
-        app[LISTENERS].add([(client.host, client.port)])
-        yield Proxy(client, clock)
+    return make_app(config, now=clock, **parts)
 
 
-StartProxy = Callable[..., Any]
+def _told(client: TestClient[web.Request, web.Application], clock: Clock) -> Proxy:
+    """Return a proxy that knows where it listens."""
+    proxy = Proxy(client, clock)
+    proxy.app[LISTENERS].add([(client.host, client.port)])
+    return proxy
+
+
+StartProxy = Callable[..., Awaitable[Proxy]]
+"""Takes the sections of a configuration, as `a_config` does."""

@@ -14,7 +14,7 @@ from wholefeed.errors import PublisherError
 from wholefeed.fetch.base import USUAL, Fetched, Manner, Validators
 from wholefeed.fetch.budget import Sizes
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.service.sources import Obtained, Source, Work
+from wholefeed.service.sources import Obtained, Source
 from wholefeed.workers.pool import Workers
 
 BASE: Final = "http://generated.test"
@@ -73,7 +73,7 @@ class InMemoryFetcher(Fetcher):
 
 def source_of(fetcher: Fetcher) -> Source:
     """Return what parses the documents that the fetcher gives."""
-    return Source(fetcher, Work(Workers(0)), xml_depth=LimitsConfig().xml_depth)
+    return Source(fetcher, Workers(0), xml_depth=LimitsConfig().xml_depth)
 
 
 async def obtain(source: Source, url: str, style: Style | None = None) -> Obtained:

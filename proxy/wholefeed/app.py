@@ -22,8 +22,9 @@ from wholefeed import __version__
 from wholefeed.config.tables import Config
 from wholefeed.counts import Counts
 from wholefeed.fetch.base import site_of
-from wholefeed.fetch.budget import LargeWork, MemoryBudget
+from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.guard import OwnAddresses
 from wholefeed.fetch.memento import REQUESTS_PER_MINUTE, Archive, Turns
 from wholefeed.fetch.politeness import HostGate
 from wholefeed.futures import unless
@@ -43,7 +44,7 @@ from wholefeed.service.refresh import RefreshContext, WalkTurns
 from wholefeed.service.service import FeedService
 from wholefeed.service.sharing import Shared, open_sharing
 from wholefeed.service.sharing_hosts import ReplicaHosts, ReplicaTurns
-from wholefeed.service.sources import Source, Work
+from wholefeed.service.sources import Source
 from wholefeed.store.opening import migrate_store, open_store
 from wholefeed.store.store import Store
 from wholefeed.web.answer import Wants
@@ -66,7 +67,7 @@ from wholefeed.web.keys import (
 from wholefeed.web.middlewares import attending, hide_version, protect
 from wholefeed.web.request import prefix_of
 from wholefeed.web.routes import add_routes
-from wholefeed.workers.pool import Workers, worker_count
+from wholefeed.workers.pool import LargeWork, Workers, worker_count
 
 log = get_logger()
 
@@ -155,22 +156,11 @@ _UPLOADED_BYTES: Final = 1 << 26
 _UPLOAD_WAIT_SECONDS: Final = 5.0
 """How long one waits for room before it is read."""
 
-_OpenFetcher = Callable[..., AbstractAsyncContextManager[Fetcher]]
-"""`Fetcher.open`, or what does the same with parts that are given to it."""
 
-
-def make_app(
-    config: Config,
-    *,
-    now: Callable[[], float] = time.time,
-    open_fetcher: _OpenFetcher = Fetcher.open,
-    walks: WalkTurns | None = None,
-    archive_turns: Turns | None = None,
-) -> web.Application:
+def make_app(config: Config, **parts: Any) -> web.Application:
     """Build the application. Opens nothing: resources are opened at start-up, closed in reverse.
 
-    `now` is the time that freshness and attempts are counted by, in epoch seconds; `walks` says how many
-    walks use the network at once, `archive_turns` how often a web archive is asked.
+    `parts` are those that `open_service` takes.
     """
     hide_version()
     app = web.Application()
@@ -188,30 +178,23 @@ def make_app(
         app[BUCKETS] = Buckets(config.server.client_requests_per_minute)
 
     async def resources(app: web.Application) -> AsyncIterator[None]:
-        opening = partial(open_fetcher, own_addresses=app[LISTENERS].include)
-        opened = open_service(
-            config,
-            now=now,
-            open_fetcher=opening,
-            walks=walks,
-            archive_turns=archive_turns,
-            counts=counts,
-        )
+        own_addresses = app[LISTENERS].include
+        opened = open_service(config, counts=counts, own_addresses=own_addresses, **parts)
         async with opened as (store, service):
             app[STORE] = store
             app[SERVICE] = service
             await service.resume()
-            told = partial(_log_failure, counts)
-            in_background = [
-                asyncio.create_task(told("house-keeping", service.keep_house())),
-                asyncio.create_task(told("polling", service.keep_polling())),
-                asyncio.create_task(told("archive", service.mementos.run())),
-                asyncio.create_task(told("taking-over", service.keep_resuming())),
-            ]
+            in_background = {
+                "house-keeping": service.keep_house(),
+                "polling": service.keep_polling(),
+                "archive": service.mementos.run(),
+                "taking-over": service.keep_resuming(),
+            }
+            tasks = [asyncio.create_task(_log_failure(counts, *each)) for each in in_background.items()]
             yield
-            for task in in_background:
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait(in_background)
+            await asyncio.wait(tasks)
 
     app.cleanup_ctx.append(resources)
     app.on_response_prepare.append(protect)
@@ -245,20 +228,29 @@ _MAX_WALKS_PER_SITE: Final = 8
 async def open_service(
     config: Config,
     *,
+    counts: Counts | None = None,
+    own_addresses: OwnAddresses | None = None,
     now: Callable[[], float] = time.time,
-    open_fetcher: _OpenFetcher = Fetcher.open,
+    open_fetcher: Callable[..., AbstractAsyncContextManager[Fetcher]] = Fetcher.open,
     walks: WalkTurns | None = None,
     archive_turns: Turns | None = None,
-    counts: Counts | None = None,
 ) -> AsyncIterator[tuple[Store, FeedService]]:
     """Migrate and open the store, open the fetcher, and put the service on top of them.
 
-    Arguments as for `make_app`; `counts` are those that everything adds to.
+    Args:
+        config: What is in force.
+        counts: What everything adds to.
+        own_addresses: Whether a proxy listens at an address, which is then never fetched.
+        now: The time that freshness and attempts are counted by, in epoch seconds.
+        open_fetcher: `Fetcher.open`, or what does the same with parts that are given to it.
+        walks: How many walks use the network at once.
+        archive_turns: How often a web archive is asked.
 
     Raises:
         StoreError: The database cannot be used.
     """
-    counts = Counts() if counts is None else counts
+    counts, history, base = counts or Counts(), config.history, config.history.memento_url
+    open_fetcher = partial(open_fetcher, counts=counts, own_addresses=own_addresses)
     for name in await migrate_store(config.store):
         log.info("migration.applied", name=name)
     async with AsyncExitStack() as stack:
@@ -271,26 +263,21 @@ async def open_service(
             stack.push_async_callback(hosts.close)
             store.listen("wanted", hosts.wanted)
             open_fetcher = partial(open_fetcher, gate=HostGate.from_config(config.fetch, turns=hosts))
-            archive = ReplicaTurns(sharing, config.history.memento_url, per_minute=REQUESTS_PER_MINUTE)
+            archive = ReplicaTurns(sharing, base, per_minute=REQUESTS_PER_MINUTE)
             archive_turns = archive_turns or Turns(reserve=archive.reserve)
-        fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits, counts=counts))
+        fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits))
         service = FeedService(
             RefreshContext(
                 store=store,
-                source=Source(fetcher, Work(workers), xml_depth=config.limits.xml_depth),
+                source=Source(fetcher, workers, xml_depth=config.limits.xml_depth),
                 config=config,
                 site_of=site_of,
                 now=now,
                 walks=WalkTurns(in_all=_MAX_WALKS, per_site=_MAX_WALKS_PER_SITE) if walks is None else walks,
-                archive=_archive(config, fetcher, archive_turns),
+                archive=Archive(fetcher, base, turns=archive_turns) if history.memento and base else None,
                 counts=counts,
                 sharing=sharing,
             )
         )
         stack.push_async_callback(service.close)
         yield store, service
-
-
-def _archive(config: Config, fetcher: Fetcher, turns: Turns | None) -> Archive | None:
-    base = config.history.memento_url
-    return Archive(fetcher, base, turns=turns) if config.history.memento and base else None

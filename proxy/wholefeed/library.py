@@ -21,16 +21,15 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import NamedTuple
 
 from wholefeed.app import open_service
 from wholefeed.config.tables import Config, config_of
 from wholefeed.core.compose.entries import Entries, Feed, Held, Link, Missing, held, instant
 from wholefeed.core.model import EntryId, Family, Role
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
-from wholefeed.core.text.urls import resolve
+from wholefeed.core.text.urls import resolve_or_empty
 from wholefeed.errors import InvalidUrlError, RunningLoopError
-from wholefeed.service.documents import document_from
+from wholefeed.service.documents import stored_as
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
 from wholefeed.service.storing import is_collected
@@ -155,17 +154,17 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
     feed = reconstruction.feed
     asked = Representation(self_url=url, is_gzip=True, warns=config.history.warn_entry)
     coded = [piece async for piece in slices(prepare(reconstruction, asked), store)]
-    attached = await store.read(partial(_attached, feed_id=feed.id))
+    rows, live, ambiguous = await store.read(partial(_attached, feed_id=feed.id))
     title, links = "", tuple[Link, ...]()
     documents: list[Held] = []
-    for row in attached.documents:
+    for row in rows:
         body = await store.read(partial(documents_table.read_body, document=row.id))
         with suppress(ParseError):  # an earlier version could read it: its entries are in the document alone
             if row.role is Role.SUBSCRIPTION:
                 title, links = await asyncio.to_thread(_head, row, body)
-            documents.append(await asyncio.to_thread(_held, row, body, attached.live[row.id]))
-    entries_of = Entries.by_publication if is_collected(attached.documents) else Entries
-    entries = await asyncio.to_thread(entries_of, documents, attached.ambiguous)
+            documents.append(await asyncio.to_thread(_held, row, body, live[row.id]))
+    entries_of = Entries.by_publication if is_collected(rows) else Entries
+    entries = await asyncio.to_thread(entries_of, documents, ambiguous)
     return Feed(
         url=feed.url,
         state=reconstruction.state,
@@ -187,37 +186,28 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
     )
 
 
-class _Attached(NamedTuple):
-    """What a feed is made of."""
-
-    documents: list[DocumentRow]
-    live: dict[int, tuple[int, ...]]
-    """The ordinals of the live entries of each document."""
-    ambiguous: frozenset[EntryId]
-    """Keys that identify no entry of the feed (R9)."""
-
-
-def _attached(db: Database, feed_id: int) -> _Attached:
+def _attached(
+    db: Database, feed_id: int
+) -> tuple[list[DocumentRow], dict[int, tuple[int, ...]], frozenset[EntryId]]:
+    """Return a feed's documents, the ordinals of each one's live entries, and the keys of no entry (R9)."""
     rows = [row for row in list_all(db, feed_id) if row.rank is not None]
-    ambiguous = identities.ambiguous(db, feed_id)
-    return _Attached(rows, live_ordinals(db, [row.id for row in rows]), ambiguous)
+    return rows, live_ordinals(db, [row.id for row in rows]), identities.ambiguous(db, feed_id)
 
 
 def _held(row: DocumentRow, body: bytes, live: tuple[int, ...]) -> Held:
-    return held(body, row.final_url, row.media_type, live, is_current=row.parser_version == PARSER_VERSION)
+    return held(stored_as(row, body), live, is_current=row.parser_version == PARSER_VERSION)
 
 
 def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:
     """Return title and links of the subscription document; the channel's link of RSS is one, too."""
-    document = document_from(row, body)
+    document = stored_as(row, body).parse()
     head = document.head
     links = [
         Link(relation=link.relation, url=link.target, media_type=link.media_type)
         for link in head.links
         if link.target
     ]
-    if document.family in (Family.RSS, Family.JSON) and head.site_id:
-        with suppress(ValueError):
-            site = Link(relation="alternate", url=resolve(head.scope.base, head.site_id), media_type="")
-            links.insert(0, site)
+    site = resolve_or_empty(head.scope.base, head.site_id)
+    if site and document.family in (Family.RSS, Family.JSON):
+        links.insert(0, Link(relation="alternate", url=site, media_type=""))
     return " ".join(head.title.split()), tuple(links)

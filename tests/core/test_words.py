@@ -13,15 +13,17 @@ from wholefeed.core.slugs import SLUGS
 from wholefeed.core.words import (
     PUBLISHERS,
     STALE,
-    STANDINGS,
     STATES,
+    ago,
+    ahead,
+    counted,
+    duration,
     ending_in_words,
     failure_in_words,
     state_words,
     time_left,
     words_of,
 )
-from wholefeed.service.people import Standing
 
 NOW = 1_700_000_000.0
 """2023-11-14T22:13:20Z."""
@@ -62,9 +64,8 @@ def test_every_state_has_a_sentence_of_meaning_and_one_of_advice(state: State) -
     assert found.title.lower() == state
 
 
-def test_standings_and_publishers_are_those_of_the_code() -> None:
-    """No standing of a document and no publisher is without words."""
-    assert list(STANDINGS) == list(Standing)
+def test_publishers_are_those_of_the_code() -> None:
+    """None is without words."""
     assert list(PUBLISHERS) == [adapter.name for adapter in ADAPTERS]
 
 
@@ -168,3 +169,29 @@ def test_the_time_left_is_told_where_it_is_known(
 ) -> None:
     """Nothing is said where the publisher's URLs do not tell, or too little has been fetched to judge by."""
     assert time_left({"left": left, "seconds": seconds, "fetched": fetched}) == told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (-5, "0 seconds"),
+        (1.9, "1 second"),
+        (59, "59 seconds"),
+        (90, "1 minute"),
+        (3599, "59 minutes"),
+        (7200, "2 hours"),
+        (200_000, "2 days"),
+        (800 * 86_400, "2 years"),
+    ],
+)
+def test_spans_of_time_are_told_in_their_largest_unit(seconds: float, told: str) -> None:
+    """Rounded down, as a person would; of a clock that was put back none is below zero."""
+    assert duration(seconds) == told
+    assert ago(1000.0, 1000.0 + seconds) == (f"{told} ago" if seconds >= 1 else "just now")
+
+
+def test_what_is_due_waits_for_a_reader() -> None:
+    """Nothing is fetched by the clock alone: a feed whose time has come is refreshed when it is asked for."""
+    assert ahead(1060.0, 1000.0) == "in 1 minute"
+    assert ahead(900.0, 1000.0) == "when a reader asks"
+    assert counted(12_000, "entry", "entries") == "12,000 entries"

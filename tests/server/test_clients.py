@@ -57,8 +57,8 @@ def test_who_connects_to_the_unix_socket_is_believed_only_on_request(
     """Row 80: who may open the socket is no reverse proxy yet; "unix:" says that all who do are."""
     trusted = TrustedProxies(believed)
     assert trusted.client(UNIX, forwarded_for) == client
-    assert trusted.alone(UNIX).is_believed is ("unix:" in believed)
-    assert not trusted.alone("").is_believed
+    assert trusted.peer(UNIX).is_believed is ("unix:" in believed)
+    assert not trusted.peer("").is_believed
     assert trusted.client("", forwarded_for) == "unknown"
 
 
@@ -68,8 +68,8 @@ def test_who_connects_to_the_unix_socket_is_believed_only_on_request(
 )
 def test_only_the_configured_networks_are_believed(peer: str | None, is_trusted: bool) -> None:
     """Row 77: forwarded fields count from server.trusted_proxies alone, and from nobody by default."""
-    assert TRUSTED.alone(peer).is_believed is is_trusted
-    assert not TrustedProxies(()).alone(peer).is_believed
+    assert TRUSTED.peer(peer).is_believed is is_trusted
+    assert not TrustedProxies(()).peer(peer).is_believed
 
 
 def test_of_several_values_the_last_one_is_the_proxy_s_own() -> None:

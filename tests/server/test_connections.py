@@ -14,7 +14,7 @@ from aiohttp import StreamReader
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.processes import serving
-from tests.running import Proxy, a_config, running
+from tests.running import Proxy
 from wholefeed.server.listening import MAX_CONNECTIONS, Connections, reaping
 from wholefeed.web.keys import CONNECTIONS
 
@@ -43,11 +43,11 @@ async def connected(proxy: Proxy) -> tuple[asyncio.StreamReader, asyncio.StreamW
 
 
 @pytest.mark.fault("78")
-async def test_a_header_that_never_ends_is_not_waited_for(tmp_path: Path, origin: Origin) -> None:
+async def test_a_header_that_never_ends_is_not_waited_for(proxy: Proxy, origin: Origin) -> None:
     """docs/faults.md row 78; docs/design.md#readers-connections: neither is a connection that says nothing;
     one that is served is."""
     origin.publish("/feed", atom(an_item("a")))
-    async with running(a_config(tmp_path)) as proxy, asyncio.timeout(20):
+    async with asyncio.timeout(20):
         runner = proxy.client.server.runner
         assert runner is not None
         assert runner.server is not None

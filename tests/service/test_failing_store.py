@@ -20,7 +20,6 @@ from wholefeed.errors import OverloadedError, StorageFullError, UnknownFeedError
 from wholefeed.service import storing
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import Rendering
-from wholefeed.service.sources import Work
 from wholefeed.service.storing import FeedStorage, touch
 from wholefeed.store import sqlite_file
 from wholefeed.store.rows import FeedChanges, FeedRow, Publication
@@ -163,7 +162,7 @@ async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
     assert feed is not None
     now = proxy.clock()
 
-    storage = FeedStorage(proxy.app[STORE], Work(Workers(0)), feed.id, now=proxy.clock, memory=Memory(0))
+    storage = FeedStorage(proxy.app[STORE], Workers(0), feed.id, now=proxy.clock, memory=Memory(0))
     noted: FeedChanges = {"is_stale": True, "failed_at": now, "fresh_until": now + 7000}
     storage.note(partial(feeds.update, feed=feed.id, changes=noted))
 
@@ -256,7 +255,7 @@ async def test_a_remark_on_a_document_of_a_forgotten_feed_is_no_failure_of_the_s
     feed = await proxy.store.feed_by_url(url)
     assert feed is not None
     (document, *_) = await proxy.store.documents(feed.id)
-    storage = FeedStorage(proxy.app[STORE], Work(Workers(0)), feed.id, now=proxy.clock, memory=Memory(0))
+    storage = FeedStorage(proxy.app[STORE], Workers(0), feed.id, now=proxy.clock, memory=Memory(0))
     storage.note(partial(touch, feed=feed.id, document=document.id, changes={"checked_at": proxy.clock()}))
     await proxy.service.forget(canonical_url(url))
     with pytest.raises(UnknownFeedError):

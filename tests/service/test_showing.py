@@ -15,7 +15,7 @@ from wholefeed.core.compose.reading import Article
 from wholefeed.core.text.urls import Places
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.service.showing import Page, PageKey, Showing
-from wholefeed.service.sources import Work
+from wholefeed.workers.pool import Workers
 
 LARGE = "word " * 4000
 """Of few of these a page is made in a worker."""
@@ -123,7 +123,7 @@ async def test_a_process_that_ends_in_the_middle_is_told_and_nothing_kept(
     async def ended(*_: object, **__: object) -> None:
         raise WorkError("expected a result from a worker process, got its end (signal 9)\na traceback")
 
-    monkeypatch.setattr(Work, "run_briefly", ended)
+    monkeypatch.setattr(Workers, "run_briefly", ended)
     with pytest.raises(OverloadedError, match="has ended") as caught:
         await show(proxy, url)
     assert (caught.value.answer_status, caught.value.retry_after_seconds > 0) == (503, True)
@@ -144,7 +144,7 @@ async def test_who_is_one_too_many_is_told_so(
     async def never(*_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Work, "run_briefly", never)
+    monkeypatch.setattr(Workers, "run_briefly", never)
     others = [Places.of([f"http://{number}.test"]) for number in range(40)]
     asked = [show(proxy, url, FIRST._replace(loads_all_but=each)) for each in others]
     outcomes = await asyncio.gather(*asked, return_exceptions=True)

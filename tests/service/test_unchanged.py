@@ -13,7 +13,6 @@ from tests.sqlite_faults import SqliteFaults
 from wholefeed.core.refresh.port import ReplyFacts
 from wholefeed.core.schedule import CacheFields
 from wholefeed.service.memory import Beginning, Memory
-from wholefeed.service.sources import Work
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store import sqlite_file, store
 from wholefeed.web.keys import STORE
@@ -102,7 +101,7 @@ async def test_what_is_stale_is_no_longer_when_its_publisher_is_heard(proxy: Pro
     await proxy.store.update_feed(feed.id, is_stale=True)
     store, now = proxy.app[STORE], proxy.clock()
 
-    storage = FeedStorage(store, Work(Workers(0)), feed.id, now=proxy.clock, memory=Memory(1 << 20))
+    storage = FeedStorage(store, Workers(0), feed.id, now=proxy.clock, memory=Memory(1 << 20))
     await storage.start(is_new=False)
     storage.note_reply(
         ReplyFacts(

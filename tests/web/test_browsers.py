@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-from pathlib import Path
 from urllib.parse import quote, urljoin
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from tests.answers import Status
 from tests.feeds import an_item, atom
 from tests.origin import Origin
-from tests.running import Proxy, a_config, running
+from tests.running import Proxy, StartProxy
 from tests.web.page.browsing import BROWSER, browse, read, text
 from wholefeed.core.text.urls import resolve
 from wholefeed.server.clients import sign
@@ -72,45 +71,45 @@ async def test_the_view_of_a_reader_with_a_cap_is_kept(proxy: Proxy, origin: Ori
     assert location == f"./view?url={quote(url, safe='')}&limit=5&since=2023-11-14T00%3A00%3A00Z"
 
 
-async def test_what_lets_a_visitor_in_goes_along(tmp_path: Path, origin: Origin) -> None:
+async def test_what_lets_a_visitor_in_goes_along(start: StartProxy, origin: Origin) -> None:
     """Else whoever follows would be locked out: a token as a session, not in a URL that is shown."""
     origin.publish("/feed", atom(an_item("a")))
     url, key, token = origin.url("/feed"), "k" * 32, "a token for readers"
     server = {"access_token": token, "signing_keys": (key,)}
-    async with running(a_config(tmp_path, server=server)) as proxy:
-        target = f"/feed?url={quote(url, safe='')}"
-        assert (await browse(proxy, target)).status == 401
-        for proof in (f"&token={quote(token)}", f"&signed={sign(url, [key])}"):
-            led = await browse(proxy, target + proof)
-            assert led.status == 303
-            assert "token" not in led.headers["Location"]
-            reply = await browse(proxy, urljoin("/feed", led.headers["Location"]) + "&wait=8")
-            assert reply.status == 200
-            assert "1 entry" in text(reply)
+    proxy = await start(server=server)
+    target = f"/feed?url={quote(url, safe='')}"
+    assert (await browse(proxy, target)).status == 401
+    for proof in (f"&token={quote(token)}", f"&signed={sign(url, [key])}"):
+        led = await browse(proxy, target + proof)
+        assert led.status == 303
+        assert "token" not in led.headers["Location"]
+        reply = await browse(proxy, urljoin("/feed", led.headers["Location"]) + "&wait=8")
+        assert reply.status == 200
+        assert "1 entry" in text(reply)
 
 
 @pytest.mark.parametrize("path", ["/feed", "/feed/", "/view"])
-async def test_a_signature_begins_no_session_whatever_stands_beside_it(tmp_path: Path, path: str) -> None:
+async def test_a_signature_begins_no_session_whatever_stands_beside_it(start: StartProxy, path: str) -> None:
     """It opens one feed: a token that is not looked at because of it lets nobody in to the others."""
     url, key = "https://example.org/feed", "k" * 32
     server = {"access_token": "a token for readers", "signing_keys": (key,)}
-    async with running(a_config(tmp_path, server=server)) as proxy:
-        target = f"{path}?url={quote(url, safe='')}&signed={sign(url, [key])}&token=another"
-        led = await browse(proxy, target)
-        assert led.status == 303
-        assert "Set-Cookie" not in led.headers
-        assert (await browse(proxy, "/feeds")).status == 401
+    proxy = await start(server=server)
+    target = f"{path}?url={quote(url, safe='')}&signed={sign(url, [key])}&token=another"
+    led = await browse(proxy, target)
+    assert led.status == 303
+    assert "Set-Cookie" not in led.headers
+    assert (await browse(proxy, "/feeds")).status == 401
 
 
-async def test_a_token_at_the_folder_of_feeds_begins_a_session_too(tmp_path: Path) -> None:
+async def test_a_token_at_the_folder_of_feeds_begins_a_session_too(start: StartProxy) -> None:
     """A cookie that is set at `/feed/` would be good below it alone: the page itself sets it."""
     token = "a token for readers"
-    async with running(a_config(tmp_path, server={"access_token": token})) as proxy:
-        target = f"/feed/?url=example.org&token={quote(token)}"
-        while (led := await browse(proxy, target)).status == 303:
-            target = urljoin(target, led.headers["Location"])
-        assert target == "/view?url=example.org"
-        assert (await browse(proxy, "/feeds")).status == 200
+    proxy = await start(server={"access_token": token})
+    target = f"/feed/?url=example.org&token={quote(token)}"
+    while (led := await browse(proxy, target)).status == 303:
+        target = urljoin(target, led.headers["Location"])
+    assert target == "/view?url=example.org"
+    assert (await browse(proxy, "/feeds")).status == 200
 
 
 FAILURES = {

@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from aiohttp import ClientResponse
 
 from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
-from tests.running import Proxy, a_config, running
+from tests.running import Proxy, StartProxy
 from wholefeed.server.clients import sign
 from wholefeed.service import people
 from wholefeed.web import api
@@ -153,34 +152,34 @@ async def test_head_has_the_fields_and_does_not_wait(proxy: Proxy, origin: Origi
 
 
 async def test_many_who_follow_a_feed_cost_what_one_costs(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+    start: StartProxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database is asked once for all of them, and not at each look at what is in memory."""
     monkeypatch.setattr(people, "TICK_SECONDS", 0.01)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
-    async with running(a_config(tmp_path)) as proxy:
-        with origin.held("/archive/1") as gate:
-            await proxy.begun(url)
-            await gate.reached()
-            streams = [await proxy.client.get("/events", params={"url": url}) for _ in range(8)]
-            for each in streams:
-                assert await Stream(each).next() is not None
-            assert proxy.service.watching.followers == 8
-            await proxy.status(url)  # the statements that come with a request are over
-            reads = 0
-            read = proxy.store.read
+    proxy = await start()
+    with origin.held("/archive/1") as gate:
+        await proxy.begun(url)
+        await gate.reached()
+        streams = [await proxy.client.get("/events", params={"url": url}) for _ in range(8)]
+        for each in streams:
+            assert await Stream(each).next() is not None
+        assert proxy.service.watching.followers == 8
+        await proxy.status(url)  # the statements that come with a request are over
+        reads = 0
+        read = proxy.store.read
 
-            async def counted(work: Any) -> Any:
-                nonlocal reads
-                reads += 1
-                return await read(work)
+        async def counted(work: Any) -> Any:
+            nonlocal reads
+            reads += 1
+            return await read(work)
 
-            monkeypatch.setattr(proxy.store.store, "read", counted)
-            await asyncio.sleep(0.5)
-            assert reads <= 1
-            for each in streams:
-                each.close()
+        monkeypatch.setattr(proxy.store.store, "read", counted)
+        await asyncio.sleep(0.5)
+        assert reads <= 1
+        for each in streams:
+            each.close()
 
 
 @pytest.mark.fault("65a")
@@ -242,34 +241,34 @@ async def test_too_many_are_refused(proxy: Proxy, origin: Origin, monkeypatch: p
 
 
 @pytest.mark.fault("99")
-async def test_one_signed_url_does_not_take_all_places(tmp_path: Path, origin: Origin) -> None:
+async def test_one_signed_url_does_not_take_all_places(start: StartProxy, origin: Origin) -> None:
     """docs/faults.md row 99: a feed has its share of the places, which others find free, and who leaves
     makes room."""
     publish_chain(origin, archives=1)
     origin.publish("/other", atom(an_item("a"), prev_archive="/other/1"))
     url, other = origin.url("/feed"), origin.url("/other")
-    async with running(a_config(tmp_path, server={"signing_keys": (KEY,)})) as proxy:
-        marks = {each: sign(each, (KEY,)) for each in (url, other)}
+    proxy = await start(server={"signing_keys": (KEY,)})
+    marks = {each: sign(each, (KEY,)) for each in (url, other)}
 
-        async def follow(feed: str) -> ClientResponse:
-            return await proxy.client.get("/events", params={"url": feed, "signed": marks[feed]})
+    async def follow(feed: str) -> ClientResponse:
+        return await proxy.client.get("/events", params={"url": feed, "signed": marks[feed]})
 
-        with origin.held("/archive/1"), origin.held("/other/1"):
-            for each, mark in marks.items():
-                while (await proxy.get(each, signed=mark, wait="0.1")).status == 504:
-                    pass
-            first = [await follow(url) for _ in range(40)]
-            assert [each.status for each in first] == [200] * 32 + [503] * 8
-            assert int(first[-1].headers["Retry-After"]) > 0
-            elsewhere = await follow(other)
-            assert elsewhere.status == 200
-            assert await Stream(elsewhere).next() is not None
-            first[0].close()
-            async with asyncio.timeout(10):
-                while (again := await follow(url)).status == 503:
-                    await asyncio.sleep(0.05)
-            for stream in (*first, elsewhere, again):
-                stream.close()
+    with origin.held("/archive/1"), origin.held("/other/1"):
+        for each, mark in marks.items():
+            while (await proxy.get(each, signed=mark, wait="0.1")).status == 504:
+                pass
+        first = [await follow(url) for _ in range(40)]
+        assert [each.status for each in first] == [200] * 32 + [503] * 8
+        assert int(first[-1].headers["Retry-After"]) > 0
+        elsewhere = await follow(other)
+        assert elsewhere.status == 200
+        assert await Stream(elsewhere).next() is not None
+        first[0].close()
+        async with asyncio.timeout(10):
+            while (again := await follow(url)).status == 503:
+                await asyncio.sleep(0.05)
+        for stream in (*first, elsewhere, again):
+            stream.close()
 
 
 @pytest.mark.fault("65a")
@@ -286,27 +285,26 @@ async def test_a_feed_that_is_forgotten_meanwhile_ends_it(proxy: Proxy, origin: 
                 assert event.name == "status"
 
 
-async def test_stopping_ends_all_of_them(tmp_path: Path, origin: Origin) -> None:
+async def test_stopping_ends_all_of_them(proxy: Proxy, origin: Origin) -> None:
     """Who follows a walk does not keep the program from stopping, and is not told that the walk has ended."""
     publish_chain(origin, archives=1)
     with origin.held("/archive/1"):
-        async with running(a_config(tmp_path)) as proxy:
-            await proxy.begun(origin.url("/feed"))
-            async with followed(proxy, origin.url("/feed")) as stream:
-                assert await stream.next() is not None
-                proxy.service.stop_waiting()
-                async with asyncio.timeout(5):
-                    while (event := await stream.next()) is not None:
-                        assert event.name == "status"
+        await proxy.begun(origin.url("/feed"))
+        async with followed(proxy, origin.url("/feed")) as stream:
+            assert await stream.next() is not None
+            proxy.service.stop_waiting()
+            async with asyncio.timeout(5):
+                while (event := await stream.next()) is not None:
+                    assert event.name == "status"
 
 
-async def test_a_signature_is_good_for_it(tmp_path: Path, origin: Origin) -> None:
+async def test_a_signature_is_good_for_it(start: StartProxy, origin: Origin) -> None:
     """Whoever may read a feed may see its progress, and nobody else's."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url = origin.url("/feed")
-    async with running(a_config(tmp_path, server={"signing_keys": (KEY,)})) as proxy:
-        signed: dict[str, Any] = {"signed": sign(url, (KEY,))}
-        assert (await proxy.get(url, **signed)).status == 200
-        for query, status in ((signed, 200), ({}, 403), ({"signed": sign(url + "x", (KEY,))}, 403)):
-            reply = await proxy.ask("GET", "/events", params={"url": url, **query})
-            assert reply.status == status
+    proxy = await start(server={"signing_keys": (KEY,)})
+    signed: dict[str, Any] = {"signed": sign(url, (KEY,))}
+    assert (await proxy.get(url, **signed)).status == 200
+    for query, status in ((signed, 200), ({}, 403), ({"signed": sign(url + "x", (KEY,))}, 403)):
+        reply = await proxy.ask("GET", "/events", params={"url": url, **query})
+        assert reply.status == status

@@ -6,7 +6,6 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +16,7 @@ from yarl import URL
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, links, publish_chain
 from tests.origin import Origin
-from tests.running import Proxy, Reply, a_config, running
+from tests.running import Proxy, Reply, StartProxy
 from wholefeed.core.text.dates import parse_rfc3339
 
 
@@ -348,20 +347,18 @@ async def test_a_name_that_points_here_without_leave_gets_nothing(
 @pytest.mark.parametrize(
     ("host", "status"), [("evil.example", 421), ("feeds.example", 200), ("[::1]:80", 200)]
 )
-async def test_a_public_url_opens_no_list_to_other_names(tmp_path: Path, host: str, status: int) -> None:
+async def test_a_public_url_opens_no_list_to_other_names(start: StartProxy, host: str, status: int) -> None:
     """docs/faults.md row 77: its own name counts beside those that nobody else's name can be."""
-    config = a_config(tmp_path, server={"public_url": "https://feeds.example/w/"})
-    async with running(config) as proxy:
-        assert (await proxy.ask("GET", "/feeds", headers={"Host": host})).status == status
+    proxy = await start(server={"public_url": "https://feeds.example/w/"})
+    assert (await proxy.ask("GET", "/feeds", headers={"Host": host})).status == status
 
 
 @pytest.mark.fault("77")
-async def test_the_public_url_is_what_links_are_made_from(tmp_path: Path, origin: Origin) -> None:
+async def test_the_public_url_is_what_links_are_made_from(start: StartProxy, origin: Origin) -> None:
     """Row 77: with server.public_url a feed links itself there, whatever Host the request had."""
     publish_chain(origin, archives=1)
-    config = a_config(tmp_path, server={"public_url": "https://feeds.example/w/"})
-    async with running(config) as proxy:
-        reply = await proxy.get(origin.url("/feed"), headers={"Host": "evil.example"})
+    proxy = await start(server={"public_url": "https://feeds.example/w/"})
+    reply = await proxy.get(origin.url("/feed"), headers={"Host": "evil.example"})
     assert links(reply.body)["self"][0].startswith("https://feeds.example/w/feed?url=")
 
 
@@ -379,22 +376,22 @@ async def test_the_public_url_is_what_links_are_made_from(tmp_path: Path, origin
 )
 @pytest.mark.fault("80")
 async def test_the_token_is_asked_for_where_one_is_set(
-    tmp_path: Path, origin: Origin, headers: dict[str, str], query: dict[str, str], status: int
+    start: StartProxy, origin: Origin, headers: dict[str, str], query: dict[str, str], status: int
 ) -> None:
     """docs/faults.md row 80."""
     publish_chain(origin, archives=1)
-    async with running(a_config(tmp_path, server={"access_token": "s3cret"})) as proxy:
-        with capture_logs() as lines:
-            reply = await proxy.get(origin.url("/feed"), headers=headers, **query)
-        assert reply.status == status
-        assert (await proxy.ask("GET", "/healthz")).status == 200
-        assert "s3cret" not in str(lines)
-        if status == 401:
-            assert problem(reply)["type"] == "urn:wholefeed:unauthorized"
-            assert "WWW-Authenticate" in reply.headers
-        else:
-            assert b"s3cret" not in reply.body
-            assert reply.headers["Cache-Control"].startswith("private")
+    proxy = await start(server={"access_token": "s3cret"})
+    with capture_logs() as lines:
+        reply = await proxy.get(origin.url("/feed"), headers=headers, **query)
+    assert reply.status == status
+    assert (await proxy.ask("GET", "/healthz")).status == 200
+    assert "s3cret" not in str(lines)
+    if status == 401:
+        assert problem(reply)["type"] == "urn:wholefeed:unauthorized"
+        assert "WWW-Authenticate" in reply.headers
+    else:
+        assert b"s3cret" not in reply.body
+        assert reply.headers["Cache-Control"].startswith("private")
 
 
 async def test_one_line_a_request(proxy: Proxy, origin: Origin) -> None:

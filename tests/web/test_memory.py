@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
-from tests.running import Proxy, Reply, a_config, running
+from tests.running import Proxy, Reply, StartProxy, a_config, running
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import StorageFullError
 from wholefeed.service.results import Reconstruction
@@ -75,19 +75,19 @@ async def ask_for_all(proxy: Proxy, url: str, **view: str) -> list[int]:
 
 @pytest.mark.parametrize("memory_bytes", [1 << 26, 0])
 async def test_a_fresh_answer_touches_neither_database_nor_thread(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch, memory_bytes: int
+    start: StartProxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, memory_bytes: int
 ) -> None:
     """Of a feed that was asked for before; without memory each answer asks the store."""
     publish_chain(origin, archives=2)
     url = origin.url("/feed")
-    async with running(a_config(tmp_path, store={"memory_bytes": memory_bytes})) as proxy:
-        await proxy.whole(url)
-        await proxy.settled()
-        await ask_for_all(proxy, url)
-        calls = count_store_calls(proxy, monkeypatch)
-        assert await ask_for_all(proxy, url) == [200, 304, 200] * 2
-        assert (calls == []) is (memory_bytes > 0)
-        assert (proxy.service.load.memory.hits > 0) is (memory_bytes > 0)
+    proxy = await start(store={"memory_bytes": memory_bytes})
+    await proxy.whole(url)
+    await proxy.settled()
+    await ask_for_all(proxy, url)
+    calls = count_store_calls(proxy, monkeypatch)
+    assert await ask_for_all(proxy, url) == [200, 304, 200] * 2
+    assert (calls == []) is (memory_bytes > 0)
+    assert (proxy.service.load.memory.hits > 0) is (memory_bytes > 0)
 
 
 @pytest.mark.parametrize(("answer_bytes", "is_short_enough"), [("5000000", True), ("2000", False)])
@@ -180,23 +180,23 @@ async def test_when_feeds_were_asked_for_is_written_together(
     assert calls.count("write") == 1
 
 
-async def test_a_feed_asked_for_just_now_is_not_evicted(tmp_path: Path, origin: Origin) -> None:
+async def test_a_feed_asked_for_just_now_is_not_evicted(start: StartProxy, origin: Origin) -> None:
     """What has been asked for and not been written yet counts when feeds are evicted."""
     for n in range(3):
         origin.publish(f"/{n}", large(n), headers=[("Cache-Control", "max-age=80000")])
-    async with running(a_config(tmp_path, store={"max_bytes": 1 << 20})) as proxy:
-        for n in range(2):
-            await proxy.whole(origin.url(f"/{n}"))
-            await proxy.settled()
-            proxy.clock.advance(HOUR)
+    proxy = await start(store={"max_bytes": 1 << 20})
+    for n in range(2):
+        await proxy.whole(origin.url(f"/{n}"))
+        await proxy.settled()
         proxy.clock.advance(HOUR)
-        await proxy.get(origin.url("/0"))
-        proxy.clock.advance(120)
-        await proxy.whole(origin.url("/2"))
-        async with asyncio.timeout(10):
-            while len(left := await proxy.service.feeds()) == 3:
-                await asyncio.sleep(0.01)
-        assert [feed.url.rpartition("/")[2] for feed in left] == ["0", "2"]
+    proxy.clock.advance(HOUR)
+    await proxy.get(origin.url("/0"))
+    proxy.clock.advance(120)
+    await proxy.whole(origin.url("/2"))
+    async with asyncio.timeout(10):
+        while len(left := await proxy.service.feeds()) == 3:
+            await asyncio.sleep(0.01)
+    assert [feed.url.rpartition("/")[2] for feed in left] == ["0", "2"]
 
 
 def large(seed: int) -> bytes:

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from tests.answers import Status
 from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
-from tests.running import Proxy, a_config, running
+from tests.running import Proxy, StartProxy
 from wholefeed.config.tables import LogConfig
 from wholefeed.core.model import State
 from wholefeed.core.slugs import SLUGS
@@ -172,21 +172,22 @@ async def test_a_publisher_that_fails_shows_as_failed_refresh_and_stale_feed(
     assert await number(proxy, "wholefeed_feeds_stale", state="remembered") == 1
 
 
-async def test_a_level_that_hides_events_hides_no_numbers(tmp_path: Path, origin: Origin) -> None:
+async def test_a_level_that_hides_events_hides_no_numbers(start: StartProxy, origin: Origin) -> None:
     """Counting does not depend on what is logged."""
     configure_logging(LogConfig(format="json", level="critical"))
-    async with running(a_config(tmp_path)) as proxy:
-        await busy(proxy, origin)
-        assert await number(proxy, "wholefeed_documents_fetched_total", outcome="fetched") == 8
-        assert await number(proxy, "wholefeed_walks_ended_total", ending="end") == 1
+    proxy = await start()
+    await busy(proxy, origin)
+    assert await number(proxy, "wholefeed_documents_fetched_total", outcome="fetched") == 8
+    assert await number(proxy, "wholefeed_walks_ended_total", ending="end") == 1
 
 
-async def test_two_applications_of_a_process_keep_apart(tmp_path: Path, proxy: Proxy, origin: Origin) -> None:
+async def test_two_applications_of_a_process_keep_apart(
+    start: StartProxy, proxy: Proxy, origin: Origin
+) -> None:
     """No sum is shared."""
-    (tmp_path / "other").mkdir()
-    async with running(a_config(tmp_path / "other")) as other:
-        await busy(proxy, origin)
-        assert await number(other, "wholefeed_documents_fetched_total", outcome="fetched") == 0
+    other = await start()
+    await busy(proxy, origin)
+    assert await number(other, "wholefeed_documents_fetched_total", outcome="fetched") == 0
 
 
 @pytest.mark.parametrize(
@@ -317,16 +318,15 @@ async def asked(proxy: Proxy, **fields: str) -> int:
     return (await proxy.ask("GET", "/metrics", headers=fields)).status
 
 
-async def test_metrics_stand_behind_the_token_and_are_open_without_one(tmp_path: Path, proxy: Proxy) -> None:
+async def test_metrics_stand_behind_the_token_and_are_open_without_one(
+    start: StartProxy, proxy: Proxy
+) -> None:
     """As everything else is; a signed URL does not open them."""
     assert await asked(proxy) == 200
-    (tmp_path / "guarded").mkdir()
-    async with running(a_config(tmp_path / "guarded", server={"access_token": TOKEN})) as guarded:
-        assert await asked(guarded) == 401
-        assert await asked(guarded, Authorization=f"Bearer {TOKEN}") == 200
-    (tmp_path / "signed").mkdir()
-    async with running(a_config(tmp_path / "signed", server={"signing_keys": ("k" * 16,)})) as signed:
-        assert await asked(signed) == 403
+    guarded = await start(server={"access_token": TOKEN})
+    assert await asked(guarded) == 401
+    assert await asked(guarded, Authorization=f"Bearer {TOKEN}") == 200
+    assert await asked(await start(server={"signing_keys": ("k" * 16,)})) == 403
 
 
 @pytest.mark.parametrize(
@@ -350,12 +350,12 @@ async def test_metrics_stand_behind_the_token_and_are_open_without_one(tmp_path:
     ],
 )
 async def test_listed_networks_need_no_token(
-    tmp_path: Path, server: dict[str, Any], fields: dict[str, str], status: int
+    start: StartProxy, server: dict[str, Any], fields: dict[str, str], status: int
 ) -> None:
     """Row 80: by the peer's address, behind a believed proxy by the one that it forwards; nothing forged."""
-    async with running(a_config(tmp_path, server={"access_token": TOKEN, **server})) as proxy:
-        assert await asked(proxy, **fields) == status
-        assert (await proxy.ask("GET", "/feeds", headers=fields)).status == 401
+    proxy = await start(server={"access_token": TOKEN, **server})
+    assert await asked(proxy, **fields) == status
+    assert (await proxy.ask("GET", "/feeds", headers=fields)).status == 401
 
 
 # What is written of them

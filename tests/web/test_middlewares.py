@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -10,7 +9,7 @@ from structlog.testing import capture_logs
 
 from tests.feeds import an_item, atom
 from tests.origin import Origin
-from tests.running import Proxy, a_config, running
+from tests.running import Proxy, StartProxy
 
 
 @pytest.mark.parametrize(
@@ -58,17 +57,16 @@ async def test_no_answer_tells_what_the_proxy_is_made_of(
         ("x" * 5000, "x" * 200),
     ],
 )
-async def test_the_log_says_who_asked_and_with_what(tmp_path: Path, sent: str, shown: str) -> None:
+async def test_the_log_says_who_asked_and_with_what(start: StartProxy, sent: str, shown: str) -> None:
     """An operator sees which reader asks too often: by its address, behind a reverse proxy too, and its
     User-Agent, which is cut and steers no terminal."""
-    config = a_config(tmp_path, server={"trusted_proxies": ("127.0.0.0/8",)})
+    proxy = await start(server={"trusted_proxies": ("127.0.0.0/8",)})
     with capture_logs() as logs:
-        async with running(config) as proxy:
-            await proxy.raw(
-                f"GET /readyz HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {sent}\r\n"
-                "X-Forwarded-For: 203.0.113.9\r\nConnection: close\r\n\r\n".encode()
-            )
-            await proxy.ask("GET", "/readyz", headers={"User-Agent": "other"})
+        await proxy.raw(
+            f"GET /readyz HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {sent}\r\n"
+            "X-Forwarded-For: 203.0.113.9\r\nConnection: close\r\n\r\n".encode()
+        )
+        await proxy.ask("GET", "/readyz", headers={"User-Agent": "other"})
     first, second = [log for log in logs if log["event"] == "request.answered"]
     assert (first["client"], first["user_agent"]) == ("203.0.113.9", shown)
     assert (second["client"], second["user_agent"]) == ("127.0.0.1", "other")

@@ -6,7 +6,6 @@ import asyncio
 import io
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from xml.etree.ElementTree import fromstring
@@ -18,7 +17,7 @@ from tests.faults.checks import problem
 from tests.feeds import atom, ids, publish_chain, rss
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.running import Proxy, Reply, a_config, running
+from tests.running import Proxy, Reply, StartProxy
 from wholefeed.core.opml import MAX_BYTES, read_opml
 from wholefeed.web.opml import COUNTS_FIELD
 
@@ -87,22 +86,22 @@ async def test_a_form_s_file_is_taken_with_its_other_fields(proxy: Proxy) -> Non
     [({"access_token": TOKEN}, "token"), ({"access_token": TOKEN, "signing_keys": [TOKEN]}, "token")],
 )
 async def test_the_token_goes_into_each_url(
-    tmp_path: Path, origin: Origin, server: dict[str, Any], name: str
+    start: StartProxy, origin: Origin, server: dict[str, Any], name: str
 ) -> None:
     """Behind the token; the URLs that come out open their feeds without anything else."""
     publish_chain(origin, archives=1)
     sent = f'<opml><outline xmlUrl="{origin.url("/feed")}"/></opml>'.encode()
-    async with running(a_config(tmp_path, server=server)) as proxy:
-        assert (await proxy.ask("POST", "/opml", data=sent)).status == 401
-        assert (await proxy.ask("GET", "/opml")).status == 401
-        moved = await proxy.ask("POST", "/opml", data=sent, headers=BEARER)
-        parts = urlsplit(urls(moved)[0])
-        assert name in parse_qs(parts.query)
-        feed = await proxy.ask("GET", f"{parts.path}?{parts.query}", headers={"Accept-Encoding": "identity"})
-        assert feed.status == 200
-        assert ids(feed.body)
-        exported = await proxy.ask("GET", "/opml", headers=BEARER)
-        assert name in parse_qs(urlsplit(urls(exported)[0]).query)
+    proxy = await start(server=server)
+    assert (await proxy.ask("POST", "/opml", data=sent)).status == 401
+    assert (await proxy.ask("GET", "/opml")).status == 401
+    moved = await proxy.ask("POST", "/opml", data=sent, headers=BEARER)
+    parts = urlsplit(urls(moved)[0])
+    assert name in parse_qs(parts.query)
+    feed = await proxy.ask("GET", f"{parts.path}?{parts.query}", headers={"Accept-Encoding": "identity"})
+    assert feed.status == 200
+    assert ids(feed.body)
+    exported = await proxy.ask("GET", "/opml", headers=BEARER)
+    assert name in parse_qs(urlsplit(urls(exported)[0]).query)
 
 
 async def test_another_origin_s_page_cannot_send_one(proxy: Proxy) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from structlog.testing import capture_logs
 
 from tests.feeds import an_item, atom
 from tests.origin import Origin
-from tests.running import a_config, running
+from tests.running import StartProxy
 from wholefeed.web.request import forwarded_prefix, prefix_of, root_from, stripped
 
 IDENTITY = {"Accept-Encoding": "identity"}
@@ -82,21 +80,21 @@ def test_a_forwarded_prefix_is_a_plain_path_or_nothing(value: str, prefix: str) 
 
 @pytest.mark.parametrize("prefix", ["", "/feeds"])
 async def test_requests_are_taken_with_the_prefix_and_without(
-    tmp_path: Path, origin: Origin, prefix: str
+    start: StartProxy, origin: Origin, prefix: str
 ) -> None:
     """`location /feeds/` may keep the path or strip it: the same feed comes in both forms of its URL, with
     the same ETag, and links are made from public_url."""
     origin.publish("/a/feed", atom(an_item("1", 1)))
     url = origin.url("/a/feed")
-    async with running(a_config(tmp_path, server={"public_url": PUBLIC})) as proxy:
-        plain = await proxy.ask("GET", "/feed", params={"url": url}, headers=IDENTITY)
-        asked = await proxy.ask("GET", f"{prefix}/feed", params={"url": url}, headers=IDENTITY)
-        behind = await proxy.ask("GET", f"{prefix}/{url}", headers=IDENTITY)
-        status = await proxy.ask("GET", f"{prefix}/status", params={"url": url})
-        head = await proxy.ask("HEAD", f"{prefix}/{url}")
-        unknown = await proxy.ask("GET", f"{prefix}/nothing")
-        style = await proxy.ask("GET", f"{prefix}/static/page.css")
-        wrong = await proxy.ask("PUT", f"{prefix}/feed", params={"url": url})
+    proxy = await start(server={"public_url": PUBLIC})
+    plain = await proxy.ask("GET", "/feed", params={"url": url}, headers=IDENTITY)
+    asked = await proxy.ask("GET", f"{prefix}/feed", params={"url": url}, headers=IDENTITY)
+    behind = await proxy.ask("GET", f"{prefix}/{url}", headers=IDENTITY)
+    status = await proxy.ask("GET", f"{prefix}/status", params={"url": url})
+    head = await proxy.ask("HEAD", f"{prefix}/{url}")
+    unknown = await proxy.ask("GET", f"{prefix}/nothing")
+    style = await proxy.ask("GET", f"{prefix}/static/page.css")
+    wrong = await proxy.ask("PUT", f"{prefix}/feed", params={"url": url})
 
     assert (asked.status, asked.body) == (200, plain.body)
     assert asked.headers["ETag"] == plain.headers["ETag"]
@@ -129,28 +127,26 @@ async def test_requests_are_taken_with_the_prefix_and_without(
     ],
 )
 async def test_the_log_names_the_route_without_the_prefix(
-    tmp_path: Path, public_url: str, expected: dict[str, str]
+    start: StartProxy, public_url: str, expected: dict[str, str]
 ) -> None:
     """A supervisor that counts `/healthz` in the log need not know the path. A path of the proxy's own means
     what it means without a prefix, and the root is found with a final slash and without."""
-    config = a_config(tmp_path, server={"public_url": public_url})
+    proxy = await start(server={"public_url": public_url})
     with capture_logs() as logs:
-        async with running(config) as proxy:
-            for target in expected:
-                await proxy.ask("GET", target)
+        for target in expected:
+            await proxy.ask("GET", target)
     paths = [line["path"] for line in logs if line["event"] == "request.answered"]
     assert paths == list(expected.values())
 
 
-async def test_access_is_asked_for_below_the_prefix_as_well(tmp_path: Path) -> None:
+async def test_access_is_asked_for_below_the_prefix_as_well(start: StartProxy) -> None:
     """A prefix opens nothing: what is behind the token is so with it, and what is open is open."""
-    config = a_config(tmp_path, server={"public_url": PUBLIC, "access_token": "a-token-for-the-readers"})
-    async with running(config) as proxy:
-        for path in ("/feeds/feeds", "/feeds/status?url=http://a.example/", "/feeds/http://a.example/"):
-            assert (await proxy.ask("GET", path)).status == 401, path
-        assert (await proxy.ask("DELETE", "/feeds/feed?url=http://a.example/")).status == 401
-        assert (await proxy.ask("GET", "/feeds/healthz")).status == 200
-        assert (await proxy.ask("GET", "/feeds/feeds?token=a-token-for-the-readers")).status == 200
+    proxy = await start(server={"public_url": PUBLIC, "access_token": "a-token-for-the-readers"})
+    for path in ("/feeds/feeds", "/feeds/status?url=http://a.example/", "/feeds/http://a.example/"):
+        assert (await proxy.ask("GET", path)).status == 401, path
+    assert (await proxy.ask("DELETE", "/feeds/feed?url=http://a.example/")).status == 401
+    assert (await proxy.ask("GET", "/feeds/healthz")).status == 200
+    assert (await proxy.ask("GET", "/feeds/feeds?token=a-token-for-the-readers")).status == 200
 
 
 @pytest.mark.parametrize(
@@ -165,23 +161,21 @@ async def test_access_is_asked_for_below_the_prefix_as_well(tmp_path: Path) -> N
     ],
 )
 async def test_a_reverse_proxy_that_is_believed_says_what_path_it_has_stripped(
-    tmp_path: Path, origin: Origin, trusted: list[str], said: str, base: str
+    start: StartProxy, origin: Origin, trusted: list[str], said: str, base: str
 ) -> None:
     """X-Forwarded-Prefix goes into links when it comes from server.trusted_proxies and is a plain path."""
     origin.publish("/feed", atom(an_item("1", 1)))
-    config = a_config(tmp_path, server={"trusted_proxies": tuple(trusted)})
-    async with running(config) as proxy:
-        headers = {"X-Forwarded-Prefix": said, "Host": "localhost"}
-        reply = await proxy.get(origin.url("/feed"), headers=headers)
+    proxy = await start(server={"trusted_proxies": tuple(trusted)})
+    headers = {"X-Forwarded-Prefix": said, "Host": "localhost"}
+    reply = await proxy.get(origin.url("/feed"), headers=headers)
     assert f'href="http://localhost{base}/feed?url='.encode() in reply.body
     assert b"script" not in reply.body
     assert b"evil" not in reply.body
 
 
-async def test_public_url_goes_before_what_a_reverse_proxy_says(tmp_path: Path, origin: Origin) -> None:
+async def test_public_url_goes_before_what_a_reverse_proxy_says(start: StartProxy, origin: Origin) -> None:
     """The operator's word counts."""
     origin.publish("/feed", atom(an_item("1", 1)))
-    config = a_config(tmp_path, server={"public_url": PUBLIC, "trusted_proxies": ("127.0.0.0/8",)})
-    async with running(config) as proxy:
-        reply = await proxy.get(origin.url("/feed"), headers={"X-Forwarded-Prefix": "/other"})
+    proxy = await start(server={"public_url": PUBLIC, "trusted_proxies": ("127.0.0.0/8",)})
+    reply = await proxy.get(origin.url("/feed"), headers={"X-Forwarded-Prefix": "/other"})
     assert f'href="{PUBLIC}/feed?url='.encode() in reply.body

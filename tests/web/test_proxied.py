@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -11,7 +10,7 @@ from yarl import URL
 
 from tests.feeds import ids, publish_chain
 from tests.origin import Origin
-from tests.running import a_config, running
+from tests.running import StartProxy
 from wholefeed.config.tables import ServerConfig
 from wholefeed.web.moving import proxied_url
 
@@ -38,16 +37,16 @@ def test_without_secrets_it_is_the_feed_s_own() -> None:
     ],
 )
 async def test_it_opens_the_feed(
-    tmp_path: Path, origin: Origin, server: dict[str, Any], secrets: set[str]
+    start: StartProxy, origin: Origin, server: dict[str, Any], secrets: set[str]
 ) -> None:
     """With a token, with signing keys and with both, the URL alone is enough; without what it adds it is
     not."""
     publish_chain(origin, archives=1)
-    config = a_config(tmp_path, server=server)
-    async with running(config) as proxy:
-        parts = urlsplit(proxied_url("http://p.test", origin.url("/feed"), config.server, {"limit": "2"}))
-        async with proxy.client.get(URL(f"{parts.path}?{parts.query}", encoded=True)) as response:
-            assert response.status == 200
-            assert len(ids(await response.read())) == 2
-        assert (await proxy.get(origin.url("/feed"))).status in (401, 403)
+    proxy = await start(server=server)
+    subscribed = proxied_url("http://p.test", origin.url("/feed"), ServerConfig(**server), {"limit": "2"})
+    parts = urlsplit(subscribed)
+    async with proxy.client.get(URL(f"{parts.path}?{parts.query}", encoded=True)) as response:
+        assert response.status == 200
+        assert len(ids(await response.read())) == 2
+    assert (await proxy.get(origin.url("/feed"))).status in (401, 403)
     assert {name for name, _ in parse_qsl(parts.query)} == secrets | {"url", "limit"}

@@ -9,7 +9,7 @@ from wholefeed.errors import InvalidUrlError, RequestError
 from wholefeed.web.request import (
     Query,
     feed_url,
-    instead_url,
+    feed_urls,
     is_prefix_form,
     read_prefix,
     read_query,
@@ -136,7 +136,7 @@ def test_a_url_that_cannot_be_fetched_is_refused_with_its_reason(given: str, slu
 )
 def test_what_people_paste_is_taken_for_what_they_mean(given: str, url: str, instead: str) -> None:
     """Browsers show URLs without a scheme, and links to feeds bear one of their own."""
-    assert (feed_url(given), instead_url(given)) == (url, instead)
+    assert feed_urls(given) == (url, instead)
 
 
 @pytest.mark.parametrize(

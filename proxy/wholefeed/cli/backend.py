@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
@@ -33,6 +34,7 @@ from wholefeed.config.tables import Config
 from wholefeed.core.model import State
 from wholefeed.core.opml import compose_opml
 from wholefeed.errors import UnknownFeedError, WholefeedError
+from wholefeed.futures import in_daemon
 from wholefeed.library import search_archive, stored
 from wholefeed.service.service import FeedService
 from wholefeed.web.answer import Representation, prepare, slices
@@ -165,7 +167,7 @@ class Server:
                     await asyncio.to_thread(spool.write, piece)
                 state = self._state(response)
             await asyncio.to_thread(spool.seek, 0)
-            await asyncio.to_thread(shutil.copyfileobj, spool, output, _PIECE_BYTES)
+            await in_daemon(lambda: shutil.copyfileobj(spool, output, _PIECE_BYTES))
         return state
 
     def _state(self, response: aiohttp.ClientResponse) -> State:
@@ -334,7 +336,7 @@ async def _write(
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
             asked = Representation(self_url=url, is_gzip=False, warns=config.history.warn_entry)
             async for piece in slices(prepare(reconstruction, asked), store):
-                await asyncio.to_thread(output.write, piece)
+                await in_daemon(partial(output.write, piece))
             if progress is not None:
                 progress(status_object(await service.status(url)))
             return reconstruction.state

@@ -13,10 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
 
-from wholefeed.core.readers import READERS, Reader, reader_named
-
 if TYPE_CHECKING:
-    from wholefeed.config.tables import Config, ServerConfig
+    from wholefeed.config.tables import Config
     from wholefeed.errors import WholefeedError
 
 
@@ -97,73 +95,11 @@ def seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more, got {text!r}")
 
 
-def add_base(parser: argparse.ArgumentParser, *, is_repeatable: bool = False) -> None:
-    """Take the URL that readers reach the proxy by; where there may be several, the first is written."""
-    base_help = (
-        "the URL that readers reach the proxy by (server.public_url, else server.host and server.port)"
-    )
-    if is_repeatable:
-        base_help += "; once more for each other address that is the proxy's"
-    action = "append" if is_repeatable else "store"
-    parser.add_argument("--base", metavar="URL", type=_base, action=action, help=base_help)
-
-
-def _base(text: str) -> str:
-    from wholefeed.config.rules import web_url
-
-    with suppress(ValueError):
-        if base := str(web_url("").check(text)):
-            return base
-    raise argparse.ArgumentTypeError(
-        f"expected an http or https URL without a query, such as http://192.168.1.5:8080, got {text!r}"
-    )
-
-
-def add_reader(parser: argparse.ArgumentParser) -> None:
-    """Take the name of a reader, for what it wants in its URLs."""
-    names = ", ".join(reader.name for reader in READERS)
-    reader_help = f"add what that reader wants: {names}"
-    parser.add_argument("--for", dest="reader", metavar="READER", type=_reader, help=reader_help)
-
-
-def _reader(text: str) -> Reader:
-    if (found := reader_named(text)) is not None:
-        return found
-    names = ", ".join(reader.name for reader in READERS)
-    raise argparse.ArgumentTypeError(f"expected one of {names}, got {text!r}; others need no --for")
-
-
-# Where readers reach the proxy, and who is let in there
-
-
-def base_of(options: argparse.Namespace, server: ServerConfig) -> str:
-    """Return the URL that readers reach the proxy by, without a final slash.
-
-    Raises:
-        ConfigError: Nothing says which it is.
-    """
-    given = options.base[0] if isinstance(options.base, list) else options.base
-    return str(given or server.public_url.rstrip("/") or _listening_at(server))
+# Where the proxy is
 
 
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
 """To listen on all addresses of the machine."""
-
-
-def _listening_at(server: ServerConfig) -> str:
-    """Return the URL of a proxy that listens on one address.
-
-    Raises:
-        ConfigError: It listens on all of them, or on a port that is not known beforehand.
-    """
-    from wholefeed.errors import ConfigError
-
-    if server.host in EVERYWHERE or not server.port:
-        raise ConfigError(
-            "expected --base URL, or server.public_url to be set, got neither: where do readers find it?"
-            f" For example --base http://192.168.1.5:{server.port or 8080}"
-        )
-    return http_url(server.host, server.port)
 
 
 def http_url(host: str, port: int) -> str:
@@ -180,25 +116,6 @@ def server_address(config: Config) -> tuple[str, int]:
     """Where a proxy of this configuration is reached from the same machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.server.host, config.server.host)  # noqa: S104
     return host, config.server.port
-
-
-def server_with_token(config: Config) -> ServerConfig:
-    """Return what the running proxy has under [server]: with the token, if it made one at its first start.
-
-    Raises:
-        ConfigError: Readers will need a token, and none is made yet.
-        StoreError: The token's file cannot be read.
-    """
-    from wholefeed.cli.access_token import known_token, needs_token
-    from wholefeed.errors import ConfigError
-
-    token = known_token(config)
-    if not token and needs_token(config.server):
-        raise ConfigError(
-            f"others can reach {config.server.host}, so readers need a token, and none is kept beside"
-            f" {config.store.path}: run `wholefeed serve` once, which makes one, or set server.access_token"
-        )
-    return replace(config.server, access_token=token)
 
 
 # What commands say: results on standard output, everything else on standard error. Either may be full, closed

@@ -59,7 +59,7 @@ def _fetch(options: argparse.Namespace) -> int:
 
     path = None if options.output in (None, "-") else Path(options.output)
     with watched() as progress, Termination() as termination, opened_output(path) as output:
-        state = run(termination.ending(work(), output))
+        state = run(termination.ending(work()))
     return EXIT_UNFINISHED if state in (State.PARTIAL, State.LOADING) else EXIT_DONE
 
 

@@ -1,7 +1,7 @@
 """Where the result of a command goes, how far it is, and an orderly end of what writes it.
 
     with Termination() as termination, opened_output(Path("whole.atom")) as output:
-        run(termination.ending(work(output), output))
+        run(termination.ending(work(output)))
 
 Nothing of the service is imported here: `wholefeed backup` takes its orderly end from here, and nothing more.
 """
@@ -97,13 +97,8 @@ def _cannot_write(path: Path, exc: OSError) -> WholefeedError:
     return WholefeedError(f"cannot write {path}: {exc.strerror}")
 
 
-_PIPE_BYTES: Final = select.PIPE_BUF
-"""What a pipe that is ready takes without blocking."""
-_PATIENCE_MILLISECONDS: Final = 100
-
-
 class Output(io.FileIO):
-    """Where the feed goes, unbuffered; `abandon` ends a thread's write to a reader that stalls.
+    """Where the feed goes, unbuffered.
 
     Args:
         descriptor: An open file, device or pipe.
@@ -114,32 +109,27 @@ class Output(io.FileIO):
     def __init__(self, descriptor: int, name: str, *, is_owned: bool = True) -> None:
         super().__init__(descriptor, "wb", closefd=is_owned)
         self._shown_name = name
-        self._is_abandoned = False
-        self._is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        self._room = select.poll()
-        self._room.register(descriptor, select.POLLOUT)
 
     def write(self, data: Any, /) -> int:
-        """Write all of it.
+        """Write all of it, however long whoever reads it takes.
 
         Raises:
-            WholefeedError: It cannot be written, or nobody wants it any more.
+            WholefeedError: It cannot be written.
             BrokenPipeError: Whoever was reading standard output has gone.
         """
         rest = memoryview(data).cast("B")
         size = len(rest)
         try:
             while rest:
-                rest = rest[self._write_some(rest) :]
+                written = super().write(rest)
+                if written is None:  # it is full, and does not block
+                    select.select([], [self], [])
+                rest = rest[written or 0 :]
         except OSError as exc:
             if isinstance(exc, BrokenPipeError) and not self.closefd:
                 raise
             raise self._failed(exc) from exc
         return size
-
-    def abandon(self) -> None:
-        """Nobody wants the rest: a write that waits for room ends soon."""
-        self._is_abandoned = True
 
     def close(self) -> None:
         """Close it.
@@ -151,14 +141,6 @@ class Output(io.FileIO):
             super().close()
         except OSError as exc:
             raise self._failed(exc) from exc
-
-    def _write_some(self, rest: memoryview) -> int:
-        if self._is_file:
-            return super().write(rest) or 0
-        while not self._room.poll(_PATIENCE_MILLISECONDS):
-            if self._is_abandoned:
-                raise WholefeedError(f"gave up writing {self._shown_name}")
-        return super().write(rest[:_PIPE_BYTES]) or 0
 
     def _failed(self, exc: OSError) -> WholefeedError:
         return WholefeedError(f"cannot write {self._shown_name}: {exc.strerror}")
@@ -243,16 +225,13 @@ class Termination:
         if self._has_come and exc is not None:
             raise SystemExit(_EXIT_TERMINATED) from exc
 
-    async def ending(self, work: Awaitable[_T], output: Output) -> _T:
-        """Do the work; when the signal comes, or Ctrl-C, cancel it and write no more."""
+    async def ending(self, work: Awaitable[_T]) -> _T:
+        """Do the work; when the signal comes, cancel it."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None, "in a coroutine"
         self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
         try:
             return await work
-        except asyncio.CancelledError:
-            output.abandon()
-            raise
         finally:
             self._cancel = None
 

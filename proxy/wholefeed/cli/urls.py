@@ -11,29 +11,106 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from wholefeed.cli.base import (
+    EVERYWHERE,
     EXIT_DONE,
     Command,
-    add_base,
-    add_reader,
-    base_of,
+    http_url,
     load,
     load_for_result,
-    server_with_token,
     show,
     some,
     tell,
     url_here,
 )
+from wholefeed.core.readers import READERS, Reader, reader_named
 from wholefeed.core.text.dates import DAY_SECONDS
 
 if TYPE_CHECKING:
-    from wholefeed.config.tables import Config
+    from wholefeed.config.tables import Config, ServerConfig
     from wholefeed.core.opml import OpmlDocument
     from wholefeed.web.moving import Moved
+
+
+# What they share
+
+
+def _add_base(parser: argparse.ArgumentParser, action: str = "store") -> None:
+    base_help = (
+        "the URL that readers reach the proxy by (server.public_url, else server.host and server.port)"
+    )
+    if action == "append":
+        base_help += "; once more for each other address that is the proxy's"
+    parser.add_argument("--base", metavar="URL", type=_base, action=action, help=base_help)
+
+
+def _base(text: str) -> str:
+    from wholefeed.config.rules import web_url
+
+    with suppress(ValueError):
+        if base := str(web_url("").check(text)):
+            return base
+    raise argparse.ArgumentTypeError(
+        f"expected an http or https URL without a query, such as http://192.168.1.5:8080, got {text!r}"
+    )
+
+
+_READERS: Final = ", ".join(reader.name for reader in READERS)
+
+
+def _add_reader(parser: argparse.ArgumentParser) -> None:
+    reader_help = f"add what that reader wants: {_READERS}"
+    parser.add_argument("--for", dest="reader", metavar="READER", type=_reader, help=reader_help)
+
+
+def _reader(text: str) -> Reader:
+    if (found := reader_named(text)) is not None:
+        return found
+    raise argparse.ArgumentTypeError(f"expected one of {_READERS}, got {text!r}; others need no --for")
+
+
+def _base_of(given: str | None, server: ServerConfig) -> str:
+    """Return the URL that readers reach the proxy by, without a final slash.
+
+    Raises:
+        ConfigError: Nothing says which it is: the proxy listens on all addresses, or on a port that is not
+            known beforehand.
+    """
+    from wholefeed.errors import ConfigError
+
+    base = given or server.public_url.rstrip("/")
+    if not base and (server.host in EVERYWHERE or not server.port):
+        raise ConfigError(
+            "expected --base URL, or server.public_url to be set, got neither: where do readers find it?"
+            f" For example --base http://192.168.1.5:{server.port or 8080}"
+        )
+    return base or http_url(server.host, server.port)
+
+
+def _server_with_token(config: Config) -> ServerConfig:
+    """Return what the running proxy has under [server]: with the token, if it made one at its first start.
+
+    Raises:
+        ConfigError: Readers will need a token, and none is made yet.
+        StoreError: The token's file cannot be read.
+    """
+    from wholefeed.cli.access_token import known_token, needs_token
+    from wholefeed.errors import ConfigError
+
+    token = known_token(config)
+    if not token and needs_token(config.server):
+        raise ConfigError(
+            f"others can reach {config.server.host}, so readers need a token, and none is kept beside"
+            f" {config.store.path}: run `wholefeed serve` once, which makes one, or set server.access_token"
+        )
+    return replace(config.server, access_token=token)
+
+
+# `wholefeed url`
 
 
 def _add_url(parser: argparse.ArgumentParser) -> None:
@@ -43,8 +120,8 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
         type=some("the URL of a feed or of a site"),
         help="the URL of a feed or a site",
     )
-    add_base(parser)
-    add_reader(parser)
+    _add_base(parser)
+    _add_reader(parser)
     parser.add_argument("--limit", metavar="N", type=_option("limit"), help="only the first N entries")
     since_help = "only entries from then on, e.g. 2026-01-31T00:00:00Z"
     parser.add_argument("--since", metavar="TIME", type=_option("since"), help=since_help)
@@ -79,12 +156,12 @@ def _url(options: argparse.Namespace) -> int:
     reader = options.reader
     wanted: dict[str, str] = {} if reader is None else reader.parameters(time.time())
     wanted |= {name: value for name in VIEW_OPTIONS if (value := getattr(options, name)) is not None}
-    base = base_of(options, config.server)
+    base = _base_of(options.base, config.server)
     own = Places.of([base, config.server.public_url, url_here(config)])
     # Whoever asks for the URL of one that goes through the proxy wants it made anew, not led through twice.
     behind = filter(None, (feed_behind(each, own) for each in completed(options.feed)))
     feed = feed_url(next(behind, options.feed))
-    url = proxied_url(base, feed, server_with_token(config), wanted)
+    url = proxied_url(base, feed, _server_with_token(config), wanted)
     show(f"{url}\n")
     if reader is not None:
         tell(f"{reader.name}: {reader.hint}")
@@ -101,12 +178,14 @@ URL: Final = Command(
 )
 
 
+# `wholefeed sign`
+
 _LONGEST_DAYS: Final = 36_500
 
 
 def _add_sign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("url", metavar="URL", type=some("the URL of a feed"), help="the feed's URL")
-    add_base(parser)
+    _add_base(parser)
     parser.add_argument("--days", metavar="N", type=_days, help="days that it is good for (for ever)")
 
 
@@ -125,7 +204,7 @@ def _sign(options: argparse.Namespace) -> int:
 
     if not server.signing_keys:
         raise ConfigError("expected a key in server.signing_keys, got none: nothing to sign with")
-    base = base_of(options, server)
+    base = _base_of(options.base, server)
     expires_at = None if options.days is None else int(time.time()) + options.days * DAY_SECONDS
     url = feed_url(options.url)
     show(own_url(base, url, sign(url, server.signing_keys, expires_at=expires_at)) + "\n")
@@ -142,6 +221,8 @@ SIGN: Final = Command(
 )
 
 
+# `wholefeed opml`
+
 _SHOWN: Final = 20
 """Subscriptions that were left alone and are named one by one."""
 
@@ -153,8 +234,8 @@ def _add_opml(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--export", action="store_true", help="instead, the feeds that the proxy knows")
     output_help = "where the list goes; may be FILE itself (default: standard output)"
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help=output_help)
-    add_base(parser, is_repeatable=True)
-    add_reader(parser)
+    _add_base(parser, "append")
+    _add_reader(parser)
     parser.add_argument("--undo", action="store_true", help="back to the publishers' own URLs")
 
 
@@ -165,9 +246,7 @@ def _opml(options: argparse.Namespace) -> int:
     from wholefeed.core.parse.limits import ParseError
     from wholefeed.errors import UploadError
 
-    name = {None: "the proxy's list", "-": "standard input"}.get(
-        options.file and str(options.file), options.file
-    )
+    name = "standard input" if str(options.file) == "-" else options.file or "the proxy's list"
     try:
         document = read_opml(_exported(config) if options.export else _read(options.file))
     except ParseError as exc:
@@ -218,8 +297,8 @@ def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) 
     if options.undo:
         return moved_out(document, own)
     way = Way(
-        base_of(options, config.server),
-        server_with_token(config),
+        _base_of(options.base and options.base[0], config.server),
+        _server_with_token(config),
         AddressPolicy.from_config(config.fetch),
         options.reader.parameters(time.time()) if options.reader is not None else {},
     )

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from wholefeed.core.text.dates import MONTH_NAMES
+
 
 def chart_of(months: Mapping[int, int], holes: Iterable[Hole] = ()) -> Chart | None:
     """Return the chart of a feed's entries; None where none is dated.
@@ -124,13 +126,7 @@ def month_number(year: int, month: int) -> int:
 
 def month_in_words(month: int) -> str:
     """Return a month as people write it: `March 2012`."""
-    return f"{_NAMES[month % _YEAR]} {month // _YEAR}"
-
-
-_NAMES: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+    return f"{MONTH_NAMES[month % _YEAR]} {month // _YEAR}"
 
 
 def gaps_of(months: Iterable[int]) -> tuple[Span, ...]:

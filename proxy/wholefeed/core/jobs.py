@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 from typing import Any, Final, NamedTuple
@@ -49,7 +49,7 @@ from wholefeed.core.model import (
     segment_end,
 )
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.verbatim.fragments import AnyFragments, fragments_of, prefixes_in
+from wholefeed.core.verbatim.fragments import fragments_of, prefixes_in
 from wholefeed.core.walk.chain import Span
 
 # Reading a document
@@ -81,7 +81,7 @@ def read_document(
         style = composed.style
     if style is not None and style.family is document.family:
         rendered = render([Part(document, None)], style)
-    return describe(document, body, sender, composed=composed, rendered=rendered)
+    return replace(describe(document, body, sender), composed=composed, rendered=rendered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,23 +118,14 @@ class ReadDocument:
     """Its segment if all of its entries are live, where that was asked for and the format is the same."""
 
 
-def describe(
-    document: FeedDocument,
-    body: bytes,
-    sender: Sender,
-    *,
-    composed: Composed | None = None,
-    rendered: Rendered | None = None,
-) -> ReadDocument:
-    """Say what is to be known of a document that has been parsed, with what was made of it."""
+def describe(document: FeedDocument, body: bytes, sender: Sender) -> ReadDocument:
+    """Say what is to be known of a document that has been parsed."""
     return ReadDocument(
         facts=DocumentFacts.of(document),
         navigation=classify(document, sender.links),
         digest=hashlib.sha256(body).digest(),
         span=_span(document, sender.fetched_at),
         marks=marks_of(document, api_url=api_url(sender.links, sender.url), route=sender.route),
-        composed=composed,
-        rendered=rendered,
     )
 
 
@@ -164,24 +155,18 @@ def compose(subscription: Document, tombstones: Sequence[Tombstone] = ()) -> Com
         subscription: The subscription document.
         tombstones: Of the feed's other documents, to be passed on (R19).
     """
-    fragments = slices_of(subscription)
-    document = fragments.document
+    document = _parsed(subscription)
+    fragments = fragments_of(document, default_namespace(document.family, document.version))
     style = Style(document.family, document.version, fragments.context)
     return Composed(compose_head(fragments, tombstones), heading_of(document), style)
 
 
-Document = Stored | FeedDocument | AnyFragments
-"""As it is stored, as it was parsed, or its slices, made for the same style."""
+Document = Stored | FeedDocument
+"""As it is stored, or as it was parsed."""
 
 
-def slices_of(document: Document, namespace: str | None = None) -> AnyFragments:
-    """Return the slices of a document for a default namespace around them; None: for its own."""
-    if isinstance(document, Stored):
-        document = document.parse()
-    if not isinstance(document, FeedDocument):
-        return document
-    own = default_namespace(document.family, document.version)
-    return fragments_of(document, own if namespace is None else namespace)
+def _parsed(document: Document) -> FeedDocument:
+    return document.parse() if isinstance(document, Stored) else document
 
 
 class Composed(NamedTuple):
@@ -309,7 +294,7 @@ class _Text:
 
     def add(self, part: int, document: Document, live: Sequence[int] | None, style: Style) -> None:
         """Append the live entries of a document in output order (R20)."""
-        fragments = slices_of(document, style.namespace)
+        fragments = fragments_of(_parsed(document), style.namespace)
         entries = fragments.document.entries
         count = len(entries)
         live = range(count) if live is None else [ordinal for ordinal in live if ordinal < count]
@@ -361,20 +346,20 @@ def fragments_in(rendered: Rendered, family: Family) -> list[bytes]:
 class Sheaf:
     """A segment of entries that stand in several others (`wholefeed.core.compose.weaving`).
 
-    sheaf = Sheaf(weave, weave.members(stamps))
+    sheaf = Sheaf(weave, stamps)
     for number in sheaf.strands:
         sheaf.take(number, rendered, fragments_in(rendered, family))
     sheaf.sealed(style)
     """
 
-    def __init__(self, weave: Weave, members: Members) -> None:
-        self.members = members
+    def __init__(self, weave: Weave, stamps: Mapping[int, bytes]) -> None:
+        self.members = Members.of((pick.member for pick in weave.picks), stamps)
         """Its entries."""
         self._wanted: dict[int, list[tuple[int, int]]] = {}
         for place, pick in enumerate(weave.picks):
             self._wanted.setdefault(pick.strand, []).append((place, pick.place))
         count = len(weave.picks)
-        self._text = _Text([b""] * count, [None] * count, [members.packed])
+        self._text = _Text([b""] * count, [None] * count, [self.members.packed])
 
     @property
     def strands(self) -> Collection[int]:

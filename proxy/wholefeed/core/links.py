@@ -95,9 +95,7 @@ class Navigation:
 def recall(links: Mapping[str, str], *, is_archive: bool) -> Finding:
     """Return what a stored document said about its feed, except that it is complete (R1, R5).
 
-    Args:
-        links: As in `Navigation.links`, stored.
-        is_archive: As in `Navigation.is_archive`, stored.
+    Both are as `Navigation` has them.
     """
     return recognise(links, is_archive=is_archive, is_whole=False)
 
@@ -110,10 +108,7 @@ def says_incremental(links: Mapping[str, str]) -> bool:
 def dead_link(links: Mapping[str, str], relation: str, url: str) -> Note | None:
     """Return a note when a document's only link to the older ones cannot be followed (rule R2).
 
-    Args:
-        links: As in `Navigation.links`, fresh or stored.
-        relation: The chain's.
-        url: The document's.
+    `links` are as in `Navigation.links`, fresh or stored; the relation is the chain's.
     """
     href = links.get(f"{DEAD}{relation}")
     return None if href is None else DeadChainLink(url, href=href)
@@ -124,9 +119,7 @@ def current_elsewhere(navigation: Navigation, *own_urls: str) -> str | None:
 
     It is dereferenced once, and serves, whatever it says itself.
 
-    Args:
-        navigation: The document's.
-        own_urls: By which it was asked for, before and after redirects.
+    `own_urls` are those by which it was asked for, before and after redirects.
     """
     current = navigation.current_url
     is_itself = current is None or any(same_document(current, url) for url in own_urls)
@@ -229,7 +222,7 @@ def recognise(
 
     Args:
         links: As in `Navigation.links`. Where they lead makes no difference, nor whether one can go there.
-        is_archive: Whether the document is marked as an archive document (fh:archive).
+        is_archive: Whether fh:archive marks the document as an archive document.
         is_complete: Whether fh:complete stands in it.
         is_whole: Whether it was received whole.
     """
@@ -306,10 +299,6 @@ def header_links(fields: Iterable[str], document_url: str) -> Sequence[Link]:
 
     Targets are relative to the document's URL, whatever xml:base says; a link whose `anchor` is not the
     document itself is skipped.
-
-    Args:
-        fields: Raw values of the Link header fields.
-        document_url: After redirects.
     """
     return list(islice(_header_links(fields, document_url), MAX_HEADER_LINKS))
 
@@ -349,11 +338,6 @@ def updated_links(
 
     Those of a 304 replace the links of their relations. The others stay: many a cache bears a field of its
     own beside its 304, and none of the publisher's.
-
-    Args:
-        fields: Of the 304.
-        document_url: The document's own.
-        links: As in `Navigation.links`, stored.
     """
     named = {link.relation: link.target for link in header_links(fields, document_url) if link.target}
     if named.items() <= links.items():
@@ -367,12 +351,7 @@ _WORDPRESS_API: Final = "https://api.w.org/"
 
 
 def api_url(fields: Iterable[str], document_url: str) -> str:
-    """Return the target of the link to WordPress's REST API (its handbook, "Discovery"); empty where none is.
-
-    Args:
-        fields: Raw values of the Link header fields.
-        document_url: After redirects.
-    """
+    """Return where the link to WordPress's REST API leads (its handbook, "Discovery"), or nothing."""
     for href, parameters in chain.from_iterable(map(parse_link_field, fields)):
         if href and _WORDPRESS_API in _relations(parameters):
             return resolve_or_empty(document_url, href)

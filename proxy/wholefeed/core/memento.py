@@ -17,6 +17,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -56,9 +57,7 @@ def is_gone(reason: str, status: int | None, *, attempts: int, is_part: bool = F
 def may_be_sent(url: str, listed_hosts: Collection[str]) -> bool:
     """Whether an archive may learn of a URL: nobody's secrets, nobody's private network.
 
-    Args:
-        url: Of the document.
-        listed_hosts: Hosts whose URLs may be sent whatever they are; "*.example.org" is all below a name.
+    URLs of listed hosts may be sent whatever they are; "*.example.org" is all below a name.
     """
     try:
         canonical_url(url)  # refuses user names and passwords
@@ -121,10 +120,7 @@ class Layout:
     def oldest(self, url: str, *, limit: int, position: str = "") -> str:
         """Return the URL of a page of the index, the oldest copies first.
 
-        Args:
-            url: Of the document.
-            limit: Rows.
-            position: Where the page before it ended, as `position_behind` says; empty: the first one.
+        It begins where the page before it ended, as `position_behind` says; empty: it is the first one.
         """
         asked = {**self._asked(url), "limit": str(limit), "showResumeKey": "true"}
         for name in (_RESUME, _FROM):
@@ -146,14 +142,7 @@ class Layout:
         if not url.startswith(self._copies):
             return None
         found = _COPY.fullmatch(url.removeprefix(self._copies))
-        if found is None:
-            return None
-        try:
-            capture = Capture(found[1], found[2])
-            _ = capture.captured_at, canonical_url(capture.url)
-        except (UrlError, ValueError):
-            return None
-        return capture
+        return None if found is None else _checked(Capture(found[1], found[2]))
 
     def _asked(self, url: str) -> dict[str, str]:
         return {"url": url, "output": "json", "filter": "statuscode:200", "collapse": "digest"}
@@ -166,12 +155,8 @@ _COPY: Final = re.compile(r"([0-9]{14})id_/(.+)", re.ASCII | re.DOTALL)
 def position_behind(page: IndexPage, *, limit: int, position: str = "") -> str:
     """Return where the next page of an index begins; empty where this was the last one.
 
-    Without a resume key an index is cut off in silence: as many rows as were asked for are no end.
-
-    Args:
-        page: What came.
-        limit: How many rows were asked for.
-        position: Where it began. A page that leads back to it leads nowhere.
+    Without a resume key an index is cut off in silence: as many rows as were asked for are no end. A page
+    that leads back to where it began leads nowhere.
     """
     behind = ""
     if page.resume_key:
@@ -314,17 +299,20 @@ _OK_STATUSES: Final = frozenset({"", "-", "200"})
 def _captures(rows: Iterable[Mapping[str, object]]) -> Iterator[Capture]:
     for row in rows:
         values = {name: value for name, value in row.items() if isinstance(value, str)}
-        url = values.get("original", "")
-        if values.get("statuscode", "") not in _OK_STATUSES or len(url) > MAX_URL_CHARACTERS:
-            continue
-        try:
-            capture = Capture(
-                values.get("timestamp", ""), url, values.get("mimetype", ""), values.get("digest", "")
-            )
-            _ = capture.captured_at, canonical_url(url)
-        except (UrlError, ValueError):
-            continue
-        yield capture
+        names = ("timestamp", "original", "mimetype", "digest")
+        capture = Capture(*(values.get(name, "") for name in names))
+        is_ok = values.get("statuscode", "") in _OK_STATUSES and len(capture.url) <= MAX_URL_CHARACTERS
+        if is_ok and _checked(capture) is not None:
+            yield capture
+
+
+def _checked(capture: Capture) -> Capture | None:
+    """Return a copy whose instant and URL are some; None for others."""
+    try:
+        _ = capture.captured_at, canonical_url(capture.url)
+    except ValueError:
+        return None
+    return capture
 
 
 # Which of its copies are taken, and which belong to a feed
@@ -334,15 +322,18 @@ MAX_TRIES: Final = 5
 
 
 def for_missing(captures: Iterable[Capture], url: str, *, now: float) -> list[Capture]:
-    """Return the copies of a document to try one after the other, until one is of use: the newest first."""
-    usable = sorted(_usable(captures, url, now), key=lambda each: each.timestamp, reverse=True)
-    return _distinct(_feeds_first(usable))[:MAX_TRIES]
+    """Return the copies of a document to try one after the other, until one is of use: the newest first.
+
+    What was sent as a page of HTML comes last: it is mostly one, and a feed now and then.
+    """
+    newest_first = sorted(_usable(captures, url, now), key=attrgetter("timestamp"), reverse=True)
+    return _distinct(sorted(newest_first, key=_is_html))[:MAX_TRIES]
 
 
 def for_gone(captures: Iterable[Capture], url: str, *, now: float) -> list[Capture]:
     """Return the copies of a subscription document to take, from the oldest to the newest."""
-    usable = sorted(_usable(captures, url, now), key=lambda each: each.timestamp)
-    return _distinct([each for each in usable if not _is_html(each)])
+    usable = [each for each in _usable(captures, url, now) if not _is_html(each)]
+    return _distinct(sorted(usable, key=attrgetter("timestamp")))
 
 
 def _usable(captures: Iterable[Capture], url: str, now: float) -> list[Capture]:
@@ -350,11 +341,6 @@ def _usable(captures: Iterable[Capture], url: str, now: float) -> list[Capture]:
     return [
         each for each in captures if is_same_resource(each.url, url) and each.captured_at <= now + DAY_SECONDS
     ]
-
-
-def _feeds_first(captures: list[Capture]) -> list[Capture]:
-    """What was sent as a page of HTML is mostly one, and a feed now and then."""
-    return sorted(captures, key=_is_html)
 
 
 _HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})

@@ -14,7 +14,7 @@ touched: only the values of `xmlUrl` are, whatever its letters' case, on `outlin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -160,7 +160,31 @@ def _codec(body: bytes, decoded: Decoded) -> str:
 def _found(text: bytes) -> tuple[tuple[Subscription, ...], tuple[Subscription, ...]]:
     """Return the subscriptions, and their sites."""
     guard = Guard(max_depth=MAX_DEPTH, max_tag_bytes=MAX_TAG_BYTES)
-    finder = _Finder(guard)
+    parser = guard.parser
+    found: dict[str, list[Subscription]] = {"xmlurl": [], "htmlurl": []}
+    depth = elements = 0
+
+    def began(name: str, attributes: list[str]) -> None:
+        nonlocal depth, elements
+        guard.check_element(name, attributes)
+        local = name.rpartition("}")[2]
+        if not depth and local.lower() != "opml":
+            guard.stop("not-opml", "OPML", f"a document of <{local[:_SHOWN_CHARACTERS]}>")
+        depth += 1
+        elements += 1
+        if elements > MAX_ELEMENTS:
+            guard.limit(f"at most {MAX_ELEMENTS} elements", "more")
+        if depth > MAX_DEPTH:
+            guard.limit(f"at most {MAX_DEPTH} levels of elements", "more")
+        if local.lower() == "outline":
+            for kind, url, start, end in _urls(text, parser.CurrentByteIndex, attributes):
+                found[kind].append(Subscription(url, parser.CurrentLineNumber, start, end))
+
+    def ended(_name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser.StartElementHandler, parser.EndElementHandler = began, ended
     try:
         guard.read(text)
     except ParseError as exc:
@@ -169,52 +193,20 @@ def _found(text: bytes) -> tuple[tuple[Subscription, ...], tuple[Subscription, .
         raise ParseError("expected OPML, got HTML", slug="not-opml") from exc
     finally:
         guard.close()
-    return tuple(finder.found["xmlurl"]), tuple(finder.found["htmlurl"])
+    return tuple(found["xmlurl"]), tuple(found["htmlurl"])
 
 
 _SHOWN_CHARACTERS: Final = 60
 
 
-class _Finder:
-    """Finds the URLs of one document while its guard reads it."""
-
-    def __init__(self, guard: Guard) -> None:
-        self.found: dict[str, list[Subscription]] = {"xmlurl": [], "htmlurl": []}
-        """By the name of the attribute."""
-        self._guard = guard
-        self._depth = 0
-        self._elements = 0
-        guard.parser.StartElementHandler = self._began
-        guard.parser.EndElementHandler = self._ended
-
-    def _began(self, name: str, attributes: list[str]) -> None:
-        guard = self._guard
-        guard.check_element(name, attributes)
-        local = name.rpartition("}")[2].lower()
-        if not self._depth and local != "opml":
-            shown = name.rpartition("}")[2][:_SHOWN_CHARACTERS]
-            guard.stop("not-opml", "OPML", f"a document of <{shown}>")
-        self._depth += 1
-        self._elements += 1
-        if self._elements > MAX_ELEMENTS:
-            guard.limit(f"at most {MAX_ELEMENTS} elements", "more")
-        if self._depth > MAX_DEPTH:
-            guard.limit(f"at most {MAX_DEPTH} levels of elements", "more")
-        if local == "outline":
-            self._note(dict(zip(attributes[::2], attributes[1::2], strict=True)))
-
-    def _note(self, values: dict[str, str]) -> None:
-        if not any(name.lower() == "xmlurl" for name in values):
-            return
-        parser, text = self._guard.parser, self._guard.text
-        assert isinstance(text, bytes), "it was read whole"
-        for raw, start, end in attribute_places(text, parser.CurrentByteIndex).quoted:
-            name = raw.decode()
-            if name in values and (found := self.found.get(name.lower())) is not None:
-                found.append(Subscription(values[name], parser.CurrentLineNumber, start, end))
-
-    def _ended(self, _name: str) -> None:
-        self._depth -= 1
+def _urls(text: bytes, at: int, attributes: list[str]) -> Iterator[tuple[str, str, int, int]]:
+    """Yield kind, value and place of each URL in the start tag of an outline, if one is a feed's."""
+    values = dict(zip(attributes[::2], attributes[1::2], strict=True))
+    if any(name.lower() == "xmlurl" for name in values):
+        for written, start, end in attribute_places(text, at).quoted:
+            name = written.decode()
+            if name in values and name.lower() in ("xmlurl", "htmlurl"):
+                yield name.lower(), values[name], start, end
 
 
 # What many exports of subscription lists get wrong, put right
@@ -245,11 +237,7 @@ _WITHOUT_REFERENCES: Final = (Mark.CDATA, Mark.COMMENT, Mark.INSTRUCTION, Mark.D
 
 
 def _repaired(text: bytes, repairs: set[str]) -> bytes:
-    """Return the text with what can be put right in it.
-
-    Args:
-        text: In UTF-8.
-        repairs: Gains the names of what was done.
+    """Return the text with what can be put right in it; `repairs` gains the names of what was done.
 
     Raises:
         ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have;
@@ -271,13 +259,14 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
                 raise TooManyError
             if token.end <= position:
                 continue  # part of an outline's tag
-            if token.mark is Mark.STRAY and (limit := _limit_of_outline(cleaned, token.start)):
+            if token.mark is Mark.STRAY and _OUTLINE_BEGINS.match(cleaned, token.start):
+                following = _OTHER_MARKUP.search(cleaned, token.start + 1)
+                limit = len(cleaned) if following is None else following.start()
                 left -= sum(cleaned.count(each, token.start, limit) for each in _LOOKED_AT)
-                outline = None if left < 0 else _mended_outline(cleaned, token.start, limit)
+                outline = None if left < 0 else _mended_outline(cleaned, token.start, limit, repairs)
                 if outline is not None:
-                    pieces.append(outline.made)
-                    repairs |= outline.repairs
-                    position = outline.end
+                    made, position = outline
+                    pieces.append(made)
                     continue
             piece = cleaned[max(token.start, position) : token.end]
             if token.mark is Mark.TEXT and _URL_BEGINS.search(piece):
@@ -292,15 +281,6 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
     return b"".join(pieces)
 
 
-class _Outline(NamedTuple):
-    """The start tag of an outline, put right."""
-
-    made: bytes
-    end: int
-    """Of it as it was written."""
-    repairs: set[str]
-
-
 _OUTLINE_BEGINS: Final = re.compile(rb"<outline(?=\s)", re.IGNORECASE)
 _OTHER_MARKUP: Final = re.compile(rb"</?(?:outline|body|opml)(?=[\s/>])|<!--", re.IGNORECASE)
 _ATTRIBUTE_BEGINS: Final = re.compile(rb"\s++(" + QNAME + rb")\s*+=\s*+([\"'])")
@@ -308,34 +288,30 @@ _TAG_ENDS: Final = re.compile(rb"(\s*+/?+>)\s*+\Z")
 _URL_BEGINS: Final = re.compile(rb"\sxmlurl\s*+=", re.IGNORECASE)
 
 
-def _limit_of_outline(text: bytes, start: int) -> int:
-    """Return up to where the start tag may go that begins there; 0 where it is none of an outline."""
-    if _OUTLINE_BEGINS.match(text, start) is None:
-        return 0
-    following = _OTHER_MARKUP.search(text, start + 1)
-    return len(text) if following is None else following.start()
-
-
-def _mended_outline(text: bytes, start: int, limit: int) -> _Outline | None:
+def _mended_outline(text: bytes, start: int, limit: int, repairs: set[str]) -> tuple[bytes, int] | None:
     """Escape what stands bare in the values of an outline, as publishers' descriptions do in lists.
 
     Returns:
-        None: it cannot be said for certain where its values end.
+        The start tag, which may go up to a limit, and where it ended as it was written; None: it cannot be
+        said for certain where its values end.
 
     Raises:
         TooManyError: There is no end of ampersands.
     """
     position = start + len(b"<outline")
-    pieces, repairs = [text[start:position]], set[str]()
+    pieces, done = [text[start:position]], set[str]()
     while (attribute := _ATTRIBUTE_BEGINS.match(text, position, limit)) is not None:
         end = _end_of_value(text, attribute, limit)
         value = text[attribute.end() : end]
         if _URL_BEGINS.search(value):
             return None  # a quote lacks: the outline would lose its feed
-        pieces += [attribute[0], _as_value(value, attribute[2], repairs), attribute[2]]
+        pieces += [attribute[0], _as_value(value, attribute[2], done), attribute[2]]
         position = end + 1
     tag_ends = _TAG_ENDS.match(text, position, limit)
-    return None if tag_ends is None else _Outline(b"".join([*pieces, tag_ends[1]]), tag_ends.end(1), repairs)
+    if tag_ends is None:
+        return None
+    repairs |= done
+    return b"".join([*pieces, tag_ends[1]]), tag_ends.end(1)
 
 
 _LOOKED_AT: Final = (b'"', b"'", b">")
@@ -352,11 +328,6 @@ def _end_of_value(text: bytes, attribute: re.Match[bytes], limit: int) -> int:
     """Return where the quote stands behind which the next attribute or the end of the tag follows.
 
     In a tag of HTML the attributes are HTML's, but for those that only outlines have.
-
-    Args:
-        text: Of the list.
-        attribute: What begins.
-        limit: Up to there the tag may go.
     """
     is_in_tag = False
     for found in _QUOTES_AND_TAGS[attribute[2]].finditer(text, attribute.end(), limit):
@@ -394,12 +365,7 @@ class Listed(NamedTuple):
 
 
 def compose_opml(title: str, feeds: Iterable[Listed]) -> bytes:
-    """Return the list, in the order given.
-
-    Args:
-        title: Of the list.
-        feeds: One outline each. Their type is `rss`, which is what readers write for every format.
-    """
+    """Return a list of such feeds, in order. Their type is `rss`: readers write that for every format."""
     outlines = "".join(map(_outline, feeds))
     made = (
         '<?xml version="1.0" encoding="utf-8"?>\n<opml version="2.0">\n'

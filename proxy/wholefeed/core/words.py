@@ -261,15 +261,6 @@ PUBLISHERS: Final = {
 }
 """What publishers are called whose history is asked for though they do not link it (R26), by adapter."""
 
-STANDINGS: Final = {
-    "kept": "stored, and asked for again when that is due",
-    "settled": "stored for good: it does not change any more",
-    "truncated": "stored, but it broke off",
-    "missing": "could not be had",
-    "detached": "stored, but no longer part of the feed",
-}
-"""How a document of a feed stands (`wholefeed.service.people.Standing`)."""
-
 
 # When
 

@@ -1,4 +1,4 @@
-"""How much of large bodies may be in memory at once, whoever sends them, and be worked on.
+"""How much of large bodies may be in memory at once, whoever sends them.
 
     budget = MemoryBudget(total_bytes=96 << 20)
     share = budget.share(url)
@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final, NamedTuple
 
 from wholefeed.errors import QueueFullError
@@ -218,18 +217,3 @@ class Share:
     def _give_back_in(self, loop: asyncio.AbstractEventLoop) -> None:
         if not loop.is_closed():
             loop.call_soon_threadsafe(self.give_back)
-
-
-class LargeWork:
-    """Lets one large document be worked on at a time; belongs to one event loop.
-
-    Each may take several times its size meanwhile, and two at once are no faster than one after the other but
-    keep everything else waiting.
-    """
-
-    def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(1)
-
-    def turn(self, body_bytes: int) -> AbstractAsyncContextManager[None]:
-        """Return what is held while documents of so many bytes are parsed or rendered."""
-        return self._turns if body_bytes > LARGE_BYTES else nullcontext()

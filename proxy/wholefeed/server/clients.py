@@ -52,15 +52,15 @@ class TrustedProxies:
         given = tuple(networks)
         self._has_unix = UNIX in given
         self._networks = Networks(network for network in given if network != UNIX)
-        self.alone: Final = lru_cache(maxsize=2048)(self._alone)
-        """What a peer is by itself; it asks again and again."""
+        self.peer: Final = lru_cache(maxsize=2048)(self._peer)
+        """What is known of a peer by its address; it asks again and again."""
 
-    def _alone(self, peer: str | None) -> Alone:
-        if peer == UNIX:
-            return Alone("unix", self._has_unix)
-        address = _parsed_address(peer or "")
-        name = "unknown" if address is None else _client_name(address)
-        return Alone(name, self._networks.include(address))
+    def _peer(self, address: str | None) -> Peer:
+        if address == UNIX:
+            return Peer("unix", self._has_unix)
+        found = _parsed_address(address or "")
+        name = "unknown" if found is None else _client_name(found)
+        return Peer(name, self._networks.include(found))
 
     def client(self, peer: str | None, forwarded_for: Sequence[str]) -> str:
         """Return who asks, as a name to count requests by: an IPv4 address or an IPv6 network of 64 bits.
@@ -70,7 +70,7 @@ class TrustedProxies:
         connect to the Unix socket are one client, "unix", where nobody is believed who says more of them.
         """
         client = self.address(peer, forwarded_for) if forwarded_for else None
-        return self.alone(peer).name if client is None else _client_name(client)
+        return self.peer(peer).name if client is None else _client_name(client)
 
     def address(self, peer: str | None, forwarded_for: Sequence[str]) -> Address | None:
         """Return who asks, by the rule of `client`, as an address; None: it is not known, or has none."""
@@ -85,13 +85,13 @@ class TrustedProxies:
         return client
 
 
-class Alone(NamedTuple):
-    """A peer, of whom nobody says whom it asks for."""
+class Peer(NamedTuple):
+    """The other end of a connection, whomever it asks for."""
 
     name: str
-    """To count requests by: an IPv4 address, an IPv6 network, "unix"."""
+    """To count requests by, as `TrustedProxies.client` returns it."""
     is_believed: bool
-    """Whether it is a reverse proxy that may say more."""
+    """Whether it is one of the trusted proxies."""
 
 
 def last_value(fields: Sequence[str]) -> str:

@@ -28,6 +28,7 @@ from typing import Any, Final, Protocol, Self
 from aiohttp import StreamReader, web
 from aiohttp.streams import EMPTY_PAYLOAD
 
+from wholefeed.futures import cancelled
 from wholefeed.logs import get_logger
 from wholefeed.server.clients import UNIX
 
@@ -37,10 +38,7 @@ log = get_logger()
 
 
 class Listeners:
-    """The addresses that the server listens on, so that it never fetches itself (docs/faults.md row 19).
-
-    They are known once it does.
-    """
+    """The addresses that the server listens on, so that it never fetches itself (docs/faults.md row 19)."""
 
     def __init__(self) -> None:
         self._ports: dict[int, set[str]] = {}
@@ -100,11 +98,9 @@ def bound(path: str) -> Iterator[socket.socket]:
 def _make_way(path: str) -> None:
     """Remove the socket of a process that has ended."""
     try:
-        mode = Path(path).lstat().st_mode
+        mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return
-    except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, path) from exc
     if not stat.S_ISSOCK(mode):
         raise OSError(errno.EEXIST, "something is there that is no socket", path)
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
@@ -220,9 +216,7 @@ async def reaping(
         yield
     finally:
         loop.set_exception_handler(None)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await cancelled(task)
 
 
 class Connections:
@@ -419,9 +413,7 @@ class Supervisor:
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await cancelled(task)
 
 
 NOBODY: Final = Supervisor()

@@ -110,7 +110,7 @@ class Polling:
         """Take the first feed that may be polled now; those whose host is taken keep their places."""
         for feed_id, url in list(self._waiting.items()):
             host = _host(url)
-            if host in self._hosts or self._context.source.blocked_seconds(host) > 0:
+            if host in self._hosts or self._context.source.fetcher.gate.blocked_seconds(host) > 0:
                 continue
             del self._waiting[feed_id]
             if (feed := await self._taken(feed_id)) is not None:
@@ -284,8 +284,11 @@ class Housekeeping:
         self._upkeep = context.store.upkeep
         self._running = running
         self._asked = asked
-        running.on_end.append(self._note_growth)
         self._has_grown = asyncio.Event()
+        self._max_bytes = context.config.store.max_bytes
+        """0: there is no limit."""
+        if self._max_bytes:
+            running.on_end.append(self._has_grown.set)
         self._measure_at = 0.0
         """Not before that is the store measured because it has grown."""
 
@@ -317,34 +320,26 @@ class Housekeeping:
             StoreError: The database failed.
             OverloadedError: The database stayed busy, or the store is being closed.
         """
-        max_bytes = self._context.config.store.max_bytes
-        if not max_bytes or await self._measured() <= max_bytes:
+        if not self._max_bytes:
             return True
-        await self._asked.write()
-        async with self._context.sharing.task("eviction") as is_mine:
-            return await self._evict(max_bytes) if is_mine else False
-
-    def _note_growth(self) -> None:
-        """Have the size of the store looked at soon, if there is a limit to it."""
-        if self._context.config.store.max_bytes:
-            self._has_grown.set()
-
-    async def _measured(self) -> int:
-        """Return how much is stored; where that takes long, the next time is not soon."""
         began_at = time.monotonic()
         used_bytes = await self._upkeep.used_bytes()
         now = time.monotonic()
-        self._measure_at = now + REST * (now - began_at)
-        return used_bytes
+        self._measure_at = now + REST * (now - began_at)  # where that takes long, the next time is not soon
+        if used_bytes <= self._max_bytes:
+            return True
+        await self._asked.write()
+        async with self._context.sharing.task("eviction") as is_mine:
+            return await self._evict() if is_mine else False
 
-    async def _evict(self, max_bytes: int) -> bool:
+    async def _evict(self) -> bool:
         """Evict what `make_room` is to evict; return what that returns."""
         sharing = self._context.sharing
         is_all_gone = True
         least_asked = await self._upkeep.least_asked()
         used_bytes = await self._upkeep.used_bytes()  # another replica may have made room meanwhile
         for feed_id, asked_at in least_asked[:-1]:
-            if used_bytes <= max_bytes:
+            if used_bytes <= self._max_bytes:
                 return True
             is_wanted = abs(self._context.now() - asked_at) < _JUST_NOW_SECONDS
             if is_wanted or self._upkeep.is_being_sent(feed_id) or not await self._is_free(feed_id):

@@ -100,7 +100,7 @@ class Checks:
 
     def answering(self) -> AbstractAsyncContextManager[None]:
         """Let an answer be put together, as `in_time` does, that waits for no publisher."""
-        return self.bounds(0.0)()
+        return self.in_time(self._respond_within_seconds + LEFT_SECONDS)
 
     def bounds(self, wait_seconds: float) -> Callable[[], AbstractAsyncContextManager[None]]:
         """Return what does as `in_time`, as often as it is called, until an answer begun now has to leave.
@@ -108,10 +108,8 @@ class Checks:
         Args:
             wait_seconds: How long whoever asks waits for a publisher, where that is more than is configured.
         """
-        if not self.are_needed:
-            return nullcontext
         latest_at = time.monotonic() + max(wait_seconds, self._respond_within_seconds) + LEFT_SECONDS
-        return lambda: within(latest_at - time.monotonic(), _silent())
+        return lambda: self.in_time(latest_at - time.monotonic())
 
     async def require_answer(self) -> None:
         """Make sure that feeds can be read.
@@ -120,7 +118,7 @@ class Checks:
             OverloadedError: The database does not answer.
         """
         if self.are_needed:
-            async with self.in_time(LEFT_SECONDS / 2):
+            async with within(LEFT_SECONDS / 2, _silent()):
                 await self._store.read(lambda db: feeds.find(db, 0), is_single=True)
 
     def in_time(self, seconds: float) -> AbstractAsyncContextManager[None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -31,12 +31,13 @@ from wholefeed.core.walk.chain import Arrival
 from wholefeed.errors import WorkError
 from wholefeed.fetch.base import Fetched
 from wholefeed.logs import get_logger
-from wholefeed.service.sources import HELD_BYTES, Obtained, Work, work_bytes
+from wholefeed.service.sources import HELD_BYTES, Obtained, work_bytes
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, identities, live
 from wholefeed.store.tables.documents import copy_dates, put_again
+from wholefeed.workers.pool import Workers
 
 log = get_logger()
 
@@ -46,18 +47,16 @@ log = get_logger()
 
 def fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
     """Describe a document that was asked for by a URL; `is_collected`: by an adapter."""
-    navigation = obtained.navigation
+    navigation, headers = obtained.navigation, obtained.fetched.headers
     return FreshDocument(
         arrival=_arrival_of(url, obtained),
         kind=navigation.kind,
         older_relation=navigation.older_relation,
         is_tentative=navigation.is_tentative,
-        is_marked=navigation.is_archive,
-        is_uncacheable=is_uncacheable(obtained.fetched.headers),
         updated_at=obtained.read.facts.updated_at,
         marks=obtained.read.marks,
         order=tuple(entry.order_at for entry in obtained.read.facts.entries) if is_collected else (),
-        validators=_validators_of(obtained.fetched),
+        validators=(headers.get("etag", ""), headers.get("last-modified", "")),
         fullness=obtained.read.facts.entries.fullness,
         reading_notes=obtained.read.facts.notes,
         link_notes=navigation.notes,
@@ -79,11 +78,6 @@ def _arrival_of(url: str, obtained: Obtained) -> Arrival:
         keys=facts.entries.dated_identities,
         span=read.span,
     )
-
-
-def _validators_of(fetched: Fetched) -> tuple[str, str]:
-    """Return ETag and Last-Modified, empty where there is none."""
-    return fetched.headers.get("etag", ""), fetched.headers.get("last-modified", "")
 
 
 class OfferedCopy(NamedTuple):
@@ -193,16 +187,8 @@ async def coded(new: Sequence[NewDocument]) -> list[NewDocument]:
 
 
 def stored_as(row: DocumentRow, body: bytes) -> Stored:
+    """Return a stored body, to be parsed: it was within the limits when it was fetched."""
     return Stored(body, row.final_url, row.media_type)
-
-
-def document_from(row: DocumentRow, body: bytes) -> FeedDocument:
-    """Parse a stored body, which was within the limits when it was fetched, whatever they are now.
-
-    Raises:
-        ParseError: Only when another parser has stored it.
-    """
-    return stored_as(row, body).parse()
 
 
 # What is at hand of it
@@ -265,37 +251,32 @@ class FreshDocuments:
         self._documents: dict[int, Fresh] = {}
         self._held_bytes = 0
         self._new_bytes = 0
-        self._is_much: asyncio.Event | None = None
-        """Made by whoever waits until there is much: in few refreshes anybody does."""
+        self._is_much = asyncio.Event()
 
     def keep(self, number: int, fresh: Fresh) -> None:
         """Take in what was put under a number; the oldest go when it becomes too much."""
-        self._drop(number)
+        self.drop((number,))
         self._documents[number] = fresh
         self._held_bytes += fresh.size_bytes
         self._new_bytes += fresh.size_bytes
-        if self._is_much is not None and self._has_much:
+        if self._new_bytes > MAX_FRESH_BYTES * 3 // 4:
             self._is_much.set()
         while self._held_bytes > MAX_FRESH_BYTES:
-            self._drop(next(iter(self._documents)))
+            self.drop((next(iter(self._documents)),))
 
     async def grown(self, within_seconds: float) -> None:
         """Wait until so much has come since the last call that some would go unrendered, or for so long."""
-        self._is_much = asyncio.Event()
-        if not self._has_much:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(within_seconds):
-                    await self._is_much.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_seconds):
+                await self._is_much.wait()
+        self._is_much.clear()
         self._new_bytes = 0
-
-    @property
-    def _has_much(self) -> bool:
-        return self._new_bytes > MAX_FRESH_BYTES * 3 // 4
 
     def drop(self, numbers: Iterable[int]) -> None:
         """Let go of documents that will hardly be rendered again."""
         for number in numbers:
-            self._drop(number)
+            if number in self._documents:
+                self._held_bytes -= self._documents.pop(number).size_bytes
 
     def get(self, row: DocumentRow) -> Fresh | None:
         """Return what is here of a document as it is stored."""
@@ -305,10 +286,6 @@ class FreshDocuments:
     def at_hand(self) -> Mapping[int, int]:
         """Return what `at_hand` does, of all that is here."""
         return at_hand(self._documents)
-
-    def _drop(self, number: int) -> None:
-        if number in self._documents:
-            self._held_bytes -= self._documents.pop(number).size_bytes
 
 
 class ParsedDocuments:
@@ -327,8 +304,8 @@ class ParsedDocuments:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._held: OrderedDict[_ParsedKey, tuple[FeedDocument, int]] = OrderedDict()
-        """Those asked for last at the end."""
+        self._held: OrderedDict[Hashable, tuple[FeedDocument, int]] = OrderedDict()
+        """By `_parsed_key`, those asked for last at the end."""
         self.bytes = 0
 
     def keep(self, put: Put) -> None:
@@ -360,19 +337,13 @@ class ParsedDocuments:
         for row in rows:
             self._remove(_parsed_key(row))
 
-    def _remove(self, key: _ParsedKey) -> None:
+    def _remove(self, key: Hashable) -> None:
         if key in self._held:
             self.bytes -= self._held.pop(key)[1]
 
 
-class _ParsedKey(NamedTuple):
-    digest: bytes
-    final_url: str
-    media_type: str
-
-
-def _parsed_key(document: DocumentRow | NewDocument) -> _ParsedKey:
-    return _ParsedKey(document.digest, document.final_url, document.media_type)
+def _parsed_key(document: DocumentRow | NewDocument) -> Hashable:
+    return document.digest, document.final_url, document.media_type
 
 
 _ENTRY_BYTES: Final = 512
@@ -396,15 +367,14 @@ def _parsed_size(document: FeedDocument) -> int:
 # What leaves it for memory documents
 
 
-async def documents_to_remember(store: Store, work: Work, leaving: Leaving) -> list[Put]:
+async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -> list[Put]:
     """Return the memory documents to store together with the document that replaces another."""
     left = await store.read(leaving.look, feed=leaving.replaced[0].feed)
     if left is None:
         return []
-    size_bytes = sum(map(_work_bytes, left.documents))
-    kept = await work.run(
-        size_bytes, remember_copies, *left.arguments, keeps_parsed=size_bytes <= HELD_BYTES, **left.options
-    )
+    taken_apart = (left["old"], left["new"], left["memory"] and left["memory"].document)
+    size_bytes = sum(_work_bytes(each) for each in taken_apart if each is not None)
+    kept = await work.run(size_bytes, remember_copies, **left, keeps_parsed=size_bytes <= HELD_BYTES)
     return leaving.puts(kept)
 
 
@@ -461,11 +431,12 @@ class Leaving:
         left = self.look(db)
         if left is None:
             return []
-        return self.puts(remember_copies(*left.arguments, keeps_parsed=True, **left.options))
+        return self.puts(remember_copies(**left, keeps_parsed=True))
 
-    def look(self, db: Database) -> _Left | None:
-        """Read what is needed of the documents that entries leave and come into; None: nothing leaves."""
-        old, facts, latest = self._old, self._new.read.facts, None
+    def look(self, db: Database) -> dict[str, Any] | None:
+        """Read what `remember_copies` is given; None: nothing leaves."""
+        old, new, latest = self._old, self._new, None
+        facts = new.read.facts
         was, standing = documents.said(db, old.id), list(facts.entries.said()) if self._is_attached else []
         found = replacement(was, standing)
         is_moved = self._is_page and self._is_attached
@@ -482,8 +453,11 @@ class Leaving:
         if self._open is not None:
             dates = documents.copy_dates(db, self._open.id)
             memory = StoredMemory(_memory_number(self._open), self._document(db, self._open), dates)
-        options = {
-            "new": self._new.document or _stored_of(self._new) if found.needs_texts else None,
+        return {
+            "old": self._document(db, old),
+            "present": found.present | dict.fromkeys(elsewhere, OTHER),
+            "memory": memory,
+            "new": new.document or _stored_of(new.fetched) if found.needs_texts else None,
             "known": [each.fullness for each in was],
             "ambiguous": identities.ambiguous_with(db, old.feed, facts.keys, facts.ambiguous),
             "fetched_at": old.fetched_at,
@@ -491,8 +465,6 @@ class Leaving:
             "latest": latest,
             "made_at": self._made_at,
         }
-        present = found.present | dict.fromkeys(elsewhere, OTHER)
-        return _Left((self._document(db, old), present, memory), options)
 
     def _document(self, db: Database, row: DocumentRow) -> Stored | FeedDocument:
         return self._held.get(row.id) or stored_as(row, documents.read_body(db, row.id))
@@ -516,23 +488,8 @@ class Leaving:
         return replace(new, notes=[*new.notes, note]) if fuller else new
 
 
-def _stored_of(obtained: Obtained) -> Stored:
-    fetched = obtained.fetched
+def _stored_of(fetched: Fetched) -> Stored:
     return Stored(fetched.body, fetched.final_url, fetched.media_type)
-
-
-class _Left(NamedTuple):
-    """What `remember_copies` is given."""
-
-    arguments: tuple[Stored | FeedDocument, dict[EntryId, int], StoredMemory | None]
-    options: dict[str, Any]
-
-    @property
-    def documents(self) -> list[Stored | FeedDocument]:
-        """What it takes apart."""
-        outgoing, _, memory = self.arguments
-        others = (None if memory is None else memory.document, self.options["new"])
-        return [outgoing, *(each for each in others if each is not None)]
 
 
 def _work_bytes(document: Stored | FeedDocument) -> int:
@@ -585,7 +542,7 @@ _BATCH: Final = 16
 async def reparse(
     store: Store,
     write: Callable[[Callable[[Database], object]], Awaitable[object]],
-    work: Work,
+    work: Workers,
     feed_id: int,
     rows: list[DocumentRow],
     now: float,
@@ -611,7 +568,7 @@ async def reparse(
     return bool(outdated)
 
 
-async def _read_again(store: Store, work: Work, row: DocumentRow) -> NewDocument | None:
+async def _read_again(store: Store, work: Workers, row: DocumentRow) -> NewDocument | None:
     def look(db: Database) -> tuple[bytes, tuple[CopyDates, ...]]:
         return documents.read_body(db, row.id), copy_dates(db, row.id) if row.role is Role.MEMORY else ()
 

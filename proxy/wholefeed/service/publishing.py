@@ -19,7 +19,7 @@ from typing import Final
 from wholefeed.core.compose.compose import ComposedHead
 from wholefeed.core.compose.segments import Build, Keep, Placed, TextDigest, may_be_drawn_in, plan
 from wholefeed.core.facts import Stored
-from wholefeed.core.jobs import Composed, Document, Part, Rendered, Style, compose, render, slices_of
+from wholefeed.core.jobs import Composed, Document, Part, Rendered, Style, compose, render
 from wholefeed.core.model import (
     Family,
     FeedDocument,
@@ -33,11 +33,10 @@ from wholefeed.core.model import (
 from wholefeed.core.notes import Ending, HeadCut
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.port import Attempt
-from wholefeed.core.verbatim.fragments import AnyFragments
 from wholefeed.service.documents import stored_as
 from wholefeed.service.sources import work_bytes
 from wholefeed.service.storing import FeedStorage, ToRender, read_to_render
-from wholefeed.service.weaving import is_current, woven
+from wholefeed.service.weaving import is_current, new_segment, woven
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
 from wholefeed.store.tables import documents
@@ -79,7 +78,7 @@ async def assemble(
     rows = {row.id: row for row in documents}
     segments: list[SegmentRow | NewSegment] = []
     if stored.is_collected:
-        segments = await woven(rendering, storage, stored, published, style, is_walking=is_walking)
+        segments = await woven(rendering.rendered, storage, stored, published, style, is_walking=is_walking)
     else:
         for step in plan([_checked(place, published, style) for place in stored.places]):
             match step:
@@ -179,7 +178,6 @@ class Rendering:
     def __init__(self, storage: FeedStorage) -> None:
         self._storage = storage
         self._work = storage.work
-        self._subscription: AnyFragments | None = None  # its slices, if it was composed of them here
 
     async def composed(
         self, subscription: DocumentRow, tombstones: Sequence[Tombstone], held: ToRender
@@ -187,12 +185,11 @@ class Rendering:
         """Return the head, and what segments are rendered for."""
         fresh = self._storage.fresh.get(subscription)
         if fresh is not None and fresh.document is not None:
-            self._subscription = slices_of(fresh.document)
-            return compose(self._subscription, tombstones)
+            return compose(fresh.document, tombstones)
         if fresh is not None and fresh.composed is not None and not tombstones:
             return fresh.composed
         size_bytes = subscription.body_bytes
-        async with self._work.turn(size_bytes):
+        async with self._work.large.turn(size_bytes):
             body = held.body
             if body is None:
                 body = await self._storage.read(partial(documents.read_body, document=subscription.id))
@@ -212,23 +209,14 @@ class Rendering:
             held: What was read of them before; the rest is read now.
         """
         rendered = await self.rendered(rows, style, held)
-        return NewSegment(
-            documents=tuple(row.id for row in rows),
-            sealed=rendered.sealed,
-            prefixes=rendered.prefixes,
-            newest_at=rendered.newest_at,
-            oldest_at=rendered.oldest_at,
-            entries=rendered.entries,
-            parser_version=PARSER_VERSION,
-            context=rendered.context,
-            outline=rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b"",
-        )
+        outline = rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b""
+        return new_segment(rendered, outline=outline, documents=[row.id for row in rows])
 
     async def rendered(
         self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
     ) -> Rendered:
         """Return live entries of documents, one document after the other; arguments as for `segment`."""
-        async with self._work.turn(sum(row.body_bytes for row in rows)):
+        async with self._work.large.turn(sum(row.body_bytes for row in rows)):
             return await self._rendered(await self._parts(rows, style, held), style)
 
     async def _parts(
@@ -254,10 +242,9 @@ class Rendering:
 
     def _shape(self, row: DocumentRow, style: Style, held: ToRender) -> _Shape | None:
         """Return a document in the shape that takes least to render, None where its body is not there."""
-        fresh, sliced = self._storage.fresh.get(row), self._subscription
+        fresh = self._storage.fresh.get(row)
         if fresh is not None and fresh.document is not None:
-            is_sliced = sliced is not None and sliced.document is fresh.document
-            return sliced if is_sliced else fresh.document
+            return fresh.document
         rendered = fresh.rendered if fresh is not None and fresh.fits(style) else None
         if rendered is not None and rendered.entries == len(held.live):
             return rendered
@@ -268,9 +255,8 @@ class Rendering:
             return parts[0].document
         unparsed = [part.document.body for part in parts if isinstance(part.document, Stored)]
         unparsed_bytes = sum(map(work_bytes, unparsed))
-        if unparsed_bytes:  # perhaps in another process: what can be made again is not sent there
-            plain = [part._replace(document=_unsliced(part.document)) for part in parts]
-            return await self._work.run(unparsed_bytes, render, plain, style)
+        if unparsed_bytes:  # perhaps in another process
+            return await self._work.run(unparsed_bytes, render, parts, style)
         if sum(_size_bytes(part) for part in parts) <= INLINE_BYTES:
             return render(parts, style)
         return await asyncio.to_thread(render, parts, style)
@@ -286,17 +272,11 @@ def _read_bodies(db: Database, wanted: Sequence[int]) -> dict[int, bytes]:
     return {number: documents.read_body(db, number) for number in wanted}
 
 
-def _unsliced(shape: _Shape) -> _Shape:
-    return shape if isinstance(shape, Rendered | FeedDocument | Stored) else shape.document
-
-
 def _size_bytes(part: Part) -> int:
     match part.document:
         case Rendered() as rendered:
             return rendered.sealed.length
         case FeedDocument() as document:
             return len(document.text)
-        case Stored() as stored:
+        case stored:
             return len(stored.body)
-        case slices:
-            return len(slices.document.text)

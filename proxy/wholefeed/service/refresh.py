@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Final
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 from wholefeed.config.tables import Config
 from wholefeed.core.adapters.base import There
 from wholefeed.core.jobs import Style
-from wholefeed.core.model import EntryId, Family, Kind, State
+from wholefeed.core.model import EntryId, Family, Kind, Role, State
 from wholefeed.core.notes import Ending, Note
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -33,7 +33,6 @@ from wholefeed.core.refresh.port import (
     Basis,
     KnownEntries,
     LedBack,
-    Placement,
     Progress,
     RefreshRequest,
     Reply,
@@ -61,12 +60,26 @@ from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
-from wholefeed.service.documents import OfferedCopy, archived_copy, fresh_document, reply_of, unchanged
+from wholefeed.service.documents import (
+    OfferedCopy,
+    archived_copy,
+    fresh_document,
+    new_document,
+    reply_of,
+    unchanged,
+)
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
 from wholefeed.service.sharing_port import Sharing
-from wholefeed.service.sources import Obtained, Source, Subscription, failure_of, settle_subscription
-from wholefeed.service.storing import FeedStorage, Gathered, known_entries, placed, touch
+from wholefeed.service.sources import (
+    EarlyReader,
+    Obtained,
+    Source,
+    Subscription,
+    failure_of,
+    settle_subscription,
+)
+from wholefeed.service.storing import FeedStorage, Gathered, known_entries, touch
 from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures, feeds
@@ -109,8 +122,7 @@ class Refresh:
         # the subscription document: found before, until it is asked for; then until it is stored
         self._subscription = found
         self._error: DocumentError | None = None  # why there is none from the publisher
-        self._find_style: Callable[[], Style | None] = lambda: None
-        self._style: Style | None = None  # what the feed's segments are rendered for, once that was asked
+        self._find_style: Callable[[], Style | None] = lambda: None  # what segments are rendered for
         # what is stored
         self._storage = FeedStorage(
             context.store,
@@ -168,7 +180,7 @@ class Refresh:
             WorkError: It cannot be rendered.
         """
         basis, rows = await self._start()
-        self._decision = Decision(self, basis, rows)
+        self._decision = Decision(basis, rows)
         try:
             is_there = await self._decision.run()
             await self._put_gathered()
@@ -187,6 +199,7 @@ class Refresh:
         context = self._context
         rows, (missing, failure) = await self._storage.start(is_new=self._is_new)
         basis = Basis(
+            io=self,
             feed=self._feed,
             missing={attempt.url: attempt for attempt in missing},
             failure=failure,
@@ -256,7 +269,7 @@ class Refresh:
     async def _receive(self, found: Subscription) -> Subscription:
         """Hold the subscription document until it is stored; return it as it counts here."""
         obtained = await self._identified(found.obtained)
-        self._find_style = obtained.style_of()
+        self._find_style = cache(obtained.style_of())
         self._subscription = found if obtained is found.obtained else replace(found, obtained=obtained)
         return self._subscription
 
@@ -322,15 +335,37 @@ class Refresh:
         )
         return await self._storage.read(look)
 
-    async def put(self, url: str, placement: Placement) -> int:
+    async def put(
+        self,
+        url: str,
+        *,
+        stored_url: str,
+        role: Role,
+        rank: int | None,
+        remembers: StoredDocument | None = None,
+        is_settled: bool = False,
+        brought_news: bool = True,
+        found_by: str = "",
+        found_in: int = 0,
+        may_wait: bool = False,
+    ) -> int:
         self._settle(url, is_hit=True)
         obtained = self._come.pop(url)
-        document = placed(placement, obtained)
-        if placement.may_wait:
+        document = new_document(
+            stored_url,
+            obtained,
+            role=role,
+            rank=rank,
+            is_settled=is_settled,
+            brought_news=brought_news,
+            found_by=found_by,
+            found_in=found_in,
+        )
+        if may_wait:
             return self._gathered.add(document, obtained.read.facts)
         async with self._changing():
-            if placement.remembers is not None:
-                return await self._storage.put_page(document, obtained, placement.remembers)
+            if remembers is not None:
+                return await self._storage.put_page(document, obtained, remembers)
             return (await self._storage.put([document]))[0]
 
     def drop(self, url: str) -> None:
@@ -449,38 +484,35 @@ class Refresh:
 
     async def _obtain(self, url: str, stored: StoredDocument | None, relation: str) -> Obtained | Fetched:
         decision = self.decision
-        obtained = await self._context.source.obtain(
-            url,
-            validators=_conditions(stored),
+        early = EarlyReader(
             on_older=lambda older: decision.predicted(url, older),
             is_foreseen=lambda: decision.is_foreseen(url, list(self._pending)),
             relation=relation,
+        )
+        obtained = await self._context.source.obtain(
+            url,
+            validators=_conditions(stored),
+            early=early,
             is_ahead=lambda: decision.is_ahead(url),
             sizes=self._sizes,
             is_met=decision.is_met,
-            style=self._rendered_for(),
+            style=self._find_style(),
         )
         if isinstance(obtained, Fetched):
             obtained = await self._storage.updated(stored, obtained)
             if not obtained.not_modified:
-                return await self._context.source.read(obtained, self._rendered_for())
+                return await self._context.source.read(obtained, self._find_style())
         return obtained
 
     async def _obtain_page(self, url: str, *, is_head: bool) -> Obtained | Fetched:
         """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
-        style = self._rendered_for()
+        style = self._find_style()
         return await self._context.source.obtain(
             url,
             is_met=self.decision.is_met,
             style=None if style is None else style._replace(lists_members=True),
             manner=Manner(is_head=is_head, at_most=AT_ONCE),
         )
-
-    def _rendered_for(self) -> Style | None:
-        """Return what the feed's segments are rendered for, where a subscription document has come."""
-        if self._style is None:
-            self._style = self._find_style()
-        return self._style
 
     async def wait(self) -> tuple[str, Answer] | None:
         await self._gather()
@@ -705,7 +737,7 @@ class RefreshContext:
         """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        seconds = self.source.blocked_seconds(parts.hostname or "", port)
+        seconds = self.source.fetcher.gate.blocked_seconds(parts.hostname or "", port)
         return self.now() + seconds if seconds else None
 
     def _settings(self) -> Settings:

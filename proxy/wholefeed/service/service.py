@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import Heading
 from wholefeed.core.refresh.port import RefreshRequest
@@ -98,10 +98,11 @@ class FeedService:
         held.asked_at = self.asked.note(feed.id, held.asked_at)
         return held
 
-    def answer(
+    @asynccontextmanager
+    async def answer(
         self, url: str, *, wait_seconds: float, is_head: bool = False, from_memory: bool = False
-    ) -> Answering:
-        """Give the feed of a URL as it is known within a time.
+    ) -> AsyncIterator[Reconstruction]:
+        """Yield the feed of a URL as it is known within a time.
 
         Args:
             url: Canonical URL, as `canonical_url` makes it.
@@ -114,46 +115,41 @@ class FeedService:
             DocumentError: Nothing is stored and the publisher did not give a feed (in time: 504).
             OverloadedError: Nothing is stored and no walk can be begun now; the database does not answer.
         """
-
-        async def begin(answering: Answering) -> Reconstruction:
-            deadline = time.monotonic() + wait_seconds
-            in_time = self.checks.bounds(wait_seconds)
+        deadline = time.monotonic() + wait_seconds
+        in_time = self.checks.bounds(wait_seconds)
+        async with AsyncExitStack() as stack:
             async with in_time():
-                while True:
+                found = None
+                while found is None:
                     try:
-                        return await self._found(
-                            answering, url, deadline, in_time, is_head=is_head, from_memory=from_memory
+                        found = await self._found(
+                            stack, url, deadline, is_head=is_head, from_memory=from_memory
                         )
                     except UnknownFeedError:  # forgotten just now: once more from the beginning
                         if time.monotonic() >= deadline:
                             raise
-
-        return Answering(begin)
+            snapshot, is_late, held = found
+            feed = snapshot.feed
+            _ = self.asked.note(feed.id, feed.asked_at)
+            yield Reconstruction(snapshot, feed.is_stale or is_late, held, in_time)
 
     async def _found(
-        self,
-        answering: Answering,
-        url: str,
-        deadline: float,
-        in_time: Callable[[], AbstractAsyncContextManager[None]],
-        *,
-        is_head: bool,
-        from_memory: bool,
-    ) -> Reconstruction:
-        """Find what to answer with; what has to stay readable is held until the end of the answer."""
+        self, stack: AsyncExitStack, url: str, deadline: float, *, is_head: bool, from_memory: bool
+    ) -> tuple[Snapshot, bool, Held | None]:
+        """Return what to answer with, and whether the publisher was not heard of in time.
+
+        What has to stay readable until the end of the answer is entered into the stack.
+        """
         memory = self._memory
         since = memory.generation
         feed, is_late = await self.openings.ready(url, deadline, is_head=is_head)
         leads_there = feed.url == url or not memory.has_changed(feed.id, since)  # its key is its own
         held = await self.checks.find(url) if from_memory else None
         if held is not None and held.is_whole:
-            snapshot = held.snapshot
-        else:
-            since = memory.generation
-            snapshot = await answering.hold(self._store.snapshot(feed.id))
-            held = memory.put(snapshot, url, since) if leads_there else None
-        _ = self.asked.note(feed.id, snapshot.feed.asked_at)
-        return Reconstruction(snapshot, snapshot.feed.is_stale or is_late, held, in_time)
+            return held.snapshot, is_late, held
+        since = memory.generation
+        snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
+        return snapshot, is_late, memory.put(snapshot, url, since) if leads_there else None
 
     # What is known
 
@@ -199,7 +195,7 @@ class FeedService:
     async def feeds(self) -> list[ListedFeed]:
         """Return the known feeds, at most `_MAX_LISTED` of them."""
         async with self.checks.answering():
-            return await self._store.read(lambda db: feeds.list_feeds(db, _MAX_LISTED, 0))
+            return await self._store.read(partial(feeds.list_feeds, limit=_MAX_LISTED, offset=0))
 
     async def every_feed(self) -> AsyncIterator[list[ListedFeed]]:
         """Give the known feeds by URL, those that are published, some at a time.
@@ -209,7 +205,7 @@ class FeedService:
         offset = 0
         while True:
             async with self.checks.answering():
-                rows = await self._store.read(lambda db: feeds.list_feeds(db, _FEEDS_PER_PART, offset))  # noqa: B023 - awaited
+                rows = await self._store.read(partial(feeds.list_feeds, limit=_FEEDS_PER_PART, offset=offset))
             if not rows:
                 return
             yield await self._named([row for row in rows if row.digest])
@@ -297,8 +293,10 @@ class FeedService:
             len(self.openings),
             running.walking,
             running.waiting,
-            *source.queue,
-            *source.work.processes,
+            source.fetcher.gate.running,
+            source.fetcher.gate.waiting,
+            len(source.work.pids),
+            source.work.busy,
         )
 
     @property
@@ -341,38 +339,6 @@ class FeedService:
         await self._running.close()
         await self.checks.close()
         await self.asked.close()
-
-
-class Answering(AbstractAsyncContextManager[Reconstruction]):
-    """The time in which an answer is put together; a snapshot that is held for it stays readable in there.
-
-    Entered once. Most answers hold nothing, and a generator with its context manager took as long as the look
-    that finds that out.
-
-    Args:
-        begin: Makes what the block is given.
-    """
-
-    def __init__(self, begin: Callable[[Answering], Coroutine[Any, Any, Reconstruction]]) -> None:
-        self._begin = begin
-        self._held: AbstractAsyncContextManager[Snapshot] | None = None
-
-    async def hold(self, context: AbstractAsyncContextManager[Snapshot]) -> Snapshot:
-        """Enter what is held until the end of the block."""
-        snapshot = await context.__aenter__()
-        self._held = context
-        return snapshot
-
-    async def __aenter__(self) -> Reconstruction:
-        try:
-            return await self._begin(self)
-        except BaseException:
-            await self.__aexit__(None, None, None)
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._held is not None:
-            await self._held.__aexit__(None, None, None)
 
 
 class Listing(NamedTuple):

@@ -33,9 +33,9 @@ from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.futures import within
 from wholefeed.logs import get_logger
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.sources import Work
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.store import Store
+from wholefeed.workers.pool import Workers
 
 log = get_logger()
 
@@ -84,7 +84,7 @@ class Showing:
         work: Where work is done.
     """
 
-    def __init__(self, store: Store, work: Work) -> None:
+    def __init__(self, store: Store, work: Workers) -> None:
         self._store = store
         self._work = work
         self._turns = asyncio.Semaphore(_AT_ONCE)

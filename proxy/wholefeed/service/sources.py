@@ -6,17 +6,15 @@
 
 `find_subscription` and `settle_subscription` go from a URL to the subscription document behind it (rule R3).
 `Source` fetches one document, parses it and reads its links; a large one is read, composed and rendered in
-one go (docs/design.md#worker-processes). All work on documents goes through `Work`: on small ones at once, on
-larger ones beside the event loop.
+one go (docs/design.md#worker-processes). All work on documents goes through `Workers`: on small ones at once,
+on larger ones beside the event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Final, ParamSpec, TypeVar
+from typing import Final
 
 from wholefeed.core.jobs import ReadDocument, Sender, Style, compose, describe, read_document
 from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, recall
@@ -27,7 +25,7 @@ from wholefeed.core.parse.discovery import Alternate, discover, is_html, preferr
 from wholefeed.core.parse.documents import EarlyHead, parse
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.refresh.port import Failure
-from wholefeed.core.refresh.subscription import Found, Seen, search
+from wholefeed.core.refresh.subscription import Seen, search
 from wholefeed.errors import (
     DocumentError,
     PublisherError,
@@ -37,7 +35,7 @@ from wholefeed.errors import (
     WorkTooLargeError,
 )
 from wholefeed.fetch.base import USUAL, Fetched, Manner, Validators
-from wholefeed.fetch.budget import LargeWork, Sizes
+from wholefeed.fetch.budget import Sizes
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.memento import Archive
 from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Workers
@@ -86,22 +84,20 @@ async def settle_subscription(source: Source, url: str, obtained: Obtained) -> S
 
     Never raises for what cannot be had: then the document itself serves, and a note says so.
     """
-    steps = search(url, _seen(obtained))
     came: tuple[Obtained, ...] = (obtained,)  # of all that is passed on the way, one of the last two serves
-    try:
-        wanted = next(steps)
-        while True:
-            try:
-                newer = await _fetched(source, wanted)
-            except DocumentError as exc:
-                wanted = steps.send(failure_of(exc))
-                continue
-            came = (came[-1], newer)
-            wanted = steps.send(_seen(newer))
-    except StopIteration as end:
-        found: Found = end.value
-        serving = next(each for each in came if each.fetched.url == found.document.url)
-        return Subscription(found.url, serving, found.notes)
+
+    async def fetch(newer_url: str) -> Seen | Failure:
+        nonlocal came
+        try:
+            newer = await _fetched(source, newer_url)
+        except DocumentError as exc:
+            return failure_of(exc)
+        came = (came[-1], newer)
+        return _seen(newer)
+
+    found = await search(url, _seen(obtained), fetch)
+    serving = next(each for each in came if each.fetched.url == found.document.url)
+    return Subscription(found.url, serving, found.notes)
 
 
 def _seen(obtained: Obtained) -> Seen:
@@ -160,28 +156,17 @@ class Source:
     can begin (docs/design.md#the-walk).
     """
 
-    def __init__(self, fetcher: Fetcher, work: Work, *, xml_depth: int) -> None:
-        self._fetcher = fetcher
-        self._xml_depth = xml_depth
+    def __init__(self, fetcher: Fetcher, work: Workers, *, xml_depth: int) -> None:
+        self.fetcher = fetcher
         self.work = work
-
-    def blocked_seconds(self, host: str, port: int = 0) -> float:
-        """Return for how long a host, or a port of it, is left alone; 0 when it is not."""
-        return self._fetcher.gate.blocked_seconds(host, port)
-
-    @property
-    def queue(self) -> tuple[int, int]:
-        """How many requests to publishers are under way, and how many wait for a place."""
-        return self._fetcher.gate.running, self._fetcher.gate.waiting
+        self._xml_depth = xml_depth
 
     async def obtain(
         self,
         url: str,
         *,
         validators: Validators | None = None,
-        on_older: Callable[[str], None] | None = None,
-        is_foreseen: Callable[[], bool] = lambda: False,
-        relation: str = "prev-archive",
+        early: EarlyReader | None = None,
         is_ahead: Callable[[], bool] = lambda: False,
         sizes: Sizes | None = None,
         is_met: Callable[[str], bool] | None = None,
@@ -196,10 +181,7 @@ class Source:
         Args:
             url: Absolute http(s) URL.
             validators: Make the request conditional.
-            on_older: Told the older document's URL as soon as the head gives it; a prediction.
-            is_foreseen: Whether that is of no use, asked when the document begins to arrive: its head is not
-                read then before its end.
-            relation: The relation that leads to the older document.
+            early: Reads its head while it arrives.
             is_ahead: Whether the document is still fetched before it is needed.
             sizes: Of the documents of its walk, so that one fetched ahead is asked for when there is room.
             is_met: Whether the document of a URL was had before.
@@ -209,8 +191,7 @@ class Source:
         Raises:
             DocumentError: The document cannot be had, or is not readable as a feed.
         """
-        early = _EarlyReader(on_older, is_foreseen, relation) if on_older else None
-        fetching = self._fetcher.fetching(
+        fetching = self.fetcher.fetching(
             url,
             validators=validators,
             on_chunk=early,
@@ -256,7 +237,7 @@ class Source:
                 await self.work.on_the_spot()
                 document = parse(fetched.body, sender.url, sender.media_type, max_depth=self._xml_depth)
                 return _whole(Obtained(fetched, describe(document, fetched.body, sender), document))
-            async with self.work.turn(size_bytes):
+            async with self.work.large.turn(size_bytes):
                 read = await self.work.run(
                     size_bytes,
                     read_document,
@@ -306,8 +287,15 @@ def _as_copy(obtained: Obtained, copy_url: str) -> Obtained:
     return replace(obtained, read=replace(read, facts=facts, navigation=plain), memento=copy_url)
 
 
-class _EarlyReader:
-    """Reads the heads of a document, and of those that it is a redirect from, while they arrive."""
+class EarlyReader:
+    """Reads the heads of a document, and of those that it is a redirect from, while they arrive.
+
+    Args:
+        on_older: Told the older document's URL as soon as the head gives it; a prediction.
+        is_foreseen: Whether that is of no use, asked when the document begins to arrive: its head is not read
+            then before its end.
+        relation: The relation that leads to the older document.
+    """
 
     def __init__(
         self, on_older: Callable[[str], None], is_foreseen: Callable[[], bool], relation: str
@@ -387,61 +375,7 @@ def failure_of(error: DocumentError) -> Failure:
     )
 
 
-# Where documents are worked on
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-class Work:
-    """All work on documents of one process, on one event loop."""
-
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
-        self._large = LargeWork()
-        self._spot = asyncio.Lock()
-
-    @property
-    def processes(self) -> tuple[int, int]:
-        """How many there are, and how many of them are busy."""
-        return len(self._workers.pids), self._workers.busy
-
-    def turn(self, size_bytes: int) -> AbstractAsyncContextManager[None]:
-        """Return what is held while documents of so many bytes are in memory to be worked on."""
-        return self._large.turn(size_bytes)
-
-    async def run(self, size_bytes: int, job: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Do one of the jobs of `wholefeed.core.jobs` on documents of so many bytes, as `work_bytes` has it.
-
-        Raises:
-            ParseError: As the job does.
-            WorkError: The process that did it has ended, it has taken too long, or there is no memory for it.
-            OverloadedError: The program is being stopped.
-        """
-        if size_bytes <= INLINE_BYTES:
-            await self.on_the_spot()
-        return await self._workers.run(size_bytes, job, *args, **kwargs)
-
-    async def run_briefly(
-        self, cpu_seconds: float, job: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
-    ) -> _T:
-        """Do one of them in a process that ends when it has computed for so long.
-
-        Raises:
-            WorkTooLongError: It has.
-            WorkError: As for `run`.
-            OverloadedError: The program is being stopped.
-        """
-        return await self._workers.run_briefly(cpu_seconds, job, *args, **kwargs)
-
-    async def on_the_spot(self) -> None:
-        """Wait until nothing else has been worked on here in this turn of the loop: others want it, too.
-
-        Documents come several at once, and all that is ready runs before the loop looks for more.
-        """
-        await self._spot.acquire()
-        asyncio.get_running_loop().call_soon(self._spot.release)
-
+# What it takes to work on one
 
 HELD_BYTES: Final = 1 << 16
 """Up to here a document is held as it was parsed, to be rendered together with its neighbours; a larger one

@@ -25,7 +25,6 @@ from wholefeed.core.model import EntryId, Family, Kind, Role, Tombstone
 from wholefeed.core.refresh.port import (
     Attempt,
     KnownEntries,
-    Placement,
     Progress,
     ReplyFacts,
     StoredDocument,
@@ -46,7 +45,7 @@ from wholefeed.service.documents import (
 )
 from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.sharing_port import Fence
-from wholefeed.service.sources import Obtained, Work
+from wholefeed.service.sources import Obtained
 from wholefeed.store.base import Database, changed
 from wholefeed.store.rows import (
     DocumentChanges,
@@ -63,6 +62,7 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures, feeds, identities, segments
 from wholefeed.store.tables import live as live_table
 from wholefeed.store.tables.documents import live_counts, live_ordinals
+from wholefeed.workers.pool import Workers
 
 _T = TypeVar("_T")
 
@@ -82,7 +82,7 @@ class FeedStorage:
     def __init__(
         self,
         store: Store,
-        work: Work,
+        work: Workers,
         feed_id: int,
         *,
         now: Callable[[], float],
@@ -197,30 +197,14 @@ class FeedStorage:
         else:
             await self.write(lambda _: None)
 
-    async def write(
-        self,
-        work: Callable[[Database], _T],
-        *,
-        row: Callable[[_T], FeedRow | None] = lambda _: None,
-        comes_more: bool = False,
-    ) -> _T:
-        """Change what is stored and not sent yet, and write what was noted before, in one transaction.
+    async def write(self, work: Callable[[Database], object]) -> None:
+        """Change what is stored and not sent yet, and write what was noted before, in one transaction."""
 
-        Args:
-            work: Changes it.
-            row: Gives the feed's row where that has been read; else it is.
-            comes_more: As `Store.write` has it.
-        """
+        def both(db: Database) -> FeedRow:
+            work(db)
+            return feeds.require(db, self.feed_id)
 
-        def both(db: Database) -> tuple[_T, FeedRow]:
-            result = work(db)
-            return result, row(result) or feeds.require(db, self.feed_id)
-
-        def tell(found: tuple[_T, FeedRow]) -> None:
-            self._memory.renew(found[1])
-
-        result, _ = await self._write(both, tell, comes_more=comes_more)
-        return result
+        await self._write(both, self._memory.renew)
 
     async def _write(
         self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
@@ -320,9 +304,13 @@ class FeedStorage:
             if leaving is not None:
                 coming[0] = leaving.judged(db, coming[0])
             numbers = documents.put_arranged(db, feed, coming, ranks, detached, changes or {}, now)
-            return _look_at_put(db, feed, numbers, [*puts, *remembered], looks=looks)
+            fresh = dict(zip(numbers, (each.fresh for each in (*puts, *remembered)), strict=True))
+            rows = documents.list_all(db, feed) if looks else None
+            material = None if rows is None else _read_material(db, feed, at_hand(fresh), rows)
+            row = feeds.require(db, feed) if material is None else material.feed
+            return _WasPut(numbers, [*puts, *remembered], row, rows, material)
 
-        was = await self.write(work, row=_feed_of, comes_more=looks)
+        was = await self._write(work, lambda was: self._memory.renew(was.row), comes_more=looks)
         self._rows, self._material = was.rows, was.material
         parsed = self._memory.parsed
         if leaving is not None:
@@ -608,20 +596,6 @@ class _Waiting(NamedTuple):
     facts: DocumentFacts
 
 
-def placed(placement: Placement, obtained: Obtained) -> Put:
-    """Return a document as it is put where a decision wants it."""
-    return new_document(
-        placement.url,
-        obtained,
-        role=placement.role,
-        rank=placement.rank,
-        is_settled=placement.is_settled,
-        brought_news=placement.brought_news,
-        found_by=placement.found_by,
-        found_in=placement.found_in,
-    )
-
-
 # What one transaction puts, and what it looks at for what comes next
 
 
@@ -630,21 +604,11 @@ class _WasPut(NamedTuple):
     """Of the documents."""
     puts: Sequence[Put]
     """The same, those included that are remembered."""
+    row: FeedRow
+    """The feed's."""
     rows: list[DocumentRow] | None
     """All documents of the feed, and what a publication is made of: where that was asked for."""
     material: Material | None
-
-
-def _look_at_put(db: Database, feed: int, numbers: list[int], puts: Sequence[Put], *, looks: bool) -> _WasPut:
-    if not looks:
-        return _WasPut(numbers, puts, None, None)
-    fresh = {number: each.fresh for number, each in zip(numbers, puts, strict=True)}
-    rows = documents.list_all(db, feed)
-    return _WasPut(numbers, puts, rows, _read_material(db, feed, at_hand(fresh), rows))
-
-
-def _feed_of(was: _WasPut) -> FeedRow | None:
-    return None if was.material is None else was.material.feed
 
 
 # What a publication is made of, as it is stored at one moment

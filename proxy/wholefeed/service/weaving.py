@@ -1,6 +1,6 @@
 """The segments of a collected feed, whose entries stand by publication across its documents (R20).
 
-    segments = await woven(rendering, storage, stored, published, style, is_walking=False)
+    segments = await woven(render, storage, stored, published, style, is_walking=False)
 
 `wholefeed.core.compose.weaving` decides. What is not in a segment yet is rendered from its document; what is
 moved is taken from the segments that it stands in, so no document is read again for it.
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from wholefeed.core.compose.segments import TARGET_BYTES, Keep, Sealed
 from wholefeed.core.compose.weaving import STAMP_BYTES, Members, Strand, Weave, compare, weave
@@ -30,16 +30,12 @@ from wholefeed.workers.pool import INLINE_BYTES
 _T = TypeVar("_T")
 
 
-class Renders(Protocol):
-    """Renders entries of documents, one document after the other."""
-
-    async def rendered(
-        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
-    ) -> Rendered: ...
+Render = Callable[[Sequence[DocumentRow], Style, Mapping[int, ToRender]], Awaitable[Rendered]]
+"""Renders entries of documents, one document after the other."""
 
 
 async def woven(
-    rendering: Renders,
+    render: Render,
     storage: FeedStorage,
     stored: Material,
     published: Mapping[int, SegmentRow],
@@ -50,7 +46,7 @@ async def woven(
     """Return the segments of a feed with pages that an adapter asked for, in output order.
 
     Args:
-        rendering: Renders what is in no segment.
+        render: Renders what is in no segment.
         storage: What is stored of the feed.
         stored: What a publication is made of.
         published: The segments that may stay, by number.
@@ -60,7 +56,7 @@ async def woven(
     sound = dict(published)
     while True:
         try:
-            return await _woven(rendering, storage, stored, sound, style, is_walking=is_walking)
+            return await _woven(render, storage, stored, sound, style, is_walking=is_walking)
         except _DamagedError as exc:  # its entries are rendered from their documents
             del sound[exc.segment]
 
@@ -74,7 +70,7 @@ class _DamagedError(Exception):
 
 
 async def _woven(
-    rendering: Renders,
+    render: Render,
     storage: FeedStorage,
     stored: Material,
     published: Mapping[int, SegmentRow],
@@ -91,14 +87,18 @@ async def _woven(
     stamps = {row.id: _stamp(row) for row in stored.documents}
     live = await _live(storage, stored, members, {strand.number for strand in strands})
     found = await _worked(_judged_bytes(strands), partial(compare, strands, stamps, live))
-    new = await _rendered_anew(rendering, stored, found.missing, style._replace(lists_members=True))
+    new = await _rendered_anew(render, stored, found.missing, style._replace(lists_members=True))
     for place, (rows, each) in enumerate(new):
         own = {row.id: stamps[row.id] for row in rows}
         strands.append(Strand(~place, Members(own, each.members), each.sealed.length))
     decide = partial(weave, strands, list(stamps), gone=found.gone, is_walking=is_walking)
     steps = await _worked(_judged_bytes(strands), decide)
-    sources = _Sources(storage, published, [each for _, each in new])
-    made = iter(await sources.sewn([each for each in steps if isinstance(each, Weave)], stamps, style))
+    weaves = [each for each in steps if isinstance(each, Weave)]
+    sewn: list[NewSegment] = []
+    for batch in _batches(weaves):
+        async with storage.work.large.turn(sum(each.size_bytes for each in batch)):
+            sewn += await _sewn(storage, batch, published, [each for _, each in new], stamps, style)
+    made = iter(sewn)
     subscription = stored.documents[0].id
     storage.fresh.drop(number for number in found.missing if number != subscription)
     return [published[step.segment] if isinstance(step, Keep) else next(made) for step in steps]
@@ -158,7 +158,7 @@ def _stamp(row: DocumentRow) -> bytes:
 
 
 async def _rendered_anew(
-    rendering: Renders, stored: Material, missing: Mapping[int, Sequence[int]], style: Style
+    render: Render, stored: Material, missing: Mapping[int, Sequence[int]], style: Style
 ) -> list[tuple[list[DocumentRow], Rendered]]:
     rows = [row for row in stored.documents if row.id in missing]
     made = []
@@ -167,7 +167,7 @@ async def _rendered_anew(
         for row in group:
             known = stored.held.get(row.id)
             held[row.id] = ToRender(missing[row.id], None if known is None else known.body)
-        made.append((group, await rendering.rendered(group, style, held)))
+        made.append((group, await render(group, style, held)))
     return made
 
 
@@ -191,54 +191,6 @@ _BATCH_BYTES: Final = 32 << 20
 into it."""
 
 
-class _Sources:
-    """Where the texts of entries are.
-
-    Args:
-        storage: Where segments are read.
-        published: Those that are stored, by number.
-        new: What was rendered just now; its first strand has the number -1.
-    """
-
-    def __init__(
-        self, storage: FeedStorage, published: Mapping[int, SegmentRow], new: Sequence[Rendered]
-    ) -> None:
-        self._storage = storage
-        self._published = published
-        self._new = new
-
-    async def sewn(
-        self, weaves: Sequence[Weave], stamps: Mapping[int, bytes], style: Style
-    ) -> list[NewSegment]:
-        """Return the segments that are to be written, in their order."""
-        made = []
-        for batch in _batches(weaves):
-            size_bytes = sum(each.size_bytes for each in batch)
-            async with self._storage.work.turn(size_bytes):
-                made += await self._sewn(batch, stamps, style)
-        return made
-
-    async def _sewn(
-        self, weaves: Sequence[Weave], stamps: Mapping[int, bytes], style: Style
-    ) -> list[NewSegment]:
-        size_bytes = sum(map(_picked_bytes, weaves))
-        sheaves = await _worked(size_bytes, lambda: [Sheaf(each, each.members(stamps)) for each in weaves])
-        for number in sorted({number for sheaf in sheaves for number in sheaf.strands}, reverse=True):
-            source = await self._rendered(number)
-            takers = [sheaf for sheaf in sheaves if number in sheaf.strands]
-            await _worked(source.sealed.length, partial(_take, takers, number, source, style.family))
-        made = []
-        for each, sheaf in zip(weaves, sheaves, strict=True):
-            rendered = await _worked(each.size_bytes, partial(sheaf.sealed, style))
-            made.append(_segment(rendered, sheaf.members))
-        return made
-
-    async def _rendered(self, number: int) -> Rendered:
-        if number < 0:
-            return self._new[~number]
-        return await self._storage.read(partial(_read, row=self._published[number]))
-
-
 def _batches(weaves: Sequence[Weave]) -> Iterator[Sequence[Weave]]:
     batch, size_bytes = list[Weave](), 0
     for each in weaves:
@@ -249,6 +201,28 @@ def _batches(weaves: Sequence[Weave]) -> Iterator[Sequence[Weave]]:
         size_bytes += each.size_bytes
     if batch:
         yield batch
+
+
+async def _sewn(
+    storage: FeedStorage,
+    weaves: Sequence[Weave],
+    published: Mapping[int, SegmentRow],
+    new: Sequence[Rendered],
+    stamps: Mapping[int, bytes],
+    style: Style,
+) -> list[NewSegment]:
+    """Return the segments that are to be written; of `new` the first is the strand with the number -1."""
+    size_bytes = sum(map(_picked_bytes, weaves))
+    sheaves = await _worked(size_bytes, lambda: [Sheaf(each, stamps) for each in weaves])
+    for number in sorted({number for sheaf in sheaves for number in sheaf.strands}, reverse=True):
+        source = new[~number] if number < 0 else await storage.read(partial(_read, row=published[number]))
+        takers = [sheaf for sheaf in sheaves if number in sheaf.strands]
+        await _worked(source.sealed.length, partial(_take, takers, number, source, style.family))
+    made = []
+    for each, sheaf in zip(weaves, sheaves, strict=True):
+        rendered = await _worked(each.size_bytes, partial(sheaf.sealed, style))
+        made.append(new_segment(rendered, outline=rendered.outline, members=sheaf.members.written()))
+    return made
 
 
 async def _worked(size_bytes: int, work: Callable[[], _T]) -> _T:
@@ -292,9 +266,11 @@ def _read(db: Database, row: SegmentRow) -> Rendered:
     )
 
 
-def _segment(rendered: Rendered, members: Members) -> NewSegment:
+def new_segment(
+    rendered: Rendered, *, outline: bytes, documents: Sequence[int] = (), members: bytes = b""
+) -> NewSegment:
     return NewSegment(
-        documents=(),
+        documents=tuple(documents),
         sealed=rendered.sealed,
         prefixes=rendered.prefixes,
         newest_at=rendered.newest_at,
@@ -302,6 +278,6 @@ def _segment(rendered: Rendered, members: Members) -> NewSegment:
         entries=rendered.entries,
         parser_version=PARSER_VERSION,
         context=rendered.context,
-        outline=rendered.outline,
-        members=members.written(),
+        outline=outline,
+        members=members,
     )

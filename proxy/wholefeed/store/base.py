@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from functools import cache
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 from wholefeed.errors import StorageFullError, StoreDamagedError
 from wholefeed.logs import get_logger
@@ -111,13 +111,9 @@ def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
     """Return a statement that inserts so many rows, whose values are its parameters, row by row.
 
     Each step of a statement lets other threads run, and waits for its turn afterwards: for rows that come
-    together one statement costs less than one of each.
-
-    Args:
-        table: The table.
-        columns: Their names, with commas.
-        rows: How many; few different numbers, since each makes a statement to be prepared and kept.
-        row: The values of one where they are not the parameters as they stand.
+    together one statement costs less than one of each. Each number of rows makes a statement to be prepared
+    and kept, so there should be few. `row` is the values of one where they are not the parameters as they
+    stand.
     """
     row = row or ", ".join("?" * (columns.count(",") + 1))
     return f"INSERT INTO {table} ({columns}) VALUES {', '.join([f'({row})'] * rows)}"  # noqa: S608 - names
@@ -207,11 +203,7 @@ class Condition:
         return not (self.is_full or self._damage)
 
     def require_sound(self) -> None:
-        """Make sure that the database is not known to be damaged.
-
-        Raises:
-            StoreDamagedError: It is.
-        """
+        """Raise `StoreDamagedError` where the database is known to be damaged."""
         if self._damage:
             raise StoreDamagedError(self._damage)
 
@@ -227,6 +219,17 @@ class Condition:
         if isinstance(error, StoreDamagedError) and not self._damage:
             self._damage = str(error)
             _log.error("store.damaged", error=self._damage)
+
+
+class Sizes(NamedTuple):
+    """How large a store is."""
+
+    used_bytes: int
+    """What is stored, without what waits to be deleted."""
+    file_bytes: int
+    """With what is not yet in the file, and with what is free in it."""
+    free_bytes: int | None
+    """On the volume; None: nobody knows here."""
 
 
 @dataclass(slots=True)

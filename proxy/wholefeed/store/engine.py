@@ -3,59 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from wholefeed.store.base import Condition, Database, Traffic
-
-if TYPE_CHECKING:  # a file can be copied, or looked at, without the rows and what they are made of
-    from wholefeed.store.tables.feeds import Version
+from wholefeed.store.base import Condition, Database, Sizes, Traffic
+from wholefeed.store.tables.feeds import Version, read_versions
 
 _T = TypeVar("_T")
 
 
-class Sizes(NamedTuple):
-    """How large a store is."""
-
-    used_bytes: int
-    """What is stored, without what waits to be deleted."""
-    file_bytes: int
-    """With what is not yet in the file, and with what is free in it."""
-    free_bytes: int | None
-    """On the volume; None: nobody knows here."""
-
-
-class Engine(Protocol):
+class Engine:
     """A database that is open. Work is a function over a connection; it runs in that connection's thread.
 
     What reads and writes raises `StoreError`, `StorageFullError` when nothing can be written,
     `StoreDamagedError`, and `OverloadedError` when the database cannot be asked now or the store is being
-    closed.
+    closed. What only a shared database can tell is never told here.
     """
 
-    on_change: Callable[[int], None]
-    """Told the number of each feed that a commit has changed, on the event loop, before whoever asked for it
-    is answered; also where a COMMIT is said to have failed, which may be done. Nothing is told of what failed
-    before: the feed is what it was."""
+    is_shared = False
+    """Whether other processes change what is stored."""
+    measure: Callable[[Database], Sizes]
+    """What finds out how large the store is: a function to be read with."""
+    measure_feed: Callable[[Database, int], int] | None = None
+    """What finds out how much less is stored without a feed; None where all is measured in no time."""
 
-    @property
-    def condition(self) -> Condition:
+    def __init__(self) -> None:
+        self.condition = Condition()
         """What is known of how the database fares."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other processes change what is stored."""
+        self.on_change: Callable[[int], None] = lambda _: None
+        """Told the number of each feed that a commit has changed, on the event loop, before whoever asked for
+        it is answered; also where a COMMIT is said to have failed, which may be done. Nothing is told of what
+        failed before: the feed is what it was."""
 
     @property
     def traffic(self) -> Traffic:
         """What goes on between it and the database."""
-
-    @property
-    def measure(self) -> Callable[[Database], Sizes]:
-        """What finds out how large the store is: a function to be read with."""
-
-    @property
-    def measure_feed(self) -> Callable[[Database, int], int] | None:
-        """What finds out how much less is stored without a feed; None where all is measured in no time."""
+        return Traffic()
 
     def read(
         self,
@@ -73,6 +55,7 @@ class Engine(Protocol):
             is_long: Whether it looks at all that is stored, which may take minutes; no reader waits for it.
             is_single: Whether it is one SELECT, which needs no transaction.
         """
+        raise NotImplementedError
 
     def write(
         self,
@@ -93,12 +76,15 @@ class Engine(Protocol):
                 waits for its disk. What lasts takes with it all that was written before.
             tell: Told the result, instead of `on_change` that the feed has changed.
         """
+        raise NotImplementedError
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
         """As `write_at_once`, in a thread that waits for it; of a shared database."""
+        raise NotImplementedError
 
     def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
         """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
+        raise NotImplementedError
 
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:
         """Have a function told, on the event loop, the words of each notice of a kind (pg_notify)."""
@@ -111,3 +97,4 @@ class Engine(Protocol):
 
     def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
         """Return what feeds are now, those that there are: a read as cheap as there is one."""
+        return self.read(lambda db: read_versions(db, feeds), is_single=True)

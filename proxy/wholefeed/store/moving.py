@@ -283,11 +283,7 @@ class Source:
         return int(self._db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608
 
     def rows(self, table: Table, after: Values | None = None) -> Iterator[Values]:
-        """Give the rows behind a key, each with its own key behind it.
-
-        Raises:
-            StoreError: A text in it is none, or the file is damaged.
-        """
+        """Give the rows behind a key, each with its own key behind it."""
         try:
             # `yield from` would close the cursor with the generator, which may be after the connection
             for row in self._db.execute(*rows_after(table, after)):  # noqa: UP028

@@ -20,8 +20,7 @@ from wholefeed.store.store import Store
 def open_store(settings: StoreConfig) -> AbstractAsyncContextManager[Store]:
     """Open the store at `store.url`, else the one at `store.path`; its schema must be current.
 
-    Raises:
-        StoreUnusableError: It cannot be used; on entering.
+    Each function here raises `StoreUnusableError` where the store cannot be used, and says why.
     """
     if settings.url:
         return open_shared(settings.url, connections=settings.connections)
@@ -30,23 +29,14 @@ def open_store(settings: StoreConfig) -> AbstractAsyncContextManager[Store]:
 
 @asynccontextmanager
 async def open_file(path: Path | str, *, readers: int = sqlite.READERS) -> AsyncIterator[Store]:
-    """Open the store in a SQLite file.
-
-    Raises:
-        StoreUnusableError: The file is not this program's, not current, or in use by another process.
-    """
+    """Open the store in a SQLite file."""
     async with sqlite.open_engine(Path(path), readers=readers) as engine, Store.on(engine) as store:
         yield store
 
 
 @asynccontextmanager
 async def open_shared(url: str, *, connections: int) -> AsyncIterator[Store]:
-    """Open the store in a PostgreSQL database.
-
-    Raises:
-        StoreUnusableError: The database is not this program's, not current, or cannot be reached; or psycopg
-            is not installed.
-    """
+    """Open the store in a PostgreSQL database."""
     try:
         from wholefeed.store import postgres  # noqa: PLC0415 - needs an extra
     except ImportError as exc:
@@ -61,11 +51,7 @@ def needs_psycopg() -> StoreUnusableError:
 
 
 async def migrate_store(settings: StoreConfig) -> list[str]:
-    """Make the store that the configuration names, or make it current. Returns what was applied.
-
-    Raises:
-        StoreUnusableError: It cannot be used.
-    """
+    """Make the store that the configuration names, or make it current. Returns what was applied."""
     if not settings.url:
         return await migrate_file(settings.path)
     try:

@@ -32,13 +32,13 @@ from wholefeed.logs import get_logger
 from wholefeed.store.base import (
     EMPTY_TEMPORARY_TABLES,
     TEMPORARY_TABLES,
-    Condition,
     Database,
+    Sizes,
     Traffic,
     fetch_value,
     json_ids,
 )
-from wholefeed.store.engine import Sizes
+from wholefeed.store.engine import Engine
 from wholefeed.store.postgres_connection import (
     CONNECT_SECONDS,
     HISTORY,
@@ -66,11 +66,7 @@ _log = get_logger()
 
 @asynccontextmanager
 async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEngine]:
-    """Open a database, whose schema must be current, and close the connections at exit.
-
-    Raises:
-        StoreUnusableError: The database is not this program's, not current, or cannot be reached.
-    """
+    """Open a database, whose schema must be current, and close the connections at exit."""
     await in_daemon(lambda: check_current(url))
     traffic = Traffic()
     async with AsyncExitStack() as stack:
@@ -97,8 +93,8 @@ _LEFT_TO_READERS: Final = 4
 """One connection in so many."""
 
 
-class PostgresEngine:
-    """As `wholefeed.store.engine.Engine` says; `open_engine` makes it.
+class PostgresEngine(Engine):
+    """As `open_engine` makes it.
 
     Writes of one feed wait for each other here and not in the database, where each would hold a connection;
     and some connections are left to those who read.
@@ -109,18 +105,14 @@ class PostgresEngine:
         notices: Has told what others say, and whether the server is there.
     """
 
+    is_shared = True
+
     def __init__(self, pool: Pool, spare: Pool, notices: Notices) -> None:
+        super().__init__()
+        self.measure, self.measure_feed = measure_sizes, measure_feed
         self.pool = pool
         self._spare = spare
         self._notices = notices
-        self.listen = notices.listen
-        self.on_lost = notices.on_lost
-        self.on_replaced = notices.on_replaced
-        self.condition = Condition()
-        self.is_shared = True
-        self.measure = measure_sizes
-        self.measure_feed = measure_feed
-        self.on_change: Callable[[int], None] = lambda _: None
         self._writing = asyncio.Semaphore(pool.size - max(1, pool.size // _LEFT_TO_READERS))
         self._turns = WeakValueDictionary[int, asyncio.Lock]()
         self._tasks = set[asyncio.Task[Any]]()
@@ -185,6 +177,15 @@ class PostgresEngine:
                 raise translated(exc) from exc
             return await self.read(lambda db: feeds_table.read_versions(db, feeds), is_single=True)
         return feeds_table.versions_in(rows)
+
+    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
+        self._notices.listen(kind, callback)
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        self._notices.on_lost(callback)
+
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        self._notices.on_replaced(callback)
 
     async def close(self) -> None:
         """Finish what was asked for, if that is soon, then close the connections."""
@@ -257,11 +258,6 @@ class Pool:
 
     A server may fall silent: its processes halted, its disk stuck, a lock held by somebody. Whoever has
     waited for long enough then cuts its connection.
-
-    Args:
-        url: Of the database, as libpq takes it.
-        size: How many connections, at the most.
-        traffic: Counts them.
     """
 
     def __init__(self, url: str, size: int, traffic: Traffic) -> None:
@@ -293,19 +289,7 @@ class Pool:
     ) -> _T:
         """Run `work`, which only reads, on a connection that nobody else uses meanwhile.
 
-        All that it sees is of one moment. It ends when whoever waits is cancelled.
-
-        Args:
-            work: The function.
-            seconds: How long to wait for it.
-            is_first: Whether whoever asks has only come: then it waits until what was begun before goes on.
-            is_single: Whether it runs one SELECT, which needs no transaction.
-
-        Raises:
-            OverloadedError: The database cannot be asked now, or the store is being closed.
-            StorageFullError: The database cannot be written.
-            StoreDamagedError: The database is damaged.
-            StoreError: It failed otherwise.
+        All that it sees is of one moment. It ends when whoever waits is cancelled, or after so many seconds.
         """
         run = _read_single if is_single else _read
         job = _Job(lambda db: run(db, work), seconds, None)
@@ -318,14 +302,7 @@ class Pool:
             self._firsts.release()
 
     async def write(self, write: Write[_T], seconds: float) -> _T:
-        """Run a transaction that writes.
-
-        Args:
-            write: The transaction, which knows how far it has come when it has failed.
-            seconds: How long the server may take for one try.
-
-        Raises: As `read` does.
-        """
+        """Run a transaction that writes; the server may take so many seconds for one try."""
         return await self._done(_Job(write.run, seconds, write))
 
     def write_here(self, write: Write[_T]) -> _T:
@@ -690,11 +667,7 @@ class Notices:
     @classmethod
     @asynccontextmanager
     async def open(cls, url: str, traffic: Traffic | None = None) -> AsyncIterator[Self]:
-        """Listen until exit; args as for the class.
-
-        Raises:
-            psycopg.Error: The database cannot be asked now.
-        """
+        """Listen until exit, or raise `psycopg.Error` where the database is not there."""
         notices = cls(url, traffic or Traffic())
         await notices._connect()
         task = asyncio.create_task(notices._run(), name="store-notices")

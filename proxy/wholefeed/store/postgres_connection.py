@@ -55,11 +55,7 @@ class PostgresConnection(psycopg.Connection["PostgresRow"]):
 
 
 def connect(url: str) -> PostgresDatabase:
-    """Open a connection.
-
-    Raises:
-        psycopg.Error: There is no such connection to be had.
-    """
+    """Open a connection, or raise `psycopg.Error`."""
     raw = PostgresConnection.connect(url, **PARAMETERS)
     try:
         configure(raw)
@@ -92,11 +88,7 @@ _SET_UP_SECONDS: Final = 3.0
 
 
 def configure(raw: PostgresConnection) -> None:
-    """Make a connection ready that was just opened.
-
-    Raises:
-        psycopg.Error: It is not to be had.
-    """
+    """Make a connection ready that was just opened, or raise `psycopg.Error`."""
     raw.prepared_max = _PREPARED
     raw.row_factory = row_maker
     _register_adapters(raw)

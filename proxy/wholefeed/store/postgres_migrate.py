@@ -38,9 +38,7 @@ async def migrate_database(
         The names of the migrations applied by this call, oldest first.
 
     Raises:
-        StoreUnusableError: The database cannot be reached or used, is another program's, has a schema that is
-            newer than this program's, or a migration failed. It is what it was, or what the migrations
-            before that one have made it.
+        StoreUnusableError: The database is what it was, or what the migrations before that one have made it.
 
     Whoever leaves leaves a thread behind, for the server may be silent: what has not been committed when the
     process ends is undone.
@@ -49,11 +47,7 @@ async def migrate_database(
 
 
 def check_current(url: str) -> None:
-    """Make sure that the database has the newest schema. Blocks.
-
-    Raises:
-        StoreUnusableError: It has not, is none of this program's, or cannot be reached.
-    """
+    """Make sure that the database has the newest schema, or raise `StoreUnusableError`. Blocks."""
     newest = read_migrations("postgres")[-1].version
     with connected(url) as db:
         version = read_version(db, newest)
@@ -194,13 +188,7 @@ _CONNECT_SECONDS: Final = 10
 def connected(
     url: str, *, name: str = "wholefeed", within_seconds: int = _CONNECT_SECONDS
 ) -> Iterator[_Connection]:
-    """Connect for a command, not a server; what psycopg raises until exit is told as `StoreUnusableError`.
-
-    Args:
-        url: Of the database.
-        name: What the database is told who it is.
-        within_seconds: How long that may take.
-    """
+    """Connect for a command, not a server; what psycopg raises until exit is told as `StoreUnusableError`."""
     try:
         db = psycopg.connect(
             url,

@@ -68,11 +68,7 @@ _connected: Final = partial(connected, name="wholefeed doctor", within_seconds=_
 
 
 def examine(url: str) -> ExaminedDatabase:
-    """Look at a database. Blocks.
-
-    Raises:
-        StoreUnusableError: It cannot be reached, is none of this program's, or newer.
-    """
+    """Look at a database; raises `StoreUnusableError` where that is no use. Blocks."""
     with _connected(url) as db:
         return _examined(db, url)
 

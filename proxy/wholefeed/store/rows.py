@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Self, TypedDict
+from typing import Any, Final, NamedTuple, Self, TypedDict, TypeVar
 
 from wholefeed.core.compose.segments import Sealed
 from wholefeed.core.compose.views import Turn, Warned
@@ -321,18 +321,16 @@ def _named(kind: type[Any]) -> tuple[str, ...]:
 
 
 FEED_COLUMNS: Final = ", ".join(_named(FeedRow))
-"""What `feed_row` reads."""
 _LISTED: Final = {
     "visible_state": "CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END AS visible_state",
     "since": "coalesce(family_since, first_seen_at) AS since",
 }
 LISTED_COLUMNS: Final = ", ".join(_LISTED.get(name, name) for name in _named(ListedFeed))
-"""What `listed_feed` reads."""
 DOCUMENT_COLUMNS: Final = ", ".join(_named(DocumentRow))
-"""What `document_row` reads."""
 SEGMENT_COLUMNS: Final = ", ".join(_named(SegmentRow))
 """What a `SegmentRow` is made of, with `made`."""
 _Reader = Callable[[Any], Any]
+_T = TypeVar("_T", FeedRow, ListedFeed, DocumentRow)
 
 
 def member(kind: type[StrEnum]) -> _Reader:
@@ -340,48 +338,18 @@ def member(kind: type[StrEnum]) -> _Reader:
     return {each.value: each for each in kind}.__getitem__
 
 
-def _places(kind: type[Any], readers: Mapping[str, _Reader]) -> list[tuple[int, _Reader]]:
+def _row_reader(kind: type[_T], readers: Mapping[str, _Reader]) -> Callable[[Row], _T]:
+    """Return what makes a row of a query into what it is; some of its columns are read by functions."""
     names = _named(kind)
-    return [(names.index(name), read) for name, read in readers.items()]
+    read_at = [(names.index(name), read) for name, read in readers.items()]
 
+    def row_of(row: Row) -> _T:
+        values = list(row)
+        for place, read in read_at:
+            values[place] = read(values[place])
+        return made(kind, values)
 
-_FEED_READERS: Final = _places(
-    FeedRow,
-    {
-        **dict.fromkeys(("is_walking", "is_stale", "is_private"), bool),
-        **dict.fromkeys(("family", "published_family"), member(Family)),
-        "kind": member(Kind),
-        "state": member(State),
-        "warning": member(Warned),
-    },
-)
-
-
-def feed_row(row: Row) -> FeedRow:
-    """Return the feed that a row of `FEED_COLUMNS` is."""
-    values = list(row)
-    for place, read in _FEED_READERS:
-        values[place] = read(values[place])
-    return made(FeedRow, values)
-
-
-_LISTED_READERS: Final = _places(
-    ListedFeed,
-    {
-        "kind": member(Kind),
-        "visible_state": member(State),
-        "is_stale": bool,
-        "published_family": member(Family),
-    },
-)
-
-
-def listed_feed(row: Row) -> ListedFeed:
-    """Return what a row of `LISTED_COLUMNS` tells."""
-    values = list(row)
-    for place, read in _LISTED_READERS:
-        values[place] = read(values[place])
-    return made(ListedFeed, values)
+    return row_of
 
 
 def _json(text: str) -> Any:
@@ -391,7 +359,28 @@ def _json(text: str) -> Any:
     return {} if text == "{}" else json.loads(text)
 
 
-_DOCUMENT_READERS: Final = _places(
+feed_row: Final = _row_reader(
+    FeedRow,
+    {
+        **dict.fromkeys(("is_walking", "is_stale", "is_private"), bool),
+        **dict.fromkeys(("family", "published_family"), member(Family)),
+        "kind": member(Kind),
+        "state": member(State),
+        "warning": member(Warned),
+    },
+)
+"""Returns the feed that a row of `FEED_COLUMNS` is."""
+listed_feed: Final = _row_reader(
+    ListedFeed,
+    {
+        "kind": member(Kind),
+        "visible_state": member(State),
+        "is_stale": bool,
+        "published_family": member(Family),
+    },
+)
+"""Returns what a row of `LISTED_COLUMNS` tells."""
+document_row: Final = _row_reader(
     DocumentRow,
     {
         **dict.fromkeys(("is_marked", "is_settled", "is_uncacheable", "brought_news"), bool),
@@ -401,11 +390,4 @@ _DOCUMENT_READERS: Final = _places(
         "notes": lambda text: tuple(_json(text)),
     },
 )
-
-
-def document_row(row: Row) -> DocumentRow:
-    """Return the document that a row of `DOCUMENT_COLUMNS` is."""
-    values = list(row)
-    for place, read in _DOCUMENT_READERS:
-        values[place] = read(values[place])
-    return made(DocumentRow, values)
+"""Returns the document that a row of `DOCUMENT_COLUMNS` is."""

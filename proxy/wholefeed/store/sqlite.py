@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -21,22 +21,21 @@ from typing import Any, Final, NamedTuple, TypeVar
 from wholefeed.errors import OverloadedError, StoreDamagedError
 from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.logs import get_logger
-from wholefeed.store import sqlite_file
-from wholefeed.store.base import TEMPORARY_TABLES, Condition, Database, Traffic
+from wholefeed.store.base import TEMPORARY_TABLES, Condition, Database
+from wholefeed.store.engine import Engine
 from wholefeed.store.sqlite_file import (
     Connection,
     check_current,
     close,
     is_busy,
     locked,
+    measure_sizes,
     open_reader,
     open_writer,
     settle,
     tighten,
     translated,
 )
-from wholefeed.store.tables import feeds as feeds_table
-from wholefeed.store.tables.feeds import Version
 
 _T = TypeVar("_T")
 _log = get_logger()
@@ -45,11 +44,7 @@ READERS: Final = 4
 
 @asynccontextmanager
 async def open_engine(path: Path, *, readers: int = READERS) -> AsyncIterator[SqliteEngine]:
-    """Open a database file, whose schema must be current, and close it at exit.
-
-    Raises:
-        StoreUnusableError: The file is not this program's, not current, or in use by another process.
-    """
+    """Open a database file, whose schema must be current, and close it at exit."""
     async with AsyncExitStack() as stack:
         lock = locked(path)
         await asyncio.to_thread(lock.__enter__)
@@ -63,7 +58,7 @@ async def open_engine(path: Path, *, readers: int = READERS) -> AsyncIterator[Sq
         stack.push_async_callback(to_the_end, pool.close)
         for _ in range(readers):
             pool.add(await open_reader(path))
-        yield SqliteEngine(writer, pool, condition)
+        yield SqliteEngine(writer, pool)
 
 
 def _keep_others_out(path: Path) -> None:
@@ -75,25 +70,16 @@ def _keep_others_out(path: Path) -> None:
             _log.warning("store.tightened", path=str(found.path))
 
 
-class SqliteEngine:
-    """As `wholefeed.store.engine.Engine` says; `open_engine` makes it."""
+class SqliteEngine(Engine):
+    """As `open_engine` makes it."""
 
-    def __init__(self, writer: Writer, readers: Readers, condition: Condition) -> None:
+    def __init__(self, writer: Writer, readers: Readers) -> None:
+        super().__init__()
+        self.measure = measure_sizes
         self._writer = writer
         self._readers = readers
-        self.condition = condition
-        self.is_shared = False
-        self.measure = sqlite_file.measure_sizes
-        self.measure_feed: None = None
-        self.traffic = Traffic()
-
-    @property
-    def on_change(self) -> Callable[[int], None]:
-        return self._writer.on_change
-
-    @on_change.setter
-    def on_change(self, listener: Callable[[int], None]) -> None:
-        self._writer.on_change = listener
+        self.condition = writer.condition
+        writer.on_change = lambda feed: self.on_change(feed)  # noqa: PLW0108 - another one later
 
     def read(
         self,
@@ -117,25 +103,9 @@ class SqliteEngine:
     ) -> Coroutine[Any, Any, _T]:
         return self._writer.run(work, feed=feed, is_alone=is_alone, is_lasting=is_lasting, tell=tell)
 
-    def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
-        """Nobody shares it."""
-        raise NotImplementedError
-
     def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
         """Let a function change what is stored; there is one writer, and nothing waits long for it."""
         return self._writer.run(work)
-
-    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
-        """Nobody else sends notices."""
-
-    def on_lost(self, callback: Callable[[], None]) -> None:
-        """None is missed."""
-
-    def on_replaced(self, callback: Callable[[], None]) -> None:
-        """None takes its place."""
-
-    def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
-        return self.read(lambda db: feeds_table.read_versions(db, feeds), is_single=True)
 
 
 # The one task that writes

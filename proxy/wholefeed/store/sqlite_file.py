@@ -38,8 +38,7 @@ from wholefeed.errors import (
     StoreUnusableError,
     WholefeedError,
 )
-from wholefeed.store.base import Database, fetch_value, run
-from wholefeed.store.engine import Sizes
+from wholefeed.store.base import Database, Sizes, fetch_value, run
 from wholefeed.store.migrations import Migration, read_migrations
 
 _T = TypeVar("_T")
@@ -56,13 +55,7 @@ _WRITER_PRAGMAS: Final = (
 async def open_writer(path: Path, script: str) -> Connection:
     """Open the connection that writes and checkpoints. On a volume that is read-only every write fails.
 
-    Args:
-        path: The database file, which exists.
-        script: SQL that makes the temporary tables.
-
-    Raises:
-        StoreUnusableError: The volume cannot hold a WAL database.
-        StoreError: SQLite failed.
+    `script` makes the temporary tables.
     """
     can_write = await asyncio.to_thread(is_writable, path)
     uri = await asyncio.to_thread(_writing_uri if can_write else readonly_uri, path)
@@ -81,11 +74,7 @@ _READER_PRAGMAS: Final = ("PRAGMA query_only = ON", "PRAGMA wal_autocheckpoint =
 
 
 async def open_reader(path: Path) -> Connection:
-    """Open a connection that reads, and neither writes nor checkpoints.
-
-    Raises:
-        StoreError: SQLite failed.
-    """
+    """Open a connection that reads, and neither writes nor checkpoints."""
 
     def prepare(db: sqlite3.Connection) -> None:
         for pragma in _READER_PRAGMAS:
@@ -244,11 +233,7 @@ APPLICATION_ID: Final = int.from_bytes(b"whfd")
 
 
 def check_current(path: Path) -> None:
-    """Make sure that the database exists and has the newest schema. Blocks.
-
-    Raises:
-        StoreUnusableError: It has not, or is none of this program's.
-    """
+    """Make sure that the database exists and has the newest schema, or raise `StoreUnusableError`. Blocks."""
     if not path.exists():
         raise StoreUnusableError(f"no database at {path}: expected one made by `wholefeed migrate`")
     newest = len(read_migrations())

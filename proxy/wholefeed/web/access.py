@@ -32,7 +32,7 @@ from wholefeed.errors import (
     UnauthorizedError,
     WholefeedError,
 )
-from wholefeed.server.clients import Verdict, is_form_proof, verify
+from wholefeed.server.clients import Buckets, Verdict, is_form_proof, verify
 from wholefeed.web.keys import BUCKETS, CONFIG, CONNECTIONS, METRICS_NETWORKS, SERVICE, TRUSTED
 from wholefeed.web.pages_base import is_browser, session_of
 from wholefeed.web.request import DESTINATION, FEED_ROUTES, HOME, LOGIN, METRICS, VIEW, Asked, Query, feed_url
@@ -47,12 +47,16 @@ def limit_clients(request: web.Request, asked: Asked) -> None:
     app = asked.app
     if app[CONNECTIONS].is_crowded():
         raise OverloadedError("too many readers ask at once")
-    buckets = app.get(BUCKETS)
-    if buckets is not None:
-        wait_seconds = math.ceil(buckets.take(asked.client, time.monotonic()))
-        if wait_seconds:
-            expected = f"{asked.config.server.client_requests_per_minute} requests a minute"
-            raise TooManyRequestsError(f"expected at most {expected}", retry_after_seconds=wait_seconds)
+    if (buckets := app.get(BUCKETS)) is not None:
+        most = asked.config.server.client_requests_per_minute
+        take_turn(buckets, asked.client, f"expected at most {most} requests a minute")
+
+
+def take_turn(buckets: Buckets, client: str, expected: str) -> None:
+    """Count something that a client does, or refuse it; `expected` says what is too much."""
+    wait_seconds = math.ceil(buckets.take(client, time.monotonic()))
+    if wait_seconds:
+        raise TooManyRequestsError(expected, retry_after_seconds=wait_seconds)
 
 
 _EMBEDDED: Final = frozenset({"image", "audio", "video", "script", "style", "font"})

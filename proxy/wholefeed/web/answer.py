@@ -1,9 +1,9 @@
 """A reconstruction as HTTP answer: what a reader wants, the header, and the body in parts.
 
-    wanted, may_be_whole, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
+    wanted, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
     answer = answer_from(held, wanted)          # a whole feed that is held in memory; of others and of views:
     answer = await viewed(reconstruction, wanted, store)
-    if not is_not_modified(answer.etag, answer.modified_at(now), if_none_match, if_modified_since):
+    if not answer.is_known(request.headers, now):
         async for part in slices(answer, store): ...
 
 The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
@@ -25,6 +25,7 @@ from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
+from aiohttp import hdrs
 from multidict import CIMultiDict
 
 from wholefeed.config.tables import Config
@@ -78,10 +79,14 @@ class Wants:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._kept: dict[tuple[str, str, str, str, str | None], _Want] = {}
+        self._kept: dict[tuple[str, str, str, str, str | None], tuple[Representation, float]] = {}
 
-    def of(self, asked: Asked, url: str, base: str, accept_encoding: str | None) -> _Want:
-        """Return what a request wants of the feed at the canonical URL; `base` as `base_url` returns it.
+    def of(
+        self, asked: Asked, url: str, base: str, accept_encoding: str | None
+    ) -> tuple[Representation, float]:
+        """Return what a request wants of the feed at the canonical URL, and how many seconds it waits for it.
+
+        `base` is as `base_url` returns it.
 
         Raises:
             RequestError: `wait`, `limit`, `since` or `answer_bytes` is not what it should be.
@@ -96,7 +101,9 @@ class Wants:
                 self._kept[key] = want
         return want
 
-    def _read(self, asked: Asked, url: str, base: str, accept_encoding: str | None) -> _Want:
+    def _read(
+        self, asked: Asked, url: str, base: str, accept_encoding: str | None
+    ) -> tuple[Representation, float]:
         options, limits = asked.query.options, self._config.limits
         whole_url = own_url(base, url, asked.mark)
         representation = Representation(
@@ -107,15 +114,7 @@ class Wants:
             page_url=page_url(base, url),
             view=read_view(options, limits.answer_bytes),
         )
-        wait_seconds = read_wait(options, limits.respond_within_seconds)
-        return _Want(representation, representation.view.may_be_whole, wait_seconds)
-
-
-class _Want(NamedTuple):
-    representation: Representation
-    may_be_whole: bool
-    """Whether nothing is left out of a feed that is short enough."""
-    wait_seconds: float
+        return representation, read_wait(options, limits.respond_within_seconds)
 
 
 class Representation(NamedTuple):
@@ -220,9 +219,10 @@ class Answer:
         """What stands behind the last of whole segments: made once, however often the answer is sent."""
         return _gzip_end(self, self.parts)
 
-    def is_at_most(self, most_bytes: int) -> bool:
-        """Whether the body is known to be so short."""
-        return self.length is not None and self.length <= most_bytes
+    def is_known(self, headers: Mapping[str, str], now: float) -> bool:
+        """Whether a reader that asks now with these fields has it already."""
+        fields = headers.get(hdrs.IF_NONE_MATCH), headers.get(hdrs.IF_MODIFIED_SINCE)
+        return is_not_modified(self.etag, self.modified_at(now), *fields)
 
     def modified_at(self, now: float) -> float | None:
         """Return the Last-Modified of an answer that is made now, epoch seconds; None: it has none.
@@ -543,52 +543,46 @@ SLICE_BYTES: Final = 1 << 16
 """Of text, what is inflated and written at once; an answer that is no longer is sent with its header."""
 
 
-def slices(answer: Answer, store: Store, held: Held | None = None) -> AsyncIterator[bytes]:
+async def slices(answer: Answer, store: Store, held: Held | None = None) -> AsyncIterator[bytes]:
     """Give the body in parts of about `SLICE_BYTES`, with one piece of one block in memory at a time.
 
     To be read while a snapshot is held. Blocks come from memory where they are held there, else from the
     store, and are held then.
     """
-    return _gzip_member(answer, store, held) if answer.is_gzip else _text(answer, store, held)
-
-
-async def _text(answer: Answer, store: Store, held: Held | None) -> AsyncIterator[bytes]:
-    for part in sliced(answer.prologue):
-        yield part
+    family, sealed = answer.family, list[SegmentRow | Sealed]()
+    opening, joint = answer.prologue, _JOINT[family]
+    if answer.is_gzip:
+        opening, joint = GZIP_HEADER + answer.sealed_prologue.block, _SEPARATOR[family].block
+    for piece in sliced(opening):
+        yield piece
     before = b""
-    for segment in answer.parts:
-        async for text in _texts_of(segment, store, held):
-            yield before + text if before else text
+    for part in answer.parts:
+        pieces = _deflated(part, sealed, store, held) if answer.is_gzip else _texts_of(part, store, held)
+        async for piece in pieces:
+            yield before + piece if before else piece
             before = b""
-        before = _JOINT[answer.family]
-    for part in sliced(EPILOGUE[answer.family]):
-        yield part
+        before = joint
+    for piece in sliced(_gzip_end(answer, sealed) if answer.is_gzip else EPILOGUE[family]):
+        yield piece
 
 
-async def _gzip_member(answer: Answer, store: Store, held: Held | None) -> AsyncIterator[bytes]:
-    sealed: list[SegmentRow | Sealed] = []
-    for part in sliced(GZIP_HEADER + answer.sealed_prologue.block):
-        yield part
-    before = b""
-    for segment in answer.parts:
-        if isinstance(segment, _Excerpt):
-            deflater = Deflater()
-            async for text in _excerpted(segment, store, held):
-                if part := before + deflater.add(text):
-                    yield part
-                before = b""
-            sealed.append(end := deflater.end())
-            if end.block:
-                yield end.block
-        else:
-            sealed.append(segment)
-            async for piece in _pieces_of(segment, store, held):
-                for part in sliced(before + piece if before else piece):
-                    yield part
-                before = b""
-        before = _SEPARATOR[answer.family].block
-    for part in sliced(_gzip_end(answer, sealed)):
-        yield part
+async def _deflated(
+    part: _Part, sealed: list[SegmentRow | Sealed], store: Store, held: Held | None
+) -> AsyncIterator[bytes]:
+    """Give a part deflated, and add to `sealed` what its CRC and length are known by."""
+    if not isinstance(part, _Excerpt):
+        sealed.append(part)
+        async for block in _pieces_of(part, store, held):
+            for piece in sliced(block):
+                yield piece
+        return
+    deflater = Deflater()
+    async for text in _excerpted(part, store, held):
+        if piece := deflater.add(text):
+            yield piece
+    sealed.append(end := deflater.end())
+    if end.block:
+        yield end.block
 
 
 def _gzip_end(answer: Answer, sealed: Sequence[_Part]) -> bytes:
@@ -604,7 +598,9 @@ def _gzip_end(answer: Answer, sealed: Sequence[_Part]) -> bytes:
 
 
 def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
-    """Return the body of a whole feed from the blocks that are held; None when one of them is not."""
+    """Return the body of a whole feed from the blocks that are held; None where it is long, or one is not."""
+    if answer.length is None or answer.length > LARGEST_BLOCK_BYTES:
+        return None
     found: list[tuple[SegmentRow, bytes]] = []
     for segment in answer.parts:
         if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:

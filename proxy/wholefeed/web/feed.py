@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
@@ -25,7 +26,7 @@ from wholefeed.core.compose.views import Warned
 from wholefeed.core.model import State
 from wholefeed.errors import LoopDetectedError, OverloadedError, StoreError
 from wholefeed.logs import get_logger
-from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
+from wholefeed.service.memory import Held
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer import (
@@ -35,7 +36,6 @@ from wholefeed.web.answer import (
     Representation,
     answer_from,
     facts_of,
-    is_not_modified,
     joined,
     sliced,
     slices,
@@ -43,7 +43,7 @@ from wholefeed.web.answer import (
 )
 from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
 from wholefeed.web.pages_base import begin_session, is_browser, root_of
-from wholefeed.web.request import DESTINATION, VIEW_OPTIONS, Asked, base_url, completed, feed_url
+from wholefeed.web.request import DESTINATION, VIEW_OPTIONS, Asked, base_url
 
 log = get_logger()
 
@@ -53,15 +53,10 @@ async def get_feed(request: web.Request) -> web.StreamResponse:
     asked = request[ASKED]
     if _is_opened(request):
         return to_view(request, asked)
-    given = asked.query.url
-    url = feed_url(given)
-    if asked.mark or not completed(given).instead:
-        return await _answer(request, asked, url)
-
-    async def answer(url: str) -> web.StreamResponse:
-        return await _answer(request, asked, url)
-
-    return await with_instead(request, answer)
+    url, instead = asked.feed_urls
+    if instead:
+        return await with_instead(request, partial(_answer, request, asked))
+    return await _answer(request, asked, url)
 
 
 async def get_prefixed(request: web.Request) -> web.StreamResponse:
@@ -89,9 +84,9 @@ async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamRes
     app = asked.app
     service = app[SERVICE]
     base = base_url(request, asked)
-    wanted, may_be_whole, wait_seconds = app[WANTS].of(asked, url, base, headers.get(hdrs.ACCEPT_ENCODING))
+    wanted, wait_seconds = app[WANTS].of(asked, url, base, headers.get(hdrs.ACCEPT_ENCODING))
     is_head = request.method == "HEAD"
-    if may_be_whole:
+    if wanted.view.may_be_whole:
         if service.checks.are_needed:
             await service.checks.check(url)
         if (held := service.at_once(url, is_head=is_head)) is not None:
@@ -133,7 +128,7 @@ async def _answered_from(
         return None
     response, body = _without_body(request, asked, feed, answer, now), None
     if response is None:
-        body = joined(answer, held.blocks) if answer.is_at_most(LARGEST_BLOCK_BYTES) else None
+        body = joined(answer, held.blocks)
         if body is None:
             return None
     app[COUNTS].sources["memory"] += 1
@@ -167,7 +162,7 @@ async def _answered_with(
     await _note_warned(asked, wanted, feed)
     fields = _fields(asked, feed, answer, now, has_body=True)
     pieces = slices(answer, store, held)
-    if answer.is_at_most(SLICE_BYTES):
+    if answer.length is not None and answer.length <= SLICE_BYTES:
         async with reconstruction.in_time():
             body = b"".join([piece async for piece in pieces])
         return await send(request, web.Response(headers=fields, body=body))
@@ -184,13 +179,7 @@ def _without_body(
     request: web.Request, asked: Asked, feed: FeedRow, answer: Answer, now: float
 ) -> web.Response | None:
     """Return the answer to a reader that has the feed, or asks for the header alone; None for others."""
-    headers = request.headers
-    if is_not_modified(
-        answer.etag,
-        answer.modified_at(now),
-        headers.get(hdrs.IF_NONE_MATCH),
-        headers.get(hdrs.IF_MODIFIED_SINCE),
-    ):
+    if answer.is_known(request.headers, now):
         return web.Response(status=_NOT_MODIFIED, headers=_fields(asked, feed, answer, now, has_body=False))
     if request.method == "HEAD":
         return web.Response(headers=_fields(asked, feed, answer, now, has_body=True))

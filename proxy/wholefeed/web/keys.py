@@ -13,13 +13,14 @@ from aiohttp import web
 from wholefeed.config.tables import Config
 from wholefeed.counts import Counts
 from wholefeed.errors import PublisherError
-from wholefeed.fetch.budget import LargeWork, MemoryBudget
+from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.server.clients import Buckets, Networks, TrustedProxies
 from wholefeed.server.listening import Connections, Listeners
 from wholefeed.service.service import FeedService
 from wholefeed.store.store import Store
 from wholefeed.web.answer import Wants
-from wholefeed.web.request import Asked, feed_url, instead_url
+from wholefeed.web.request import Asked
+from wholefeed.workers.pool import LargeWork
 
 CONFIG: Final = web.AppKey("config", Config)
 STORE: Final = web.AppKey("store", Store)
@@ -47,15 +48,10 @@ ASKED: Final = web.RequestKey("asked", Asked)
 async def named_url(request: web.Request) -> str:
     """Return the canonical URL of the feed that a request names; what is stored has a say in it.
 
-    Without a scheme it is the one that was chosen before; a signature is good for https alone.
-
-    Raises:
-        RequestError: None is given.
-        InvalidUrlError: It is none that can be fetched.
+    Without a scheme it is the one that was chosen before. Raises what `Asked.feed_urls` does.
     """
-    asked, service = request[ASKED], request.app[SERVICE]
-    url = feed_url(asked.query.url)
-    instead = "" if asked.mark else instead_url(asked.query.url)
+    service = request.app[SERVICE]
+    url, instead = request[ASKED].feed_urls
     if instead and not await service.is_known(url) and await service.is_known(instead):
         return instead
     return url
@@ -66,11 +62,11 @@ _Found = TypeVar("_Found")
 
 async def with_instead(request: web.Request, answer: Callable[[str], Awaitable[_Found]]) -> _Found:
     """Answer with the feed that is named; one without a scheme by http where https refuses the connection."""
-    asked, url = request[ASKED], await named_url(request)
+    url = await named_url(request)
     try:
         return await answer(url)
     except PublisherError as exc:
-        instead = "" if asked.mark else instead_url(asked.query.url)
+        instead = request[ASKED].feed_urls.instead
         if exc.slug != "connection-failed" or instead in ("", url):
             raise
     return await answer(instead)

@@ -15,16 +15,7 @@ from aiohttp.typedefs import Handler, Middleware
 from multidict import istr
 
 from wholefeed.counts import NONE, Counts
-from wholefeed.errors import (
-    DocumentError,
-    MisdirectedError,
-    OverloadedError,
-    StorageFullError,
-    TooManyRequestsError,
-    UnauthorizedError,
-    WholefeedError,
-    WorkTooLargeError,
-)
+from wholefeed.errors import MisdirectedError, StorageFullError, UnauthorizedError, WholefeedError
 from wholefeed.logs import REQUEST_ID, get_logger, members
 from wholefeed.web.access import limit_clients, refuse_embedding, refuse_other_sites, require_access
 from wholefeed.web.keys import ASKED, CONFIG, CONNECTIONS, COUNTS, PREFIX, TRUSTED
@@ -123,15 +114,12 @@ async def _answer_to(exc: WholefeedError, request: web.Request, asked: Asked) ->
 
 
 def _headers(error: WholefeedError) -> dict[str, str]:
-    if isinstance(error, OverloadedError | TooManyRequestsError | WorkTooLargeError):
-        return {"Retry-After": str(error.retry_after_seconds)}
-    if isinstance(error, StorageFullError):
-        return {"Retry-After": str(_FULL_SECONDS)}
     if isinstance(error, UnauthorizedError):
         return {"WWW-Authenticate": 'Bearer realm="wholefeed", Basic realm="wholefeed"'}
-    if isinstance(error, DocumentError) and error.retry_after_seconds is not None:
-        return {"Retry-After": str(math.ceil(error.retry_after_seconds))}
-    return {}
+    seconds: float | None = getattr(error, "retry_after_seconds", None)
+    if isinstance(error, StorageFullError):
+        seconds = _FULL_SECONDS
+    return {} if seconds is None else {"Retry-After": str(math.ceil(seconds))}
 
 
 async def _answer_to_http(exc: web.HTTPException, request: web.Request, asked: Asked) -> web.StreamResponse:

@@ -27,6 +27,7 @@ from wholefeed.web.moving import Way, moved_in, moved_out, proxied_url
 from wholefeed.web.request import (
     VIEW_OPTIONS,
     base_url,
+    is_set,
     read_view,
     too_large,
     whole_body,
@@ -85,7 +86,7 @@ async def _moved(request: web.Request) -> tuple[bytes, dict[str, int]]:
         raise UploadError(f"expected the whole list within {UPLOAD_SECONDS} s", slug="bad-request") from exc
     options = {**asked.query.options, **fields}
     read_view(options, 0)
-    is_undone = options.get("undo", "") not in ("", "0", "false")
+    is_undone = is_set(options, "undo")
     async with request.app[LISTS].turn(len(body)):
         return await asyncio.to_thread(_moved_list, body, base, config, options, is_undone=is_undone)
 

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import math
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -54,6 +52,7 @@ from wholefeed.service.service import Listing
 from wholefeed.service.showing import Excerpt, described, excerpt
 from wholefeed.store.rows import ListedFeed
 from wholefeed.store.tables.segments import months
+from wholefeed.web.access import take_turn
 from wholefeed.web.api import json_answer, status_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
 from wholefeed.web.moving import feed_behind, proxied_url
@@ -64,6 +63,7 @@ from wholefeed.web.request import (
     Asked,
     base_url,
     completed,
+    is_set,
     whole_body,
 )
 
@@ -370,9 +370,8 @@ async def _waiting_page(request: web.Request, url: str) -> web.Response:
 
 async def post_refresh(request: web.Request) -> web.StreamResponse:
     """POST /refresh?url=U: refetch now and retry what is missing; 202 with the status object, or its page."""
-    query = request[ASKED].query
-    is_full = query.options.get("full", "") not in ("", "0", "false")
     url = await named_url(request)
+    is_full = is_set(request[ASKED].query.options, "full")
     status = await request.app[SERVICE].refresh(url, is_full=is_full)
     if is_browser(request):
         return _see_other(f"./?url={quote(url, safe='')}")
@@ -417,7 +416,7 @@ async def post_login(request: web.Request) -> web.StreamResponse:
         return await _login_page(request, 403) if _has_secret(request) else _see_other("./")
     next_path = request.query.get("next", "")
     try:
-        _limit_tries(request)
+        take_turn(request.app[LOGINS], request[ASKED].client, "expected fewer tokens to be tried")
         given = await _given_token(request)
         # blanks come along where a token is copied
         if not hmac.compare_digest(given.strip().encode("utf-8", "surrogatepass"), token.encode()):
@@ -457,13 +456,6 @@ async def _given_token(request: web.Request) -> str:
     except (TimeoutError, ValueError):
         return ""
     return fields.get("token", [""])[0]
-
-
-def _limit_tries(request: web.Request) -> None:
-    """Count a try, before anything of it is read."""
-    wait_seconds = math.ceil(request.app[LOGINS].take(request[ASKED].client, time.monotonic()))
-    if wait_seconds:
-        raise TooManyRequestsError("expected fewer tokens to be tried", retry_after_seconds=wait_seconds)
 
 
 async def refused(

@@ -118,14 +118,14 @@ class Asked:
         self.peer: Final = peer
         """The address that the connection comes from, or `UNIX`."""
         headers = request.headers
-        alone = trusted.alone(peer)
+        known = trusted.peer(peer)
         self.client: Final = (
             trusted.client(peer, headers.getall(hdrs.X_FORWARDED_FOR))
             if hdrs.X_FORWARDED_FOR in headers
-            else alone.name
+            else known.name
         )
         """Who asks, as a name to count and to log requests by."""
-        self.is_vouched_for: Final = alone.is_believed
+        self.is_vouched_for: Final = known.is_believed
         """Whether it comes from a reverse proxy that is believed."""
 
     def add(self, **facts: object) -> None:
@@ -146,6 +146,17 @@ class Asked:
                 options = PAGE_OPTIONS if self.route == VIEW else OPTIONS
                 self._query = read_query(self._url.raw_query_string, options)
         return self._query
+
+    @property
+    def feed_urls(self) -> FeedUrls:
+        """The feed that it names; a signature is good for https alone.
+
+        Raises:
+            RequestError: None is given, or an option is given twice.
+            InvalidUrlError: It is none that can be fetched.
+        """
+        found = feed_urls(self.query.url)
+        return FeedUrls(found.url) if self.mark else found
 
     @property
     def shown_url(self) -> str | None:
@@ -291,9 +302,17 @@ _WITHOUT_SCHEME: Final = re.compile(
 """Quantifiers that give nothing back: else a few KB of dots would take seconds."""
 
 
+class FeedUrls(NamedTuple):
+    """Where a feed is: by https, where a URL is given without a scheme."""
+
+    url: str
+    instead: str = ""
+    """What to ask where that refuses the connection: the same by http, if no scheme is given."""
+
+
 @_kept
-def feed_url(given: str) -> str:
-    """Return the canonical URL of a feed: by https, where no scheme is given.
+def feed_urls(given: str) -> FeedUrls:
+    """Return the canonical URLs of a feed.
 
     Raises:
         RequestError: None is given.
@@ -301,38 +320,35 @@ def feed_url(given: str) -> str:
     """
     if not given:
         raise RequestError("expected the parameter url, the feed's URL, got none")
+    url, instead = completed(given)
     try:
-        return canonical_url(completed(given).url)
+        return FeedUrls(canonical_url(url), canonical_url(instead) if instead else "")
     except UrlError as exc:
         raise InvalidUrlError(str(exc), slug=exc.slug) from exc
 
 
-def instead_url(given: str) -> str:
-    """Return the canonical URL to ask where that of `feed_url` refuses the connection; empty: none."""
-    instead = completed(given).instead
-    return canonical_url(instead) if instead else ""
-
-
-class Written(NamedTuple):
-    """A feed's URL as people write it, made whole."""
-
-    url: str
-    instead: str = ""
-    """What to ask where the first refuses the connection: the same by http, if no scheme was given."""
+def feed_url(given: str) -> str:
+    """Return the canonical URL of a feed, as `feed_urls` does."""
+    return feed_urls(given).url
 
 
 @_kept
-def completed(given: str) -> Written:
+def completed(given: str) -> FeedUrls:
     """Return the URL that is meant: blanks around it, `feed:` in front of it or no scheme are no obstacle."""
     text = given.strip(_BLANKS)
     text = text[match.end() :] if (match := _FEED_SCHEME.match(text)) else text
     bare = _WITHOUT_SCHEME.fullmatch(text)
     if bare is None:
-        return Written(text)
-    return Written(f"https://{bare['rest']}", f"http://{bare['rest']}")
+        return FeedUrls(text)
+    return FeedUrls(f"https://{bare['rest']}", f"http://{bare['rest']}")
 
 
 # Options
+
+
+def is_set(options: Mapping[str, str], name: str) -> bool:
+    """Whether an option is given, and not as 0 or false."""
+    return options.get(name, "") not in ("", "0", "false")
 
 
 def read_wait(options: Mapping[str, str], at_most: float) -> float:

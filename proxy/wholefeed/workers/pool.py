@@ -21,7 +21,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, ParamSpec, TypeVar
@@ -66,7 +66,7 @@ _CLOSE_SECONDS: Final = 2.0
 
 
 class Workers:
-    """Where large documents are worked on; belongs to one event loop.
+    """Where documents are worked on; belongs to one event loop.
 
     Args:
         limit: How many processes at most; 0: none, threads instead.
@@ -80,6 +80,8 @@ class Workers:
         self._limit = limit if _can_start() else 0
         self._start_bytes = start_bytes
         self._idle_seconds = idle_seconds
+        self.large = LargeWork()
+        self._spot = asyncio.Lock()
         self._looking = asyncio.Lock()
         self._idle: dict[_Worker, asyncio.TimerHandle] = {}
         """Each with what is to end it; the one to be taken next last."""
@@ -113,7 +115,7 @@ class Workers:
         """Do a job where it disturbs nobody. A caller that is cancelled takes its worker with it.
 
         Args:
-            body_bytes: Of the documents that are worked on.
+            body_bytes: Of the documents that are worked on, or of those that take as long.
             job: One of `wholefeed.core.jobs.JOBS`.
             arguments: Its arguments.
             options: Those that have names.
@@ -126,6 +128,7 @@ class Workers:
             OverloadedError: The workers are being closed.
         """
         if body_bytes <= INLINE_BYTES:
+            await self.on_the_spot()
             return job(*arguments, **options)
         work = partial(job, *arguments, **options)
         if body_bytes < THREAD_BYTES and self._nearby_bytes + body_bytes < self._start_bytes:
@@ -148,6 +151,14 @@ class Workers:
         if self._has_no_workers():
             return await asyncio.to_thread(work)
         return await self._run_there(self._start_bytes, cpu_seconds, work)
+
+    async def on_the_spot(self) -> None:
+        """Wait until nothing else has been worked on here in this turn of the loop: others want it, too.
+
+        Documents come several at once, and all that is ready runs before the loop looks for more.
+        """
+        await self._spot.acquire()
+        asyncio.get_running_loop().call_soon(self._spot.release)
 
     async def close(self) -> None:
         """End all workers, whatever they do, and wait until they are gone."""
@@ -293,6 +304,21 @@ class Workers:
         doing.add_done_callback(self._in_threads.discard)
         doing.add_done_callback(retrieve_failure)  # of a caller who was cancelled
         return doing
+
+
+class LargeWork:
+    """Lets one large document be worked on at a time; belongs to one event loop.
+
+    Each may take several times its size meanwhile, and two at once are no faster than one after the other but
+    keep everything else waiting.
+    """
+
+    def __init__(self) -> None:
+        self._turns = asyncio.Semaphore(1)
+
+    def turn(self, body_bytes: int) -> AbstractAsyncContextManager[None]:
+        """Return what is held while documents of so many bytes are parsed or rendered."""
+        return self._turns if body_bytes > START_BYTES else nullcontext()
 
 
 def _can_start() -> bool:

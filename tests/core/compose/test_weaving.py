@@ -94,7 +94,9 @@ class Feed:
             if isinstance(step, Keep):
                 segments[step.segment] = self.segments[step.segment]
             else:
-                segments[self.next] = Members.read(step.members(stamps).written())
+                segments[self.next] = Members.read(
+                    Members.of((pick.member for pick in step.picks), stamps).written()
+                )
                 self.written_bytes += step.size_bytes
                 self.next += 1
         self.segments, self.dirty = segments, set()

@@ -116,7 +116,7 @@ def test_entries_of_several_segments_become_one() -> None:
     ]
     (step,) = weave(strands, [0, -1, -2], gone={})
     assert isinstance(step, Weave)
-    sheaf = Sheaf(step, step.members(dict.fromkeys(sources, b"s" * 16)))
+    sheaf = Sheaf(step, dict.fromkeys(sources, b"s" * 16))
     for number in sheaf.strands:
         sheaf.take(number, sources[number], fragments_in(sources[number], style.family))
     woven = sheaf.sealed(style)

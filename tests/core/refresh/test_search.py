@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.core.refresh.world import run
 from wholefeed.core.links import Navigation
 from wholefeed.core.model import Family, Kind
 from wholefeed.core.notes import CurrentUnavailable, NoSubscriptionDocument
@@ -24,15 +25,13 @@ def seen(path: str, *, family: Family = Family.ATOM, is_archive: bool = True, **
 
 def found(start: Seen, others: Mapping[str, Seen]) -> tuple[Found, list[str]]:
     """Search; return what was found, and the paths that were asked for."""
-    steps, asked = search(start.url, start), []
-    try:
-        wanted = next(steps)
-        while True:
-            asked.append(wanted.removeprefix(O))
-            wanted = steps.send(others.get(asked[-1], GONE))
-    except StopIteration as end:
-        result: Found = end.value
-        return result, asked
+    asked: list[str] = []
+
+    async def fetch(url: str) -> Seen | Failure:
+        asked.append(url.removeprefix(O))
+        return others.get(asked[-1], GONE)
+
+    return run(search(start.url, start, fetch)), asked
 
 
 def test_a_document_that_is_no_archive_serves_itself() -> None:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from tests.makers import FEED, an_arrival
 from wholefeed.core.links import FH_INCREMENTAL, recognise
@@ -27,7 +27,6 @@ from wholefeed.core.refresh.port import (
     Failure,
     FreshDocument,
     KnownEntries,
-    Placement,
     RefreshRequest,
     Reply,
     ReplyFacts,
@@ -42,6 +41,7 @@ from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival, WalkLimits
 from wholefeed.fetch.base import site_of
 
+_T = TypeVar("_T")
 NOW = 1_700_000_000.0
 MEMORY = "memory:"
 _ROLES = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
@@ -74,8 +74,6 @@ class Page:
             kind=finding.kind,
             older_relation=finding.relation,
             is_tentative=finding.is_tentative,
-            is_marked=self.is_marked,
-            is_uncacheable=self.is_uncacheable,
             fullness=bytes([Fullness.UNKNOWN]) * len(self.entries),
         )
 
@@ -254,12 +252,13 @@ class World:
         return found
 
 
-def run(steps: Coroutine[Any, Any, bool]) -> bool:
+def run(steps: Coroutine[Any, Any, _T]) -> _T:
     """Run what nothing here ever waits for."""
     try:
         steps.send(None)
     except StopIteration as end:
-        return bool(end.value)
+        found: _T = end.value
+        return found
     raise AssertionError("there is nothing to wait for")
 
 
@@ -281,7 +280,8 @@ class WorldIO:
         self.heads: list[tuple[str, str]] = []
         """Documents under way whose head has not come, each with the relation that is looked for."""
         self.held: dict[str, Page] = {}
-        basis = Basis(
+        self.basis = Basis(
+            io=self,
             feed=world.feed,
             missing=dict(world.missing),
             failure=world.failure,
@@ -290,7 +290,7 @@ class WorldIO:
             site_of=site_of,
             now=lambda: world.now,
         )
-        self.decision = Decision(self, basis, world.ordered())
+        self.decision = Decision(self.basis, world.ordered())
 
     def call(self, name: str) -> None:
         if len(self.told.calls) >= self.most:
@@ -369,16 +369,23 @@ class WorldIO:
         identities = [identity for identity, _ in arrival.keys or ()]
         return KnownEntries(self.world.known(identities), self.world.live(identities))
 
-    async def put(self, url: str, placement: Placement) -> int:
+    async def put(
+        self,
+        url: str,
+        *,
+        stored_url: str,
+        role: Role,
+        rank: int | None,
+        remembers: StoredDocument | None = None,
+        is_settled: bool = False,
+        brought_news: bool = True,
+        found_by: str = "",
+        found_in: int = 0,
+        may_wait: bool = False,
+    ) -> int:
         self.call("put")
-        return self.world.put(
-            placement.url,
-            self.held.pop(url),
-            placement.role,
-            placement.rank,
-            is_settled=placement.is_settled,
-            brought_news=placement.brought_news,
-        )
+        page = self.held.pop(url)
+        return self.world.put(stored_url, page, role, rank, is_settled=is_settled, brought_news=brought_news)
 
     def drop(self, url: str) -> None:
         self.call("drop")

@@ -319,6 +319,11 @@ def test_a_long_base_does_not_make_much_out_of_little() -> None:
         b"<" + b"a" * 1_000_000,
         b"<" + b"a:" * 500_000,
         b"<guid " * 160_000,
+        b" href=" + b" " * 1_000_000,
+        b" href=" * 200_000 + b"a",
+        b" href='http" * 100_000,
+        b" href=" + b"a" * 1_000_000,
+        b"=" * 1_000_000,
         b"<slash:comments>1" * 60_000,
         b"".join(b"<x%d:comments xmlns:y%d=''>1" % (n, n) for n in range(30_000)),
     ],
@@ -330,6 +335,13 @@ def test_no_text_takes_longer_than_its_length(text: bytes) -> None:
     may_hold_relative(text, names)
     has_relative_reference(text, names)
     assert time.perf_counter() - started < 2
+
+
+@given(st.binary(), st.integers(0, 50), st.integers(0, 50))
+def test_any_slice_can_be_looked_at(text: bytes, start: int, end: int) -> None:
+    """R22: no bytes and no offsets make the search for relative references fail."""
+    names = url_names([Scope(WELL_KNOWN_PREFIXES, "", URL)], Family.RSS)
+    assert has_relative_reference(text, names, start, end) in (True, False)
 
 
 def test_what_cannot_be_read_alone_stays() -> None:

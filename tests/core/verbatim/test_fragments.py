@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
@@ -100,6 +101,11 @@ def test_an_rss_item_without_relative_references_gains_nothing() -> None:
         "<description><![CDATA[<a href=\"http://a\"> <img alt='' src='../a'>]]></description>",
         '<description><![CDATA[<a href="#note">]]></description>',
         "<description><![CDATA[<img srcset='a.png 2x'>]]></description>",
+        "<description>&lt;img src=&#x22;a></description>",
+        "<description>&amp;lt;img src=&amp;quot;a></description>",
+        "<description><![CDATA[<img data-src='a'>]]></description>",
+        "<description><![CDATA[<a\nhref\t=\n'a'>]]></description>",
+        "<description><![CDATA[<video poster='a'>]]></description>",
     ],
 )
 def test_an_rss_item_gains_its_base_where_a_relative_reference_occurs(inside: str) -> None:
@@ -118,8 +124,10 @@ def test_an_rss_item_gains_its_base_where_a_relative_reference_occurs(inside: st
         "<guid>urn:uuid:1</guid><guid>tag:a,2003:b</guid>",
         "<enclosure url='https://a/b.mp3'/><a href = \"mailto:a@b\"/>",
         "<description>&lt;a href=&quot;http://a&quot; x=y>&lt;img src=&#39;data:,x&#39;></description>",
+        "<description>&amp;lt;a href=&amp;quot;http://a&amp;quot;></description>",
         "<description>source=a, curl=b, a=b</description>",
         "<title>href and src</title><category>a</category>",
+        "<a xhref='a' hrefs='a' title='href'/><links>a</links><uri>a</uri>",
     ],
 )
 def test_an_rss_item_gains_no_base_for_what_is_no_relative_reference(inside: str) -> None:
@@ -203,6 +211,33 @@ def test_a_prefix_that_the_entry_declares_itself_is_not_declared_twice() -> None
 
     body = rss("<item xmlns:a = 'urn:own' x='y'><a:x/></item>", attributes=' xmlns:a="urn:a"')
     assert only(body) == "<item xmlns:a = 'urn:own' x='y'><a:x/></item>"
+
+
+@pytest.mark.parametrize("text", ["a" * 2_000_000, "a:" * 1_000_000, "a." * 1_000_000, "é" * 1_000_000])
+def test_looking_for_many_prefixes_takes_time_that_grows_with_the_text(text: str) -> None:
+    """Row 43: two megabytes of text that resembles prefixes do not stall the answer."""
+    many = "".join(f" xmlns:other{n}='urn:x'" for n in range(100))
+    document = parse(atom(f"<entry>{text}</entry>", attributes=many), URL)
+    started = time.perf_counter()
+    Fragments(document).entry(0)
+    assert time.perf_counter() - started < 5
+
+
+FEW = ["a", "b", "ab", "b.a", "x-a", "é", "éa"]
+PIECES = st.lists(st.sampled_from([*FEW, ":", ":", " ", "-", ".", "c"]), max_size=12).map("".join)
+
+
+@given(PIECES)
+@example("b:x a:y é:q")
+@example("b.a: x-a:")
+@example("a b ab; ca: aé: other1 :a")
+def test_of_many_prefixes_those_are_found_that_are_found_of_few(text: str) -> None:
+    """R22: the search in one pass misses none and invents none; a missed one breaks the XML."""
+    found = []
+    for prefixes in (FEW, [*FEW, *(f"other{n}" for n in range(20))]):
+        attributes = "".join(f" xmlns:{prefix}='urn:x'" for prefix in prefixes)
+        found.append(only(atom(f"<entry>{text}</entry>", attributes=attributes)))
+    assert found[0] == found[1]
 
 
 def test_names_that_end_like_a_prefix_are_told_from_it() -> None:
@@ -358,6 +393,9 @@ def test_head_children_can_stand_in_another_head() -> None:
         "<author><uri>http://a/</uri></author>": '<author xml:lang="de"><uri>http://a/</uri></author>',
         "<author xml:lang='fr'><uri>a</uri></author>": f"<author xml:lang='fr'><uri>{AT}a</uri></author>",
         "<x:y/>": '<x:y xmlns:x="urn:x"/>',
+        "<x:y xmlns:p = 'urn:p'>a<![CDATA[<b/>]]><!-- <b/> --><?b <b/>?></x:y>": (
+            "<x:y xmlns:x=\"urn:x\" xmlns:p = 'urn:p'>a<![CDATA[<b/>]]><!-- <b/> --><?b <b/>?></x:y>"
+        ),
         "<x:y z='z'/>": f'<x:y xmlns:x="urn:x" xml:lang="de"{BASE} z=\'z\'/>',
         "<x:y><x:z/></x:y>": f'<x:y xmlns:x="urn:x" xml:lang="de"{BASE}><x:z/></x:y>',
         "<dc:rights>None</dc:rights>": "<dc:rights>None</dc:rights>",

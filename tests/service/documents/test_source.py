@@ -12,7 +12,6 @@ from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.core import jobs
 from wholefeed.service import sources
-from wholefeed.service.sources import Work
 from wholefeed.workers.pool import INLINE_BYTES, Workers
 
 
@@ -53,7 +52,7 @@ async def test_what_takes_long_is_read_beside_the_event_loop(
 async def test_documents_that_have_come_together_let_others_run_between_them() -> None:
     """Row 45: eight of them at once would be eight times as long as one."""
     done: list[str] = []
-    work = Work(Workers(0))
+    work = Workers(0)
 
     async def read(name: str, size_bytes: int) -> None:
         await work.run(size_bytes, lambda: done.append(name))

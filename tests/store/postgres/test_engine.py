@@ -14,8 +14,8 @@ import pytest
 from tests.patching import set_constant
 from tests.store.postgres.conftest import OpenEngine
 from wholefeed.core.model import Family, Kind
-from wholefeed.errors import OverloadedError, StorageFullError, StoreError, UnknownFeedError
-from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run
+from wholefeed.errors import OverloadedError, StoreError
+from wholefeed.store.base import Database, fetch_all, fetch_value, run
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
 
@@ -36,64 +36,6 @@ def count_up(db: Database, feed: int) -> int:
     time.sleep(0.001)
     run(db, "UPDATE feed SET revision = :next WHERE id = :feed", {"next": revision + 1, "feed": feed})
     return revision + 1
-
-
-async def test_values_come_back_as_sqlite_gives_them(engine: PostgresEngine) -> None:
-    """Instants to the microsecond, truth values as numbers, bytes, texts that PostgreSQL refuses, nothing."""
-    odd = "https://example.org/\0\ud800\x7f?%s"
-    feed = await engine.write(lambda db: create(db, odd))
-    changes = {"is_stale": True, "head": b"\0\xff%s", "notes": '["%"]'}
-    await engine.write(lambda db: feeds.update(db, feed.id, changes), feed=feed.id)
-    row = await engine.read(lambda db: fetch_one(db, "SELECT * FROM feed WHERE url = :url", {"url": odd}))
-    assert row is not None
-    assert row["first_seen_at"] == 1763770000.12
-    assert (row["url"], row["is_stale"], row["head"], row["digest"]) == (odd, 1, b"\0\xff%s", None)
-    assert type(row["is_stale"]) is int
-    assert type(row["head"]) is bytes
-
-
-async def test_a_row_is_read_by_place_by_name_and_in_order(engine: PostgresEngine) -> None:
-    """As `sqlite3.Row` is."""
-    row = await engine.read(
-        lambda db: fetch_one(db, "SELECT 1 AS a, 'x' AS b, sum(n) AS c FROM (SELECT 2 AS n) AS n")
-    )
-    assert row is not None
-    assert (row[0], row["b"], row[-1]) == (1, "x", 2)
-    assert dict(row) == {"a": 1, "b": "x", "c": 2}
-    assert (list(row), len(row), row.keys()) == ([1, "x", 2], 3, ["a", "b", "c"])
-    with pytest.raises(IndexError):
-        row["d"]
-
-
-async def test_a_read_is_of_one_moment(engine: PostgresEngine) -> None:
-    """What is committed between its statements is not seen, the first time it runs and later."""
-    feed = await engine.write(create)
-    for _ in range(2):
-        has_read, is_changed = threading.Event(), threading.Event()
-
-        def read(
-            db: Database, read: threading.Event = has_read, changed: threading.Event = is_changed
-        ) -> bool:
-            sql = "SELECT revision FROM feed"
-            before = fetch_value(db, sql)
-            is_same = bool(fetch_value(db, sql) == before)
-            read.set()
-            assert changed.wait(10)
-            return is_same and bool(fetch_value(db, sql) == before)
-
-        reading = asyncio.create_task(engine.read(read))
-        assert await asyncio.to_thread(has_read.wait, 10)
-        await engine.write(lambda db: count_up(db, feed.id), feed=feed.id)
-        is_changed.set()
-        assert await reading
-
-
-async def test_what_reads_cannot_write(engine: PostgresEngine) -> None:
-    """As SQLite's readers cannot; also with a single statement."""
-    await engine.write(create)
-    with pytest.raises(StorageFullError):
-        await engine.read(lambda db: run(db, "DELETE FROM feed"))
-    assert await engine.read(lambda db: fetch_value(db, "SELECT count(*) FROM feed")) == 1
 
 
 async def test_changes_of_a_feed_by_several_replicas_follow_each_other(another: OpenEngine) -> None:
@@ -140,18 +82,6 @@ async def test_transactions_that_wait_for_each_other_are_repeated(another: OpenE
         assert [row[0] for row in rows] == [2, 2]
 
 
-async def test_what_work_raises_undoes_it_and_comes_through(engine: PostgresEngine) -> None:
-    """And the connection is good for the next one."""
-
-    def work(db: Database) -> None:
-        create(db)
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        await engine.write(work)
-    assert await engine.read(lambda db: fetch_value(db, "SELECT count(*) FROM feed")) == 0
-
-
 async def test_a_failed_statement_that_work_goes_on_after_is_no_commit(engine: PostgresEngine) -> None:
     """PostgreSQL answers such a COMMIT with ROLLBACK, which is no error by itself."""
 
@@ -165,49 +95,6 @@ async def test_a_failed_statement_that_work_goes_on_after_is_no_commit(engine: P
     with pytest.raises(StoreError):
         await engine.write(work)
     assert await engine.read(lambda db: fetch_value(db, "SELECT count(*) FROM feed")) == 0
-
-
-async def test_who_listens_is_told_before_who_asked(engine: PostgresEngine) -> None:
-    """Of the feed, or of the result where that is what was wanted; and of a failure only that it is gone."""
-
-    def fail(_: Database) -> None:
-        raise UnknownFeedError("it was forgotten")
-
-    told = list[object]()
-    engine.on_change = told.append
-    feed = (await engine.write(create)).id
-    assert told == []
-    await engine.write(lambda db: count_up(db, feed), feed=feed)
-    assert told == [feed]
-    await engine.write(
-        lambda db: count_up(db, feed), feed=feed, tell=lambda result: told.append(("told", result))
-    )
-    assert told[1:] == [("told", 2)]
-    with pytest.raises(StoreError):
-        await engine.write(lambda db: run(db, "SELECT 1 / 0"), feed=feed, tell=told.append)
-    assert told[2:] == []
-    with pytest.raises(UnknownFeedError):
-        await engine.write(fail, feed=feed, tell=told.append)
-    assert told[2:] == [feed]
-
-
-async def test_who_leaves_stops_no_transaction(engine: PostgresEngine) -> None:
-    """It is done, and those who listen are told."""
-    feed = (await engine.write(create)).id
-    has_begun, is_told = threading.Event(), asyncio.Event()
-    engine.on_change = lambda _: is_told.set()
-
-    def work(db: Database) -> None:
-        has_begun.set()
-        count_up(db, feed)
-
-    writing = asyncio.create_task(engine.write(work, feed=feed))
-    assert await asyncio.to_thread(has_begun.wait, 10)
-    writing.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await writing
-    await asyncio.wait_for(is_told.wait(), 10)
-    assert await engine.read(lambda db: fetch_value(db, "SELECT revision FROM feed")) == 1
 
 
 async def test_writes_leave_a_connection_to_readers(engine: PostgresEngine) -> None:
@@ -340,30 +227,3 @@ async def test_who_leaves_before_a_connection_is_free_waits_for_none_any_more(en
     may_end.set()
     await asyncio.gather(*busy)
     assert (traffic.busy, traffic.waiting) == (0, 0)
-
-
-async def test_closing_finishes_what_writes_and_ends_what_reads(another: OpenEngine) -> None:
-    """A process that is stopped waits for no slow reader, and loses nothing that it was asked to keep."""
-    async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(another())
-        has_begun = threading.Event()
-
-        def slow(db: Database) -> None:
-            has_begun.set()
-            run(db, SLOW)
-
-        reading = asyncio.create_task(engine.read(slow))
-        writing = asyncio.create_task(engine.write(create))
-        assert await asyncio.to_thread(has_begun.wait, 10)
-        await asyncio.sleep(0.1)  # the statement has reached the server
-        began_at = time.monotonic()
-        await stack.aclose()
-        assert time.monotonic() - began_at < 10
-    assert (await writing).url == URL
-    with pytest.raises(OverloadedError) as caught:
-        await reading
-    assert caught.value.slug == "shutting-down"
-    with pytest.raises(OverloadedError):
-        await engine.write(create)
-    with pytest.raises(OverloadedError):
-        await engine.read(lambda db: fetch_value(db, "SELECT 1"))

@@ -49,24 +49,6 @@ def put_pair(db: sqlite3.Connection, number: int) -> int:
     return number
 
 
-async def test_work_runs_in_one_transaction_and_gives_its_result(writer: Writer) -> None:
-    """What a transaction writes can be read afterwards, and its result comes back to the caller."""
-    assert await writer.run(lambda db: put_pair(db, 1)) == 1
-    assert await writer.run(lambda db: fetch_value(db, "SELECT b FROM pair")) == 1
-
-
-async def test_failed_work_leaves_no_trace(writer: Writer) -> None:
-    """Row 67: a transaction that raises is rolled back whole, and its error reaches the caller."""
-
-    def fail(db: sqlite3.Connection) -> None:
-        put_pair(db, 1)
-        raise KeyError("x")
-
-    with pytest.raises(KeyError):
-        await writer.run(fail)
-    assert await writer.run(lambda db: fetch_value(db, "SELECT count(*) FROM pair")) == 0
-
-
 async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_next(
     writer: Writer, connection: Connection
 ) -> None:
@@ -136,26 +118,6 @@ async def test_work_that_wants_to_be_alone_shares_no_commit(writer: Writer, conn
     )
     assert statements.count("COMMIT") == 3
     assert "SAVEPOINT piece" not in statements
-
-
-async def test_a_changed_feed_is_told_before_whoever_changed_it_goes_on(writer: Writer) -> None:
-    """Each commit names the feeds that it changed. Of one that was undone nothing is told: who holds the feed
-    can answer with it still."""
-    told: list[int] = []
-    writer.on_change = told.append
-
-    def fail(_: sqlite3.Connection) -> None:
-        raise KeyError("x")
-
-    await writer.run(lambda db: put_pair(db, 1))
-    assert told == []
-    await writer.run(lambda db: put_pair(db, 2), feed=7)
-    assert told == [7]
-    with pytest.raises(KeyError):
-        await writer.run(fail, feed=8)
-    with pytest.raises(StoreError, match="no such table"):
-        await writer.run(lambda db: run(db, "INSERT INTO nowhere VALUES (1)"), feed=8)
-    assert told == [7]
 
 
 @pytest.mark.fault("71b")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.feeds import atom, ids, links, publish_chain, rdf, rss, stamp
 from tests.origin import Origin
-from tests.running import Proxy, Reply, a_config, running
+from tests.running import Proxy, Reply, StartProxy
 from wholefeed.core.parse.documents import parse
 from wholefeed.store.rows import SegmentRow
 from wholefeed.web.keys import STORE
@@ -84,14 +83,14 @@ async def test_since_gives_what_is_dated_from_then_on(proxy: Proxy, origin: Orig
 
 
 @pytest.mark.parametrize("make", [atom, rdf])
-async def test_answer_bytes_cuts_every_answer(tmp_path: Path, origin: Origin, make: Any) -> None:
+async def test_answer_bytes_cuts_every_answer(start: StartProxy, origin: Origin, make: Any) -> None:
     """docs/design.md#the-interface: miniflux takes 15 MiB, CommaFeed 5 MB, after decompression."""
     expected = publish_chain(origin, archives=5, entries=4, make=make)
     url = origin.url("/feed")
-    async with running(a_config(tmp_path, limits={"answer_bytes": 3000})) as proxy:
-        reply = await proxy.whole(url)
-        packed = await proxy.get(url, headers={"Accept-Encoding": "gzip"})
-        prefixed = await proxy.ask("GET", f"/{url}", headers={"Accept-Encoding": "identity"})
+    proxy = await start(limits={"answer_bytes": 3000})
+    reply = await proxy.whole(url)
+    packed = await proxy.get(url, headers={"Accept-Encoding": "gzip"})
+    prefixed = await proxy.ask("GET", f"/{url}", headers={"Accept-Encoding": "identity"})
     assert len(reply.body) <= 3000
     assert reply.reconstruction == "complete;documents=6;entries=24;missing=0;cut"
     kept = ids(reply.body)
@@ -100,16 +99,16 @@ async def test_answer_bytes_cuts_every_answer(tmp_path: Path, origin: Origin, ma
     assert gzip.decompress(packed.body) == reply.body == prefixed.body
 
 
-async def test_a_url_s_own_answer_bytes_cuts_its_answers_alone(tmp_path: Path, origin: Origin) -> None:
+async def test_a_url_s_own_answer_bytes_cuts_its_answers_alone(start: StartProxy, origin: Origin) -> None:
     """`answer_bytes=`: the cap of one reader; the lower of it and `limits.answer_bytes` counts, and the
     answer bears a tag and a self link of its own."""
     expected = publish_chain(origin, archives=5, entries=4)
     url = origin.url("/feed")
-    async with running(a_config(tmp_path, limits={"answer_bytes": 4000})) as proxy:
-        configured = await proxy.whole(url)
-        lower = await proxy.get(url, answer_bytes="2500")
-        higher = await proxy.get(url, answer_bytes="100000")
-        known = await proxy.get(url, answer_bytes="2500", headers={"If-None-Match": lower.headers["ETag"]})
+    proxy = await start(limits={"answer_bytes": 4000})
+    configured = await proxy.whole(url)
+    lower = await proxy.get(url, answer_bytes="2500")
+    higher = await proxy.get(url, answer_bytes="100000")
+    known = await proxy.get(url, answer_bytes="2500", headers={"If-None-Match": lower.headers["ETag"]})
     assert 0 < len(ids(lower.body)) < len(ids(configured.body)) < len(expected)
     assert len(lower.body) <= 2500
     assert 2500 < len(higher.body) <= 4000
@@ -133,27 +132,27 @@ async def test_a_feed_that_fits_the_url_s_answer_bytes_is_whole(proxy: Proxy, or
 
 @pytest.mark.parametrize("memory_bytes", [1 << 26, 0])
 async def test_answer_bytes_counts_to_the_last_byte(
-    tmp_path: Path, origin: Origin, memory_bytes: int
+    start: StartProxy, origin: Origin, memory_bytes: int
 ) -> None:
     """A feed of just so many bytes is whole, with one less it is cut, whether or not it is held in memory."""
     publish_chain(origin, archives=4)
     url = origin.url("/feed")
-    async with running(a_config(tmp_path, store={"memory_bytes": memory_bytes})) as proxy:
-        await proxy.whole(url)
-        size = len((await proxy.get(url, answer_bytes="9999")).body)
-        exact = await proxy.get(url, answer_bytes=str(size))
-        less = await proxy.get(url, answer_bytes=str(size - 1))
+    proxy = await start(store={"memory_bytes": memory_bytes})
+    await proxy.whole(url)
+    size = len((await proxy.get(url, answer_bytes="9999")).body)
+    exact = await proxy.get(url, answer_bytes=str(size))
+    less = await proxy.get(url, answer_bytes=str(size - 1))
     assert len(exact.body) == size
     assert says_complete(exact)
     assert len(less.body) < size
     assert less.reconstruction == exact.reconstruction + ";cut"
 
 
-async def test_an_answer_below_answer_bytes_is_whole(tmp_path: Path, origin: Origin) -> None:
+async def test_an_answer_below_answer_bytes_is_whole(start: StartProxy, origin: Origin) -> None:
     """R21: a feed that fits limits.answer_bytes is not cut, and still says fh:complete."""
     publish_chain(origin, archives=1)
-    async with running(a_config(tmp_path, limits={"answer_bytes": 100_000})) as proxy:
-        reply = await proxy.whole(origin.url("/feed"))
+    proxy = await start(limits={"answer_bytes": 100_000})
+    reply = await proxy.whole(origin.url("/feed"))
     assert says_complete(reply)
 
 
@@ -224,25 +223,25 @@ async def test_a_bad_value_is_a_400_that_names_what_was_expected(
 
 
 async def test_what_is_left_out_whole_is_not_touched(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+    start: StartProxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/design.md#segments: a view costs what it sends, not the feed."""
     publish_chain(origin, archives=3)
     url = origin.url("/feed")
-    async with running(a_config(tmp_path, store={"memory_bytes": 0})) as proxy:
-        await proxy.whole(url)
-        read: list[int] = []
-        store = proxy.app[STORE]
-        pieces = store.pieces
+    proxy = await start(store={"memory_bytes": 0})
+    await proxy.whole(url)
+    read: list[int] = []
+    store = proxy.app[STORE]
+    pieces = store.pieces
 
-        def counted(segment: SegmentRow) -> AsyncIterator[bytes]:
-            read.append(segment.id)
-            return pieces(segment)
+    def counted(segment: SegmentRow) -> AsyncIterator[bytes]:
+        read.append(segment.id)
+        return pieces(segment)
 
-        monkeypatch.setattr(store, "pieces", counted)
-        await proxy.get(url)
-        whole = set(read)
-        read.clear()
-        await proxy.get(url, limit="2")
+    monkeypatch.setattr(store, "pieces", counted)
+    await proxy.get(url)
+    whole = set(read)
+    read.clear()
+    await proxy.get(url, limit="2")
     assert len(whole) > 1
     assert len(read) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from html import unescape
-from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from tests.answers import Status
 from tests.feeds import atom, publish_chain
 from tests.origin import Origin
-from tests.running import Proxy, a_config, running
+from tests.running import Proxy, StartProxy
 from tests.web.page.browsing import browse, read, text
 from tests.web.test_feed import plain_publisher
 
@@ -180,16 +179,15 @@ async def test_a_program_gets_the_problem_itself(proxy: Proxy, origin: Origin) -
     assert reply.headers["Content-Type"].startswith("application/problem+json")
 
 
-async def test_a_slow_site_is_waited_for_no_longer_than_configured(tmp_path: Path, origin: Origin) -> None:
+async def test_a_slow_site_is_waited_for_no_longer_than_configured(start: StartProxy, origin: Origin) -> None:
     """The page says that it is still looked for; once it has come, the choice is there at once."""
     origin.publish("/site", SEVERAL, content_type="text/html")
-    config = a_config(tmp_path, limits={"respond_within_seconds": 0.2})
-    async with running(config) as proxy:
-        with origin.held("/site") as gate:
-            reply = await browse(proxy, target(origin.url("/site")))
-            assert reply.status == 200
-            assert "Asking the publisher" in text(reply)
-            del gate
-        await proxy.settled()
-        assert "Which feed?" in text(await browse(proxy, target(origin.url("/site"))))
+    proxy = await start(limits={"respond_within_seconds": 0.2})
+    with origin.held("/site") as gate:
+        reply = await browse(proxy, target(origin.url("/site")))
+        assert reply.status == 200
+        assert "Asking the publisher" in text(reply)
+        del gate
+    await proxy.settled()
+    assert "Which feed?" in text(await browse(proxy, target(origin.url("/site"))))
     assert origin.counts() == {"/site": 1}

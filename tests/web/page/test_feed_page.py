@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -14,7 +13,7 @@ from tests.answers import Status
 from tests.feeds import Item, an_item, atom, publish_chain, rss
 from tests.origin import Origin
 from tests.publishers.wordpress import WordPress
-from tests.running import Proxy, Reply, a_config, running
+from tests.running import Proxy, Reply, StartProxy
 from tests.web.page.browsing import browse, read, submit, text
 from wholefeed.core.model import State
 from wholefeed.core.readers import READERS
@@ -286,19 +285,19 @@ async def test_readers_with_needs_of_their_own_get_addresses_of_their_own(
         assert each.name in said
 
 
-async def test_the_address_holds_the_token_for_who_knows_it(tmp_path: Path, origin: Origin) -> None:
+async def test_the_address_holds_the_token_for_who_knows_it(start: StartProxy, origin: Origin) -> None:
     """What is copied works in a reader; without the token there is no page."""
     origin.publish("/feed", atom(an_item("a"), complete=True))
     url = origin.url("/feed")
-    async with running(a_config(tmp_path, server={"access_token": TOKEN})) as proxy:
-        assert (await browse(proxy, target(url))).status in (303, 401)
-        known = {"Authorization": f"Bearer {TOKEN}"}
-        reply = await browse(proxy, target(url), headers=known)
-        address = inputs(reply).values["proxied"]
-        assert parse_qs(urlsplit(address).query) == {"url": [url], "token": [TOKEN]}
-        assert "keep it to yourself" in text(reply)
-        fetched = await proxy.ask("GET", address.partition(str(proxy.client.port))[2])
-        assert fetched.status == 200
+    proxy = await start(server={"access_token": TOKEN})
+    assert (await browse(proxy, target(url))).status in (303, 401)
+    known = {"Authorization": f"Bearer {TOKEN}"}
+    reply = await browse(proxy, target(url), headers=known)
+    address = inputs(reply).values["proxied"]
+    assert parse_qs(urlsplit(address).query) == {"url": [url], "token": [TOKEN]}
+    assert "keep it to yourself" in text(reply)
+    fetched = await proxy.ask("GET", address.partition(str(proxy.client.port))[2])
+    assert fetched.status == 200
 
 
 async def test_an_error_is_told_with_what_to_type(proxy: Proxy, origin: Origin) -> None:
@@ -321,15 +320,15 @@ async def test_of_many_missing_documents_the_page_lists_some(
 
 
 async def test_a_publisher_that_takes_too_long_is_not_waited_for_any_more(
-    tmp_path: Path, origin: Origin
+    start: StartProxy, origin: Origin
 ) -> None:
     """Once the publisher was given up it is an error with advice, and no page that looks again for ever."""
     publish_chain(origin, archives=1)
-    async with running(a_config(tmp_path, fetch={"read_timeout_seconds": 0.1})) as proxy:
-        with origin.held("/feed"):
+    proxy = await start(fetch={"read_timeout_seconds": 0.1})
+    with origin.held("/feed"):
+        reply = await browse(proxy, target(origin.url("/feed")))
+        while reply.status == 200:
+            assert "Asking the publisher" in text(reply)
             reply = await browse(proxy, target(origin.url("/feed")))
-            while reply.status == 200:
-                assert "Asking the publisher" in text(reply)
-                reply = await browse(proxy, target(origin.url("/feed")))
-        assert reply.status == 504
-        assert b'role="alert"' in reply.body
+    assert reply.status == 504
+    assert b'role="alert"' in reply.body

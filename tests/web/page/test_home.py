@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
-from tests.running import Proxy, a_config, running
+from tests.running import Proxy, StartProxy
 from tests.web.page.browsing import BROWSER, browse, read, text
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.words import STATES
@@ -41,20 +40,20 @@ async def test_a_program_is_told_how_to_subscribe(proxy: Proxy) -> None:
     assert "http://localhost:8080/feed?url=FEED-URL" in reply.body.decode()
 
 
-async def test_a_program_without_the_token_is_told_that_one_is_needed(tmp_path: Path) -> None:
+async def test_a_program_without_the_token_is_told_that_one_is_needed(start: StartProxy) -> None:
     """The five lines are no secret; the token is, and is not among them."""
-    async with running(a_config(tmp_path, server={"access_token": TOKEN})) as proxy:
-        reply = await proxy.ask("GET", "/")
-        assert reply.status == 200
-        assert b"/feed?token=TOKEN&url=" in reply.body
-        assert TOKEN.encode() not in reply.body
-        assert (await proxy.ask("GET", "/?url=https://example.org/")).status == 401
+    proxy = await start(server={"access_token": TOKEN})
+    reply = await proxy.ask("GET", "/")
+    assert reply.status == 200
+    assert b"/feed?token=TOKEN&url=" in reply.body
+    assert TOKEN.encode() not in reply.body
+    assert (await proxy.ask("GET", "/?url=https://example.org/")).status == 401
 
 
-async def test_a_program_is_told_where_only_signed_urls_are_good(tmp_path: Path) -> None:
+async def test_a_program_is_told_where_only_signed_urls_are_good(start: StartProxy) -> None:
     """Where there are keys and no token, how one gets a signature."""
-    async with running(a_config(tmp_path, server={"signing_keys": ("a key that signs",)})) as proxy:
-        reply = await proxy.ask("GET", "/")
+    proxy = await start(server={"signing_keys": ("a key that signs",)})
+    reply = await proxy.ask("GET", "/")
     assert b"wholefeed sign URL" in reply.body
 
 
@@ -148,10 +147,10 @@ async def test_what_stands_in_a_url_is_never_markup(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize("public_url", ["", "https://feeds.example/w"])
-async def test_the_address_shown_is_the_one_that_readers_use(tmp_path: Path, public_url: str) -> None:
+async def test_the_address_shown_is_the_one_that_readers_use(start: StartProxy, public_url: str) -> None:
     """What is put in front of a feed's URL works where the page was opened."""
-    async with running(a_config(tmp_path, server={"public_url": public_url})) as proxy:
-        reply = await browse(proxy, headers={**BROWSER, "Host": "localhost:8080"})
+    proxy = await start(server={"public_url": public_url})
+    reply = await browse(proxy, headers={**BROWSER, "Host": "localhost:8080"})
     assert f"{public_url or 'http://localhost:8080'}/feed?url=" in text(reply)
 
 

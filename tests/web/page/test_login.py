@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-from collections.abc import AsyncIterator
 from http.cookies import SimpleCookie
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
@@ -17,7 +15,7 @@ from aiohttp import web
 from tests.feeds import publish_chain
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.running import Clock, Proxy, Reply, a_config, running
+from tests.running import Proxy, Reply, StartProxy
 from tests.web.page.browsing import BROWSER, browse, read, submit, text
 from wholefeed.server.clients import SESSION_SECONDS, issue_session
 from wholefeed.web.pages import own_path
@@ -26,16 +24,10 @@ from wholefeed.web.pages_base import COOKIE
 TOKEN = "a token for readers"
 
 
-def guarded(folder: Path, clock: Clock | None = None, **server: Any) -> Any:
-    """A proxy with a token."""
-    return running(a_config(folder, server={"access_token": TOKEN, **server}), clock)
-
-
 @pytest.fixture
-async def closed(tmp_path: Path) -> AsyncIterator[Proxy]:
+async def closed(start: StartProxy) -> Proxy:
     """A proxy with a token, to which nobody has logged in."""
-    async with guarded(tmp_path) as proxy:
-        yield proxy
+    return await start(server={"access_token": TOKEN})
 
 
 def led_on_to(path: str) -> str:
@@ -141,25 +133,23 @@ async def test_a_login_leads_to_no_other_site(closed: Proxy, path: str) -> None:
     assert own_path(path) == ""
 
 
-async def test_a_login_ends_with_the_session_with_the_token_and_by_hand(tmp_path: Path) -> None:
+async def test_a_login_ends_with_the_session_with_the_token_and_by_hand(closed: Proxy) -> None:
     """After thirty days, after another token was set, and at once when somebody logs out."""
-    clock = Clock()
-    async with guarded(tmp_path, clock) as proxy:
-        await submit(proxy, "/login", token=TOKEN)
-        assert (await browse(proxy)).status == 200
-        clock.advance(SESSION_SECONDS - 10)
-        assert (await browse(proxy)).status == 200
-        clock.advance(20)
-        assert (await browse(proxy)).status == 401
-        await submit(proxy, "/login", token=TOKEN)
-        (action,) = [each for each in read(await browse(proxy)).actions if "logout" in each]
-        out = await submit(proxy, action[1:])
-        assert (out.status, out.headers["Location"]) == (303, "./")
-        assert (await browse(proxy)).status == 401
-    other = issue_session("another token for all", expires_at=int(clock()) + 60)
-    async with guarded(tmp_path, clock) as proxy:
-        for session, status in ((other, 401), (issue_session(TOKEN, expires_at=int(clock()) + 60), 200)):
-            assert (await browse(proxy, headers={"Cookie": f"{COOKIE}={session}"})).status == status
+    await submit(closed, "/login", token=TOKEN)
+    assert (await browse(closed)).status == 200
+    closed.clock.advance(SESSION_SECONDS - 10)
+    assert (await browse(closed)).status == 200
+    closed.clock.advance(20)
+    assert (await browse(closed)).status == 401
+    await submit(closed, "/login", token=TOKEN)
+    (action,) = [each for each in read(await browse(closed)).actions if "logout" in each]
+    out = await submit(closed, action[1:])
+    assert (out.status, out.headers["Location"]) == (303, "./")
+    assert (await browse(closed)).status == 401
+    soon = int(closed.clock()) + 60
+    for token, status in (("another token for all", 401), (TOKEN, 200)):
+        session = issue_session(token, expires_at=soon)
+        assert (await browse(closed, headers={"Cookie": f"{COOKIE}={session}"})).status == status
 
 
 @pytest.mark.parametrize(
@@ -173,12 +163,12 @@ async def test_a_login_ends_with_the_session_with_the_token_and_by_hand(tmp_path
     ],
 )
 async def test_the_cookie_is_for_https_where_the_browser_speaks_that(
-    tmp_path: Path, server: dict[str, Any], fields: dict[str, str], is_secure: bool
+    start: StartProxy, server: dict[str, Any], fields: dict[str, str], is_secure: bool
 ) -> None:
     """It says so itself; a cookie that is not sent back would ask for the token again and again."""
     headers = {"Host": "localhost:8080", **fields}
-    async with guarded(tmp_path, **server) as proxy:
-        session = cookie(await submit(proxy, "/login", token=TOKEN, headers=headers))
+    proxy = await start(server={"access_token": TOKEN, **server})
+    session = cookie(await submit(proxy, "/login", token=TOKEN, headers=headers))
     assert bool(session["secure"]) == is_secure
 
 
@@ -214,15 +204,15 @@ async def test_a_token_in_the_address_of_a_feed_s_page_becomes_a_session_too(
     assert (await submit(closed, action.removeprefix("."))).status == 303
 
 
-async def test_where_there_is_no_token_there_is_nothing_to_log_in_with(tmp_path: Path) -> None:
+async def test_where_there_is_no_token_there_is_nothing_to_log_in_with(start: StartProxy) -> None:
     """An open proxy asks nobody; one with signing keys alone says so."""
-    async with running(a_config(tmp_path)) as proxy:
-        assert (await browse(proxy, "/login")).status == 303
-        assert "Set-Cookie" not in (await submit(proxy, "/login", token="")).headers
-    async with running(a_config(tmp_path, server={"signing_keys": ("a key that signs",)})) as proxy:
-        for reply in (await browse(proxy), await submit(proxy, "/login", token="")):
-            assert reply.status == 403
-            assert "Only signed addresses here" in text(reply)
+    proxy = await start()
+    assert (await browse(proxy, "/login")).status == 303
+    assert "Set-Cookie" not in (await submit(proxy, "/login", token="")).headers
+    proxy = await start(server={"signing_keys": ("a key that signs",)})
+    for reply in (await browse(proxy), await submit(proxy, "/login", token="")):
+        assert reply.status == 403
+        assert "Only signed addresses here" in text(reply)
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe%", b"token=" + b"&a=b" * 50, b"token", b""])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.running import Proxy, a_config, running
+from tests.running import Proxy, StartProxy
 from wholefeed.web.pages_base import versioned
 
 
@@ -26,8 +24,8 @@ async def test_nothing_else_is_given_out(proxy: Proxy, name: str) -> None:
     assert (await proxy.ask("GET", f"/static/{name}")).status == 404
 
 
-async def test_style_is_there_for_who_has_no_token_yet(tmp_path: Path) -> None:
+async def test_style_is_there_for_who_has_no_token_yet(start: StartProxy) -> None:
     """The page that asks for the token has its style, too."""
-    async with running(a_config(tmp_path, server={"access_token": "a token for readers"})) as proxy:
-        assert (await proxy.ask("GET", "/static/page.css")).status == 200
-        assert (await proxy.ask("GET", "/feeds")).status == 401
+    proxy = await start(server={"access_token": "a token for readers"})
+    assert (await proxy.ask("GET", "/static/page.css")).status == 200
+    assert (await proxy.ask("GET", "/feeds")).status == 401

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urljoin
 
@@ -14,7 +13,7 @@ from tests.answers import Silence, Status
 from tests.feeds import an_item, atom, json_feed, publish_chain, rdf, rss
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.running import Proxy, Reply, a_config, running
+from tests.running import Proxy, Reply, StartProxy
 from tests.web.page.browsing import browse, read, text
 from wholefeed.core.model import State
 from wholefeed.core.words import STATES
@@ -162,7 +161,9 @@ async def test_nothing_is_loaded_from_elsewhere_unless_it_is_asked_for(proxy: Pr
         "http://%66eeds.test/./below",
     ],
 )
-async def test_media_at_the_proxy_s_own_urls_are_left_out(tmp_path: Path, origin: Origin, own: str) -> None:
+async def test_media_at_the_proxy_s_own_urls_are_left_out(
+    start: StartProxy, origin: Origin, own: str
+) -> None:
     """docs/faults.md row 97: a picture there would be asked for with the reader's session, and add a feed."""
     target = f"{own}/view?url=http%3A%2F%2Fs.test%2F"
     content = (
@@ -175,10 +176,10 @@ async def test_media_at_the_proxy_s_own_urls_are_left_out(tmp_path: Path, origin
         f"<content type='html'>{content.replace('<', '&lt;')}</content></entry></feed>"
     )
     origin.publish("/feed", atom().replace(b"</feed>", entry.encode()))
-    async with running(a_config(tmp_path, server={"public_url": "https://feeds.test/below"})) as proxy:
-        await proxy.whole(origin.url("/feed"))
-        asked = f"/below/view?url={quoted(origin.url('/feed'))}&media=1"
-        reply = await browse(proxy, asked, headers={"Host": "localhost:8080"})
+    proxy = await start(server={"public_url": "https://feeds.test/below"})
+    await proxy.whole(origin.url("/feed"))
+    asked = f"/below/view?url={quoted(origin.url('/feed'))}&media=1"
+    reply = await browse(proxy, asked, headers={"Host": "localhost:8080"})
     shown = reply.body.decode().partition("<article")[2]
     assert re.findall(r' src="([^"]*)"', shown) == ["http://s.test/i.png"]
     assert "[Image: A cat]" in shown
@@ -310,31 +311,31 @@ async def test_what_is_no_feed_is_told_with_what_to_do(proxy: Proxy, origin: Ori
     assert read(reply).actions == ["./"]
 
 
-async def test_a_token_in_the_url_becomes_a_session(tmp_path: Path, origin: Origin) -> None:
+async def test_a_token_in_the_url_becomes_a_session(start: StartProxy, origin: Origin) -> None:
     """It stands in no link of the page, and in no address that a browser shows and keeps."""
     origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(60, 0, -1))))
     url, token = origin.url("/feed"), "a token for readers"
-    async with running(a_config(tmp_path, server={"access_token": token})) as proxy:
-        target = f"/view?url={quoted(url)}"
-        assert (await browse(proxy, f"{target}&wait=8")).status == 401
-        led = await browse(proxy, f"{target}&token={quoted(token)}")
-        assert (led.status, led.headers["Location"]) == (303, f".{target}")
-        reply = await browse(proxy, f"{target}&wait=8")
-        assert reply.status == 200
-        assert b"token" not in reply.body
-        assert page_links(reply)["Older"] == f".{target}&page=2"
+    proxy = await start(server={"access_token": token})
+    target = f"/view?url={quoted(url)}"
+    assert (await browse(proxy, f"{target}&wait=8")).status == 401
+    led = await browse(proxy, f"{target}&token={quoted(token)}")
+    assert (led.status, led.headers["Location"]) == (303, f".{target}")
+    reply = await browse(proxy, f"{target}&wait=8")
+    assert reply.status == 200
+    assert b"token" not in reply.body
+    assert page_links(reply)["Older"] == f".{target}&page=2"
 
 
-async def test_who_holds_a_signature_can_read_on(tmp_path: Path, origin: Origin) -> None:
+async def test_who_holds_a_signature_can_read_on(start: StartProxy, origin: Origin) -> None:
     """It is good for the feed for people, too, and goes with the links to its other pages."""
     origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(60, 0, -1))))
     url, keys = origin.url("/feed"), ["k" * 32]
-    async with running(a_config(tmp_path, server={"signing_keys": tuple(keys)})) as proxy:
-        target = f"/view?url={quoted(url)}&signed={sign(url, keys)}"
-        assert (await browse(proxy, f"/view?url={quoted(url)}")).status == 403
-        reply = await browse(proxy, f"{target}&wait=8")
-        assert reply.status == 200
-        assert page_links(reply)["Older"] == f".{target}&page=2"
+    proxy = await start(server={"signing_keys": tuple(keys)})
+    target = f"/view?url={quoted(url)}&signed={sign(url, keys)}"
+    assert (await browse(proxy, f"/view?url={quoted(url)}")).status == 403
+    reply = await browse(proxy, f"{target}&wait=8")
+    assert reply.status == 200
+    assert page_links(reply)["Older"] == f".{target}&page=2"
 
 
 async def test_without_entries_it_says_so(proxy: Proxy, origin: Origin) -> None:

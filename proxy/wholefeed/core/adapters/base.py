@@ -76,7 +76,7 @@ class Marks:
     """Whether the first entry's identity is that of a comment on a post."""
 
     @staticmethod
-    @lru_cache(maxsize=1024)
+    @lru_cache(maxsize=1024)  # a feed's are the same at most of its refreshes
     def read(text: str) -> Marks:
         """Return what `written` gave."""
         return Marks(**json.loads(text))

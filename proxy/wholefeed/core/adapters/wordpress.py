@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from wholefeed.core.adapters.base import (
     MOST_PAGES,
@@ -86,9 +86,7 @@ class WordPress:
 
     def look(self, job: Job) -> Asking[Outcome]:
         """Ask for what is new: front pages, what was changed, what was added under a new ID."""
-        if job.known.way == BY_DATE:
-            return (yield from look_by_date(job))
-        return (yield from _look_for_news(job, has_order=job.known.way == BY_ID))
+        return (yield from look_by_date(job) if job.known.way == BY_DATE else _look_for_news(job))
 
 
 _GENERATOR: Final = re.compile(r"^https?://(?:www\.)?wordpress\.(?:org|com)\b", re.IGNORECASE)
@@ -159,9 +157,8 @@ def _since(pages: Pages, ask: AskFor) -> Asking[None]:
         before = pages.latest_validators
         yield from _front_pages(pages)
         if ask == pages.by_id and not pages.is_refused:
-            scan = yield from _changed_since(pages, pages.began_date)
-            pages.is_tied = scan.is_tied
-            if scan.date is None:
+            latest = yield from _changed_since(pages, pages.began_date)
+            if latest is None:
                 pages.latest_date = pages.began_date
         if pages.is_refused or not pages.are_told or pages.latest_validators == before:
             return
@@ -182,9 +179,9 @@ def _front_pages(pages: Pages) -> Asking[None]:
 def _single(pages: Pages) -> Asking[Outcome | None]:
     """R27: a blog of one page is collected where page 1 is the subscription document, and no page 2 there."""
     first, second = yield [pages.by_id(1), pages.by_id(2)]
-    failed = next((each for each in (first, second) if _is_failure(each)), None)
-    if isinstance(failed, Refused):
-        return pages.job.unproven(failed.slug)
+    for each in (first, second):
+        if isinstance(each, Refused) and not (each.is_gone or each.is_objection):
+            return pages.job.unproven(each.slug)
     if not isinstance(first, Page) or (isinstance(second, Refused) and second.is_objection):
         return None
     if isinstance(second, Page) and second.identities == first.identities:
@@ -198,10 +195,6 @@ def _single(pages: Pages) -> Asking[Outcome | None]:
     pages.meet(first)
     is_ordered = first.is_ascending is not False or not pages.repeats(first)
     return pages.outcome(BY_ID if is_ordered else FROM_FRONT, 1)
-
-
-def _is_failure(answer: Answer) -> bool:
-    return isinstance(answer, Refused) and not (answer.is_gone or answer.is_objection)
 
 
 def _from_front(pages: Pages) -> Asking[Outcome | None]:
@@ -328,17 +321,16 @@ def _search(pages: Pages, low: int, high: int | None) -> Asking[int | None]:
 # What was changed since a date
 
 
-def _changed_since(pages: Pages, date: float | None) -> Asking[_Scan]:
+def _changed_since(pages: Pages, date: float | None) -> Asking[float | None]:
     """Ask for pages in the order of change, the latest first, until one is older than a date.
 
+    Returns the latest date of the pages: the next time none further back need be asked for; None: they need.
     Such an order tells nothing of posts that were changed at one instant, as an import or a bulk edit does:
     some stand on two pages then and others on none. Two neighbouring pages of one date are a tie, and so is a
-    post that stands on two pages though nothing was published meanwhile, and page after page without news.
-
-    Args:
-        pages: What is known.
-        date: None: the first page alone.
+    post that stands on two pages though nothing was published meanwhile, and page after page without news:
+    all pages have to be asked for again then (`Pages.is_tied`). Without a date the first page is all.
     """
+    pages.is_tied = False
     seen: set[EntryId] = set()
     without_news = 0
     latest = previous = None
@@ -346,11 +338,11 @@ def _changed_since(pages: Pages, date: float | None) -> Asking[_Scan]:
     for number in range(1, MOST_PAGES):
         page = pages.take((yield from one(pages.modified(number))))
         if page is None:
-            return _Scan(None if pages.is_refused or number == 1 else latest)
+            return None if pages.is_refused or number == 1 else latest
         if number == 1:
             latest, pages.length = page.updated_at, len(page.identities)
         if page.updated_at is None:
-            return _Scan(None)
+            return None
         if date is None or page.updated_at < date:
             break
         # A post that is changed meanwhile moves to the front and the others behind it: no tie, and it is
@@ -358,43 +350,26 @@ def _changed_since(pages: Pages, date: float | None) -> Asking[_Scan]:
         is_twice = not seen.isdisjoint(page.identities) and page.validators == validators
         without_news = without_news + 1 if seen.issuperset(page.identities) else 0
         if is_twice or page.updated_at == previous or without_news >= WITHOUT_NEWS:
-            return _Scan(latest, is_tied=page.updated_at > date)
+            pages.is_tied = page.updated_at > date
+            break
         seen.update(page.identities)
         previous, validators = page.updated_at, page.validators
-    return _Scan(latest)
-
-
-class _Scan(NamedTuple):
-    """What came of pages in the order of change."""
-
-    date: float | None
-    """The latest date of its pages: the next one need not go back further. None: it has to."""
-    is_tied: bool = False
-    """Whether the order means nothing: all pages have to be asked for again."""
+    return latest
 
 
 # What is new since the last time (rule R30)
 
 
-def _look_for_news(job: Job, *, has_order: bool) -> Asking[Outcome]:
-    """Ask for what is new.
-
-    Args:
-        job: What is known.
-        has_order: Whether the publisher honours the order of ID and of change.
-    """
+def _look_for_news(job: Job) -> Asking[Outcome]:
     pages, known = Pages(job), job.known
     if job.has_news:
         yield from _news_in_front(pages)
     if pages.unsettled:
         return Outcome(is_honoured=True, is_whole=False, known=known, reason=pages.unsettled, wants_all=True)
-    if has_order and not pages.is_refused:
-        scan = yield from _changed_since(pages, known.scanned_date)
-        known = replace(
-            known,
-            is_tied=known.is_tied or scan.is_tied,
-            scanned_date=known.scanned_date if scan.date is None else scan.date,
-        )
+    if known.way == BY_ID and not pages.is_refused:  # that order is honoured, and that of change with it
+        latest = yield from _changed_since(pages, known.scanned_date)
+        scanned_date = known.scanned_date if latest is None else latest
+        known = replace(known, is_tied=known.is_tied or pages.is_tied, scanned_date=scanned_date)
         if job.is_daily and not pages.is_refused:
             known = yield from _behind(pages, known)
     return Outcome(

@@ -247,9 +247,7 @@ def count_url(api_url: str) -> str:
 def dated_url(url: str, *numbers: int) -> str | None:
     """Return the feed of a year, a month or a day; None where links are not pretty, or it is dated itself.
 
-    Args:
-        url: Of the feed with all posts.
-        numbers: Year, then month, then day.
+    `url` is of the feed with all posts; the numbers are year, then month, then day.
     """
     parts = urlsplit(url)
     path = _FEED_PATH.match(parts.path)

@@ -45,10 +45,8 @@ class Walk:
                validators tell nothing, and N begins with what stood on N-1 -> unsettled
         HOLES  pages that were not there, though later ones are: once more
 
-    Args:
-        pages: What is known.
-        ask: Makes the question for a page: `pages.by_id`, or `pages.front`.
-        is_again: Whether pages that were had in this walk before do not serve.
+    `ask` makes the question for a page: `pages.by_id`, or `pages.front`. Where it is done again, pages that
+    were had in this walk before do not serve.
     """
 
     def __init__(self, pages: Pages, ask: AskFor, *, is_again: bool = False) -> None:
@@ -113,7 +111,8 @@ class Walk:
                     self._taken(answer)
                     return behind[0]
                 yield from self._check_order(each, answer)
-                if behind is not None and self._is_apart(behind[1], answer):
+                is_moved = behind is not None and behind[1].validators != answer.validators
+                if behind is not None and is_moved and self._pages.are_told:
                     yield from self._seam(each, last, (behind[1], answer))
                 if each == last:
                     self._tail = answer.identities
@@ -146,9 +145,7 @@ class Walk:
     def _got_shorter(self, page: Page, behind: tuple[int, Page]) -> Asking[bool]:
         """Whether entries moved to pages that were had since each has fewer than it had: no validator tells.
 
-        Args:
-            page: The one that came.
-            behind: Number and page of the one before which it stands.
+        `behind` is number and page of the one before which it stands.
         """
         is_repeated = page.identities == behind[1].identities
         is_shorter = len(page.identities) < self._length
@@ -202,17 +199,10 @@ class Walk:
 
     # Something went live
 
-    def _is_apart(self, behind: Page, page: Page) -> bool:
-        """Whether something may have moved from a page to the one behind it, which was had before."""
-        return self._pages.are_told and behind.validators != page.validators
-
     def _seam(self, number: int, last: int, pair: tuple[Page, Page]) -> Asking[None]:
         """Ask again for what may have moved past the boundary behind a page.
 
-        Args:
-            number: Of the page.
-            last: Of the last page.
-            pair: The page behind it as it was had, and the page.
+        `pair` is the page behind it as it was had, and the page.
         """
         had = frozenset(self._had)
         is_still = False

@@ -21,7 +21,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final, NamedTuple, cast
 
 from wholefeed.core.merge import written
@@ -51,7 +50,7 @@ from wholefeed.core.model import (
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import MAX_TITLE_CHARACTERS, UNLIMITED, ParseError
 from wholefeed.core.text.markup import attribute, quoteattr
-from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve_or_empty
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, prefixes_in
 from wholefeed.core.verbatim.json import JsonFragments
 
@@ -69,11 +68,8 @@ class ComposedHead(NamedTuple):
 def compose_head(fragments: Fragments | JsonFragments, tombstones: Sequence[Tombstone] = ()) -> ComposedHead:
     """Keep of the head what still holds in the synthesized document, verbatim (R21, R22).
 
-    It comes to `MAX_HEAD_BYTES` at most: what is behind that is left out.
-
-    Args:
-        fragments: Of the subscription document, for the output's namespace.
-        tombstones: Those of the feed; the ones that do not stand in the document are added (R19).
+    It comes to `MAX_HEAD_BYTES` at most: what is behind that is left out. Tombstones of the feed that do not
+    stand in the document are added (R19).
     """
     document, room = fragments.document, _Room()
     children = [child for child in document.head.children if not _is_dropped(child)]
@@ -401,8 +397,7 @@ def heading_of(document: FeedDocument) -> Heading:
     head = document.head
     sites = [link.target for link in head.links if link.relation == "alternate" and link.target]
     if document.family in (Family.RSS, Family.JSON) and head.site_id:
-        with suppress(ValueError):  # the channel's link is no URL: its title counts all the same
-            sites.insert(0, resolve(head.scope.base, head.site_id))
+        sites.insert(0, resolve_or_empty(head.scope.base, head.site_id))
     site = next(filter(is_http, sites), "")
     title = " ".join(head.title[:MAX_TITLE_CHARACTERS].split())
     return Heading(title, site if len(site) <= MAX_URL_CHARACTERS else "")
@@ -412,12 +407,6 @@ def stored_heading(family: Family, version: str, head: bytes, via_url: str) -> H
     """Return what a feed calls itself that was published before that was kept.
 
     A head that is longer than any is by now says nothing, nor does one that cannot be read.
-
-    Args:
-        family: As published.
-        version: Of the format, as published.
-        head: As `compose_head` made it.
-        via_url: Where the publication came from.
     """
     if len(head) > MAX_HEAD_BYTES:
         return Heading("", "")

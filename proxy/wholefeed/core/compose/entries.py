@@ -3,7 +3,7 @@
 What `wholefeed.reconstruct` gives is a `Feed` with its `Entries`. What is held are the documents' bodies,
 deflated; the entries of one document at a time are objects:
 
-    entries = Entries([held(document, live) for document, live in ...])      # newest documents first
+    entries = Entries([held(document, live, is_current=True) for ...])      # newest documents first
     entries[0].title
 
 Pages show an entry from its text in a segment, be it the beginning of one alone:
@@ -35,6 +35,7 @@ from defusedxml.ElementTree import DefusedXMLParser, fromstring
 from wholefeed.core.compose.compose import newest_first, synthesize
 from wholefeed.core.compose.segments import Sealed, inflate, seal
 from wholefeed.core.compose.weaving import Key, publication_dates
+from wholefeed.core.facts import Stored
 from wholefeed.core.model import (
     ATOM_03_NS,
     ATOM_NS,
@@ -48,11 +49,10 @@ from wholefeed.core.model import (
     State,
     entry_id,
 )
-from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.identities import SPACES, absolute
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import escape
-from wholefeed.core.text.urls import is_http, resolve
+from wholefeed.core.text.urls import is_http, resolve_or_empty
 from wholefeed.core.verbatim.addresses import is_permalink
 from wholefeed.core.verbatim.fragments import fragments_of
 
@@ -230,32 +230,23 @@ class Held(NamedTuple):
     """The entries that are the feed's, from the top."""
 
 
-def held(body: bytes, url: str, media_type: str, live: Sequence[int], *, is_current: bool) -> Held:
-    """Return a document as it is kept.
+def held(document: Stored, live: Sequence[int], *, is_current: bool) -> Held:
+    """Return a document as it is kept, with those of its entries that are the feed's.
 
-    Args:
-        body: As fetched.
-        url: After redirects.
-        media_type: The whole Content-Type value.
-        live: Which of its entries are the feed's.
-        is_current: Whether this program's parser has counted them; else it is asked once more.
+    They are counted once more unless this program's parser (`is_current`) has counted them.
 
     Raises:
         ParseError: Another parser could read it, this one cannot.
     """
     if not is_current:
-        known = len(parse(body, url, media_type, max_depth=_ANY_DEPTH).entries)
+        known = len(document.parse().entries)
         live = [ordinal for ordinal in live if ordinal < known]
-    return Held(seal(body), url, media_type, tuple(live))
-
-
-_ANY_DEPTH: Final = 1 << 62
-"""The documents were within the limits when they were fetched, whatever those are now."""
+    return Held(seal(document.body), document.url, document.media_type, tuple(live))
 
 
 def _parsed(kept: Held) -> FeedDocument:
     body = inflate(kept.body.block, kept.body.length, kept.body.crc32)
-    return parse(body, kept.url, kept.media_type, max_depth=_ANY_DEPTH)
+    return Stored(body, kept.url, kept.media_type).parse()
 
 
 def _ordinals(document: FeedDocument, live: Sequence[int]) -> list[int]:
@@ -292,7 +283,7 @@ def _entry(document: FeedDocument, ordinal: int, said: _Said) -> Entry:
         updated=None if entry.updated_at is None else instant(entry.updated_at),
         published=None if said.published_at is None else instant(said.published_at),
         title=" ".join(said.title.split()),
-        link=_absolute(base, said.href),
+        link=resolve_or_empty(base, said.href),
         source=document.text[entry.start : entry.end],
     )
 
@@ -313,15 +304,6 @@ def _identity(digest: EntryId, candidates: Sequence[str]) -> str:
     """Return the words that make the identity; they are looked for, so that R9 has one home."""
     texts = (text.strip(SPACES) for text in candidates)
     return next((text for text in texts if text and entry_id(text) == digest), f"{NAMELESS}{digest.hex()}")
-
-
-def _absolute(base: str, href: str) -> str:
-    if not href.strip(SPACES):
-        return ""
-    try:
-        return resolve(base, href)
-    except ValueError:
-        return ""
 
 
 # What an entry says of itself in a few words
@@ -364,7 +346,7 @@ def _atom_said(entry: Element) -> _Said:
     link = next((each for each in entry.iterfind(f"{own}link") if each.get("rel", "") in _ALTERNATE), None)
     base = entry.get(_XML_BASE, "")
     if link is not None and (inner := link.get(_XML_BASE)):
-        base = _absolute(base, inner) or base
+        base = resolve_or_empty(base, inner) or base
     dates = (parse_rfc3339(_text_of(entry, f"{own}{name}")) for name in _ATOM_PUBLISHED)
     return _Said(
         id=_text_of(entry, f"{own}id"),
@@ -473,14 +455,7 @@ class Enclosure(NamedTuple):
 
 
 def shown(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = False) -> Shown:
-    """Return an entry from its text in a segment.
-
-    Args:
-        family: Of the feed.
-        text: The entry, or its beginning.
-        namespace: The default one around it.
-        is_cut: Whether its end is missing.
-    """
+    """Return an entry from its text in a segment, which has a default namespace around it."""
     if family is Family.JSON:
         made = _of_item(_item(text, is_cut=is_cut))
     else:
@@ -628,7 +603,7 @@ def _of_item(item: Mapping[str, Any]) -> Shown:
     said = _item_said(item)
     return _shown(
         said,
-        _item_content(item),
+        (_item_content(item), ""),
         title=" ".join(said.title.split()),
         updated=parse_rfc3339(_string_of(item.get("date_modified"))),
         authors=(_string_of(each.get("name")) for each in people if isinstance(each, dict)),
@@ -641,7 +616,7 @@ def _of_item(item: Mapping[str, Any]) -> Shown:
 
 def _shown(
     said: _Said,
-    content: _Content,
+    content: tuple[str, str],
     *,
     title: str,
     updated: float | None,
@@ -660,8 +635,8 @@ def _shown(
         published=said.published_at,
         updated=updated,
         author=", ".join(dict.fromkeys(name for each in authors if (name := " ".join(each.split())))),
-        content=content.html,
-        base=content.base,
+        content=content[0],
+        base=content[1],
         enclosures=tuple(found.values()),
     )
 
@@ -671,44 +646,32 @@ _LENGTH: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 def _http_url(base: str, reference: str) -> str:
-    written = reference.strip()
-    try:
-        url = resolve(base, written) if base and written else written  # nothing leads to no base
-    except ValueError:
-        return ""
-    return quote(url, safe=_OF_URLS) if url and is_http(url) else ""
+    url = resolve_or_empty(base, reference.strip()) if base else reference.strip()
+    return quote(url, safe=_OF_URLS) if is_http(url) else ""
 
 
 _OF_URLS: Final = "%/:=&?~#+!$,;'@()*[]"
 """What stays of a URL as it is written; other characters are percent-encoded (RFC 3987, 3.1)."""
 
 
-# What an entry says at length
+# What an entry says at length: HTML as published, and what relative URLs in it count from, empty when its
+# document does not say so. Of several places the fullest counts.
 
 
-class _Content(NamedTuple):
-    """Of several places the fullest counts: content before summary, content:encoded before description."""
-
-    html: str = ""
-    """As published: from a stranger. Empty when there is none."""
-    base: str = ""
-    """What relative URLs in it count from; empty when its document does not say so."""
-
-
-def _atom_content(entry: Element) -> _Content:
+def _atom_content(entry: Element) -> tuple[str, str]:
     """Read an entry of Atom, 0.3 included."""
     own = entry.tag.rpartition("}")[0] + "}"
     for name in ("content", "summary"):
         element = entry.find(own + name)
         if element is not None and (found := _atom_text(element)).strip():
-            return _Content(found, _base_of(element, _base_of(entry, "")))
+            return found, _base_of(element, _base_of(entry, ""))
     described = _text_of(entry, f"{_MEDIA}group/{_MEDIA}description") or _text_of(
         entry, f"{_MEDIA}description"
     )
-    return _Content(paragraphs(described), _base_of(entry, ""))
+    return paragraphs(described), _base_of(entry, "")
 
 
-def _rss_content(item: Element) -> _Content:
+def _rss_content(item: Element) -> tuple[str, str]:
     """Read an item of RSS, be it one of RSS 1.0: mostly HTML, whatever its publisher meant."""
     own = item.tag.removesuffix("item")
     names = (_ENCODED, f"{own}description", f"{_XHTML}body", f"{_ATOM}content", f"{_ATOM}summary")
@@ -718,19 +681,19 @@ def _rss_content(item: Element) -> _Content:
             continue
         found = _atom_text(element) if name.startswith(_ATOM) else _html_within(element)
         if found.strip():
-            return _Content(found, _base_of(element, _base_of(item, "")))
-    return _Content()
+            return found, _base_of(element, _base_of(item, ""))
+    return "", ""
 
 
 _ENCODED: Final = f"{{{WELL_KNOWN_PREFIXES['content']}}}encoded"
 _XHTML: Final = f"{{{WELL_KNOWN_PREFIXES['xhtml']}}}"
 
 
-def _item_content(item: Mapping[str, Any]) -> _Content:
+def _item_content(item: Mapping[str, Any]) -> str:
     for name in ("content_html", "content_text", "summary"):
         if (found := _string_of(item.get(name))).strip():
-            return _Content(found if name == "content_html" else paragraphs(found))
-    return _Content()
+            return found if name == "content_html" else paragraphs(found)
+    return ""
 
 
 def _atom_text(element: Element) -> str:
@@ -799,17 +762,12 @@ def _title_of(element: Element | None) -> str:
 
 def unmarked(text: str) -> str:
     """Return a title that may bear markup as text in one line."""
-    return " ".join(html.unescape(_TAG.sub("", text)).split())
+    return " ".join(html.unescape(MARKUP.sub("", text)).split())
 
 
-_TAG: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
+MARKUP: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
 
 
 def _base_of(element: Element, outer: str) -> str:
     own = element.get(_XML_BASE, "")
-    if not own:
-        return outer
-    try:
-        return resolve(outer, own) if outer else own
-    except ValueError:
-        return outer
+    return (resolve_or_empty(outer, own) or outer) if outer else own

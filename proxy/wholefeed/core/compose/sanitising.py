@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from wholefeed.core.compose.entries import paragraphs
+from wholefeed.core.compose.entries import MARKUP, paragraphs
 from wholefeed.core.text.urls import Places, UrlError, canonical_url, is_http, resolve
 
 _MOST_TAGS: Final = 6000
@@ -88,7 +88,7 @@ def sanitised(
         made = _cleaned(shown, judge, most_bytes, has_media=loads_all_but is not None)
         if made is not None:
             return Clean(made, Cut.NOTHING)
-    text = _CONTROLS.sub("", html.unescape(_MARKUP.sub(" ", shown)))
+    text = _CONTROLS.sub("", html.unescape(MARKUP.sub(" ", shown)))
     made = paragraphs(text)
     if len(made.encode()) <= most_bytes:
         return Clean(made, Cut.MARKUP)
@@ -97,7 +97,6 @@ def sanitised(
 
 
 _DATA: Final = re.compile(r"\bdata:[a-z]+/[^\s\"'<>]*", re.IGNORECASE)
-_MARKUP: Final = re.compile(r"<(?:/?[A-Za-z][^<>]*|![^<>]*)>")
 _LONGEST_CHARACTER: Final = 5
 """Bytes that one of a text comes to at most, as `&amp;`; a line's end has a character beside it."""
 

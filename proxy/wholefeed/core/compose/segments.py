@@ -94,14 +94,20 @@ class Build:
     documents: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    documents: tuple[int, ...]
-    """From old to new."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """What may become one segment with its neighbour."""
+
     segment: int | None
-    """The segment to keep; None: it is to be built."""
+    """The segment that it is; None: it is to be built."""
     is_settled: bool
     live_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group(Group):
+    documents: tuple[int, ...]
+    """From old to new."""
 
 
 def _kept_or_single(documents: Sequence[Placed]) -> Iterable[_Group]:
@@ -134,19 +140,6 @@ def _group(run: Sequence[Placed], segment: int | None) -> _Group:
         is_settled=all(placed.is_settled for placed in run),
         live_bytes=sum(placed.live_bytes for placed in run),
     )
-
-
-class Group(Protocol):
-    """What may become one segment with its neighbour."""
-
-    @property
-    def segment(self) -> int | None:
-        """The segment that it is; None: it is to be built."""
-
-    @property
-    def is_settled(self) -> bool: ...
-    @property
-    def live_bytes(self) -> int: ...
 
 
 def may_join(older: Group, newer: Group, target_bytes: int) -> bool:
@@ -270,9 +263,7 @@ class Inflater:
                 ...
         inflater.end()
 
-    Args:
-        length: Of the block's text.
-        crc32: Of the block's text.
+    Length and CRC are those of the block's text.
     """
 
     def __init__(self, length: int, crc32: int) -> None:

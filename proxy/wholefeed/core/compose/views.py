@@ -34,6 +34,7 @@ from wholefeed.core.compose.segments import Slice
 from wholefeed.core.model import ATOM_03, Family, default_namespace, segment_end
 from wholefeed.core.notes import DocumentTruncated
 from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.text.markup import escape, quoteattr
@@ -162,15 +163,9 @@ class _Span(Protocol):
 
 
 def entries_of(family: Family, text: bytes, version: str = "") -> list[Slice]:
-    """Return the entries of a segment's text, in order.
-
-    Args:
-        family: Of the feed.
-        text: Of the segment.
-        version: Of the subscription document, which the segment was made for; empty for the usual one.
-    """
+    """Return the entries of a segment's text, in order; `version` is what the segment was made for."""
     made = synthesize(family, "2.0", [text], namespace=default_namespace(family, version))
-    document = parse(made, "http://segment.invalid/", max_depth=_UNLIMITED)
+    document = parse(made, "http://segment.invalid/", max_depth=UNLIMITED)
     if not document.entries:
         return []
     begins = document.entries[0].start
@@ -191,11 +186,7 @@ class _Told(NamedTuple):
 
 
 def told_missing(missing: Sequence[Missing]) -> _Told:
-    """Return what a reader of a partial feed is told.
-
-    Args:
-        missing: At least one.
-    """
+    """Return what a reader of a partial feed is told, of at least one document."""
     said = "; ".join(f"{document.url}: {slug_in_words(document.reason)}" for document in missing)
     if all(document.reason == DocumentTruncated.slug for document in missing):  # row 49
         return _Told(

@@ -28,7 +28,7 @@ from math import ceil, inf
 from operator import itemgetter
 from typing import Final, NamedTuple, Self
 
-from wholefeed.core.compose.segments import TARGET_BYTES, Keep, may_join
+from wholefeed.core.compose.segments import TARGET_BYTES, Group, Keep, may_join
 from wholefeed.core.model import Family, FeedDocument
 from wholefeed.core.text.dates import parse_rfc3339
 
@@ -231,12 +231,7 @@ class Weave:
 
     @property
     def size_bytes(self) -> int:
-        """What they come to."""
         return sum(pick.member.size for pick in self.picks)
-
-    def members(self, stamps: Mapping[int, bytes]) -> Members:
-        """Return what the segment holds; `stamps` of its documents."""
-        return Members.of((pick.member for pick in self.picks), stamps)
 
 
 class Pick(NamedTuple):
@@ -274,22 +269,15 @@ def weave(
     return loom.joined(loom.apart(strands) if is_walking else loom.in_order(strands))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Piece:
-    """A segment in the making."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Piece(Group):
+    """A segment in the making; settled if it is not the subscription document's alone, which is replaced."""
 
     first: Key
     last: Key
-    live_bytes: int
-    is_settled: bool
-    """Whether it is not the subscription document's alone, which is replaced again and again."""
-    strand: Strand | None
+    strand: Strand | None = None
     """What is kept; None: the picks are written."""
     picks: Sequence[Pick] = ()
-
-    @property
-    def segment(self) -> int | None:
-        return None if self.strand is None else self.strand.number
 
 
 class _Loom:
@@ -345,8 +333,7 @@ class _Loom:
                 newer = self._piece(sorted([*self._taken(newer), *self._taken(older)]))
             joined.append(newer)
         return [
-            Weave(piece.picks) if piece.strand is None else Keep(piece.strand.number)
-            for piece in reversed(joined)
+            Weave(piece.picks) if piece.segment is None else Keep(piece.segment) for piece in reversed(joined)
         ]
 
     def _kept(self, strand: Strand) -> _Piece | None:
@@ -357,7 +344,14 @@ class _Loom:
         if places != sorted(places):  # documents have traded places
             return None
         first, last = map(self._key, strand.members.ends)
-        return _Piece(first, last, strand.size_bytes, self._is_settled(strand.members.stamps), strand)
+        return _Piece(
+            segment=strand.number,
+            is_settled=self._is_settled(strand.members.stamps),
+            live_bytes=strand.size_bytes,
+            first=first,
+            last=last,
+            strand=strand,
+        )
 
     def _taken(self, piece: _Piece) -> Sequence[Pick]:
         return piece.picks if piece.strand is None else self._picks(piece.strand)
@@ -383,9 +377,14 @@ class _Loom:
         return [self._piece(part) for stretch in stretches for part in _cut(stretch, self._target_bytes)]
 
     def _piece(self, picks: Sequence[Pick]) -> _Piece:
-        size_bytes = sum(pick.member.size for pick in picks)
-        is_settled = self._is_settled(pick.member.document for pick in picks)
-        return _Piece(picks[0].key, picks[-1].key, size_bytes, is_settled, None, picks)
+        return _Piece(
+            segment=None,
+            is_settled=self._is_settled(pick.member.document for pick in picks),
+            live_bytes=sum(pick.member.size for pick in picks),
+            first=picks[0].key,
+            last=picks[-1].key,
+            picks=picks,
+        )
 
 
 _key: Final = itemgetter(0)

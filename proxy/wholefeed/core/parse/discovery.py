@@ -30,12 +30,9 @@ class Alternate(NamedTuple):
 
 
 def discover(body: bytes, url: str, media_type: str) -> list[Alternate]:
-    """Return the feeds that a page announces, as listed. Reads the first 512 KiB; never raises.
+    """Return the feeds that a page announces, as listed; `<base href>` is minded.
 
-    Args:
-        body: The page.
-        url: Its URL after redirects; `<base href>` is minded.
-        media_type: Its Content-Type, for the charset.
+    Reads the first 512 KiB; never raises.
     """
     finder = _LinkFinder(url)
     page = body[:_SEARCHED_BYTES].decode(_charset(media_type), "replace")
@@ -101,7 +98,7 @@ def _tags(page: str) -> Iterator[str]:
 def _charset(media_type: str) -> str:
     match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", media_type, re.IGNORECASE)
     try:
-        return codec_of(match[1]) if match else UTF8
+        return (codec_of(match[1]) if match else "") or UTF8
     except ParseError:
         return UTF8
 

@@ -229,7 +229,7 @@ def is_html(text: bytes) -> bool:
     return _HTML.match(text[:_SNIFF_BYTES]) is not None
 
 
-_UNSEEN: Final = re.compile(rb"(?:\s|\xef\xbb\xbf|\xe2\x80\x8b)*+")
+_UNSEEN: Final = re.compile(rb"\A(?:\s|\xef\xbb\xbf|\xe2\x80\x8b)*+")
 """White space, byte order marks, spaces without width (docs/faults.md row 46)."""
 
 
@@ -239,10 +239,9 @@ def _refuse_other_formats(text: bytes) -> None:
     Raises:
         ParseError: `not-a-feed`.
     """
-    beginning = text[:_SNIFF_BYTES]
     if is_html(text):
         raise ParseError("expected a feed, got HTML", slug="not-a-feed")
-    visible = beginning[_end(_UNSEEN, beginning) :]
+    visible = _UNSEEN.sub(b"", text[:_SNIFF_BYTES], count=1)
     if not visible:
         raise ParseError(
             "expected a feed, got nothing" if not text.strip() else "expected a feed, got blanks",
@@ -250,11 +249,6 @@ def _refuse_other_formats(text: bytes) -> None:
         )
     if not visible.startswith(b"<") and not _begins_late(text):
         raise ParseError("expected a feed, got neither XML nor JSON Feed", slug="not-a-feed")
-
-
-def _end(pattern: re.Pattern[bytes], text: bytes) -> int:
-    match = pattern.match(text)
-    return match.end() if match else 0
 
 
 # The head of a document whose entries still arrive
@@ -276,10 +270,7 @@ class EarlyHead:
 
     Never raises: on any trouble it never answers.
 
-    Args:
-        url: Of the document, after redirects.
-        media_type: The whole Content-Type value; may be empty.
-        max_depth: Levels of elements that are accepted.
+    The arguments are as in `parse`.
     """
 
     def __init__(self, url: str, media_type: str, *, max_depth: int = MAX_DEPTH) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -25,25 +26,19 @@ MIXED_NAME: Final = "utf-8 with windows-1252 in it"
 def to_utf8(body: bytes, media_type: str) -> Decoded:
     """Return the text of a document in UTF-8. A UTF-8 one comes back as it is, not validated.
 
-    Args:
-        body: The document.
-        media_type: The whole Content-Type value; may be empty.
-
     Raises:
         ParseError: `unsupported-encoding`.
     """
     encoding = encoding_of(body[:SNIFF_BYTES], media_type)
     raw = body[encoding.mark_bytes :] if encoding.mark_bytes else body
     if encoding.codec == UTF8:
-        if _is_unheard_of(encoding.declared):
-            if not is_utf8(raw):
-                raise _unsupported(encoding.declared)
-            return Decoded(raw, encoding, UTF8)
-        contradicted = codec_of(encoding.declared) in _WIDE if encoding.declared else False
-        return Decoded(raw, encoding, UTF8 if contradicted else "")
-    if has_ascii(encoding.codec) and raw.isascii():
+        codec = codec_of(encoding.declared) if encoding.declared else UTF8
+        if not codec and not is_utf8(raw):
+            raise _unsupported(encoding.declared)
+        return Decoded(raw, encoding, UTF8 if not codec or codec in _WIDE else "")
+    if raw.isascii() and encoding.codec not in _WIDE and not encoding.codec.startswith(_SHIFTED):
         return Decoded(raw, encoding)
-    if is_single_byte(encoding.codec):
+    if encoding.codec in _SINGLE_BYTES:
         if is_utf8(raw):  # that a text of another encoding is so by chance, from end to end, does not happen
             return Decoded(raw, encoding, UTF8)
         return Decoded(_single_bytes(raw, encoding.codec), encoding)
@@ -86,12 +81,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 def from_utf8(text: bytes, codec: str) -> bytes:
-    """Return a text in another encoding; what that cannot write, as references to characters (XML 1.0, 4.1).
-
-    Args:
-        text: Of a document, in UTF-8.
-        codec: As `Encoding` has it.
-    """
+    """Return a text in another encoding, what it cannot write as references to characters (XML 1.0, 4.1)."""
     if codec == UTF8:
         return text
     decoded = text.decode(UTF8)
@@ -120,9 +110,9 @@ def encoding_of(beginning: bytes, media_type: str) -> Encoding:
             return Encoding(codec, codec, len(mark))
     by_form = _wide_form(beginning)
     label = _http_charset(media_type)
-    if not label or _is_unheard_of(label):
+    if not (label and codec_of(label)):
         label = ("" if by_form else _declared(beginning)) or label
-    codec = codec_of(label) if label and not _is_unheard_of(label) else by_form or UTF8
+    codec = (codec_of(label) if label else "") or by_form or UTF8
     if codec in _WIDE:
         # What is written in ASCII is no UTF-16. Which end comes first shows where the text begins with ASCII.
         codec = by_form or (UTF8 if beginning.lstrip()[:1] == b"<" else _wide(beginning, codec))
@@ -243,6 +233,7 @@ codecs.register_error(_ROWS, _row)
 
 _WIDE: Final = frozenset({"utf-16", "utf-16-le", "utf-16-be"})
 _WIDER: Final = {
+    "ascii": UTF8,
     "iso8859-1": _WINDOWS_1252,
     "iso8859-9": "cp1254",
     "iso8859-11": "cp874",
@@ -278,68 +269,39 @@ _LABELS: Final = 256
 
 @lru_cache(maxsize=_LABELS)
 def codec_of(label: str) -> str:
-    """Return the codec that reads what is labelled so.
+    """Return the codec that reads what is labelled so; empty where a label is nobody's: the bytes may tell.
+
+    One that names what is no text encoding for documents (UTF-7, rot13) is another matter: it is refused.
 
     Raises:
         ParseError: `unsupported-encoding`.
     """
-    name = _standard(label) or _python(label)
+    name = ""
+    if _LABEL.fullmatch(label):
+        standard = webencodings.lookup(label)
+        if standard is not None and standard.name != _WITHOUT_ONE:
+            name = standard.codec_info.name
+        else:
+            with suppress(LookupError):
+                name = codecs.lookup(label).name
+            if not name and standard is None:
+                return ""
     name = _WIDER.get(name, name)
     if name not in _READ:
         raise _unsupported(label[:40])
     return name
 
 
-def _unsupported(label: str) -> ParseError:
-    return ParseError(f"expected a known text encoding, got {label!r}", slug="unsupported-encoding")
-
-
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,39}")
 _WITHOUT_ONE: Final = "replacement"
 """What the standard calls encodings that browsers do not read, for what scripts could be hidden in them. Here
 text comes out as UTF-8, so those are read that Python can read."""
-
-
-def _standard(label: str) -> str:
-    found = webencodings.lookup(label) if _LABEL.fullmatch(label) else None
-    return "" if found is None or found.name == _WITHOUT_ONE else found.codec_info.name
-
-
-def _python(label: str) -> str:
-    try:
-        name = codecs.lookup(label).name if _LABEL.fullmatch(label) else ""
-    except (LookupError, ValueError):
-        return ""
-    return UTF8 if name == "ascii" else name
-
-
-@lru_cache(maxsize=_LABELS)
-def _is_unheard_of(label: str) -> bool:
-    """Whether a label could be one but is nobody's: then the bytes say what they are, if they can.
-
-    One that names what is no text encoding for documents (UTF-7, rot13) is another matter: it is refused.
-    """
-    if not _LABEL.fullmatch(label) or webencodings.lookup(label) is not None:
-        return False
-    try:
-        codecs.lookup(label)
-    except LookupError:
-        return True
-    return False
-
-
-def is_single_byte(codec: str) -> bool:
-    """Whether each byte is a character."""
-    return codec in _SINGLE_BYTES
-
-
 _SHIFTED: Final = ("iso2022", "hz")
 """Encodings that write other characters than ASCII in its bytes."""
 
 
-def has_ascii(codec: str) -> bool:
-    """Whether a document all of whose bytes are ASCII means that."""
-    return codec not in _WIDE and not codec.startswith(_SHIFTED)
+def _unsupported(label: str) -> ParseError:
+    return ParseError(f"expected a known text encoding, got {label!r}", slug="unsupported-encoding")
 
 
 def _user_defined(name: str) -> codecs.CodecInfo | None:

@@ -94,7 +94,7 @@ class Opening:
 
     Args:
         guard: Takes the document.
-        url: Of it.
+        url: Of the document.
         is_full: Also collect what stands in for an entry's id or update instant.
         is_early: Stop where the first entry begins.
     """
@@ -172,12 +172,11 @@ class FamilyParser(ABC):
     family: ClassVar[Family]
     site_slot: ClassVar[str]
     """Which of `head_values` names the site."""
+    head_dates: ClassVar[tuple[tuple[str, Callable[[str], float | None]], ...]]
+    """Which of them say when the feed was updated, and what reads them; the first that can be read counts."""
     marks: ClassVar[frozenset[str]]
     """Fields of entries whose text is not wanted: `mark` looks at them. Nor is that of the content, but where
     all fields are read."""
-    head_dates: ClassVar[tuple[tuple[str, Callable[[str], float | None]], ...]]
-    """Which of them say when the feed was updated, and what reads them; the first that can be read counts."""
-
     is_inherited: ClassVar[bool] = False
     """Whether an entry without author or rights has the feed's."""
 
@@ -677,12 +676,8 @@ def _entry_pattern(tag: str, *children: bytes) -> re.Pattern[bytes]:
 def _once(number: int, name: str, text: bytes) -> bytes:
     """Return the pattern of a child whose text counts, behind the "<" of its start tag.
 
-    A second one in the same entry does not match: the first one counts (rule R9).
-
-    Args:
-        number: Of the group that its text becomes, by its place in the whole pattern.
-        name: Its name.
-        text: The pattern of its text.
+    A second one in the same entry does not match: the first one counts (rule R9). `number` is that of the
+    group that its text becomes, by its place in the whole pattern.
     """
     only = rb"(?(%d)(?!)|(%s))" % (number, text)
     return rb"%s%s>%s</%s\s*+>" % (name.encode(), _DECLARES_NOTHING, only, name.encode())
@@ -692,12 +687,8 @@ def _leaf_or(leaves: Iterable[bytes], content: tuple[str, bytes], other: bytes) 
     """Return the pattern of a child that is one of these leaves, as most are, else the other one.
 
     It takes half as long as the other one alone. No child matches in two ways: of an entry that does not
-    match in the end each way would be tried with each of all others.
-
-    Args:
-        leaves: Patterns.
-        content: Name and pattern of the attributes of one more leaf, which sets the group `content`.
-        other: A pattern.
+    match in the end each way would be tried with each of all others. `content` is name and pattern of the
+    attributes of one more leaf, which sets the group of that name.
     """
     either, marked = (
         b"|".join((*leaves, _leaf(*content, before)))
@@ -713,10 +704,7 @@ _BLANK: Final = rb"\s*+(?:<!\[CDATA\[\s*+\]\]>\s*+)?+</"
 def _leaf(name: str, attributes: bytes = _ANY, before: bytes = b"") -> bytes:
     """Return the pattern of a child without elements in it, behind the "<" of its start tag.
 
-    Args:
-        name: Its name.
-        attributes: The pattern of its attributes.
-        before: What has to match before its text.
+    Before its text `before` has to match.
     """
     text = rb"[^<]*+(?:%s[^<]*+)*+" % _CDATA
     return rb"%s%s(?:/>|>%s%s</%s\s*+>)" % (name.encode(), attributes, before, text, name.encode())
@@ -725,10 +713,7 @@ def _leaf(name: str, attributes: bytes = _ANY, before: bytes = b"") -> bytes:
 def _skipped(name: bytes, group: bytes, attributes: bytes = _ANY) -> bytes:
     """Return the pattern of a child that is passed over, behind the "<" of its start tag.
 
-    Args:
-        name: The pattern of its name.
-        group: A name for what is remembered of it.
-        attributes: The pattern of its attributes.
+    Its name, which is a pattern too, becomes the group.
     """
     inside = rb"(?:%s|(?!</?(?P=%s)[\s/>])</?%s%s/?>)" % (_CDATA, group, _NAME, _ANY)
     body = rb"[^<]*+(?:%s[^<]*+){0,%d}+" % (inside, _MAX_TAGS)

@@ -116,16 +116,14 @@ _MAX_OWN_LINKS: Final = 16
 
 
 def _ambiguous_keys(
-    own_links: Sequence[str], entries: Sequence[EntryKeys], taken: Iterable[EntryId] = ()
+    own_links: Sequence[str], keys: Sequence[EntryKeys], taken: Iterable[EntryId] = ()
 ) -> frozenset[EntryId]:
     """Return the keys that identify nothing, by what stands in one document.
 
-    Args:
-        own_links: What the feed links to as itself, absolute.
-        entries: Of all entries, those with an id too; none where that was not collected.
-        taken: Links of entries without an id which are the id of another.
+    The arguments are as in `told_apart`; `taken` are links of entries without an id which are the id of
+    another.
     """
-    bearers = Counter(key for keys in entries for key in (keys.link, keys.enclosure) if key is not None)
+    bearers = Counter(key for own in keys for key in (own.link, own.enclosure) if key is not None)
     repeated = (key for key, times in bearers.items() if times > 1)
     return frozenset([*repeated, *taken, *(entry_id(link) for link in own_links[:_MAX_OWN_LINKS] if link)])
 
@@ -135,11 +133,6 @@ def _unlike_entries(entries: Sequence[Entry], keys: Sequence[EntryKeys], text: b
 
     Copies of different update instants are versions of one entry (RFC 4287, 4.1.1). Entries without an id are
     alike in all that identifies them: of those the rest decides too, such as their categories.
-
-    Args:
-        entries: Of a document, identified.
-        keys: Theirs; none where that was not collected.
-        text: Of the document.
     """
     if len({entry.identity for entry in entries}) == len(entries):
         return 0

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from html.entities import html5
 from itertools import chain, islice
-from operator import itemgetter
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from wholefeed.core.model import WELL_KNOWN_PREFIXES
@@ -54,10 +54,7 @@ VERSION: Final = "version"
 
 
 def mend(text: bytes) -> Mended | None:
-    """Return the document with what is not well-formed in it repaired, or None where it is no feed.
-
-    Args:
-        text: In UTF-8.
+    """Return a document in UTF-8 with what is not well-formed in it repaired, or None where it is no feed.
 
     Raises:
         ParseError: `dtd-forbidden`: it has a document type of its own.
@@ -100,9 +97,7 @@ _ENTRY_OF_ROOT: Final = {b"rss": b"item", b"RDF": b"item", b"feed": b"entry"}
 class _Mender:
     """One document on its way, without control characters. `run` is called once.
 
-    Args:
-        text: The document.
-        repairs: What was done already.
+    `repairs` is what was done already, and gains what is done.
     """
 
     def __init__(self, text: bytes, repairs: set[str]) -> None:
@@ -247,8 +242,8 @@ class _Mender:
             at = self._root.tag.start + length
             self._edits.replace(at, at, added)
         else:
-            tag = self._edits.made(self._root.edit)
-            self._edits.change(self._root.edit, tag[:length] + added + tag[length:])
+            tag = self._root.edit.made
+            self._root.edit.made = tag[:length] + added + tag[length:]
 
     def _drop(self, start: int, end: int, repair: str) -> None:
         self._repairs.add(repair)
@@ -553,12 +548,7 @@ class _Elements:
         return next(each.name for each in reversed(self.open) if each.name.lower() == folded)
 
     def begin(self, tag: Token, made: bytes | None) -> _Open:
-        """Go into the element of a start tag.
-
-        Args:
-            tag: The tag.
-            made: What it becomes; None: it stays as it is.
-        """
+        """Go into the element of a start tag; `made` is what the tag becomes, None: it stays as it is."""
         before = len(self._edits)
         edit = None if made is None else self._edits.replace(tag.start, tag.end, made)
         element = _Open(tag, tag.name, self._declare(tag, made), before, edit)
@@ -589,7 +579,7 @@ class _Elements:
         elif element.edit is None:
             self._edits.replace(element.tag.end - 1, element.tag.end - 1, b"/")
         else:
-            self._edits.change(element.edit, self._edits.made(element.edit)[:-1] + b"/>")
+            element.edit.made = element.edit.made[:-1] + b"/>"
 
     def close_to(self, depth: int, at: int) -> None:
         """End all but so many elements."""
@@ -608,14 +598,14 @@ class _Elements:
         while len(self.open) > depth:
             self.end()
         element = self.open[-1]
-        self._edits.forget(element.edits_before + (element.edit is not None))
+        del self._edits[element.edits_before + (element.edit is not None) :]
 
     def forget_from(self, place: int) -> int:
         """Drop the element at that place of the stack and all in it; return where it began."""
         element = self.open[place]
         while len(self.open) > place:
             self.end()
-        self._edits.forget(element.edits_before)
+        del self._edits[element.edits_before :]
         return element.tag.start
 
     def forget_undeclared(self, since: int) -> None:
@@ -655,7 +645,7 @@ class _Open:
     declared: tuple[bytes, ...]
     edits_before: int
     """How many there were when it began."""
-    edit: int | None
+    edit: _Edit | None
     """The edit of its start tag."""
     has_children: bool = False
 
@@ -667,24 +657,18 @@ _BYTES_PER_EDIT: Final = 32
 """Nor is one that has more than the first of them so densely."""
 
 
-class _Edits:
-    """What is to be changed of a text: spans that become something else, noted in any order.
+class _Edits(list["_Edit"]):
+    """What is to be changed of a text, noted in any order. All that no edit names stays, byte for byte.
 
-    No two of them overlap. All that no edit names stays, byte for byte.
-
-    Args:
-        most: How many may be noted, those that are taken back included.
+    At most so many may be noted, those that are taken back included.
     """
 
     def __init__(self, most: int) -> None:
-        self._edits: list[tuple[int, int, bytes]] = []
+        super().__init__()
         self._left = most
 
-    def __len__(self) -> int:
-        return len(self._edits)
-
-    def replace(self, start: int, end: int, made: bytes) -> int:
-        """Let a span become something else; return the number of the edit.
+    def replace(self, start: int, end: int, made: bytes) -> _Edit:
+        """Let a span become something else, which overlaps no other.
 
         Raises:
             TooManyError: There were too many already.
@@ -692,30 +676,27 @@ class _Edits:
         self._left -= 1
         if self._left < 0:
             raise TooManyError
-        self._edits.append((start, end, made))
-        return len(self._edits) - 1
-
-    def made(self, number: int) -> bytes:
-        """Return what the span of an edit becomes."""
-        return self._edits[number][2]
-
-    def change(self, number: int, made: bytes) -> None:
-        """Let the span of an edit become something else again."""
-        start, end, _ = self._edits[number]
-        self._edits[number] = (start, end, made)
-
-    def forget(self, since: int) -> None:
-        """Take back the edits from that number on."""
-        del self._edits[since:]
+        edit = _Edit(start, end, made)
+        self.append(edit)
+        return edit
 
     def applied(self, text: bytes) -> bytes:
         pieces, position = [], 0
-        for start, end, made in sorted(self._edits, key=itemgetter(0)):
-            assert start >= position, "edits do not overlap"
-            pieces += [text[position:start], made]
-            position = end
+        for edit in sorted(self, key=attrgetter("start")):
+            assert edit.start >= position, "edits do not overlap"
+            pieces += [text[position : edit.start], edit.made]
+            position = edit.end
         pieces.append(text[position:])
         return b"".join(pieces)
+
+
+@dataclass(slots=True)
+class _Edit:
+    """A span that becomes something else."""
+
+    start: int
+    end: int
+    made: bytes
 
 
 # Namespace prefixes: which are declared where, and what those mean that are not (docs/faults.md row 45)
@@ -1076,13 +1057,14 @@ def _other_token(text: bytes, start: int, last_end: int) -> Token:
     """Return the token at a "<" that begins no tag of XML's."""
     if start > last_end:
         return Token(Mark.CUT, start, len(text))
-    if text.startswith(b"<!--", start):
-        return _delimited_token(text, Mark.COMMENT, start, text.find(b"-->", start + 4), 3)
-    if text.startswith(b"<![CDATA[", start):
-        return _delimited_token(text, Mark.CDATA, start, text.find(b"]]>", start + 9), 3)
+    for mark, begins, ends in _DELIMITED:
+        if text.startswith(begins, start):
+            end = text.find(ends, start + len(begins))
+            return Token(mark, start, end + len(ends)) if end >= 0 else Token(Mark.CUT, start, len(text))
     return _short_token(text, start) or Token(Mark.STRAY, start, start + 1)
 
 
+_DELIMITED: Final = ((Mark.COMMENT, b"<!--", b"-->"), (Mark.CDATA, b"<![CDATA[", b"]]>"))
 _DOCTYPE: Final = re.compile(rb"<!DOCTYPE(?P<subset>[^<>\[]*+\[)?+", re.IGNORECASE)
 _ODD_TAG: Final = re.compile(
     rb"<(?P<start>" + QNAME + rb")(?P<attributes>\s"
@@ -1105,10 +1087,6 @@ def _short_token(text: bytes, start: int) -> Token | None:
         mark = Mark.EMPTY if tag["empty"] else Mark.START
         return Token(mark, start, tag.end(), tag["start"], tag["attributes"], is_odd=True)
     return None
-
-
-def _delimited_token(text: bytes, mark: Mark, start: int, end: int, length: int) -> Token:
-    return Token(Mark.CUT, start, len(text)) if end < 0 else Token(mark, start, end + length)
 
 
 _MAX_TOKENS: Final = MAX_ELEMENTS // 2

@@ -56,9 +56,6 @@ from wholefeed.core.refresh.port import (
     Failure,
     FreshDocument,
     LedBack,
-    Placement,
-    Progress,
-    RefreshIO,
     StoredDocument,
     StoredFeed,
     Unchanged,
@@ -76,42 +73,33 @@ class Collecting:
     """The part of a decision that collects; made by `of`.
 
     `current` is the subscription document, `subscription` the same as it is stored, `adapter` the one whose
-    pattern fits; `progress` is kept up to date.
+    pattern fits.
     """
 
     def __init__(
         self,
-        io: RefreshIO,
         basis: Basis,
         documents: Sequence[StoredDocument],
         current: Current,
         subscription: StoredDocument,
         adapter: Adapter,
-        progress: Progress,
     ) -> None:
-        self._io = io
+        self._io = basis.io
         self._basis = basis
         self._current = current
         self._subscription = subscription
         self._adapter = adapter
         self._known = _known_of(basis.feed, adapter, subscription.family)
-        self._asking = _PageAsking(io, basis, documents, subscription, self._known, progress)
+        self._asking = _PageAsking(basis, documents, subscription, self._known)
 
     @classmethod
-    def of(
-        cls,
-        io: RefreshIO,
-        basis: Basis,
-        documents: Sequence[StoredDocument],
-        current: Current,
-        progress: Progress,
-    ) -> Collecting | None:
+    def of(cls, basis: Basis, documents: Sequence[StoredDocument], current: Current) -> Collecting | None:
         """Return what collects a feed; None where there is no evidence of an adapter, or it must not."""
         row = subscription_of(documents)
         if row is None or not row.marks or not row.entries or not basis.settings.may_collect(row.final_url):
             return None
         adapter = fitting(basis.feed.url, row.final_url, row.family, row.site_id, row.marks)
-        return None if adapter is None else cls(io, basis, documents, current, row, adapter, progress)
+        return None if adapter is None else cls(basis, documents, current, row, adapter)
 
     @property
     def is_due(self) -> bool:
@@ -141,15 +129,15 @@ class Collecting:
         """Whether its walk has begun."""
         return self._asking.has_begun
 
-    async def run(self) -> tuple[WalkResult, State]:
-        """Ask for what is due; come to what the feed is."""
+    async def run(self) -> WalkResult:
+        """Ask for what is due."""
         if not self.is_due:
             return self._as_before()
         self._io.start_timer()
         found = await (self._all() if self.wants_all else self._news())
         await self._io.stop_fetching()
-        if self._asking.trouble.is_host_paused and self._asking.trouble.retry_at is not None:
-            self._io.pause_host(self._subscription.final_url, self._asking.trouble.retry_at)
+        if self._asking.is_host_paused and self._asking.retry_at is not None:
+            self._io.pause_host(self._subscription.final_url, self._asking.retry_at)
         return self._concluded(found)
 
     # When something is due
@@ -208,7 +196,7 @@ class Collecting:
 
     async def _news(self) -> Outcome | None:
         found = await self._run(self._adapter.look)
-        if found is None or not found.wants_all or self._asking.trouble.stop is not None:
+        if found is None or not found.wants_all or self._asking.stop is not None:
             return found
         self._known = found.known
         return await self._all()
@@ -220,7 +208,7 @@ class Collecting:
             asks = next(asking)
             while True:
                 answers = await self._asking.answers(asks)
-                if self._asking.trouble.stop is not None:
+                if self._asking.stop is not None:
                     asking.close()
                     return None
                 asks = asking.send(answers)
@@ -259,37 +247,35 @@ class Collecting:
 
     # What it comes to
 
-    def _as_before(self) -> tuple[WalkResult, State]:
+    def _as_before(self) -> WalkResult:
         """Nothing is due: what was missing is missing still."""
         if not (self._known.is_ended or self._asking.has_kept):
             return self._refused(self._known.reason)
         missing = self._basis.missing.values()
         notes = [note for each in missing if (note := self._asking.still(each)) is not None]
-        walked, state = self._walked(notes)
-        return replace(walked, has_tried=False), state
+        return replace(self._walked(notes), has_tried=False)
 
-    def _concluded(self, found: Outcome | None) -> tuple[WalkResult, State]:
-        asking, trouble = self._asking, self._asking.trouble
-        now, url = self._basis.now(), self._subscription.final_url
+    def _concluded(self, found: Outcome | None) -> WalkResult:
+        asking, now, url = self._asking, self._basis.now(), self._subscription.final_url
         known = self._known if found is None else found.known
         known = replace(known, adapter=self._adapter.name, began_at=self._known.began_at, noted_at=now)
-        reason = trouble.stop or ("" if found is None else found.reason)
+        reason = asking.stop or ("" if found is None else found.reason)
         is_cut_short = found is not None and self._is_cut_short(found)
         is_unsettled = found is not None and (found.wants_all or (is_cut_short and asking.is_all))
-        if is_unsettled or (found is not None and not (found.is_honoured or trouble.has_failed)):
+        if is_unsettled or (found is not None and not (found.is_honoured or asking.has_failed)):
             known = replace(known, walk=known.walk + 1)  # it is over: the next takes nothing that it had
         is_denied = self._is_denied(found)
         was_honoured = found is not None and not (found.is_honoured or is_denied)
         known = replace(known, is_denied=is_denied)
         if is_denied or is_unsettled or is_cut_short or was_honoured:
-            known = trouble.later(known, may_be_chance=not is_denied or trouble.has_failed)
+            known = asking.later(known, may_be_chance=not is_denied or asking.has_failed)
         else:
-            known = replace(known, retry_at=trouble.retry_at, denials=0)
+            known = replace(known, retry_at=asking.retry_at, denials=0)
         if is_denied:
             known = replace(known, reason=reason)
             self._io.note_collection(known.written())
             return self._refused(reason)
-        notes: list[Note] = list(trouble.notes)
+        notes: list[Note] = list(asking.notes)
         is_whole = found is not None and found.is_honoured and found.is_whole
         is_all_there_is = self._is_all_there_is(found)
         if notes or not (is_whole or is_all_there_is):
@@ -322,22 +308,22 @@ class Collecting:
         asking, known = self._asking, self._known
         if found is None:
             return not (asking.has_kept or known.is_ended)
-        is_cut_off = asking.has_kept and asking.trouble.has_failed
+        is_cut_off = asking.has_kept and asking.has_failed
         return not (found.is_honoured or known.is_ended or is_cut_off)
 
     def _is_cut_short(self, found: Outcome) -> bool:
         """Whether what was asked for did not come, though nothing failed and there may be more."""
-        trouble = self._asking.trouble
+        asking = self._asking
         is_short = found.is_honoured and not (found.is_whole or found.is_final)
-        return is_short and not (trouble.has_failed or trouble.notes)
+        return is_short and not (asking.has_failed or asking.notes)
 
     def _is_all_there_is(self, found: Outcome | None) -> bool:
         """Whether the publisher gives no more, though there is: then nothing is gained by asking again."""
-        if found is None or found.is_whole or found.wants_all or self._asking.trouble.has_failed:
+        if found is None or found.is_whole or found.wants_all or self._asking.has_failed:
             return False
         return found.is_honoured and found.is_final
 
-    def _walked(self, notes: list[Note]) -> tuple[WalkResult, State]:
+    def _walked(self, notes: list[Note]) -> WalkResult:
         known, url = self._known, self._subscription.final_url
         if known.is_ended and known.reason and not any(note.partial for note in notes):
             notes.append(HistoryUnfinished(url, adapter=self._adapter.name, reason=known.reason))
@@ -345,16 +331,16 @@ class Collecting:
             notes.append(HistoryShort(url, claimed=known.total, collected=known.collected))
         partial = tuple(note for note in notes if note.partial)
         ending = Ending(None, partial) if partial else Ending(End.READ)
-        failures = dict(self._asking.trouble.failures)
+        failures = dict(self._asking.failures)
         # What is looked for daily anyway, or not before a certain time, is not tried again every hour (R14).
         pause = DAY_SECONDS if known.lack else (known.retry_at or 0.0) - self._basis.now()
         if pause > 0:
             failures[url] = Failure(slug=HistoryUnfinished.slug, retry_after_seconds=pause)
-        return WalkResult(notes=notes, failures=failures, ending=ending), State.COLLECTED
+        return WalkResult(state=State.COLLECTED, notes=notes, failures=failures, ending=ending)
 
-    def _refused(self, reason: str) -> tuple[WalkResult, State]:
+    def _refused(self, reason: str) -> WalkResult:
         note = HistoryNotOffered(self._subscription.final_url, adapter=self._adapter.name, reason=reason)
-        return WalkResult(notes=[note], ending=Ending(End.NOT_OFFERED)), State.REMEMBERED
+        return WalkResult(state=State.REMEMBERED, notes=[note], ending=Ending(End.NOT_OFFERED))
 
 
 # The pages that an adapter asks for: stored or fetched, and what becomes of them (R6, R27, R32)
@@ -369,24 +355,21 @@ def _known_of(feed: StoredFeed, adapter: Adapter, family: Family) -> Collection:
 
 
 class _PageAsking:
-    """Has the questions of an adapter answered."""
+    """Has the questions of an adapter answered, and knows what could not be had."""
 
     def __init__(
         self,
-        io: RefreshIO,
         basis: Basis,
         documents: Sequence[StoredDocument],
         subscription: StoredDocument,
         known: Collection,
-        progress: Progress,
     ) -> None:
-        self._io = io
+        self._io = basis.io
         self._basis = basis
         self._subscription = subscription
         self.first: tuple[EntryId, ...] = ()
         """What stands in the subscription document, from the top; to be set before anything is asked."""
         self._adapter = known.adapter
-        self._progress = progress
         pages = [row for row in documents if row.role is Role.PAGE]
         self._stored = {document_key(row.url): row for row in pages}
         attached = [row for row in documents if row.rank is not None]
@@ -400,7 +383,6 @@ class _PageAsking:
         """Whether a walk has begun."""
         self._renewed: set[str] = set()
         """Keys of pages that were put and are stored otherwise than `_stored` has them."""
-        self.trouble = _Trouble(basis)
         self.has_kept = any(
             row.found_by and row.rank is not None and (not known.is_denied or row.found_in == known.walk)
             for row in pages
@@ -408,6 +390,17 @@ class _PageAsking:
         """Whether a page of this pattern is part of the feed; what a denied walk had proves nothing."""
         self.has_put = False
         """Whether one came that was worth keeping."""
+        # what could not be had
+        self._failures_in_a_row = 0
+        self.notes: list[Note] = []
+        self.failures: dict[str, Failure] = {}
+        self.has_failed = False
+        """Whether anything could not be had, though nobody says that it is not there."""
+        self.stop: str | None = None
+        """Why nothing more is asked, once that is so."""
+        self.retry_at: float | None = None
+        self.is_host_paused = False
+        """Whether that holds for all feeds of the host."""
 
     def begin_all(self, walk: int) -> None:
         """Ask for every page; what a walk of this number had comes from the store."""
@@ -425,11 +418,11 @@ class _PageAsking:
         running: dict[str, int] = {}
         place = 0
         while len(found) < len(asks):
-            while place < len(asks) and len(running) < AT_ONCE and self.trouble.stop is None:
+            while place < len(asks) and len(running) < AT_ONCE and self.stop is None:
                 answer = await self._without_network(asks[place])
                 if answer is not None:
                     found[place] = answer
-                elif self.trouble.stop is None:
+                elif self.stop is None:
                     await self._begin(asks[place])
                     running[asks[place].url] = place
                 place += 1
@@ -439,10 +432,10 @@ class _PageAsking:
             if ended is None:
                 limit = self._basis.settings.walk_seconds
                 url = next(iter(running))
-                self.trouble.limit(LimitReached(url, limit="limits.walk_seconds", value=limit))
+                self._limit(LimitReached(url, limit="limits.walk_seconds", value=limit))
                 break
             url, came = ended
-            self._progress.fetched += 1
+            self._basis.progress.fetched += 1
             at = running.pop(url)
             found[at] = await self._taken(asks[at], came)
         return [found[at] for at in sorted(found)]
@@ -456,7 +449,7 @@ class _PageAsking:
             return _page_stored(row, await self._io.entries(row.id))
         if self._basis.waits(ask.url):
             attempt = self._basis.missing[ask.url]
-            self.trouble.notes.append(DocumentUnavailable(ask.url, reason=attempt.reason))
+            self.notes.append(DocumentUnavailable(ask.url, reason=attempt.reason))
             return Refused(attempt.reason, attempt.status)
         limits = self._basis.settings.limits
         for reached, limit, key in (
@@ -465,7 +458,7 @@ class _PageAsking:
             (self._entries, limits.entries, "limits.entries_per_feed"),
         ):
             if reached >= limit and row is None and not ask.is_head:
-                self.trouble.limit(LimitReached(ask.url, limit=key, value=limit))
+                self._limit(LimitReached(ask.url, limit=key, value=limit))
         return None
 
     async def _begin(self, ask: Ask) -> None:
@@ -478,11 +471,11 @@ class _PageAsking:
 
     async def _taken(self, ask: Ask, came: Came) -> Answer:
         if isinstance(came, LedBack):
-            return self.trouble.objected(ask, Refused("redirected"))
+            return self._objected(ask, Refused("redirected"))
         if isinstance(came, Failure):
-            return self.trouble.failed(ask, came)
+            return self._failed(ask, came)
         assert not isinstance(came, Unchanged), "no conditions were sent"
-        self.trouble.answered()
+        self._failures_in_a_row = 0
         return came if isinstance(came, There) else await self._arrived(ask, came)
 
     async def _arrived(self, ask: Ask, fresh: FreshDocument) -> Answer:
@@ -490,15 +483,15 @@ class _PageAsking:
         objection = _objection_to(ask.url, fresh, self._subscription, self._basis.site_of)
         if objection is not None:
             self._io.drop(url)
-            return self.trouble.objected(ask, objection)
+            return self._objected(ask, objection)
         now, identities = self._basis.now(), tuple(identity for identity, _ in arrival.keys or ())
         known = await self._io.known(url, arrival, with_copies=True)
         news = sum(identity not in known.updated_at for identity in identities)
         row = await self._row(url)
         if ask.is_needed and not identities:
-            self.trouble.notes.append(DocumentUnavailable(url, reason="empty"))
+            self.notes.append(DocumentUnavailable(url, reason="empty"))
         else:
-            self.trouble.forget(url)
+            self._forget(url)
         if ask.is_probe:
             self._io.drop(url)
         elif row is not None and row.rank is not None and row.digest == arrival.digest:
@@ -521,30 +514,98 @@ class _PageAsking:
         return self._stored.get(document_key(url))
 
     async def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> None:
-        placement = Placement(
-            url=row.url if row is not None else ask.url,
+        await self._io.put(
+            ask.url,
+            stored_url=row.url if row is not None else ask.url,
             role=Role.PAGE,
             rank=ask.place,
             remembers=row,
             found_by=self._adapter,
             found_in=self._walk,
         )
-        await self._io.put(ask.url, placement)
         self.has_put = True
         self.has_kept = True
         self._renewed.add(document_key(ask.url))
         self._documents += row is None
         self._bytes += fresh.arrival.body_bytes
         self._entries += fresh.arrival.entries
-        self._progress.add(ask.url, fresh.arrival.entries)
+        self._basis.progress.add(ask.url, fresh.arrival.entries)
 
     def _says_more(self, identities: tuple[EntryId, ...]) -> bool:
         """R27: whether it is no repetition of the subscription document; else each page counts of a walk."""
         return bool(identities) and identities != self.first
 
+    # What could not be had, and when that ends the questions (R18, R32)
+
+    def _limit(self, note: Note) -> None:
+        """Ask for nothing more: a limit is reached (R18)."""
+        self.notes.append(note)
+        self.stop = str(note)
+
+    def _objected(self, ask: Ask, refused: Refused) -> Refused:
+        """Take what came and is not what was asked for."""
+        if ask.is_needed:
+            self._forget(ask.url)
+            self.notes.append(DocumentUnavailable(ask.url, reason=refused.slug))
+        return refused
+
+    def _failed(self, ask: Ask, failure: Failure) -> Refused:
+        """Take what did not come."""
+        now, status = self._basis.now(), failure.publisher_status
+        is_refusal = (ask.is_head or ask.is_trial) and status in FORBIDDEN
+        if status == _FORBIDDEN and not is_refusal:
+            failure = self._paused("the publisher refuses its pages (403)", failure, DAY_SECONDS)
+        elif status == _TOO_MANY or failure.slug == "host-backoff":
+            reason = f"the publisher wants a pause ({failure.slug})"
+            failure = self._paused(reason, failure, max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0))
+            self.is_host_paused = True
+        is_gone = status in GONE
+        is_answer = is_gone or is_refusal
+        self._failures_in_a_row = 0 if is_answer else self._failures_in_a_row + 1
+        self.has_failed |= not is_answer
+        if self._failures_in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
+            self.stop = f"{self._failures_in_a_row} pages in a row could not be had ({failure.slug})"
+            self.retry_at = now + self._basis.settings.retry_missing_seconds
+        if not (ask.is_head or is_refusal) and (ask.is_needed or not is_gone):
+            self._forget(ask.url)
+            self.notes.append(DocumentUnavailable(ask.url, reason=failure.slug))
+            self.failures[ask.url] = failure
+        return Refused(failure.slug, status)
+
+    def _paused(self, reason: str, failure: Failure, seconds: float) -> Failure:
+        """Ask for nothing more until then; return the failure, after which nothing is tried again sooner."""
+        self.stop, self.retry_at = reason, self._basis.now() + seconds
+        return replace(failure, retry_after_seconds=seconds)
+
+    def _forget(self, url: str) -> None:
+        """Drop what is noted of a page, which was asked for once more."""
+        self.failures.pop(url, None)
+        self.notes = [note for note in self.notes if note.url != url]
+
+    def later(self, known: Collection, *, may_be_chance: bool) -> Collection:
+        """Return when all pages are asked for again, of which not what is there was to be had (R27, R31).
+
+        Args:
+            known: What is known.
+            may_be_chance: Something failed, or changed all the time: it is tried sooner than after a week at
+                first, and each time after twice as long.
+        """
+        seconds, denials = float(WEEK_SECONDS), known.denials
+        if may_be_chance:
+            first_seconds = self._basis.settings.retry_missing_seconds
+            seconds = min(seconds, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
+            denials += 1
+        retry_at = max(self.retry_at or 0.0, self._basis.now() + seconds)
+        return replace(known, retry_at=retry_at, denials=denials)
+
 
 AT_ONCE: Final = 2
 """Requests under way (R32)."""
+_FORBIDDEN, _TOO_MANY = 403, 429
+_HOUR_SECONDS: Final = 3600.0
+_FAILURES_IN_A_ROW: Final = 3
+"""A publisher that fails as often is left in peace."""
+_MAX_DOUBLINGS: Final = 20
 
 
 def _objection_to(
@@ -604,94 +665,3 @@ def is_downward(order: Sequence[float | None]) -> bool | None:
     ups = sum(one < two for one, two in pairwise(dates))
     downs = sum(one > two for one, two in pairwise(dates))
     return None if ups == downs else ups > downs
-
-
-# What could not be had, and when that ends the questions (R18, R32)
-
-
-class _Trouble:
-    """What could not be had in one refresh, and what follows from that."""
-
-    def __init__(self, basis: Basis) -> None:
-        self._basis = basis
-        self._in_a_row = 0
-        self.notes: list[Note] = []
-        self.failures: dict[str, Failure] = {}
-        self.has_failed = False
-        """Whether anything could not be had, though nobody says that it is not there."""
-        self.stop: str | None = None
-        """Why nothing more is asked, once that is so."""
-        self.retry_at: float | None = None
-        self.is_host_paused = False
-        """Whether that holds for all feeds of the host."""
-
-    def answered(self) -> None:
-        self._in_a_row = 0
-
-    def limit(self, note: Note) -> None:
-        """Ask for nothing more: a limit is reached (R18)."""
-        self.notes.append(note)
-        self.stop = str(note)
-
-    def objected(self, ask: Ask, refused: Refused) -> Refused:
-        """Take what came and is not what was asked for."""
-        if ask.is_needed:
-            self.forget(ask.url)
-            self.notes.append(DocumentUnavailable(ask.url, reason=refused.slug))
-        return refused
-
-    def failed(self, ask: Ask, failure: Failure) -> Refused:
-        """Take what did not come."""
-        now, status = self._basis.now(), failure.publisher_status
-        is_refusal = (ask.is_head or ask.is_trial) and status in FORBIDDEN
-        if status == _FORBIDDEN and not is_refusal:
-            failure = self._paused("the publisher refuses its pages (403)", failure, DAY_SECONDS)
-        elif status == _TOO_MANY or failure.slug == "host-backoff":
-            reason = f"the publisher wants a pause ({failure.slug})"
-            failure = self._paused(reason, failure, max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0))
-            self.is_host_paused = True
-        is_gone = status in GONE
-        is_answer = is_gone or is_refusal
-        self._in_a_row = 0 if is_answer else self._in_a_row + 1
-        self.has_failed |= not is_answer
-        if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
-            self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
-            self.retry_at = now + self._basis.settings.retry_missing_seconds
-        if not (ask.is_head or is_refusal) and (ask.is_needed or not is_gone):
-            self.forget(ask.url)
-            self.notes.append(DocumentUnavailable(ask.url, reason=failure.slug))
-            self.failures[ask.url] = failure
-        return Refused(failure.slug, status)
-
-    def _paused(self, reason: str, failure: Failure, seconds: float) -> Failure:
-        """Ask for nothing more until then; return the failure, after which nothing is tried again sooner."""
-        self.stop, self.retry_at = reason, self._basis.now() + seconds
-        return replace(failure, retry_after_seconds=seconds)
-
-    def forget(self, url: str) -> None:
-        """Drop what is noted of a page, which was asked for once more."""
-        self.failures.pop(url, None)
-        self.notes = [note for note in self.notes if note.url != url]
-
-    def later(self, known: Collection, *, may_be_chance: bool) -> Collection:
-        """Return when all pages are asked for again, of which not what is there was to be had (R27, R31).
-
-        Args:
-            known: What is known.
-            may_be_chance: Something failed, or changed all the time: it is tried sooner than after a week at
-                first, and each time after twice as long.
-        """
-        seconds, denials = float(WEEK_SECONDS), known.denials
-        if may_be_chance:
-            first_seconds = self._basis.settings.retry_missing_seconds
-            seconds = min(seconds, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
-            denials += 1
-        retry_at = max(self.retry_at or 0.0, self._basis.now() + seconds)
-        return replace(known, retry_at=retry_at, denials=denials)
-
-
-_FORBIDDEN, _TOO_MANY = 403, 429
-_HOUR_SECONDS: Final = 3600.0
-_FAILURES_IN_A_ROW: Final = 3
-"""A publisher that fails as often is left in peace."""
-_MAX_DOUBLINGS: Final = 20

@@ -1,6 +1,6 @@
 """What a refresh does next: one object that decides, over a port that does it. It has no I/O and no clock.
 
-    decision = Decision(io, basis, documents)
+    decision = Decision(basis, documents)
     if not await decision.run():
         ...                     # the subscription document could not be had
 
@@ -28,7 +28,7 @@ to others; `is_met`, whether a redirect leads to what is there already.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -51,30 +51,26 @@ from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.port import (
     Attempt,
     Basis,
-    Placement,
-    Progress,
-    RefreshIO,
     StoredDocument,
     StoredFeed,
     WalkResult,
     adds_to,
-    attempted,
     subscription_of,
 )
 from wholefeed.core.refresh.subscription import Current, Subscription
-from wholefeed.core.refresh.trail import Answers, PageTrailWalk, TrailStart, TrailWalk
+from wholefeed.core.refresh.trail import Answers, PageTrailWalk, TrailWalk
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.ahead import next_urls
 from wholefeed.core.walk.chain import Arrival, Trail, first_ascent, is_ascending, page_trails
-from wholefeed.core.walk.walk import Walk, settle_path
+from wholefeed.core.walk.walk import settle_path
 
 
 class Decision:
     """The decision of one refresh of a feed with these stored documents; see the module's docstring."""
 
-    def __init__(self, io: RefreshIO, basis: Basis, documents: Sequence[StoredDocument]) -> None:
-        self._io = io
+    def __init__(self, basis: Basis, documents: Sequence[StoredDocument]) -> None:
+        self._io = basis.io
         self._basis = basis
         self._feed = basis.feed
         self._documents = documents
@@ -82,24 +78,24 @@ class Decision:
         self._collecting: Collecting | None = None
         self.notes: tuple[Note, ...] = ()
         """On the subscription document."""
-        self.progress = Progress()
+        self.progress = basis.progress
         self.is_confirmed = False
         """Whether the publisher has been heard of the subscription document."""
 
     def predicted(self, url: str, older: str) -> None:
         """Take the older link in the head of a document that still arrives: it may be fetched now (R0)."""
-        if self._following is not None:
-            self._following.predicted(url, older)
+        if self._trail_walk is not None:
+            self._trail_walk.predicted(url, older)
 
     def is_ahead(self, url: str) -> bool:
         """Whether the path of the walk has yet to come to a document: then its fetch gives way to others."""
-        return self._following is None or self._following.is_ahead(url)
+        return self._trail_walk is None or self._trail_walk.is_ahead(url)
 
     def is_met(self, url: str) -> bool:
         """Whether the document of a URL is on the path of the walk: a redirect to it need not be followed."""
         if self._collecting is not None and self._collecting.is_met(url):
             return True
-        return self._following is not None and self._following.is_met(url)
+        return self._trail_walk is not None and self._trail_walk.has_met(url)
 
     def is_foreseen(self, url: str, under_way: Sequence[str]) -> bool:
         """Whether a document links to what is fetched without that: enough are, and their URLs count on.
@@ -110,9 +106,13 @@ class Decision:
             return False
         return bool(next_urls(under_way[-3:], 1))
 
+    @property
+    def _trail_walk(self) -> TrailWalk | None:
+        return None if self._following is None else self._following.walking
+
     async def run(self) -> bool:
         """Bring the feed up to date; return whether there is a subscription document."""
-        subscription = Subscription(self._io, self._basis, self._documents)
+        subscription = Subscription(self._basis, self._documents)
         current = await subscription.obtain()
         if current is None:
             return False
@@ -157,32 +157,32 @@ class Decision:
         self.progress.entries = 0 if first is None else first.entries
         if current.kind is Kind.COMPLETE:
             await self._leave_alone()
-            walked, state = WalkResult(ending=Ending(End.WHOLE)), State.COMPLETE
+            walked = WalkResult(ending=Ending(End.WHOLE))
         elif collecting is not None and (may_walk or not collecting.wants_all):
-            walked, state = await self._collect(current, collecting)
+            walked = await self._collect(current, collecting)
         elif collecting is None and not self._basis.is_followed(current.kind):
             end = End.NOT_OFFERED if current.kind is Kind.PLAIN else End.NOT_FOLLOWED
-            walked, state = WalkResult(ending=Ending(end)), State.REMEMBERED
+            walked = WalkResult(state=State.REMEMBERED, ending=Ending(end))
         elif not may_walk:
             await self._io.publish(state=State.LOADING, notes=current.notes)
             return
         else:
-            walked, state = await self._walk(current)
-        await self._settle(current, walked, state)
+            walked = await self._walk(current)
+        await self._settle(current, walked)
 
     def _collector(self, current: Current) -> Collecting | None:
         """R26: only where nothing is linked, and of a publisher that is there."""
         if current.kind is not Kind.PLAIN or not self.is_confirmed:
             return None
-        return Collecting.of(self._io, self._basis, self._documents, current, self.progress)
+        return Collecting.of(self._basis, self._documents, current)
 
-    async def _collect(self, current: Current, collecting: Collecting) -> tuple[WalkResult, State]:
+    async def _collect(self, current: Current, collecting: Collecting) -> WalkResult:
         if not self._feed.digest and collecting.is_due:
             await self._io.publish(state=State.LOADING, notes=current.notes)
-        walked, state = await collecting.run()
+        walked = await collecting.run()
         if collecting.has_begun:
             await self._end_walk(walked)
-        return walked, state
+        return walked
 
     async def _leave_alone(self) -> None:
         """R1, R5: the subscription document is the whole feed."""
@@ -191,23 +191,23 @@ class Decision:
         if leaving:
             await self._io.detach(leaving, is_withdrawn=False)
 
-    async def _walk(self, current: Current) -> tuple[WalkResult, State]:
+    async def _walk(self, current: Current) -> WalkResult:
         if not self._feed.digest:
             await self._io.publish(state=State.LOADING, notes=current.notes)
-        self._following = _Following(self._io, self._basis, self._documents, current, self.progress)
-        walked, state = await self._following.run()
+        self._following = _Following(self._basis, self._documents, current)
+        walked = await self._following.run()
         if current.kind is Kind.PAGED and not walked.path:
-            walked, state = await self._instead_of_pages(current) or (walked, state)
+            walked = await self._instead_of_pages(current) or walked
         await self._end_walk(walked)
-        return walked, state
+        return walked
 
-    async def _instead_of_pages(self, current: Current) -> tuple[WalkResult, State] | None:
+    async def _instead_of_pages(self, current: Current) -> WalkResult | None:
         """R26: what `next` led to failed at once; the publisher may have its pages elsewhere."""
-        self._collecting = Collecting.of(self._io, self._basis, self._documents, current, self.progress)
+        self._collecting = Collecting.of(self._basis, self._documents, current)
         if self._collecting is None:
             return None
-        walked, state = await self._collecting.run()
-        return (walked, state) if state is State.COLLECTED else None
+        walked = await self._collecting.run()
+        return walked if walked.state is State.COLLECTED else None
 
     async def _end_walk(self, walked: WalkResult) -> None:
         reason = next((note.slug for note in walked.notes if note.partial), "end")
@@ -242,7 +242,7 @@ class Decision:
                 is_of_use = adds_to(known, copy.fresh, copy.captured_at)
             if is_of_use:
                 rank = _BEHIND_ALL - int(copy.captured_at) if copy.is_subscription else None
-                await self._io.put(copy.copy_url, Placement(url=url, role=role, rank=rank))
+                await self._io.put(copy.copy_url, stored_url=url, role=role, rank=rank)
             else:
                 self._io.drop(copy.copy_url)
             is_any |= is_of_use
@@ -250,30 +250,30 @@ class Decision:
 
     # The end: what leaves the feed, what is missing of it, and what it is from now on
 
-    async def _settle(self, current: Current, walked: WalkResult, state: State) -> None:
+    async def _settle(self, current: Current, walked: WalkResult) -> None:
         """Take the drift, then publish the feed with what is missing of it.
 
-        The documents are as they were before the walk, `state` is what the feed is where nothing is missing.
+        The documents are as they were before the walk.
         """
-        basis, documents = self._basis, self._documents
+        basis, documents, state = self._basis, self._documents, walked.state
         notes = (*current.notes, *walked.notes)
         if current.kind is not Kind.COMPLETE:  # else nothing but the subscription document stands
             notes = (*notes, *_standing_copies(basis, documents))
         if state is not State.COMPLETE:
             notes = (*notes, *_put_aside(basis, documents, current.arrival.family))
         if walked.path:
-            await self._take_drift(current, walked, state)
+            await self._take_drift(current, walked)
         if not walked.is_true_end or any(note.partial for note in notes):
             state = State.PARTIAL
         missing = _missing(basis, notes, walked)
         await self._io.publish(state=state, notes=notes, ending=walked.ending, missing=missing)
 
-    async def _take_drift(self, current: Current, walked: WalkResult, state: State) -> None:
+    async def _take_drift(self, current: Current, walked: WalkResult) -> None:
         """R15: what the publisher replaced in the chain leaves; the order is the path's.
 
         Nothing leaves a feed of pages (R6), or one that says that earlier entries are part of it (-00, 3).
         """
-        role = Role.PAGE if state is State.PAGED else Role.ARCHIVE
+        role = Role.PAGE if walked.state is State.PAGED else Role.ARCHIVE
         chain = [
             row.id
             for row in self._documents
@@ -342,25 +342,17 @@ class _Following:
     PAGES                            -> all pages, state `paged`
     """
 
-    def __init__(
-        self,
-        io: RefreshIO,
-        basis: Basis,
-        documents: Sequence[StoredDocument],
-        current: Current,
-        progress: Progress,
-    ) -> None:
-        self._io = io
+    def __init__(self, basis: Basis, documents: Sequence[StoredDocument], current: Current) -> None:
+        self._io = basis.io
         self._basis = basis
         self._feed = basis.feed
         self._documents = documents
         self._current = current
-        self._progress = progress
         self._answers = Answers()
-        self._walking: TrailWalk | None = None
-        self._walk: Walk | None = None
+        self.walking: TrailWalk | None = None
+        """The walk that runs, or was the last."""
 
-    async def run(self) -> tuple[WalkResult, State]:
+    async def run(self) -> WalkResult:
         """Walk along the chain, or through the pages; what looked like a chain can turn out as pages (R4)."""
         result = await self._follow()
         await self._io.stop_fetching()
@@ -368,37 +360,25 @@ class _Following:
             self._io.drop(fresh.arrival.url)
         return result
 
-    def predicted(self, url: str, older: str) -> None:
-        if self._walking is not None:
-            self._walking.predicted(url, older)
-
-    def is_ahead(self, url: str) -> bool:
-        return self._walking is None or self._walking.is_ahead(url)
-
-    def is_met(self, url: str) -> bool:
-        return self._walk is not None and self._walk.has_met(url)
-
-    async def _follow(self) -> tuple[WalkResult, State]:
+    async def _follow(self) -> WalkResult:
         doubts: list[Note] = []
         if self._current.kind is not Kind.PAGED:
             walked = await self._chain()
             doubts = [note for note in walked.notes if note.kind is NewerNotOlder]
             if not doubts:
-                return walked, State.COMPLETE
+                return walked
             await self._io.set_kind(Kind.PAGED)
             if not self._basis.is_followed(Kind.PAGED):
-                return walked, State.REMEMBERED
+                return replace(walked, state=State.REMEMBERED)
         walked = await self._pages()
-        return replace(walked, notes=[*doubts, *walked.notes]), State.PAGED
+        return replace(walked, notes=[*doubts, *walked.notes])
 
     async def _chain(self) -> WalkResult:
-        stored = self._stored(Role.ARCHIVE)
         current = self._current
         trail = Trail(relation=current.relation, is_tentative=current.is_tentative)
-        walk = self._new_walk(stored, trail)
-        start = self._start(stored, trail)
-        self._walking = TrailWalk(self._io, self._basis, walk, start, self._answers, self._progress)
-        return await self._walking.run()
+        stored = self._stored(Role.ARCHIVE)
+        self.walking = TrailWalk(self._basis, current, stored, trail, self._answers)
+        return await self.walking.run()
 
     async def _pages(self) -> WalkResult:
         """Collect the pages from the document that was asked for, one walk a trail; come to all in order."""
@@ -411,16 +391,25 @@ class _Following:
 
         names = (asked.url, asked.final_url, *asked.hops)
         before, behind = _Pages(), _Pages()
-        total = WalkResult()
+        total = WalkResult(state=State.PAGED)
         passed: list[Arrival] = []
         for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
             is_next = trail.relation == Relation.NEXT and not trail.first_relation
             if is_next and is_whole and not current.has_news:
                 total.ending = Ending(End.COLLECTED)
                 continue
-            walk = self._new_walk(stored, trail, tuple(passed))
-            walked = await self._along_pages(walk, stored, trail, ascends=ascent is not None)
-            met = list(walk.path[1 + len(passed) :])
+            walking = self.walking = PageTrailWalk(
+                self._basis,
+                current,
+                stored,
+                trail,
+                self._answers,
+                tuple(passed),
+                ascends=ascent is not None,
+                is_unwatched=self._is_interrupted or self._was_otherwise,
+            )
+            walked = await walking.run()
+            met = list(walking.path[1 + len(passed) :])
             passed += met
             step = -1 if trail.is_backward else 1
             side = behind if is_next or trail.first_relation == Relation.LAST else before
@@ -434,23 +423,6 @@ class _Following:
                 total.ending = walked.ending
         _put_in_order(total, asked, before, behind, ascent)
         return total
-
-    async def _along_pages(
-        self, walk: Walk, stored: dict[str, StoredDocument], trail: Trail, *, ascends: bool
-    ) -> WalkResult:
-        self._walking = PageTrailWalk(
-            self._io,
-            self._basis,
-            walk,
-            self._start(stored, trail),
-            self._answers,
-            self._progress,
-            trail=trail,
-            has_news=self._current.has_news,
-            ascends=ascends,
-            is_unwatched=self._is_interrupted or self._was_otherwise,
-        )
-        return await self._walking.run()
 
     @property
     def _is_collected(self) -> bool:
@@ -478,40 +450,6 @@ class _Following:
 
     def _stored(self, role: Role) -> dict[str, StoredDocument]:
         return {document_key(row.url): row for row in self._documents if row.role is role}
-
-    def _new_walk(
-        self, stored: dict[str, StoredDocument], trail: Trail, passed: Iterable[Arrival] = ()
-    ) -> Walk:
-        settings = self._basis.settings
-        self._walk = Walk(
-            self._current.arrival,
-            trail=trail,
-            limits=settings.limits,
-            site_of=self._basis.site_of,
-            look_ahead=settings.looks_ahead,
-            known=lambda url: document_key(url) in stored,
-            max_window=0 if trail.is_closing else settings.window,
-            passed=passed,
-            attached=[row.url for row in sorted(stored.values(), key=_place) if row.rank is not None],
-        )
-        return self._walk
-
-    def _start(self, stored: dict[str, StoredDocument], trail: Trail) -> TrailStart:
-        ranks = [row.rank for row in stored.values() if row.rank is not None]
-        return TrailStart(
-            stored=stored,
-            relation=trail.relation,
-            first_rank=min(ranks, default=0) - _RANKS_PER_WALK,
-            subscription_changed_at=self._current.changed_at,
-        )
-
-
-_RANKS_PER_WALK: Final = 1 << 20
-"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
-
-
-def _place(row: StoredDocument) -> int:
-    return row.rank or 0
 
 
 @dataclass(slots=True)
@@ -577,18 +515,12 @@ _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
 
 
 def _attempt(basis: Basis, url: str, note: Note, walked: WalkResult) -> Attempt:
-    now, earlier, failure = basis.now(), basis.missing.get(url), walked.failures.get(url)
-    is_untried = not walked.has_tried or (failure is None and earlier is not None and earlier.waits(now))
+    earlier, failure = basis.missing.get(url), walked.failures.get(url)
+    is_waiting = failure is None and earlier is not None and earlier.waits(basis.now())
+    is_untried = is_waiting or not walked.has_tried
     if earlier is not None and is_untried:
         return earlier
-    if failure is None:
-        next_at = now + basis.settings.retry_missing_seconds
-        return attempted(earlier, url, reason=note.slug, status=None, next_at=next_at, now=now)
-    return attempted(
-        earlier,
-        url,
-        reason=note.facts["reason"] if note.kind is DocumentUnavailable else failure.slug,
-        status=failure.publisher_status,
-        next_at=basis.next_attempt_at(failure, earlier),
-        now=now,
-    )
+    reason = note.slug if failure is None else failure.slug
+    if failure is not None and note.kind is DocumentUnavailable:
+        reason = note.facts["reason"]
+    return basis.attempted(url, earlier, failure, reason=reason)

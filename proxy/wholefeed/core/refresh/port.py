@@ -93,10 +93,26 @@ class RefreshIO(Protocol):
                 excepted.
         """
 
-    async def put(self, url: str, placement: Placement) -> int:
+    async def put(
+        self,
+        url: str,
+        *,
+        stored_url: str,
+        role: Role,
+        rank: int | None,
+        remembers: StoredDocument | None = None,
+        is_settled: bool = False,
+        brought_news: bool = True,
+        found_by: str = "",
+        found_in: int = 0,
+        may_wait: bool = False,
+    ) -> int:
         """Store a document that has come under a URL; return its number.
 
-        One below 0 is a stand-in, as good as the number wherever documents are named.
+        One below 0 is a stand-in, as good as the number wherever documents are named. `rank` None: it is
+        kept, but no part of the feed yet. `remembers`: the page that it replaces, when the entries that leave
+        it are to be kept (R6). `may_wait`: it may be put with those that come next, for nothing is stored of
+        it. The rest is as `StoredDocument` has it then.
         """
 
     def drop(self, url: str) -> None:
@@ -185,13 +201,41 @@ class RefreshIO(Protocol):
         """
 
 
-# What a refresh starts from
+# What a decision works with
+
+
+@dataclass(slots=True)
+class Progress:
+    """What those who wait can be told while the walk runs."""
+
+    documents: int = 1
+    entries: int = 0
+    fetched: int = 0
+    told_left: int | None = None
+    """What another replica says that is left."""
+    urls: list[str] = field(default_factory=list)
+    """Of the last three."""
+    last_url: str = ""
+    """Of the last document that will join, where it is known."""
+
+    @property
+    def left(self) -> int | None:
+        """Documents that probably follow, where their URLs count; None: nobody knows."""
+        return count_left(self.urls, self.last_url) if self.urls else self.told_left
+
+    def add(self, url: str, entries: int, last_url: str = "") -> None:
+        """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""
+        self.documents += 1
+        self.entries += entries
+        self.urls = [*self.urls[-2:], url]
+        self.last_url = last_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """All that a refresh starts from but the documents, which change meanwhile and go beside it."""
+    """What all parts of a decision work with; the documents change meanwhile, and go beside it."""
 
+    io: RefreshIO
     feed: StoredFeed
     """As it was before the refresh."""
     missing: Mapping[str, Attempt]
@@ -205,6 +249,7 @@ class Basis:
     """Epoch seconds."""
     copies: tuple[ArchivedCopy, ...] = ()
     """What a web archive gave of documents that are missing: the refresh is for their sake alone."""
+    progress: Progress = field(default_factory=Progress)
 
     def is_followed(self, kind: Kind) -> bool:
         """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
@@ -243,18 +288,34 @@ class Basis:
         is_insisted = self.request.is_forced or self.request.is_full
         return attempt is not None and not is_insisted and attempt.waits(self.now())
 
-    def next_attempt_at(
-        self, failure: Failure, earlier: Attempt | None, *, is_subscription: bool = False
-    ) -> float:
-        """Return the epoch second from which a document that could not be had is tried again (R14)."""
-        return next_attempt_at(
-            reason=failure.slug,
-            status=failure.publisher_status,
-            attempts=1 + (earlier.attempts if earlier else 0),
-            now=self.now(),
-            retry_after_seconds=failure.retry_after_seconds,
-            retry_missing_seconds=self.settings.retry_missing_seconds,
-            is_subscription=is_subscription,
+    def attempted(
+        self, url: str, earlier: Attempt | None, failure: Failure | None, *, reason: str
+    ) -> Attempt:
+        """Return what is known of a document that could not be had this time either (R14).
+
+        Failures count up, and the time of the first one stays (R16: the pseudo-entry is dated by it).
+        `failure` None: it was had, and is not what it should be.
+        """
+        now, attempts = self.now(), 1 + (earlier.attempts if earlier else 0)
+        next_at = now + self.settings.retry_missing_seconds
+        if failure is not None:
+            next_at = next_attempt_at(
+                reason=failure.slug,
+                status=failure.publisher_status,
+                attempts=attempts,
+                now=now,
+                retry_after_seconds=failure.retry_after_seconds,
+                retry_missing_seconds=self.settings.retry_missing_seconds,
+                is_subscription=url == SUBSCRIPTION_ATTEMPT,
+            )
+        return Attempt(
+            url=url,
+            reason=reason,
+            status=None if failure is None else failure.publisher_status,
+            attempts=attempts,
+            first_at=earlier.first_at if earlier else now,
+            last_at=now,
+            next_at=next_at,
         )
 
 
@@ -473,24 +534,6 @@ class Attempt:
         return seconds_left(self.last_at, self.next_at, now=now, longest_seconds=DAY_SECONDS) > 0
 
 
-def attempted(
-    earlier: Attempt | None, url: str, *, reason: str, status: int | None, next_at: float, now: float
-) -> Attempt:
-    """Return what is known of a document that could not be had this time either.
-
-    Failures count up, and the time of the first one stays (R16: the pseudo-entry is dated by it).
-    """
-    return Attempt(
-        url=url,
-        reason=reason,
-        status=status,
-        attempts=1 + (earlier.attempts if earlier else 0),
-        first_at=earlier.first_at if earlier else now,
-        last_at=now,
-        next_at=next_at,
-    )
-
-
 # A document that has come
 
 
@@ -504,9 +547,6 @@ class FreshDocument:
     older_relation: str
     is_tentative: bool
     """Whether that leads to a chain only if the document it leads to is not newer (R4)."""
-    is_marked: bool
-    """Whether it bears fh:archive."""
-    is_uncacheable: bool
     updated_at: float | None = None
     """Of the document itself (R10)."""
     marks: Marks = field(default_factory=Marks)
@@ -640,28 +680,7 @@ Answer = FreshDocument | Unchanged | LedBack | Failure | There
 """`There`: HEAD was answered."""
 
 
-# What is put, and what is known of it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """How a document that has come is stored."""
-
-    url: str
-    """It is put under this one."""
-    role: Role
-    rank: int | None
-    """None: it is kept, but no part of the feed yet."""
-    is_settled: bool = False
-    brought_news: bool = True
-    remembers: StoredDocument | None = None
-    """The page that it replaces, when the entries that leave it are to be kept (R6)."""
-    found_by: str = ""
-    """The adapter that asked for it (R26); empty where a link leads to it."""
-    found_in: int = 0
-    """As `StoredDocument.found_in`."""
-    may_wait: bool = False
-    """Whether it may be put with those that come next: nothing is stored of it."""
+# What is known of entries
 
 
 class KnownEntries(NamedTuple):
@@ -710,40 +729,15 @@ _NOWHERE: Final = 1 << 62
 """The place of a document that is compared with what is stored: of two equal copies it is not preferred."""
 
 
-# What the parts of a decision hand one another
-
-
-@dataclass(slots=True)
-class Progress:
-    """What those who wait can be told while the walk runs."""
-
-    documents: int = 1
-    entries: int = 0
-    fetched: int = 0
-    told_left: int | None = None
-    """What another replica says that is left."""
-    urls: list[str] = field(default_factory=list)
-    """Of the last three."""
-    last_url: str = ""
-    """Of the last document that will join, where it is known."""
-
-    @property
-    def left(self) -> int | None:
-        """Documents that probably follow, where their URLs count; None: nobody knows."""
-        return count_left(self.urls, self.last_url) if self.urls else self.told_left
-
-    def add(self, url: str, entries: int, last_url: str = "") -> None:
-        """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""
-        self.documents += 1
-        self.entries += entries
-        self.urls = [*self.urls[-2:], url]
-        self.last_url = last_url
+# The outcome of a walk
 
 
 @dataclass(slots=True)
 class WalkResult:
     """What a walk found."""
 
+    state: State = State.COMPLETE
+    """What the feed is where nothing is missing."""
     path: list[int] = field(default_factory=list)
     """Ids of the stored documents, newest first, the subscription document excluded."""
     notes: list[Note] = field(default_factory=list)

@@ -9,7 +9,7 @@ When a feed is opened, and while it is in doubt, `search` leads from a document 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,13 +24,11 @@ from wholefeed.core.refresh.port import (
     Basis,
     Failure,
     FreshDocument,
-    RefreshIO,
     Reply,
     ReplyFacts,
     StoredDocument,
     SubscriptionCame,
     SubscriptionFailed,
-    attempted,
     subscription_of,
 )
 from wholefeed.core.schedule import (
@@ -49,8 +47,8 @@ from wholefeed.core.walk.chain import Arrival, has_news
 class Subscription:
     """The part of a decision that has the subscription document in the store as it is now."""
 
-    def __init__(self, io: RefreshIO, basis: Basis, documents: Sequence[StoredDocument]) -> None:
-        self._io = io
+    def __init__(self, basis: Basis, documents: Sequence[StoredDocument]) -> None:
+        self._io = basis.io
         self._basis = basis
         self._feed = basis.feed
         self._documents = documents
@@ -62,7 +60,7 @@ class Subscription:
     async def obtain(self) -> Current | None:
         """Come to the subscription document; None when it could not be had."""
         if self._basis.copies and self._stored is not None:
-            return self._remembered()  # its publisher is asked when its time comes
+            return self._current()  # its publisher is asked when its time comes
         came = await self._ask()
         if isinstance(came, SubscriptionFailed):
             self._note_failure(came.failure)
@@ -70,10 +68,10 @@ class Subscription:
         self.is_heard = True
         if isinstance(came, Reply):
             self._note_reply(came, unchanged=self._stored)
-            return self._remembered()
+            return self._current()
         has_changed, has_news, notes = await self._take(came)
         self._note_reply(came.reply, fetch_url=self._found_at(came))
-        return self._current(came.fresh, has_changed, has_news, notes, came.fresh.validators)
+        return self._current(came.fresh, has_changed=has_changed, has_news=has_news, notes=notes)
 
     async def _ask(self) -> SubscriptionCame | Reply | SubscriptionFailed:
         """R3 was applied when the feed was opened: `current` is dereferenced once, unless it failed then."""
@@ -207,71 +205,58 @@ class Subscription:
 
     def _note_failure(self, failure: Failure) -> None:
         """The stored feed serves until the next attempt."""
-        basis, now = self._basis, self._basis.now()
+        basis = self._basis
         if failure.is_unasked:
-            self._io.note_failure(None, now + (failure.retry_after_seconds or 0.0))
+            self._io.note_failure(None, basis.now() + (failure.retry_after_seconds or 0.0))
             return
-        next_at = basis.next_attempt_at(failure, basis.failure, is_subscription=True)
-        attempt = attempted(
-            basis.failure,
-            SUBSCRIPTION_ATTEMPT,
-            reason=failure.slug,
-            status=failure.publisher_status,
-            next_at=next_at,
-            now=now,
-        )
-        self._io.note_failure(attempt, next_at)
+        attempt = basis.attempted(SUBSCRIPTION_ATTEMPT, basis.failure, failure, reason=failure.slug)
+        self._io.note_failure(attempt, attempt.next_at)
 
     async def _stand_in(self, copy: ArchivedCopy | None) -> Current | None:
         """R33: what an archive has of a subscription document that is gone serves where nothing else is."""
         stored, feed = self._stored, self._feed
         if stored is not None:
             is_published = bool(feed.digest) and feed.revision == feed.published_revision
-            return self._remembered() if stored.memento and not is_published else None
+            return self._current() if stored.memento and not is_published else None
         if copy is None:
             return None
         fresh = copy.fresh
         await self._io.store_subscription(kind=fresh.kind, family=fresh.arrival.family)
-        return self._current(fresh, True, True, (*fresh.reading_notes, *fresh.link_notes))
+        notes = (*fresh.reading_notes, *fresh.link_notes)
+        return self._current(fresh, has_changed=True, has_news=True, notes=notes)
 
     # What it is for the rest
 
     def _current(
         self,
-        fresh: FreshDocument,
-        has_changed: bool,
-        has_news: bool,
-        notes: tuple[Note, ...],
-        validators: tuple[str, str] | None = None,
+        fresh: FreshDocument | None = None,
+        *,
+        has_changed: bool = False,
+        has_news: bool = False,
+        notes: tuple[Note, ...] = (),
     ) -> Current:
+        """Return the subscription document as it came, else as it is stored."""
+        stored = self._stored
+        if fresh is not None:
+            arrival, kind = fresh.arrival, self._kind_of(fresh)
+            relation, is_tentative = fresh.older_relation, fresh.is_tentative
+        else:
+            assert stored is not None, "nothing is confirmed that is not stored"
+            arrival, kind = stored.as_arrival(), self._feed.kind
+            finding = recall(stored.links, is_archive=stored.is_marked)
+            relation, is_tentative = finding.relation, finding.is_tentative
         return Current(
-            arrival=fresh.arrival,
-            kind=self._kind_of(fresh),
-            relation=fresh.older_relation,
-            is_tentative=fresh.is_tentative,
+            arrival=arrival,
+            kind=kind,
+            relation=relation,
+            is_tentative=is_tentative,
             has_changed=has_changed,
-            changed_at=self._basis.now() if has_changed or self._stored is None else self._stored.fetched_at,
+            changed_at=self._basis.now() if has_changed or stored is None else stored.fetched_at,
             has_moved=self._has_moved,
             has_news=has_news,
-            validators=validators,
-            stored_digest=None if self._stored is None else self._stored.digest,
+            validators=None if fresh is None else fresh.validators,
+            stored_digest=None if stored is None else stored.digest,
             notes=notes,
-        )
-
-    def _remembered(self) -> Current:
-        assert self._stored is not None, "nothing is confirmed that is not stored"
-        finding = recall(self._stored.links, is_archive=self._stored.is_marked)
-        return Current(
-            arrival=self._stored.as_arrival(),
-            kind=self._feed.kind,
-            relation=finding.relation,
-            is_tentative=finding.is_tentative,
-            has_changed=False,
-            changed_at=self._stored.fetched_at,
-            has_moved=self._has_moved,
-            has_news=False,
-            stored_digest=self._stored.digest,
-            notes=(),
         )
 
 
@@ -302,41 +287,37 @@ class Current:
 # From a document that was asked for to the subscription document of its feed (R3)
 
 
-def search(url: str, seen: Seen) -> _Search:
+async def search(url: str, seen: Seen, fetch: Fetch) -> Found:
     """Find the subscription document behind one that was asked for by a URL (R3).
 
     `current` names another document -> that one serves, dereferenced once; if it fails, the one asked for
     an archive without `current`     -> forward by `next-archive`, asking again at each; the newest serves
     else                             -> the document itself serves
-
-    steps = search(url, seen)
-    wanted = next(steps)                    # a URL to fetch; StopIteration holds what was found
-    wanted = steps.send(seen or failure)
     """
     navigation = seen.navigation
     current = current_elsewhere(navigation, url, seen.final_url)
     if current is not None:
-        came = yield current
+        came = await fetch(current)
         if isinstance(came, Failure):
             return Found(url, seen, (CurrentUnavailable(current, reason=came.slug),))
         return Found(current, came)
     if navigation.is_archive and navigation.current_url is None:
-        return (yield from _newest_archive(url, seen))
+        return await _newest_archive(url, seen, fetch)
     return Found(url, seen)
 
 
-def _newest_archive(url: str, asked: Seen) -> _Search:
+async def _newest_archive(url: str, asked: Seen, fetch: Fetch) -> Found:
     newest = asked
     passed = [url, asked.final_url]
     for _ in range(MAX_FORWARD_STEPS):
         newer = newest.navigation.newer_url
         if not newer or any(same_document(newer, known) for known in passed):
             break
-        came = yield newer
+        came = await fetch(newer)
         if isinstance(came, Failure) or came.family is not asked.family:
             break
         if current_elsewhere(came.navigation, newer, came.final_url):
-            return (yield from search(newer, came))
+            return await search(newer, came, fetch)
         newest = came
         passed += [newer, came.final_url]
     return Found(url, newest, (NoSubscriptionDocument(newest.url),))
@@ -368,4 +349,5 @@ class Found:
     """Why it may not be the subscription document."""
 
 
-_Search = Generator[str, Seen | Failure, Found]
+Fetch = Callable[[str], Awaitable[Seen | Failure]]
+"""Has the document of a URL."""

@@ -22,7 +22,7 @@ is passed by what is stored alone: a refresh in between asks for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -42,41 +42,62 @@ from wholefeed.core.refresh.port import (
     Failure,
     FreshDocument,
     LedBack,
-    Placement,
-    Progress,
-    RefreshIO,
     StoredDocument,
     Unchanged,
     WalkResult,
     adds_to,
 )
+from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival, Trail, has_news
 from wholefeed.core.walk.walk import Walk
 
 
 class TrailWalk:
-    """A walk along archive documents. `steps` is taken once."""
+    """A walk along archive documents; `run` is called once.
+
+    Args:
+        basis: What all parts of a decision work with.
+        current: The subscription document.
+        stored: The documents that may stand on the trail, attached or not, by `document_key` of their URL.
+        trail: The one that is followed.
+        answers: What came of what the walks of this refresh asked for.
+        passed: Documents of earlier trails, which are not part of this one.
+    """
 
     def __init__(
         self,
-        io: RefreshIO,
         basis: Basis,
-        walk: Walk,
-        start: TrailStart,
+        current: Current,
+        stored: Mapping[str, StoredDocument],
+        trail: Trail,
         answers: Answers,
-        progress: Progress,
+        passed: Iterable[Arrival] = (),
     ) -> None:
-        self._io = io
+        settings = basis.settings
+        attached = {row.url: row.rank for row in stored.values() if row.rank is not None}
+        self._io = basis.io
         self._basis = basis
-        self._walk = walk
-        self._start = start
+        self._stored = stored
+        self._trail = trail
         self._answers = answers
-        self._progress = progress
+        self._subscription_changed_at = current.changed_at
+        self._first_rank = min(attached.values(), default=0) - _RANKS_PER_WALK
+        self._walk = Walk(
+            current.arrival,
+            trail=trail,
+            limits=settings.limits,
+            site_of=basis.site_of,
+            look_ahead=settings.looks_ahead,
+            known=lambda url: document_key(url) in stored,
+            max_window=0 if trail.is_closing else settings.window,
+            passed=passed,
+            attached=sorted(attached, key=attached.__getitem__),
+        )
         self._wanted: set[str] = set()
         """What this walk has wanted, by `document_key`; fetches that other trails began may end meanwhile."""
         self._revalidated: set[str] = set()
-        self._joined = len(walk.path)
+        self._joined = len(self._walk.path)
         self._has_begun = False
         self._result = WalkResult()
 
@@ -104,7 +125,7 @@ class TrailWalk:
     def predicted(self, url: str, older: str) -> None:
         """Take the older link of a document that still arrives: what can be fetched because of it is."""
         self._walk.predicted(url, older)
-        is_known = self._answers.knows(older) or self._start.stored_as(older) is not None
+        is_known = self._answers.knows(older) or self._stored_as(older) is not None
         if (
             not is_known
             and not self._basis.waits(older)
@@ -115,6 +136,23 @@ class TrailWalk:
     def is_ahead(self, url: str) -> bool:
         """Whether the path has yet to come to a document."""
         return any(want.url != url for want in self._walk.wanted[:1])
+
+    def has_met(self, url: str) -> bool:
+        """Whether the document of a URL is on the path: a redirect to it need not be followed."""
+        return self._walk.has_met(url)
+
+    @property
+    def path(self) -> Sequence[Arrival]:
+        """The documents that have joined, those included that earlier trails had passed."""
+        return self._walk.path
+
+    def _stored_as(self, url: str) -> StoredDocument | None:
+        """Return the stored document of a URL, however the URL is spelled."""
+        return self._stored.get(document_key(url))
+
+    def _rank(self, row: StoredDocument | None, place: int) -> int:
+        """Return the rank of the document at a place of the path: one that is attached keeps its own."""
+        return row.rank if row is not None and row.rank is not None else self._first_rank + place
 
     # What is next
 
@@ -138,7 +176,7 @@ class TrailWalk:
         if not wanted or self._answers.knows(wanted[0]):
             return False
         url = wanted[0]
-        row = self._start.stored_as(url)
+        row = self._stored_as(url)
         if self._is_left_alone(url):
             self._walk.failed(url, DocumentUnavailable(url, reason=DocumentUnavailable.slug))
             return True
@@ -158,7 +196,7 @@ class TrailWalk:
         return self._basis.request.is_full or self._is_due(url, row)
 
     def _is_due(self, _url: str, row: StoredDocument) -> bool:
-        changed_at, is_newest = self._start.subscription_changed_at, len(self._walk.path) == 1
+        changed_at, is_newest = self._subscription_changed_at, len(self._walk.path) == 1
         return row.is_due(changed_at, is_newest=is_newest, now=self._basis.now())
 
     def _is_gap(self, url: str) -> bool:
@@ -171,7 +209,7 @@ class TrailWalk:
         """Return whether one behind a hole is not looked at: the hole waits (R14), or it was replaced."""
         if self._walk.hole_url is None:
             return False
-        row = self._start.stored_as(url)
+        row = self._stored_as(url)
         return self._basis.waits(self._walk.hole_url) if row is None else not self._is_part(row)
 
     async def _judge(self, candidate: Arrival) -> None:
@@ -180,7 +218,7 @@ class TrailWalk:
         An update of what is stored does not count: a publisher that answers every URL with its newest entries
         would lead the walk on and on. What has joined before has to be stored already.
         """
-        row = self._start.stored_as(candidate.url)
+        row = self._stored_as(candidate.url)
         is_new = row is not None and self._is_part(row)
         if row is None:
             known = await self._io.known(candidate.url, candidate)
@@ -194,7 +232,7 @@ class TrailWalk:
         One that is detached was mostly replaced (R15): a link brings it back, a guess does not. But what left
         together with a whole feed, or with its format (R1, R23), left at one instant, and belongs together.
         """
-        tip = self._start.stored_as(self._walk.tip.url)
+        tip = self._stored_as(self._walk.tip.url)
         is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
         return row.rank is not None or is_back
 
@@ -204,7 +242,7 @@ class TrailWalk:
         wants = self._walk.wanted
         for want in (each for each in wants if not (each.is_guess and self._basis.waits(each.url))):
             self._wanted.add(document_key(want.url))
-            row = self._start.stored_as(want.url)
+            row = self._stored_as(want.url)
             if row is None and not self._has_begun and not self._answers.knows(want.url):
                 self._has_begun = True
                 await self._io.begin_walk()
@@ -215,7 +253,7 @@ class TrailWalk:
     def _fetch(self, url: str, row: StoredDocument | None) -> None:
         self._wanted.add(document_key(url))
         self._answers.fetching.add(document_key(url))
-        self._io.fetch(url, row, self._start.relation)
+        self._io.fetch(url, row, self._trail.relation)
 
     # What came
 
@@ -228,7 +266,7 @@ class TrailWalk:
         url, answer = ended
         key = document_key(url)
         self._answers.fetching.discard(key)
-        self._progress.fetched += 1
+        self._basis.progress.fetched += 1
         if isinstance(answer, FreshDocument):
             self._answers.fresh[key] = answer
         elif isinstance(answer, Failure):
@@ -237,7 +275,7 @@ class TrailWalk:
             await self._take(url, answer)
 
     async def _take(self, url: str, answer: Answer) -> None:
-        row = self._start.stored_as(url)
+        row = self._stored_as(url)
         if isinstance(answer, LedBack):
             self._walk.arrived(url, self._walk.met(answer.met_url, by=url))
             return
@@ -298,31 +336,28 @@ class TrailWalk:
             if kept is not None:
                 self._result.path.append(kept)
             self._joined += 1
-            self._progress.add(arrival.url, arrival.entries, path[0].links.get(Relation.LAST, ""))
+            self._basis.progress.add(arrival.url, arrival.entries, path[0].links.get(Relation.LAST, ""))
 
     async def _keep(self, arrival: Arrival, place: int) -> int | None:
         """Store a document that has joined; return its id, None when it is not worth keeping."""
-        row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
-        rank = self._start.rank(row, place)
+        row, fresh = self._stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
+        rank = self._rank(row, place)
         self._result.notes += self._basis.remarks(arrival.url, fresh, row)
         if fresh is None:
             assert row is not None, "what joins without a fetch is stored"
             return await self._reattach(row, rank)
         if row is not None and not row.memento and row.digest != fresh.arrival.digest:
             self._result.notes.append(ArchiveChanged(arrival.url))
-        placement = Placement(
-            url=row.url if row is not None else arrival.url,
+        number = await self._io.put(
+            arrival.url,
+            stored_url=row.url if row is not None else arrival.url,
             role=Role.ARCHIVE,
             rank=rank,
             is_settled=place > 1,
             brought_news=self._walk.news(arrival.url),
             may_wait=row is None,
         )
-        return await self._put(arrival.url, placement)
-
-    async def _put(self, url: str, placement: Placement) -> int:
-        number = await self._io.put(url, placement)
-        del self._answers.fresh[document_key(url)]
+        del self._answers.fresh[document_key(arrival.url)]
         return number
 
     def _drop(self, url: str) -> None:
@@ -339,25 +374,8 @@ _STEPS_WITHOUT_REST: Final = 64
 """Stored documents walked through before other tasks get a turn."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrailStart:
-    """What a walk along a trail starts from, beside what all walks of a refresh share."""
-
-    stored: Mapping[str, StoredDocument]
-    """The documents that may stand on it, attached or not, by `document_key` of their URL."""
-    relation: str
-    first_rank: int
-    """Rank of the first new document; the others follow."""
-    subscription_changed_at: float
-    """When the subscription document was last had with a change, epoch seconds."""
-
-    def stored_as(self, url: str) -> StoredDocument | None:
-        """Return the stored document of a URL, however the URL is spelled."""
-        return self.stored.get(document_key(url))
-
-    def rank(self, row: StoredDocument | None, place: int) -> int:
-        """Return the rank of the document at a place of the path: one that is attached keeps its own."""
-        return row.rank if row is not None and row.rank is not None else self.first_rank + place
+_RANKS_PER_WALK: Final = 1 << 20
+"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
 
 
 @dataclass(slots=True)
@@ -391,31 +409,26 @@ class PageTrailWalk(TrailWalk):
     the better one. What leaves a page is remembered, unless another document holds it.
 
     Args:
-        trail: The one that is followed.
-        has_news: Whether the subscription document brought anything that was not stored.
         ascends: Whether pages are known to get newer along `next`: then the last one is asked for again.
         is_unwatched: Whether nobody has looked at the pages for a while: then every page is.
     """
 
     def __init__(
         self,
-        io: RefreshIO,
         basis: Basis,
-        walk: Walk,
-        start: TrailStart,
-        answers: Answers,
-        progress: Progress,
-        *,
+        current: Current,
+        stored: Mapping[str, StoredDocument],
         trail: Trail,
-        has_news: bool,
+        answers: Answers,
+        passed: Iterable[Arrival],
+        *,
         ascends: bool,
         is_unwatched: bool,
     ) -> None:
-        super().__init__(io, basis, walk, start, answers, progress)
-        self._trail = trail
+        super().__init__(basis, current, stored, trail, answers, passed)
         self._ascends = ascends
         self._is_unwatched = is_unwatched
-        self._news = {walk.tip.url: has_news}
+        self._news = {self._walk.tip.url: current.has_news}
         """Of the subscription document and each page fetched: whether it brought anything not stored."""
         self._is_past_gap = False
 
@@ -435,7 +448,7 @@ class PageTrailWalk(TrailWalk):
     def _is_due(self, _url: str, row: StoredDocument) -> bool:
         behind = document_key(self._trail.target(row.links) or "")
         is_unwatched = self._is_unwatched or row.rank is None
-        return is_unwatched or (self._ascends and behind not in self._start.stored)
+        return is_unwatched or (self._ascends and behind not in self._stored)
 
     def _is_gap(self, url: str) -> bool:
         """Return whether the page could not be had the last time: its stored copy may be outdated."""
@@ -474,7 +487,7 @@ class PageTrailWalk(TrailWalk):
 
     async def _catch_up(self) -> None:
         """Whether a stored page is asked for again depends on what the pages before it brought."""
-        if self._start.stored_as(self._walk.wanted[0].url) is not None:
+        if self._stored_as(self._walk.wanted[0].url) is not None:
             await self._keep_joined()
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
@@ -487,14 +500,14 @@ class PageTrailWalk(TrailWalk):
 
     def _objection(self, url: str, failure: Failure) -> Note:
         """R6: a page that was never seen and is not there is the end; one that was collected is missing."""
-        if failure.publisher_status in GONE and self._start.stored_as(url) is None:
+        if failure.publisher_status in GONE and self._stored_as(url) is None:
             return PageGone(url, reason=failure.slug)
         return DocumentUnavailable(url, reason=failure.slug)
 
     async def _keep(self, arrival: Arrival, place: int) -> int | None:
-        row, fresh = self._start.stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
+        row, fresh = self._stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
         self._result.notes += self._basis.remarks(arrival.url, fresh, row)
-        rank = self._start.rank(row, place)
+        rank = self._rank(row, place)
         if fresh is None:
             assert row is not None, "what joins without a fetch is stored"
             return await self._reattach(row, rank)
@@ -508,9 +521,11 @@ class PageTrailWalk(TrailWalk):
             self._drop(arrival.url)
             self._io.touch(row.id)
             return await self._reattach(row, rank)
-        return await self._put(
-            arrival.url, Placement(url=arrival.url, role=Role.PAGE, rank=rank, remembers=row)
+        number = await self._io.put(
+            arrival.url, stored_url=arrival.url, role=Role.PAGE, rank=rank, remembers=row
         )
+        del self._answers.fresh[document_key(arrival.url)]
+        return number
 
 
 def _is_same(row: StoredDocument, fresh: FreshDocument) -> bool:

@@ -96,11 +96,11 @@ _USUAL: Final = re.compile(
     r"[A-Z][a-z]{2}, ([0-9]{1,2}) ([A-Z][a-z]{2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2})"
     r" (?:GMT|UTC|([+-])([01][0-9]|2[0-3])([0-5][0-9]))"
 )
-_MONTH_NAMES: Final = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
+MONTH_NAMES: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
 )
-_MONTHS: Final = {name[:3].capitalize(): number for number, name in enumerate(_MONTH_NAMES, start=1)}
+_MONTHS: Final = {name[:3]: number for number, name in enumerate(MONTH_NAMES, start=1)}
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _FIRST: Final = (date.min.toordinal() - _EPOCH_DAY) * DAY_SECONDS
 _LAST: Final = (date.max.toordinal() - _EPOCH_DAY + 1) * DAY_SECONDS - 1
@@ -217,9 +217,9 @@ def _read_rfc822(text: str) -> float | None:
 
 
 def _month(name: str) -> int | None:
-    lowered = name.lower()
-    for number, full in enumerate(_MONTH_NAMES, start=1):
-        if full.startswith(lowered) or lowered == "sept" == full[:4]:
+    written = name.capitalize()
+    for number, full in enumerate(MONTH_NAMES, start=1):
+        if full.startswith(written) or written == "Sept" == full[:4]:
             return number
     return None
 

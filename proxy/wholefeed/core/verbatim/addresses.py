@@ -51,12 +51,8 @@ def with_absolute_urls(
 ) -> bytes:
     """Return an entry, or an element of the head, with the URLs in it written absolute.
 
-    Args:
-        slice_: One element of a document that was parsed.
-        scope: What is in force around it.
-        family: Of its document.
-        outer: A start tag that stands between the two.
-        gain_bytes: What it may gain beside `GAIN_FACTOR` times its size.
+    A start tag may stand between its scope and it (`outer`). It may gain `gain_bytes` beside `GAIN_FACTOR`
+    times its size.
     """
     reader = _Reader(slice_, scope, family, outer, GAIN_FACTOR * len(slice_) + gain_bytes)
     try:
@@ -271,11 +267,7 @@ def rebased(base: str, reference: str) -> str:
 def is_permalink(text: str, said: str | None) -> bool:
     """Whether a guid is the address of its item (RSS 2.0, "guid").
 
-    It is one unless it says no. Many say nothing, though, of what is a number or a hash.
-
-    Args:
-        text: The guid.
-        said: Its isPermaLink.
+    It is one unless its isPermaLink says no. Many say nothing, though, of what is a number or a hash.
     """
     if said is not None:
         return said.strip(_SPACES).lower() != "false"

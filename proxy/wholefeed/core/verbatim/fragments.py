@@ -60,9 +60,7 @@ def fragments_of(document: FeedDocument, namespace: str | None = None) -> AnyFra
 class Fragments:
     """The self-contained slices of one document in XML; what is remembered took its base along.
 
-    Args:
-        document: The document.
-        namespace: The default namespace around them in the output; the family's usual one when None.
+    `namespace` is the default one around them in the output; the family's usual one when None.
     """
 
     def __init__(self, document: FeedDocument, namespace: str | None = None) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import date
 from functools import partial
 from itertools import pairwise
@@ -171,6 +172,10 @@ _PUBLISHING: Final = """
     WHERE id = :feed
     RETURNING {columns}
 """
+_PUBLISHED: Final = tuple(
+    each.name for each in fields(Publication) if each.name not in ("segments", "missing", "is_woven")
+)
+"""The columns that a publication gives a feed, but for `published_family`, which is its family."""
 _PUBLISH: Final = either(
     sqlite="UPDATE" + _PUBLISHING.format(latest="max", earliest="min", columns=FEED_COLUMNS),
     postgres="UPDATE" + _PUBLISHING.format(latest="greatest", earliest="least", columns=FEED_COLUMNS),
@@ -205,25 +210,7 @@ def publish(
             moves.append((position, segment))
     run_many(db, _MOVE, moves)
     _settle(db, feed, publication)
-    names = (
-        "state",
-        "title",
-        "site",
-        "head",
-        "head_prefixes",
-        "context",
-        "digest",
-        "documents",
-        "entries",
-        "text_bytes",
-        "notes",
-        "version",
-        "family",
-        "via_url",
-        "is_walking",
-        "ending",
-    )
-    values = {name: getattr(publication, name) for name in (*names, "parser_version")}
+    values = {name: getattr(publication, name) for name in _PUBLISHED}
     is_lost = False
     if publication.missing is not None:
         is_lost = failures.replace_missing(db, feed, publication.missing)
@@ -288,16 +275,15 @@ def _between(low: int | None, high: int | None, count: int) -> list[int] | None:
     return [low + step * (index + 1) for index in range(count)] if step or not count else None
 
 
-_INSERT: Final = """
-    INSERT INTO segment (
-        feed, position, length, crc32, crc_shift, deflated_bytes, digest, prefixes, newest_at, oldest_at,
-        entries, parser_version, context
-    ) VALUES (
-        :feed, :position, :length, :crc32, :crc_shift, :deflated_bytes, :digest, :prefixes, :newest_at,
-        :oldest_at, :entries, :parser_version, :context
-    )
+_OF_SEALED: Final = ("length", "crc32", "crc_shift", "digest")
+_OF_SEGMENT: Final = (
+    "prefixes", "newest_at", "oldest_at", "entries", "parser_version", "context",
+)  # fmt: skip
+_INSERTED: Final = ("feed", "position", "deflated_bytes", *_OF_SEALED, *_OF_SEGMENT)
+_INSERT: Final = f"""
+    INSERT INTO segment ({", ".join(_INSERTED)}) VALUES ({", ".join(f":{name}" for name in _INSERTED)})
     RETURNING id
-"""
+"""  # noqa: S608 - names of columns
 _INSERT_BLOCK: Final = "INSERT INTO block (segment, deflated) VALUES (:segment, :deflated)"
 _INSERT_REST: Final = "INSERT INTO block_rest (segment, number, deflated) VALUES (?, ?, ?)"
 _INSERT_OUTLINE: Final = "INSERT INTO outline (segment, packed) VALUES (:segment, :packed)"
@@ -308,27 +294,16 @@ _LINK: Final = """
 
 
 def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> None:
-    row = fetch_one(
-        db,
-        _INSERT,
-        {
-            "feed": feed,
-            "position": position,
-            "length": segment.sealed.length,
-            "crc32": segment.sealed.crc32,
-            "crc_shift": segment.sealed.crc_shift,
-            "deflated_bytes": len(segment.sealed.block),
-            "digest": segment.sealed.digest,
-            "prefixes": segment.prefixes,
-            "newest_at": segment.newest_at,
-            "oldest_at": segment.oldest_at,
-            "entries": segment.entries,
-            "parser_version": segment.parser_version,
-            "context": segment.context,
-        },
-    )
-    assert row is not None
     block = segment.sealed.block
+    values = {
+        "feed": feed,
+        "position": position,
+        "deflated_bytes": len(block),
+        **{name: getattr(segment.sealed, name) for name in _OF_SEALED},
+        **{name: getattr(segment, name) for name in _OF_SEGMENT},
+    }
+    row = fetch_one(db, _INSERT, values)
+    assert row is not None
     run(db, _INSERT_BLOCK, {"segment": row["id"], "deflated": block[:PIECE_BYTES]})
     if len(block) > PIECE_BYTES:
         starts = enumerate(range(PIECE_BYTES, len(block), PIECE_BYTES), 1)

@@ -10,6 +10,7 @@ import pytest
 from tests.core.parse.makers import URL, atom, rss
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.compose.entries import NAMELESS, Entries, Entry, held
+from wholefeed.core.facts import Stored
 from wholefeed.core.model import entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.verbatim.fragments import fragments_of
@@ -32,7 +33,7 @@ def entries_of(body: bytes | str, *live: int, url: str = URL) -> list[Entry]:
     """Those of a document, all unless it is said which."""
     text = body.encode() if isinstance(body, str) else body
     count = len(parse(text, url).entries)
-    return list(Entries([held(text, url, "", live or range(count), is_current=True)]))
+    return list(Entries([held(Stored(text, url, ""), live or range(count), is_current=True)]))
 
 
 Fields = tuple[str, str, str, datetime | None]
