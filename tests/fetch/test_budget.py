@@ -25,7 +25,7 @@ URL = "http://a.example/"
 
 
 def a_share(budget: MemoryBudget, *, is_ahead: bool = False) -> Share:
-    return budget.share(URL, is_ahead=lambda: is_ahead)
+    return Share(budget, URL, is_ahead=lambda: is_ahead, sizes=Sizes())
 
 
 async def test_a_share_is_taken_once_and_given_back() -> None:
@@ -103,14 +103,14 @@ async def test_what_is_fetched_ahead_waits_before_it_is_asked_for() -> None:
     budget, sizes, order = MemoryBudget(), Sizes(), list[str]()
     sizes.add(16 << 20)
     path_is_there = asyncio.Event()
-    held = budget.share(URL, is_ahead=lambda: True, sizes=sizes)
+    held = Share(budget, URL, is_ahead=lambda: True, sizes=sizes)
     await held.foresee()
     assert budget.free_bytes == TOTAL_BYTES - (20 << 20)
     whole = a_share(budget)
     await whole.take(budget.free_bytes)
 
     async def foresee() -> None:
-        await budget.share(URL, is_ahead=lambda: not path_is_there.is_set(), sizes=sizes).foresee()
+        await Share(budget, URL, is_ahead=lambda: not path_is_there.is_set(), sizes=sizes).foresee()
         order.append("ahead")
 
     async def take() -> None:
@@ -132,7 +132,7 @@ async def test_small_documents_need_no_share_before_they_are_asked_for() -> None
     budget, sizes = MemoryBudget(), Sizes()
     for size, is_large in ((LARGE_BYTES, False), (3 * LARGE_BYTES, True), (10, True), (10, False)):
         sizes.add(size)
-        share = budget.share(URL, is_ahead=lambda: True, sizes=sizes)
+        share = Share(budget, URL, is_ahead=lambda: True, sizes=sizes)
         await share.foresee()
         assert (budget.free_bytes < TOTAL_BYTES) is is_large
         share.give_back()

@@ -1,7 +1,7 @@
 """How much of large bodies may be in memory at once, whoever sends them.
 
     budget = MemoryBudget(total_bytes=96 << 20)
-    share = budget.share(url)
+    share = Share(budget, url, is_ahead=lambda: False, sizes=Sizes())
     await share.take(32 << 20)          # waits until there is as much
     share.keep_for(fetched)             # given back when that is garbage; or share.give_back()
 
@@ -58,15 +58,6 @@ class MemoryBudget:
         self.wait_seconds = wait_seconds
         self.retry_after_seconds = retry_after_seconds
         self._waiting: list[_Turn] = []
-
-    def share(
-        self, url: str, *, is_ahead: Callable[[], bool] = lambda: False, sizes: Sizes | None = None
-    ) -> Share:
-        """Return a share for a URL that holds nothing yet.
-
-        `is_ahead` says whether that is still fetched ahead of its walk, `sizes` are those of the walk.
-        """
-        return Share(self, url, is_ahead=is_ahead, sizes=Sizes() if sizes is None else sizes)
 
     async def take(
         self, wanted_bytes: int, *, is_ahead: Callable[[], bool] = lambda: False, waits: bool = True
@@ -136,9 +127,10 @@ class Sizes:
 
 
 class Share:
-    """What one document has of the budget. Made by `MemoryBudget.share`.
+    """What one document has of the budget: nothing at first.
 
-    Whoever takes something waits; QueueFullError: there was no room in time.
+    `is_ahead` says whether it is still fetched ahead of its walk, `sizes` are those of the walk. Whoever
+    takes something waits; QueueFullError: there was no room in time.
     """
 
     def __init__(self, budget: MemoryBudget, url: str, *, is_ahead: Callable[[], bool], sizes: Sizes) -> None:

@@ -40,7 +40,7 @@ from wholefeed.fetch.base import (
     parse_target,
     redirect_target,
 )
-from wholefeed.fetch.budget import MemoryBudget, Sizes, budget_bytes
+from wholefeed.fetch.budget import MemoryBudget, Share, Sizes, budget_bytes
 from wholefeed.fetch.exchange import (
     DOCUMENT_STATUSES,
     Exchange,
@@ -159,7 +159,7 @@ class Fetcher:
             manner: What is asked for, and how.
         """
         plain_url, was_ahead = without_credentials(url), is_ahead()
-        share = self.budget.share(plain_url, is_ahead=is_ahead, sizes=sizes)
+        share = Share(self.budget, plain_url, is_ahead=is_ahead, sizes=sizes or Sizes())
         transfer = Transfer(plain_url, self.config.document_timeout_seconds, share, manner)
         try:
             try:

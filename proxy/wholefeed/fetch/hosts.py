@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Self
 
@@ -47,7 +48,7 @@ _MAX_PORTS: Final = 64
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """What is known of one host."""
+    """One host: what is known of it, and what asks it."""
 
     name: str
     pace: Pace
@@ -57,6 +58,14 @@ class Host:
     """As `blocked_until`, for documents that were never seen too."""
     breakers: dict[int, Breaker] = field(default_factory=dict)
     """By port; of those where something has failed."""
+    running: int = 0
+    """Requests under way."""
+    waiting: deque[Any] = field(default_factory=deque)
+    """Requests in its queue, as the gate has them."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self.running > 0 or bool(self.waiting)
 
     def is_unremarkable(self, now: float) -> bool:
         is_waited_for = now < self.next_start_at or now < self.blocked_until

@@ -11,21 +11,19 @@ served. What a request found out is told to its slot:
 
 A host is a host name, whatever the port, for everything that spares a machine: requests at once, their
 spacing, Retry-After (docs/faults.md rows 24, 55). Whether it can be reached is known for each port by itself:
-a closed one says nothing about the others, and no link to it stops a feed at another. What follows from what
-is known of a host is decided in `wholefeed.fetch.hosts`; here is what waits.
+a closed one says nothing about the others, and no link to it stops a feed at another.
 
-State is kept of hosts that are busy or known for something, `MAX_HOSTS` at most, those asked last.
+What follows from what is known of a host is decided in `wholefeed.fetch.hosts`; here is what waits. State is
+kept of hosts that are busy or known for something, `MAX_HOSTS` at most, those asked last.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self
 
 from wholefeed.config.tables import FetchConfig
@@ -67,8 +65,8 @@ class HostGate:
         self._call_later = call_later
         self.running = 0  # requests that have a place
         self.waiting = 0  # and those that wait for one
-        self._hosts: dict[str, _Queue] = {}  # the one that was asked least recently first
-        self._queued: dict[_Queue, None] = {}  # those with a queue, the least recently served first
+        self._hosts: dict[str, Host] = {}  # the one that was asked least recently first
+        self._queued: dict[Host, None] = {}  # those with a queue, the least recently served first
         self._timer: Any = None  # as `call_later` returns it
 
     @classmethod
@@ -85,7 +83,7 @@ class HostGate:
 
     @asynccontextmanager
     async def slot(
-        self, host: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
+        self, name: str, port: int, *, url: str, is_new: bool = False, at_most: int | None = None
     ) -> AsyncIterator[Slot]:
         """Hold a place at a host, waiting for one if need be; `is_new` and `at_most` as in `Manner`.
 
@@ -93,56 +91,56 @@ class HostGate:
             PublisherError: The host is left alone, be it from a moment on while this request waits.
             QueueFullError: Too many wait already.
         """
-        queue = self._queue(host)
-        queue.host.pace.limit(at_most)
+        host = self._host(name)
+        host.pace.limit(at_most)
         try:
-            slot = await self._wait(queue, port, url, is_new=is_new)
+            slot = await self._wait(host, port, url, is_new=is_new)
             try:
                 yield slot
             finally:
-                self._leave(queue, slot)
+                self._leave(slot)
         finally:
-            is_known_for = queue.is_busy or not queue.host.is_unremarkable(self._clock())
-            if not is_known_for and self._hosts.get(host) is queue:
-                del self._hosts[host]
+            is_known_for = host.is_busy or not host.is_unremarkable(self._clock())
+            if not is_known_for and self._hosts.get(name) is host:
+                del self._hosts[name]
 
-    def blocked_seconds(self, host: str, port: int = 0) -> float:
+    def blocked_seconds(self, name: str, port: int = 0) -> float:
         """Return for how long a host, or a port of it, is left alone; 0 when it is not.
 
         What other processes have found out counts as of this one's last turn there.
         """
-        queue = self._hosts.get(host)
-        return 0.0 if queue is None else queue.host.rest_seconds(port, self._clock())
+        host = self._hosts.get(name)
+        return 0.0 if host is None else host.rest_seconds(port, self._clock())
 
-    def _queue(self, name: str) -> _Queue:
-        queue = self._hosts.pop(name, None)
-        if queue is None:
-            queue = _Queue(Host(name, Pace(self._per_host)))
+    def _host(self, name: str) -> Host:
+        host = self._hosts.pop(name, None)
+        if host is None:
+            host = Host(name, Pace(self._per_host))
             if len(self._hosts) >= MAX_HOSTS:
                 idle = next((each for each in self._hosts.values() if not each.is_busy), None)
                 if idle is not None:
-                    del self._hosts[idle.host.name]
-        self._hosts[name] = queue
-        return queue
+                    del self._hosts[idle.name]
+        self._hosts[name] = host
+        return host
 
-    async def _wait(self, queue: _Queue, port: int, url: str, *, is_new: bool) -> Slot:
+    async def _wait(self, host: Host, port: int, url: str, *, is_new: bool) -> Slot:
         """Wait until a request may begin, not at all where it may at once; it is counted as running then."""
-        if (refusal := _refusal(queue.host, port, url, is_new=is_new, now=self._clock())) is not None:
+        waiter = _Waiter(port, url, is_new, asyncio.get_running_loop().create_future())
+        if (refusal := _refusal(host, waiter, self._clock())) is not None:
             raise refusal
-        if self.waiting >= MAX_WAITING or len(queue.waiting) >= MAX_WAITING_PER_HOST:
+        if self.waiting >= MAX_WAITING or len(host.waiting) >= MAX_WAITING_PER_HOST:
             message = "too many requests wait for a publisher already"
             raise QueueFullError(message, url=url, retry_after_seconds=RETRY_AFTER_SECONDS)
-        waiter = _Waiter(port, url, is_new, asyncio.get_running_loop().create_future())
-        queue.waiting.append(waiter)
+        host.waiting.append(waiter)
         self.waiting += 1
-        self._queued.setdefault(queue)
+        self._queued.setdefault(host)
         self._dispatch()
         try:
             outcome = await waiter.turn
         except asyncio.CancelledError:
-            self._take_from_queue(queue, waiter)
+            self._take_from_queue(host, waiter)
             if not waiter.turn.cancelled() and isinstance(waiter.turn.result(), Slot):
-                self._leave(queue, waiter.turn.result())
+                self._leave(waiter.turn.result())
             raise
         if isinstance(outcome, Slot):
             return outcome
@@ -152,75 +150,71 @@ class HostGate:
         """Let requests begin, as many as may."""
         now = self._clock()
         while self.running < self._concurrency:
-            ready = [queue for queue in self._queued if self._may_start(queue, now)]
-            queue = min(ready, key=lambda each: each.running, default=None)
-            if queue is None:
+            ready = [host for host in self._queued if self._may_start(host, now)]
+            host = min(ready, key=lambda each: each.running, default=None)
+            if host is None:
                 break
-            self._begin(queue, now)
+            self._begin(host, now)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        starts_at = [each.host.next_start_at for each in self._queued if each.host.next_start_at > now]
+        starts_at = [each.next_start_at for each in self._queued if each.next_start_at > now]
         if starts_at:  # of hosts whose requests are spaced out
             call_later = self._call_later or asyncio.get_running_loop().call_later
             self._timer = call_later(min(starts_at) - now, self._dispatch)
 
-    def _may_start(self, queue: _Queue, now: float) -> bool:
+    def _may_start(self, host: Host, now: float) -> bool:
         """Whether a host may be asked one more request; where it is another process's turn, ask for it."""
-        host = queue.host
-        if queue.running >= host.pace.allowed or now < host.next_start_at:
+        if host.running >= host.pace.allowed or now < host.next_start_at:
             return False
         return self._turns is None or self._turns.is_ours(host, self._has_turn)
 
     def _has_turn(self, host: Host) -> None:
         """It is this process's turn: what others have found out counts from now on."""
-        queue = self._hosts.get(host.name)
-        if queue is not None and queue.host is host:
-            self._refuse_waiting(queue)
+        if self._hosts.get(host.name) is host:
+            self._refuse_waiting(host)
         self._dispatch()
 
-    def _begin(self, queue: _Queue, now: float) -> None:
+    def _begin(self, host: Host, now: float) -> None:
         """Let the first that waits for a host begin, unless it may not any more."""
-        waiter = queue.waiting[0]
-        self._take_from_queue(queue, waiter)
-        if queue in self._queued:  # the others are served first
-            self._queued[queue] = self._queued.pop(queue)
+        waiter = host.waiting[0]
+        self._take_from_queue(host, waiter)
+        if host in self._queued:  # the others are served first
+            self._queued[host] = self._queued.pop(host)
         if waiter.turn.done():  # cancelled just now
             return
-        refusal = _refusal(queue.host, waiter.port, waiter.url, is_new=waiter.is_new, now=now)
-        if refusal is not None:
+        if (refusal := _refusal(host, waiter, now)) is not None:
             waiter.turn.set_result(refusal)
             return
-        queue.running += 1
+        host.running += 1
         self.running += 1
         if self._turns is not None:
-            self._turns.began(queue.host, queue.running)
-        start = queue.host.begin(waiter.port, now=now, interval_seconds=self._min_interval_seconds)
-        waiter.turn.set_result(Slot(queue.host, start, self._clock, partial(self._refuse_waiting, queue)))
+            self._turns.began(host)
+        start = host.begin(waiter.port, now=now, interval_seconds=self._min_interval_seconds)
+        waiter.turn.set_result(Slot(host, start, self._clock, self._refuse_waiting))
 
-    def _refuse_waiting(self, queue: _Queue) -> None:
+    def _refuse_waiting(self, host: Host) -> None:
         """Tell those that wait for a host which is left alone from now on."""
         now = self._clock()
-        for waiter in list(queue.waiting):
-            refusal = _refusal(queue.host, waiter.port, waiter.url, is_new=waiter.is_new, now=now)
-            if refusal is not None:
-                self._take_from_queue(queue, waiter)
+        for waiter in list(host.waiting):
+            if (refusal := _refusal(host, waiter, now)) is not None:
+                self._take_from_queue(host, waiter)
                 if not waiter.turn.done():
                     waiter.turn.set_result(refusal)
 
-    def _take_from_queue(self, queue: _Queue, waiter: _Waiter) -> None:
-        if waiter in queue.waiting:
-            queue.waiting.remove(waiter)
+    def _take_from_queue(self, host: Host, waiter: _Waiter) -> None:
+        if waiter in host.waiting:
+            host.waiting.remove(waiter)
             self.waiting -= 1
-        if not queue.waiting:
-            self._queued.pop(queue, None)
+        if not host.waiting:
+            self._queued.pop(host, None)
 
-    def _leave(self, queue: _Queue, slot: Slot) -> None:
+    def _leave(self, slot: Slot) -> None:
         slot.end()
-        queue.running -= 1
+        slot.host.running -= 1
         self.running -= 1
         if self._turns is not None:
-            self._turns.ended(queue.host, queue.running)
+            self._turns.ended(slot.host)
         if self._queued:
             self._dispatch()
 
@@ -232,8 +226,8 @@ class Slot:
     host: Host
     _start: Start
     _clock: Callable[[], float]
-    _on_news: Callable[[], None]
-    """Called when the host may be left alone from now on."""
+    _on_news: Callable[[Host], None]
+    """Called when it may be left alone from now on."""
     _is_told: bool = False
 
     def answered(self, *, is_strained: bool, rest_seconds: float | None = None) -> None:
@@ -242,14 +236,14 @@ class Slot:
         change = self.host.learn(self._start, now=now, is_strained=is_strained, rest_seconds=rest_seconds)
         self._tell(change, now)
         if is_strained or rest_seconds is not None:
-            self._on_news()
+            self._on_news(self.host)
 
     def failed(self, slug: str, *, is_heard: bool) -> None:
         """No whole answer came; whether its head did."""
         now = self._clock()
         change = self.host.learn(self._start, now=now, slug=slug, is_heard=is_heard)
         self._tell(change, now)
-        self._on_news()
+        self._on_news(self.host)
 
     def end(self) -> None:
         if not self._is_told:
@@ -279,24 +273,11 @@ class HostTurns(Protocol):
         turn, or when it may ask for it again.
         """
 
-    def began(self, host: Host, running: int) -> None:
-        """A request has begun; how many are under way there now."""
+    def began(self, host: Host) -> None:
+        """A request has begun there."""
 
-    def ended(self, host: Host, running: int) -> None:
-        """A request is over; how many are under way there still."""
-
-
-@dataclass(slots=True, eq=False)
-class _Queue:
-    """One host and what asks it."""
-
-    host: Host
-    running: int = 0
-    waiting: deque[_Waiter] = field(default_factory=deque)
-
-    @property
-    def is_busy(self) -> bool:
-        return self.running > 0 or bool(self.waiting)
+    def ended(self, host: Host) -> None:
+        """A request is over there."""
 
 
 @dataclass(slots=True, eq=False)
@@ -310,9 +291,9 @@ class _Waiter:
     """Done with the request's slot when it may begin, or with the error that says why it may not."""
 
 
-def _refusal(host: Host, port: int, url: str, *, is_new: bool, now: float) -> DocumentError | None:
+def _refusal(host: Host, waiter: _Waiter, now: float) -> DocumentError | None:
     """Return what a request for a host that is left alone is told; None where it may begin."""
-    rest = host.rest(port, is_new=is_new, now=now)
+    rest = host.rest(waiter.port, is_new=waiter.is_new, now=now)
     if rest is None:
         return None
     slug, seconds = rest
@@ -321,4 +302,4 @@ def _refusal(host: Host, port: int, url: str, *, is_new: bool, now: float) -> Do
     else:
         message = f"the host could not be reached a moment ago and is left alone for {seconds:.0f} s"
     error = PublisherTimeoutError if slug in TIMEOUTS else PublisherError
-    return error(message, url=url, slug=slug, retry_after_seconds=seconds)
+    return error(message, url=waiter.url, slug=slug, retry_after_seconds=seconds)

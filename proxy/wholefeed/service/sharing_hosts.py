@@ -60,8 +60,6 @@ class _Turn:
     kept: Kept | None = None
     is_ending: bool = False
     since: float = 0.0
-    running: int = 0
-    """Requests under way."""
     used_at: float = 0.0
     """When the last one began or ended."""
     is_wanted: bool = False
@@ -113,19 +111,16 @@ class ReplicaHosts:
         turn.host, turn.on_turn = host, on_turn
         return turn.is_ours
 
-    def began(self, host: Host, running: int) -> None:
+    def began(self, host: Host) -> None:
         if self.is_alone:
             self._counts.unshared += 1
-        self._note(host, running)
+        if turn := self._turns.get(host.name):
+            turn.used_at = self._clock()
 
-    def ended(self, host: Host, running: int) -> None:
-        self._note(host, running)
-
-    def _note(self, host: Host, running: int) -> None:
-        turn = self._turns.get(host.name)
-        if turn is not None:
-            turn.running, turn.used_at = running, self._clock()
-            if not running and turn.is_ending:
+    def ended(self, host: Host) -> None:
+        if turn := self._turns.get(host.name):
+            turn.used_at = self._clock()
+            if not turn.host.running and turn.is_ending:
                 self._give_up(turn)
 
     def wanted(self, words: str) -> None:
@@ -138,7 +133,7 @@ class ReplicaHosts:
             return
         turn.is_wanted = True
         if turn.is_ours:
-            left_seconds = turn.since + SLICE_SECONDS - self._clock() if turn.running else 0.0
+            left_seconds = turn.since + SLICE_SECONDS - self._clock() if turn.host.running else 0.0
             asyncio.get_running_loop().call_later(max(0.0, left_seconds), self._end, turn)
 
     # Taking and giving up
@@ -182,7 +177,7 @@ class ReplicaHosts:
 
     def _look(self, turn: _Turn) -> None:
         """Give a turn up that is not made use of."""
-        if turn.is_ours and not turn.running and self._clock() >= turn.used_at + IDLE_SECONDS:
+        if turn.is_ours and not turn.host.running and self._clock() >= turn.used_at + IDLE_SECONDS:
             self._give_up(turn)
         elif turn.is_ours:
             self._look_later(turn)
@@ -190,7 +185,7 @@ class ReplicaHosts:
     def _end(self, turn: _Turn) -> None:
         if turn.is_ours:
             turn.is_ending = True
-            if not turn.running:
+            if not turn.host.running:
                 self._give_up(turn)
 
     def _give_up(self, turn: _Turn) -> None:

@@ -27,11 +27,11 @@ class Turns:
             self.waiting[host.name] = host, on_turn
         return self.are_ours
 
-    def began(self, _: Host, running: int) -> None:
-        self.running.append(running)
+    def began(self, host: Host) -> None:
+        self.running.append(host.running)
 
-    def ended(self, _: Host, running: int) -> None:
-        self.running.append(running)
+    def ended(self, host: Host) -> None:
+        self.running.append(host.running)
 
     def come(self, text: str = "") -> None:
         """It is this process's turn from now on; the one before has told something."""
