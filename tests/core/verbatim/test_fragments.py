@@ -778,6 +778,7 @@ ROOTS = [
 
 @given(st.sampled_from(ROOTS), st.lists(st.sampled_from(MARKUP), max_size=14).map("".join))
 @example(ROOTS[4], "<item a='0'><guid>3</guid>")
+@example(ROOTS[4], "<item><link>l</link></item>")
 def test_whatever_is_read_can_be_remembered(root: str, inside: str) -> None:
     """R8: a document of fragments gives back as many entries, each as it was."""
     try:

@@ -280,12 +280,15 @@ def is_permalink(text: str, said: str | None) -> bool:
 def _rules_of(namespace: str, family: Family, default: str) -> Mapping[str, _Rule]:
     """Return the rules for the elements of a namespace, by their local names.
 
-    The default namespace of a document of RSS is RSS's own, however it is called.
+    The default namespace of a document of RSS is RSS's own, however it is called, Atom's among them.
     """
-    rules = _FOREIGN.get(namespace.lower().rstrip("/"))
-    if rules is None and family is not Family.ATOM and (namespace == default or namespace in RSS_OWN):
+    if family is not Family.ATOM and (namespace == default or namespace in RSS_OWN):
         return _RSS
-    return _NONE if rules is None else rules
+    return _foreign(namespace)
+
+
+def _foreign(namespace: str) -> Mapping[str, _Rule]:
+    return _FOREIGN.get(namespace.lower().rstrip("/"), _NONE)
 
 
 RSS_OWN: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
@@ -367,8 +370,9 @@ def url_names(scopes: Iterable[Scope], family: Family) -> UrlNames:
     for prefixes in (scope.prefixes for scope in scopes):
         default = prefixes.get("", "")
         for prefix, namespace in {"": default, **prefixes}.items():
-            rules = _rules_of(namespace, family, default)
-            names = (name for name, rule in rules.items() if rule.is_text or rule.is_identity)
+            # what an element inside makes the default is not RSS's own
+            rules = {*_rules_of(namespace, family, default).items(), *_foreign(namespace).items()}
+            names = (name for name, rule in rules if rule.is_text or rule.is_identity)
             written.update(f"{prefix}:{name}" if prefix else name for name in names)
     return frozenset(name.encode() for name in written)
 
