@@ -125,7 +125,6 @@ class Counts:
         self.publications[state, reason if reason == NONE else _known(reason)] += 1
 
     def refresh_failed(self, slug: str) -> None:
-        """Count a refresh that brought nothing."""
         self.failed_refreshes[_known(slug)] += 1
 
 

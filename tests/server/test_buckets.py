@@ -19,12 +19,6 @@ def test_a_minute_s_worth_may_be_asked_at_once_and_then_evenly() -> None:
     assert buckets.take("a", 115.0) == pytest.approx(15)
 
 
-def test_clients_do_not_take_from_one_another() -> None:
-    """Row 80: one client at its limit does not cost another one anything."""
-    buckets = Buckets(per_minute=1)
-    assert [buckets.take(client, 0.0) for client in "abab"] == [0, 0, 60, 60]
-
-
 def test_a_quiet_minute_fills_the_bucket_and_no_more() -> None:
     """Row 80: however long a client was quiet, it may ask one minute's worth at once."""
     buckets = Buckets(per_minute=2)

@@ -62,16 +62,6 @@ def test_who_connects_to_the_unix_socket_is_believed_only_on_request(
     assert trusted.client("", forwarded_for) == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("peer", "is_trusted"),
-    [("10.1.2.3", True), ("11.1.2.3", False), ("::ffff:10.0.0.1", True), ("fd12::1", True), (None, False)],
-)
-def test_only_the_configured_networks_are_believed(peer: str | None, is_trusted: bool) -> None:
-    """Row 77: forwarded fields count from server.trusted_proxies alone, and from nobody by default."""
-    assert TRUSTED.peer(peer).is_believed is is_trusted
-    assert not TrustedProxies(()).peer(peer).is_believed
-
-
 def test_of_several_values_the_last_one_is_the_proxy_s_own() -> None:
     """Row 77: of several X-Forwarded-Host the nearest proxy's counts, not what the client sent."""
     assert last_value([]) == ""

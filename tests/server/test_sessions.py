@@ -24,21 +24,6 @@ def test_a_session_is_an_instant_and_its_mac_and_not_the_token() -> None:
     assert TOKEN not in session
 
 
-def test_a_session_is_good_until_its_instant() -> None:
-    """A login ends by itself, whatever the browser does with its cookie."""
-    session = issue_session(TOKEN, expires_at=NOW + 60)
-    assert is_good_session(session, TOKEN, NOW)
-    assert is_good_session(session, TOKEN, NOW + 59.9)
-    assert not is_good_session(session, TOKEN, NOW + 60)
-
-
-def test_a_session_goes_dead_with_its_token() -> None:
-    """Changing the token ends every login; and where there is no token none was ever good."""
-    session = issue_session(TOKEN, expires_at=NOW + 60)
-    assert not is_good_session(session, "another token for all", NOW)
-    assert not is_good_session(issue_session("", expires_at=NOW + 60), "", NOW)
-
-
 def test_nobody_makes_a_login_last_longer() -> None:
     """The instant is part of what is signed."""
     _, _, mac = issue_session(TOKEN, expires_at=NOW + 60).partition(".")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from tests.feeds import ids, publish_chain
+from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import Connections, check_database
@@ -98,3 +99,32 @@ async def test_random_cancellations_of_the_service_leave_whole_feeds(
         assert not {name for name in left if not name.startswith("Task-")}
         assert len(asyncio.all_tasks()) <= len(before) + 2  # the client's and the publisher's connection
     check_database(tmp_path / "wholefeed.db")
+
+
+async def test_a_refresh_that_is_broken_off_leaves_no_write_to_the_next(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """The next one would publish what it has read before that."""
+    before, after = atom(an_item("a"), complete=True), atom(an_item("b"), complete=True)
+    origin.publish("/feed", before, etag='"1"')
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+        may_go_on = threading.Event()
+        busy = asyncio.create_task(proxy.store.write(lambda _: may_go_on.wait(30)))
+        try:
+            origin.publish("/feed", after, etag='"2"')
+            waiting = asyncio.create_task(walk(proxy, url))
+            async with asyncio.timeout(10):
+                while origin.counts()["/feed"] < 2:
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)  # it waits to be stored
+            waiting.cancel()
+            origin.publish("/feed", before, etag='"1"')
+            asyncio.get_running_loop().call_later(0.5, may_go_on.set)
+            await asyncio.wait({waiting})
+            await walk(proxy, url)
+        finally:
+            may_go_on.set()
+        await busy
+        assert ids((await proxy.whole(url)).body) == ["a"]

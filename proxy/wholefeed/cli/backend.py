@@ -50,13 +50,17 @@ _LOOK_SECONDS: Final = 0.5
 """Between two looks at a refresh that is under way."""
 
 
-def ask(config: Config, question: Callable[[Server | Database], Awaitable[_T]]) -> _T:
+def ask(
+    config: Config,
+    question: Callable[[Server | Database], Awaitable[_T]],
+    progress: ShowProgress | None = None,
+) -> _T:
     """Ask the running proxy, or the database where none listens.
 
     Raises:
         StrangerError: Something else listens at the configured address.
     """
-    server, database = Server(config), Database(config)
+    server, database = Server(config, progress), Database(config, progress)
 
     async def answer() -> _T:
         return await question(server if await server.is_there() else database)
@@ -81,7 +85,8 @@ _NO_ENTRY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 class Server:
     """The proxy at the configured address."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, progress: ShowProgress | None) -> None:
+        self._progress = progress
         host, port = server_address(config)
         self._where = f"{host}, port {port}"
         self._base = url_here(config)
@@ -121,14 +126,14 @@ class Server:
         found: JsonObject = _json(await self._answer("GET", "/status", url))
         return found
 
-    async def refresh(self, url: str, *, is_full: bool, progress: ShowProgress | None) -> JsonObject:
+    async def refresh(self, url: str, *, is_full: bool) -> JsonObject:
         """Refetch now, retry what is missing, wait for the end, and return the status object."""
         status: JsonObject = _json(
             await self._answer("POST", "/refresh?full=1" if is_full else "/refresh", url)
         )
         while status["refreshing"]:
-            if progress is not None:
-                progress(status)
+            if self._progress is not None:
+                self._progress(status)
             await asyncio.sleep(_LOOK_SECONDS)
             status = await self.account(url)
         return status
@@ -136,9 +141,7 @@ class Server:
     async def forget(self, url: str) -> None:
         await self._answer("DELETE", "/feed", url)
 
-    async def fetch(
-        self, url: str, output: BinaryIO, *, wait_seconds: float, progress: ShowProgress | None
-    ) -> State:
+    async def fetch(self, url: str, output: BinaryIO, *, wait_seconds: float) -> State:
         """Write the feed, uncompressed, refreshed when its time has come, and return its state.
 
         What is there of a feed that is being refreshed is taken after `wait_seconds`.
@@ -150,8 +153,8 @@ class Server:
             await response.read()
         while True:
             status = await self.account(url)
-            if progress is not None:
-                progress(status)
+            if self._progress is not None:
+                self._progress(status)
             if not status["refreshing"] or time.monotonic() >= deadline:
                 return await self._download(url, output)
             await asyncio.sleep(min(_LOOK_SECONDS, max(deadline - time.monotonic(), 0.0)))
@@ -243,8 +246,9 @@ def _json(body: bytes) -> Any:
 class Database:
     """The configured database, opened for each question; its methods are those of `Server`."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, progress: ShowProgress | None) -> None:
         self._config = config
+        self._progress = progress
         self._is_there = bool(config.store.url) or Path(config.store.path).exists()
 
     async def listed(self) -> list[JsonObject]:
@@ -263,12 +267,12 @@ class Database:
         async with self._opened() as service:
             return account_object(*await service.account(url))
 
-    async def refresh(self, url: str, *, is_full: bool, progress: ShowProgress | None) -> JsonObject:
+    async def refresh(self, url: str, *, is_full: bool) -> JsonObject:
         async with self._opened() as service:
             status = await service.refresh(url, is_full=is_full)
             while status.is_refreshing:
-                if progress is not None:
-                    progress(status_object(status))
+                if self._progress is not None:
+                    self._progress(status_object(status))
                 await asyncio.sleep(_LOOK_SECONDS)
                 status = await service.status(url)
             return status_object(status)
@@ -278,12 +282,22 @@ class Database:
             await service.forget(url)
 
     async def fetch(
-        self, url: str, output: BinaryIO, *, wait_seconds: float, progress: ShowProgress | None
+        self, url: str, output: BinaryIO, *, wait_seconds: float, must_be_known: bool = True
     ) -> State:
-        self._require()
-        return await _write(
-            self._config, url, output, wait_seconds=wait_seconds, progress=progress, must_be_known=True
-        )
+        if must_be_known:
+            self._require()
+        config, progress = self._config, self._progress
+        async with open_service(config) as (store, service), _watched(service, url, progress):
+            if must_be_known:
+                await service.status(url)
+            await search_archive(config, service, url, wait_seconds=wait_seconds)
+            async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
+                asked = Representation(self_url=url, is_gzip=False, warns=config.history.warn_entry)
+                async for piece in slices(prepare(reconstruction, asked), store):
+                    await in_daemon(partial(output.write, piece))
+                if progress is not None:
+                    progress(status_object(await service.status(url)))
+                return reconstruction.state
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[FeedService]:
@@ -306,7 +320,8 @@ async def fetch_once(
 ) -> State:
     """Reconstruct one feed with a store of its own, write it as `Server.fetch` does, and return its state."""
     async with stored(config) as own:
-        return await _write(own, url, output, wait_seconds=wait_seconds, progress=progress)
+        database = Database(own, progress)
+        return await database.fetch(url, output, wait_seconds=wait_seconds, must_be_known=False)
 
 
 async def explain_once(
@@ -317,29 +332,6 @@ async def explain_once(
         await search_archive(own, service, url, wait_seconds=wait_seconds)
         async with service.answer(url, wait_seconds=wait_seconds):
             return account_object(*await service.account(url))
-
-
-async def _write(
-    config: Config,
-    url: str,
-    output: BinaryIO,
-    *,
-    wait_seconds: float,
-    progress: ShowProgress | None,
-    must_be_known: bool = False,
-) -> State:
-    """Write one feed of the configured store, refreshed when its time has come, and return its state."""
-    async with open_service(config) as (store, service), _watched(service, url, progress):
-        if must_be_known:
-            await service.status(url)
-        await search_archive(config, service, url, wait_seconds=wait_seconds)
-        async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
-            asked = Representation(self_url=url, is_gzip=False, warns=config.history.warn_entry)
-            async for piece in slices(prepare(reconstruction, asked), store):
-                await in_daemon(partial(output.write, piece))
-            if progress is not None:
-                progress(status_object(await service.status(url)))
-            return reconstruction.state
 
 
 @asynccontextmanager

@@ -44,13 +44,12 @@ def _fetch(options: argparse.Namespace) -> int:
 
     url = feed_url(options.url)
     wait_seconds = config.limits.walk_seconds if options.wait is None else options.wait
-    places = (Server(config), Database(config))
 
     async def work() -> State:
         for feeds in places:
             try:
                 if isinstance(feeds, Database) or await feeds.is_there():
-                    return await feeds.fetch(url, output, wait_seconds=wait_seconds, progress=progress)
+                    return await feeds.fetch(url, output, wait_seconds=wait_seconds)
             except StrangerError as exc:
                 tell(f"going on without a proxy: {exc}")
             except UnknownFeedError:
@@ -59,6 +58,7 @@ def _fetch(options: argparse.Namespace) -> int:
 
     path = None if options.output in (None, "-") else Path(options.output)
     with watched() as progress, Termination() as termination, opened_output(path) as output:
+        places = (Server(config, progress), Database(config, progress))
         state = run(termination.ending(work()))
     return EXIT_UNFINISHED if state in (State.PARTIAL, State.LOADING) else EXIT_DONE
 
@@ -220,7 +220,7 @@ def _refresh(options: argparse.Namespace) -> int:
 
     url = feed_url(options.url)
     with watched() as progress:
-        status = ask(config, lambda feeds: feeds.refresh(url, is_full=options.full, progress=progress))
+        status = ask(config, lambda feeds: feeds.refresh(url, is_full=options.full), progress)
     show(f"{_summary(status)}\n")
     if status["failure"] is not None:
         tell(f"stale: {slug_in_words(status['failure']['reason'])}")

@@ -205,8 +205,9 @@ def _urls(text: bytes, at: int, attributes: list[str]) -> Iterator[tuple[str, st
     if any(name.lower() == "xmlurl" for name in values):
         for written, start, end in attribute_places(text, at).quoted:
             name = written.decode()
-            if name in values and name.lower() in ("xmlurl", "htmlurl"):
-                yield name.lower(), values[name], start, end
+            kind = name.lower()
+            if kind in ("xmlurl", "htmlurl") and name in values:
+                yield kind, values[name], start, end
 
 
 # What many exports of subscription lists get wrong, put right

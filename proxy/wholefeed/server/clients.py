@@ -213,8 +213,6 @@ def verify(url: str, mark: str, keys: Sequence[str], now: float) -> Verdict:
 
 
 class Verdict(Enum):
-    """What a mark is worth."""
-
     VALID = "valid"
     BAD = "bad"
     EXPIRED = "expired"

@@ -320,8 +320,6 @@ _KEPT_FREE: Final = 16
 
 
 class Use:
-    """What is known of one connection."""
-
     __slots__ = ("_peer", "connection", "idle_since", "requests")
 
     def __init__(self, connection: Connection) -> None:

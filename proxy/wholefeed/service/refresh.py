@@ -192,6 +192,11 @@ class Refresh:
             with suppress(StoreError, OverloadedError):
                 await self._storage.flush()
             raise
+        except asyncio.CancelledError:
+            with suppress(StoreError, OverloadedError, TimeoutError):
+                async with asyncio.timeout(_LEAVING_SECONDS):
+                    await self._storage.settle()
+            raise
         finally:
             await self._leave()
 
@@ -425,8 +430,8 @@ class Refresh:
 
     async def _put_gathered(self) -> None:
         if self._gathered:
-            async with self._changing():
-                pass
+            async with self._lock:
+                await self._gathered.put(self._storage)
 
     async def _identified(self, obtained: Obtained, beside: Iterable[Obtained] = ()) -> Obtained:
         """Return a document that has come, identified also by others that have and are not handed over."""

@@ -336,11 +336,9 @@ class Shared(Sharing):
             OverloadedError: It could not be reached.
             LeaseLostError: The others may take this replica for dead.
         """
-
-        def judging(_: bool) -> Judge:
-            return lambda lease, _: judge(lease, self.member.name, insists=True)
-
-        token, looked = await self._taken(name, judging, lambda _: on_wait(), tells=True)
+        # What this replica has itself is being given back: taken before that, no other would hear of it.
+        nobodys = judge_claim(lambda _: True)
+        token, looked = await self._taken(name, lambda _: nobodys, lambda _: on_wait(), tells=True)
         holding, was = self.member.hold(name, token, tell=tell), looked.lease
         if was is None or was.replica == self.member.name:
             return Kept(holding)

@@ -12,7 +12,8 @@ gives it up soon when another replica wants it. So within a turn politeness is t
                                                          no answer in time     -> ALONE
     OURS     requests begin                              another wants it      -> ENDING
                                                          none for a while      -> given up
-    ENDING   those that have begun come to their end     the last one has      -> given up
+    ENDING   those that have begun come to their end     the last one has      -> given up, and a moment later
+                                                                                  it may be asked for again
 
 ALONE is the replica as a whole: while the database does not answer nobody waits for it, and requests go on by
 this replica's own rules.
@@ -26,7 +27,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Final
 
 from wholefeed.counts import Counts
@@ -47,29 +47,27 @@ LATE_SECONDS: Final = 0.5
 RETRY_SECONDS: Final = 1.0
 """Between two tries while the replica is on its own."""
 _MANNERS_SECONDS: Final = 0.05
-"""Who has given a turn up and wants it again lets the others come first."""
+"""Who has given a turn up and wants it again lets the others come first for so long."""
 _AWAY: Final = (StoreError, OverloadedError, LeaseLostError)
-
-
-class _State(Enum):
-    ASKING = auto()
-    OURS = auto()
-    ENDING = auto()
 
 
 @dataclass(slots=True, eq=False)
 class _Turn:
-    """At one host."""
+    """At one host; ASKING until it is kept."""
 
     host: Host
     on_turn: Callable[[Host], None]
-    state: _State = _State.ASKING
     kept: Kept | None = None
+    is_ending: bool = False
     since: float = 0.0
     used_at: float = 0.0
     """When the last one began or ended."""
     is_wanted: bool = False
     """Whether another replica waits for it."""
+
+    @property
+    def is_ours(self) -> bool:
+        return self.kept is not None and not self.is_ending
 
 
 class ReplicaHosts:
@@ -111,7 +109,7 @@ class ReplicaHosts:
             turn = self._turns[host.name] = _Turn(host, on_turn)
             self._go_on(self._ask(turn))
         turn.host, turn.on_turn = host, on_turn
-        return turn.state is _State.OURS
+        return turn.is_ours
 
     def began(self, host: Host) -> None:
         if self.is_alone:
@@ -122,14 +120,19 @@ class ReplicaHosts:
     def ended(self, host: Host) -> None:
         if turn := self._turns.get(host.name):
             turn.used_at = self._clock()
-            if not turn.host.running and turn.state is _State.ENDING:
+            if not turn.host.running and turn.is_ending:
                 self._give_up(turn)
 
     def wanted(self, words: str) -> None:
-        """Take a notice: another replica waits for a turn, or this one does."""
+        """Take a notice: another replica waits for a turn, or this one does.
+
+        It may come before this one has heard that the turn is its own.
+        """
         turn = self._turns.get(words.removeprefix(_PREFIX))
-        if turn is not None and turn.state is _State.OURS and not turn.is_wanted:
-            turn.is_wanted = True
+        if turn is None or turn.is_wanted:
+            return
+        turn.is_wanted = True
+        if turn.is_ours:
             left_seconds = turn.since + SLICE_SECONDS - self._clock() if turn.host.running else 0.0
             asyncio.get_running_loop().call_later(max(0.0, left_seconds), self._end, turn)
 
@@ -160,12 +163,13 @@ class ReplicaHosts:
         if self._turns.get(turn.host.name) is not turn:  # it has gone on alone meanwhile
             self._shared.let_go(turn.kept, "")
             return
-        turn.state, turn.since = _State.OURS, self._clock()
-        turn.used_at = turn.since
+        turn.since = turn.used_at = self._clock()
         if turn.kept.before:
             turn.host.take_over(turn.kept.before, age_seconds=turn.kept.age_seconds, now=self._clock())
         turn.on_turn(turn.host)
         self._look_later(turn)
+        if turn.is_wanted:
+            asyncio.get_running_loop().call_later(SLICE_SECONDS, self._end, turn)
 
     def _look_later(self, turn: _Turn) -> None:
         idle_seconds = max(0.0, turn.used_at + IDLE_SECONDS - self._clock())
@@ -173,27 +177,28 @@ class ReplicaHosts:
 
     def _look(self, turn: _Turn) -> None:
         """Give a turn up that is not made use of."""
-        if (
-            turn.state is _State.OURS
-            and not turn.host.running
-            and self._clock() >= turn.used_at + IDLE_SECONDS
-        ):
+        if turn.is_ours and not turn.host.running and self._clock() >= turn.used_at + IDLE_SECONDS:
             self._give_up(turn)
-        elif turn.state is _State.OURS:
+        elif turn.is_ours:
             self._look_later(turn)
 
     def _end(self, turn: _Turn) -> None:
-        if turn.state is _State.OURS:
-            turn.state = _State.ENDING
+        if turn.is_ours:
+            turn.is_ending = True
             if not turn.host.running:
                 self._give_up(turn)
 
     def _give_up(self, turn: _Turn) -> None:
-        if self._turns.get(turn.host.name) is turn:
-            del self._turns[turn.host.name]
+        """Leave a turn to the others; for a moment this replica does not ask for another one."""
+        turn.is_ending = True
         if turn.kept is not None:
             self._shared.let_go(turn.kept, turn.host.as_text(now=self._clock()))
-            asyncio.get_running_loop().call_later(_MANNERS_SECONDS, turn.on_turn, turn.host)
+            asyncio.get_running_loop().call_later(_MANNERS_SECONDS, self._left, turn)
+
+    def _left(self, turn: _Turn) -> None:
+        if self._turns.get(turn.host.name) is turn:
+            del self._turns[turn.host.name]
+        turn.on_turn(turn.host)
 
     # Alone
 

@@ -206,6 +206,13 @@ class FeedStorage:
 
         await self._write(both, self._memory.renew)
 
+    async def settle(self) -> None:
+        """Wait until what was begun to be written is, whoever asked for it; what comes next finds it.
+
+        Else the next refresh would publish what it has read before that.
+        """
+        await self._store.write(lambda _: None, feed=self.feed_id)
+
     async def _write(
         self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
     ) -> _T:

@@ -18,7 +18,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from itertools import count
 from typing import Any, Final, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
@@ -150,7 +150,7 @@ class PostgresEngine(Engine):
         """Let a function change what is stored. Whoever asked may leave: it is done and told all the same."""
         if self.pool.is_closing:
             raise _closed()
-        writing = self._in_turn(Write(work, feed, is_lasting=is_lasting), feed, tell)
+        writing = self._written(Write(work, feed, is_lasting=is_lasting), feed, tell)
         task = asyncio.create_task(writing, name="store-write")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -199,33 +199,25 @@ class PostgresEngine(Engine):
         if self._tasks:  # the server undoes what was cut, or it has been committed
             await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
 
-    async def _in_turn(self, write: Write[_T], feed: int | None, tell: Callable[[_T], None] | None) -> _T:
-        if feed is None:
-            return await self._told(write, feed, tell)
-        turn = self._turns.get(feed)
-        if turn is None:
-            turn = self._turns[feed] = asyncio.Lock()
-        async with turn:
-            return await self._told(write, feed, tell)
-
-    async def _told(self, write: Write[_T], feed: int | None, tell: Callable[[_T], None] | None) -> _T:
-        try:
-            self.condition.require_sound()
-            async with self._writing:
-                result = await self.pool.write(write, WRITE_SECONDS)
-        except Exception as exc:
-            # Else the feed is what it was: who holds it can answer with it while there is no database.
-            may_be_another = write.is_ending or isinstance(exc, UnknownFeedError)
-            if feed is not None and may_be_another:
+    async def _written(self, write: Write[_T], feed: int | None, tell: Callable[[_T], None] | None) -> _T:
+        async with nullcontext() if feed is None else self._turns.setdefault(feed, asyncio.Lock()):
+            try:
+                self.condition.require_sound()
+                async with self._writing:
+                    result = await self.pool.write(write, WRITE_SECONDS)
+            except Exception as exc:
+                # Else the feed is what it was: who holds it can answer with it while there is no database.
+                may_be_another = write.is_ending or isinstance(exc, UnknownFeedError)
+                if feed is not None and may_be_another:
+                    self.on_change(feed)
+                self.condition.judge(exc)
+                raise
+            self.condition.has_written()
+            if tell is not None:
+                tell(result)
+            elif feed is not None:
                 self.on_change(feed)
-            self.condition.judge(exc)
-            raise
-        self.condition.has_written()
-        if tell is not None:
-            tell(result)
-        elif feed is not None:
-            self.on_change(feed)
-        return result
+            return result
 
 
 def _closed() -> OverloadedError:

@@ -615,13 +615,11 @@ def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
 
 
 def sliced(chunk: bytes) -> Iterator[bytes]:
-    """Give what is to be written in parts of at most `SLICE_BYTES`."""
     for start in range(0, len(chunk), SLICE_BYTES):
         yield chunk[start : start + SLICE_BYTES]
 
 
 async def _texts_of(part: _Part, store: Store, held: Held | None) -> AsyncIterator[bytes]:
-    """Give the text of a part, a slice at a time."""
     if isinstance(part, _Excerpt):
         async for text in _excerpted(part, store, held):
             yield text

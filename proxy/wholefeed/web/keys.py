@@ -48,7 +48,7 @@ ASKED: Final = web.RequestKey("asked", Asked)
 async def named_url(request: web.Request) -> str:
     """Return the canonical URL of the feed that a request names; what is stored has a say in it.
 
-    Without a scheme it is the one that was chosen before. Raises what `Asked.feed_urls` does.
+    Without a scheme it is the one that was chosen before. Raises what `feed_urls` does.
     """
     service = request.app[SERVICE]
     url, instead = request[ASKED].feed_urls

@@ -123,8 +123,6 @@ class Moved(NamedTuple):
 
 
 class _LeftAlone(NamedTuple):
-    """A subscription that stays as it is."""
-
     line: int
     url: str
     """As it may be shown."""

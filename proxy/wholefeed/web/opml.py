@@ -76,7 +76,6 @@ async def post_opml(request: web.Request) -> web.StreamResponse:
 
 
 async def _moved(request: web.Request) -> tuple[bytes, dict[str, int]]:
-    """Read the list that is sent, and return it after the move, with what became of how many."""
     asked, config = request[ASKED], request.app[CONFIG]
     base = base_url(request, asked)
     try:
@@ -94,7 +93,6 @@ async def _moved(request: web.Request) -> tuple[bytes, dict[str, int]]:
 def _moved_list(
     body: bytes, base: str, config: Config, options: Mapping[str, str], *, is_undone: bool
 ) -> tuple[bytes, dict[str, int]]:
-    """Return the list after the move, and what became of how many."""
     own = Places.of([base, config.server.public_url])
     try:
         document = read_opml(body)

@@ -150,7 +150,6 @@ async def _home_page(request: web.Request, trouble: _Trouble | None, status: int
 
 
 def _feed_line(feed: ListedFeed, now: float) -> dict[str, Any]:
-    """Return a known feed as the table shows it."""
     return {
         "url": feed.url,
         "title": plain(feed.title or "", _MOST_CHARACTERS),
@@ -244,7 +243,6 @@ def _behind_own(request: web.Request) -> str | None:
 
 
 async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
-    """Return the feeds to choose from."""
     service = request.app[SERVICE]
     if await service.is_known(url):
         return ()
@@ -325,7 +323,6 @@ def _variants(request: web.Request, url: str, now: float) -> list[tuple[Reader, 
 
 
 def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> dict[str, str]:
-    """Return what the page tells of a document that could not be had."""
     hole = timeline.holes.get(failure["url"])
     status = f" (status {failure['status']})" if failure["status"] else ""
     return {
@@ -338,7 +335,6 @@ def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> dict[st
 
 
 def _entry_line(entry: Shown) -> dict[str, Any]:
-    """Return an entry of the preview."""
     at = entry.published if entry.published is not None else entry.updated
     return {
         "title": plain(entry.title, _MOST_CHARACTERS) or "(without a title)",
@@ -354,7 +350,6 @@ def _day(at: float) -> Markup:
 
 
 async def _waiting_page(request: web.Request, url: str) -> web.Response:
-    """Answer with the page of a feed of which nothing has come yet."""
     return await page(
         request,
         "waiting.html",
@@ -405,12 +400,7 @@ async def get_login(request: web.Request) -> web.StreamResponse:
 
 
 async def post_login(request: web.Request) -> web.StreamResponse:
-    """POST /login: begin a session and lead on to what was asked for.
-
-    Raises:
-        UnauthorizedError: The token is wrong.
-        TooManyRequestsError: This client has tried too many.
-    """
+    """POST /login: begin a session and lead on to what was asked for."""
     token = request.app[CONFIG].server.access_token
     if not token:
         return await _login_page(request, 403) if _has_secret(request) else _see_other("./")

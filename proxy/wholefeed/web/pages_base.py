@@ -110,7 +110,6 @@ _OTHERS: Final = frozenset({"text/plain", "application/json", "application/probl
 
 
 def is_browser(request: web.Request) -> bool:
-    """Whether a browser asks for something to show to a person."""
     return wants_page(request.headers.get("Accept", ""), request.headers.get(DESTINATION))
 
 
@@ -177,7 +176,6 @@ def _is_secure(request: web.Request) -> bool:
 
 
 def end_session(response: web.Response) -> None:
-    """Let the browser forget its session."""
     response.del_cookie(COOKIE, path=_COOKIE_PATH, httponly=True, samesite="Lax")
 
 

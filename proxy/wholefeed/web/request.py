@@ -134,11 +134,7 @@ class Asked:
 
     @property
     def query(self) -> Query:
-        """The options of the request and the URL that it names, read when they are first asked for.
-
-        Raises:
-            RequestError: An option is given twice.
-        """
+        """The options of the request and the URL that it names, read when they are first asked for."""
         if self._query is None:
             if self.is_prefixed:
                 self._query = Query(read_prefix(self.target), {})
@@ -149,12 +145,7 @@ class Asked:
 
     @property
     def feed_urls(self) -> FeedUrls:
-        """The feed that it names; a signature is good for https alone.
-
-        Raises:
-            RequestError: None is given, or an option is given twice.
-            InvalidUrlError: It is none that can be fetched.
-        """
+        """The feed that it names; a signature is good for https alone."""
         found = feed_urls(self.query.url)
         return FeedUrls(found.url) if self.mark else found
 
@@ -268,7 +259,6 @@ _PREFIX: Final = re.compile(
 
 
 def is_prefix_form(raw_path: str) -> bool:
-    """Whether a request target has a URL written behind the slash."""
     return _PREFIX.match(raw_path) is not None
 
 
@@ -460,7 +450,6 @@ def own_url(base: str, url: str, mark: str = "") -> str:
 
 
 def page_url(base: str, url: str) -> str:
-    """Return the proxy's URL of a feed's page, for people."""
     return f"{base}/?url={_quoted(url)}"
 
 
@@ -470,7 +459,6 @@ def _quoted(url: str) -> str:
 
 
 def view_query(options: Mapping[str, str]) -> str:
-    """Return the part of a URL's query that names the view, as given."""
     return "".join(f"&{name}={quote(options[name], safe='')}" for name in VIEW_OPTIONS if name in options)
 
 

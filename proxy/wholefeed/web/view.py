@@ -140,7 +140,6 @@ def _host(url: str) -> str:
 
 
 def _articles(articles: Sequence[Article], first: int) -> bytes:
-    """Return entries as they stand on the page."""
     entries = [_entry(each, number) for number, each in enumerate(articles, first)]
     return rendered("entries.html", {"entries": entries}).encode("utf-8", "replace")
 

@@ -81,12 +81,13 @@ def remember_copies(
     if dated is not None and latest is not None:
         dated = min(dated, latest)
     fragments, copies = fragments_of(document), list[_Copy]()
-    best = {copy.identity: copy.dates for copy in reversed(held)}
+    best = {copy.identity: _rank_of(copy.dates) for copy in reversed(held)}
     for n, entry in enumerate(document.entries):
         if fullness[n] <= present.get(entry.identity, _NOTHING):
             continue
         dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated, fullness[n], made_at)
-        if not _is_better(best.get(entry.identity), dates):
+        rank = best.get(entry.identity)
+        if rank is None or rank <= _rank_of(dates):  # R10: of equal ones the copy that leaves now
             copies.append(_Copy(fragments.entry(n), entry.identity, dates))
     if not copies:
         return Kept([], cut)
@@ -154,11 +155,6 @@ def _fullness_of(document: FeedDocument, known: Sequence[int | None]) -> list[in
     return [
         fullness_of(entry) if own is None else own for entry, own in zip(document.entries, told, strict=True)
     ]
-
-
-def _is_better(held: CopyDates | None, leaving: CopyDates) -> bool:
-    """Return whether R10 prefers a remembered copy to one that leaves now; of equal ones the latter."""
-    return held is not None and _rank_of(held) > _rank_of(leaving)
 
 
 def _rank_of(dates: CopyDates) -> Rank:

@@ -154,9 +154,9 @@ class Guard:
 
         The reported index lies before an end tag, but behind an empty-element tag.
         """
-        tag = _START_TAG.match(self.text, start)
-        if tag is not None and tag[0].endswith(b"/>"):
-            return tag.end()
+        end = self.end_of_tag(start)
+        if self.text[end - 2 : end] == b"/>":
+            return end
         return self.text.find(b">", self.parser.CurrentByteIndex) + 1
 
     def is_written(self, name: str) -> bool:

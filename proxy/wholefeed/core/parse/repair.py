@@ -385,7 +385,8 @@ class _Mender:
             if len(self._elements.open) > inside.depth:
                 self._turn_raw(inside)
             self._leave_text(inside, at)
-            self._elements.close_to(inside.depth - 1, at)
+            while len(self._elements.open) >= inside.depth:
+                self._elements.close(at)
             self._repairs.add(END_TAGS)
 
     def _is_end_in_text(self, token: Token, inside: _TextElement) -> bool:
@@ -580,11 +581,6 @@ class _Elements:
             self._edits.replace(element.tag.end - 1, element.tag.end - 1, b"/")
         else:
             element.edit.made = element.edit.made[:-1] + b"/>"
-
-    def close_to(self, depth: int, at: int) -> None:
-        """End all but so many elements."""
-        while len(self.open) > depth:
-            self.close(at)
 
     def close_inside(self, name: bytes, at: int) -> bool:
         """End what is open inside of the innermost element of that name; return whether anything was."""
@@ -784,12 +780,12 @@ def mended_references(text: bytes, repairs: set[str]) -> bytes:
                 repairs.add(ENTITIES)
                 return "".join(f"&#{ord(each)};" for each in _HTML_ENTITIES[name]).encode()
         elif number is not None or hexadecimal is not None:
-            made = _character(number, hexadecimal)
-            is_upper = match[0][2:3] == b"X"
-            if made is None and not is_upper:
-                return match[0]
-            repairs.add(CHARACTER_REFERENCES)
-            return made or match[0].replace(b"X", b"x", 1)
+            code = int(number) if number is not None else int(hexadecimal, 16)
+            is_allowed = any(code in allowed for allowed in _ALLOWED_CHARACTERS)
+            made = match[0].replace(b"X", b"x", 1) if is_allowed else _REPLACEMENT
+            if made != match[0]:
+                repairs.add(CHARACTER_REFERENCES)
+            return made
         repairs.add(AMPERSANDS)
         return b"&amp;" + match[0][1:]
 
@@ -802,12 +798,6 @@ _ALLOWED_CHARACTERS: Final = (
 )
 """XML 1.0, production 2."""
 _REPLACEMENT: Final = b"&#65533;"
-
-
-def _character(number: bytes | None, hexadecimal: bytes | None) -> bytes | None:
-    """Return what a reference to a character that XML does not allow becomes; None where it allows it."""
-    code = int(number) if number is not None else int(hexadecimal or b"0", 16)
-    return None if any(code in allowed for allowed in _ALLOWED_CHARACTERS) else _REPLACEMENT
 
 
 def _escaped_references(source: bytes) -> bytes:

@@ -539,7 +539,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshDocument:
-    """A document that has just been fetched, as far as decisions need it. Its body stays with the driver."""
+    """A document that has just been fetched, as far as decisions need it; `RefreshIO` keeps its body."""
 
     arrival: Arrival
     kind: Kind
@@ -582,7 +582,7 @@ class ArchivedCopy:
     url: str
     """Of the document."""
     copy_url: str
-    """Where the copy stands; intents name it by this."""
+    """Where the copy stands, by which it is put or dropped."""
     captured_at: float
     """When it was made, which is its time of fetch (R10)."""
     fresh: FreshDocument
