@@ -149,7 +149,7 @@ class HostGate:
     def _dispatch(self) -> None:
         """Let requests begin, as many as may."""
         now = self._clock()
-        while self.running < self._concurrency:
+        while self._queued and self.running < self._concurrency:
             ready = [host for host in self._queued if self._may_start(host, now)]
             host = min(ready, key=lambda each: each.running, default=None)
             if host is None:
