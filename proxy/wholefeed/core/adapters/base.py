@@ -16,7 +16,6 @@ import json
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -76,7 +75,6 @@ class Marks:
     """Whether the first entry's identity is that of a comment on a post."""
 
     @staticmethod
-    @lru_cache(maxsize=1024)  # a feed's are the same at most of its refreshes
     def read(text: str) -> Marks:
         """Return what `written` gave."""
         return Marks(**json.loads(text))

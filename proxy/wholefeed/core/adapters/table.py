@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from wholefeed.core.adapters.base import Adapter, Marks, Sight
@@ -23,5 +24,12 @@ def fitting(feed_url: str, url: str, family: Family, site_id: str, marks: str) -
 
     What is seen is as in `Sight`, the marks as `Marks.written` gives them.
     """
+    return _fitting(ADAPTERS, feed_url, url, family, site_id, marks)
+
+
+@lru_cache(maxsize=1024)  # what is seen of a feed is the same at most of its refreshes
+def _fitting(
+    adapters: tuple[Adapter, ...], feed_url: str, url: str, family: Family, site_id: str, marks: str
+) -> Adapter | None:
     sight = Sight(feed_url, url, family, site_id, Marks.read(marks))
-    return next((adapter for adapter in ADAPTERS if adapter.fits(sight)), None)
+    return next((adapter for adapter in adapters if adapter.fits(sight)), None)
