@@ -382,6 +382,16 @@ async def test_a_worker_that_died_while_it_had_nothing_to_do_costs_nothing() -> 
         assert (await read(workers)).facts.entries
 
 
+async def test_a_worker_that_dies_before_it_begins_costs_nothing() -> None:
+    """It was killed at rest, and that it has ended is seen a moment later than it was given the job."""
+    async with opened() as workers:
+        pid = await stopped(workers)
+        doing = asyncio.create_task(read(workers))
+        await asyncio.sleep(0.2)
+        os.kill(pid, signal.SIGKILL)
+        assert (await doing).facts.entries
+
+
 async def test_a_worker_is_not_interrupted_with_its_server() -> None:
     """Ctrl-C in a terminal goes to every process there; the server decides what ends when."""
     async with opened() as workers:

@@ -4,7 +4,7 @@ Of wholefeed it imports the core, and nothing of asyncio: it starts in a quarter
 It ends when its standard input does, whatever it is doing: then nobody waits for it.
 
     write_frame(requests, ("read_document", (body,), {}, 20.0))     # in the process that it works for
-    read_frame(replies)                                             # ("done", ReadDocument(...))
+    read_frame(replies)                                             # ("begun", None), then ("done", ...)
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from wholefeed.core.jobs import JOBS
 from wholefeed.core.parse.limits import ParseError
 
 READY: Final = "ready"
+BEGUN: Final = "begun"
 DONE: Final = "done"
 UNREADABLE: Final = "unreadable"
 FAILED: Final = "failed"
@@ -81,6 +82,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     write_frame(replies, (READY, os.getpid()))
     while True:
         name, arguments, options, cpu_seconds = read_frame(requests)
+        write_frame(replies, (BEGUN, None))
         # The timer counts what this process computes, and ends it wherever it is: in C code too.
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         reply = _outcome(name, arguments, options)

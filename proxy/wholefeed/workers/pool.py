@@ -31,7 +31,7 @@ from wholefeed.core.parse.limits import ParseError
 from wholefeed.errors import OverloadedError, WorkError, WorkTooLargeError, WorkTooLongError
 from wholefeed.futures import retrieve_failure
 from wholefeed.logs import get_logger
-from wholefeed.workers.child import DONE, READY, UNREADABLE, read_frame, write_frame
+from wholefeed.workers.child import BEGUN, DONE, READY, UNREADABLE, read_frame, write_frame
 from wholefeed.workers.machine import free_memory_bytes, usable_cores
 
 log = get_logger()
@@ -363,13 +363,15 @@ class _Worker:
             WorkError: The process has ended in the middle, or the job has failed.
             _WorkerStartError: There is no process that could do it.
         """
-        process, name = self._running(), work.func.__name__
-        requests, replies = _pipes(process)
+        name = work.func.__name__
         try:
-            write_frame(requests, (name, work.args, work.keywords, cpu_seconds))
-            kind, value = read_frame(replies)
-        except (BrokenPipeError, EOFError) as exc:
-            raise self._end_of(process, cpu_seconds) from exc
+            process = self._begin((name, work.args, work.keywords, cpu_seconds))
+            try:
+                kind, value = read_frame(_pipes(process)[1])
+            except EOFError as exc:
+                raise self._end_of(process, cpu_seconds) from exc
+        except (WorkError, _WorkerStartError):
+            raise
         except Exception as exc:
             self.kill()  # what is left in its pipes would be taken for the reply to another job
             raise WorkError(f"expected a reply from a worker process, got an error: {exc!r}") from exc
@@ -402,12 +404,22 @@ class _Worker:
                     pipe.close()
         self._process = None
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        """Return the process; one that was killed while it had nothing to do is replaced."""
-        if self._process is not None and self._process.poll() is None:
-            return self._process
-        self.reap()
-        return self._start()
+    def _begin(self, request: tuple[object, ...]) -> subprocess.Popen[bytes]:
+        """Hand a job over; a process that was killed while it had nothing to do is replaced."""
+        for process in (self._process, None):
+            asked = process or self._start()
+            requests, replies = _pipes(asked)
+            try:
+                write_frame(requests, request)
+                kind, _ = read_frame(replies)
+            except (OSError, EOFError) as exc:
+                if process is None or self.is_ended:
+                    raise self._end_of(asked, 0) from exc
+                self.reap()
+            else:
+                assert kind == BEGUN, "it says that first"
+                return asked
+        raise AssertionError("the second one was new")
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self.is_ended:
