@@ -39,7 +39,7 @@ from wholefeed.config.tables import Config
 from wholefeed.core.compose.segments import inflate
 from wholefeed.core.jobs import Style
 from wholefeed.core.model import Kind, Role, State
-from wholefeed.core.refresh.port import RefreshRequest
+from wholefeed.core.refresh.port import Placement, RefreshRequest
 from wholefeed.fetch.base import site_of
 from wholefeed.service.documents import Leaving, Put, documents_to_remember, new_document
 from wholefeed.service.memory import Memory
@@ -103,7 +103,7 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
         while left and len(ahead) < _AHEAD:
             ahead.append(asyncio.create_task(obtain(source, left.popleft(), style)))
         role = Role.ARCHIVE if place else Role.SUBSCRIPTION
-        document = new_document(url, obtained, role=role, rank=place, is_settled=place > 1)
+        document = new_document(obtained, Placement(url=url, role=role, rank=place, is_settled=place > 1))
         gathered.append(document)
         if place % MOST_TOGETHER and place < chain.archives:
             continue
@@ -125,7 +125,7 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
     began = time.perf_counter()
     obtained = await obtain(source, URL)
     rows = await store.read(partial(documents_table.list_all, feed=feed.id))
-    documents = [new_document(URL, obtained, role=Role.SUBSCRIPTION, rank=0)]
+    documents = [new_document(obtained, Placement(url=URL, role=Role.SUBSCRIPTION, rank=0))]
     leaving = Leaving(rows, rows[0], obtained, time.time())
     documents += await documents_to_remember(store, source.work, leaving)
     storage = FeedStorage(store, source.work, feed.id, now=time.time, memory=Memory(0))

@@ -25,7 +25,7 @@ from wholefeed.core.merge import OTHER, Fullness, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import BadLink, ExtraLink, TextsShortened
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
-from wholefeed.core.refresh.port import ArchivedCopy, FreshDocument, Reply, Unchanged
+from wholefeed.core.refresh.port import ArchivedCopy, FreshDocument, Placement, Reply, Unchanged
 from wholefeed.core.schedule import age_seconds, is_uncacheable
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.errors import WorkError
@@ -125,31 +125,21 @@ class Put(NamedTuple):
     fresh: Fresh
 
 
-def new_document(
-    url: str,
-    obtained: Obtained,
-    *,
-    role: Role,
-    rank: int | None,
-    is_settled: bool = False,
-    brought_news: bool = True,
-    found_by: str = "",
-    found_in: int = 0,
-) -> Put:
+def new_document(obtained: Obtained, placement: Placement) -> Put:
     fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
     new = NewDocument(
-        url=url,
+        url=placement.url,
         final_url=fetched.final_url,
-        role=role,
-        rank=rank,
+        role=placement.role,
+        rank=placement.rank,
         family=facts.family,
         version=facts.version,
         site_id=facts.site_id,
         links=read.navigation.links,
         is_marked=read.navigation.is_archive,
-        is_settled=is_settled,
+        is_settled=placement.is_settled,
         is_uncacheable=is_uncacheable(fetched.headers),
-        brought_news=brought_news,
+        brought_news=placement.brought_news,
         body=fetched.body,
         media_type=fetched.media_type,
         digest=read.digest,
@@ -163,11 +153,11 @@ def new_document(
         tombstones=facts.tombstones,
         keys=facts.keys,
         ambiguous=facts.ambiguous,
-        notes=[replace(note, url=url).as_dict() for note in (*facts.notes, *read.navigation.notes)],
+        notes=[replace(note, url=placement.url).as_dict() for note in (*facts.notes, *read.navigation.notes)],
         marks=read.marks.written(),
-        found_by=found_by,
-        found_in=found_in,
-        generated_at=fetched.fetched_at - age_seconds(fetched.headers) if found_by else None,
+        found_by=placement.found_by,
+        found_in=placement.found_in,
+        generated_at=fetched.fetched_at - age_seconds(fetched.headers) if placement.found_by else None,
     )
     return Put(new, Fresh(read.digest, obtained.document, read.composed, read.rendered, obtained.style))
 

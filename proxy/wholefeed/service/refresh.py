@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 from wholefeed.config.tables import Config
 from wholefeed.core.adapters.base import There
 from wholefeed.core.jobs import Style
-from wholefeed.core.model import EntryId, Family, Kind, Role, State
+from wholefeed.core.model import EntryId, Family, Kind, State
 from wholefeed.core.notes import Ending, Note
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -33,6 +33,7 @@ from wholefeed.core.refresh.port import (
     Basis,
     KnownEntries,
     LedBack,
+    Placement,
     Progress,
     RefreshRequest,
     Reply,
@@ -340,37 +341,15 @@ class Refresh:
         )
         return await self._storage.read(look)
 
-    async def put(
-        self,
-        url: str,
-        *,
-        stored_url: str,
-        role: Role,
-        rank: int | None,
-        remembers: StoredDocument | None = None,
-        is_settled: bool = False,
-        brought_news: bool = True,
-        found_by: str = "",
-        found_in: int = 0,
-        may_wait: bool = False,
-    ) -> int:
+    async def put(self, url: str, placement: Placement) -> int:
         self._settle(url, is_hit=True)
         obtained = self._come.pop(url)
-        document = new_document(
-            stored_url,
-            obtained,
-            role=role,
-            rank=rank,
-            is_settled=is_settled,
-            brought_news=brought_news,
-            found_by=found_by,
-            found_in=found_in,
-        )
-        if may_wait:
+        document = new_document(obtained, placement)
+        if placement.may_wait:
             return self._gathered.add(document, obtained.read.facts)
         async with self._changing():
-            if remembers is not None:
-                return await self._storage.put_page(document, obtained, remembers)
+            if placement.remembers is not None:
+                return await self._storage.put_page(document, obtained, placement.remembers)
             return (await self._storage.put([document]))[0]
 
     def drop(self, url: str) -> None:

@@ -25,6 +25,7 @@ from wholefeed.core.model import EntryId, Family, Kind, Role, Tombstone
 from wholefeed.core.refresh.port import (
     Attempt,
     KnownEntries,
+    Placement,
     Progress,
     ReplyFacts,
     StoredDocument,
@@ -263,7 +264,7 @@ class FeedStorage:
             changes["family_since"] = now
         feed = self._feed
         is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
-        new = [new_document(url, obtained, role=Role.SUBSCRIPTION, rank=0)]
+        new = [new_document(obtained, Placement(url=url, role=Role.SUBSCRIPTION, rank=0))]
         leaving = None
         if remembers is not None:
             leaving = Leaving(rows, _row_of(remembers, rows), obtained, now, self._memory.parsed)

@@ -27,6 +27,7 @@ from wholefeed.core.refresh.port import (
     Failure,
     FreshDocument,
     KnownEntries,
+    Placement,
     RefreshRequest,
     Reply,
     ReplyFacts,
@@ -369,23 +370,12 @@ class WorldIO:
         identities = [identity for identity, _ in arrival.keys or ()]
         return KnownEntries(self.world.known(identities), self.world.live(identities))
 
-    async def put(
-        self,
-        url: str,
-        *,
-        stored_url: str,
-        role: Role,
-        rank: int | None,
-        remembers: StoredDocument | None = None,
-        is_settled: bool = False,
-        brought_news: bool = True,
-        found_by: str = "",
-        found_in: int = 0,
-        may_wait: bool = False,
-    ) -> int:
+    async def put(self, url: str, placement: Placement) -> int:
         self.call("put")
         page = self.held.pop(url)
-        return self.world.put(stored_url, page, role, rank, is_settled=is_settled, brought_news=brought_news)
+        role, rank = placement.role, placement.rank
+        flags = {"is_settled": placement.is_settled, "brought_news": placement.brought_news}
+        return self.world.put(placement.url, page, role, rank, **flags)
 
     def drop(self, url: str) -> None:
         self.call("drop")

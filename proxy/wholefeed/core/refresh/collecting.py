@@ -56,6 +56,7 @@ from wholefeed.core.refresh.port import (
     Failure,
     FreshDocument,
     LedBack,
+    Placement,
     StoredDocument,
     StoredFeed,
     Unchanged,
@@ -516,12 +517,14 @@ class _PageAsking:
     async def _put(self, ask: Ask, fresh: FreshDocument, row: StoredDocument | None) -> None:
         await self._io.put(
             ask.url,
-            stored_url=row.url if row is not None else ask.url,
-            role=Role.PAGE,
-            rank=ask.place,
-            remembers=row,
-            found_by=self._adapter,
-            found_in=self._walk,
+            Placement(
+                url=row.url if row is not None else ask.url,
+                role=Role.PAGE,
+                rank=ask.place,
+                remembers=row,
+                found_by=self._adapter,
+                found_in=self._walk,
+            ),
         )
         self.has_put = True
         self.has_kept = True

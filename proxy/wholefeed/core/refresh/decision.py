@@ -51,6 +51,7 @@ from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.port import (
     Attempt,
     Basis,
+    Placement,
     StoredDocument,
     StoredFeed,
     WalkResult,
@@ -242,7 +243,7 @@ class Decision:
                 is_of_use = adds_to(known, copy.fresh, copy.captured_at)
             if is_of_use:
                 rank = _BEHIND_ALL - int(copy.captured_at) if copy.is_subscription else None
-                await self._io.put(copy.copy_url, stored_url=url, role=role, rank=rank)
+                await self._io.put(copy.copy_url, Placement(url=url, role=role, rank=rank))
             else:
                 self._io.drop(copy.copy_url)
             is_any |= is_of_use

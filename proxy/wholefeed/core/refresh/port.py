@@ -93,26 +93,10 @@ class RefreshIO(Protocol):
                 excepted.
         """
 
-    async def put(
-        self,
-        url: str,
-        *,
-        stored_url: str,
-        role: Role,
-        rank: int | None,
-        remembers: StoredDocument | None = None,
-        is_settled: bool = False,
-        brought_news: bool = True,
-        found_by: str = "",
-        found_in: int = 0,
-        may_wait: bool = False,
-    ) -> int:
+    async def put(self, url: str, placement: Placement) -> int:
         """Store a document that has come under a URL; return its number.
 
-        One below 0 is a stand-in, as good as the number wherever documents are named. `rank` None: it is
-        kept, but no part of the feed yet. `remembers`: the page that it replaces, when the entries that leave
-        it are to be kept (R6). `may_wait`: it may be put with those that come next, for nothing is stored of
-        it. The rest is as `StoredDocument` has it then.
+        One below 0 is a stand-in, as good as the number wherever documents are named.
         """
 
     def drop(self, url: str) -> None:
@@ -680,7 +664,26 @@ Answer = FreshDocument | Unchanged | LedBack | Failure | There
 """`There`: HEAD was answered."""
 
 
-# What is known of entries
+# How a document is stored, and what is known of its entries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """How a document that has come is stored; a field without a word here is as in `StoredDocument`."""
+
+    url: str
+    """It is put under this one."""
+    role: Role
+    rank: int | None
+    """None: it is kept, but no part of the feed yet."""
+    remembers: StoredDocument | None = None
+    """The page that it replaces, when the entries that leave it are to be kept (R6)."""
+    is_settled: bool = False
+    brought_news: bool = True
+    found_by: str = ""
+    found_in: int = 0
+    may_wait: bool = False
+    """Whether it may be put with those that come next: nothing is stored of it."""
 
 
 class KnownEntries(NamedTuple):

@@ -42,6 +42,7 @@ from wholefeed.core.refresh.port import (
     Failure,
     FreshDocument,
     LedBack,
+    Placement,
     StoredDocument,
     Unchanged,
     WalkResult,
@@ -350,12 +351,14 @@ class TrailWalk:
             self._result.notes.append(ArchiveChanged(arrival.url))
         number = await self._io.put(
             arrival.url,
-            stored_url=row.url if row is not None else arrival.url,
-            role=Role.ARCHIVE,
-            rank=rank,
-            is_settled=place > 1,
-            brought_news=self._walk.news(arrival.url),
-            may_wait=row is None,
+            Placement(
+                url=row.url if row is not None else arrival.url,
+                role=Role.ARCHIVE,
+                rank=rank,
+                is_settled=place > 1,
+                brought_news=self._walk.news(arrival.url),
+                may_wait=row is None,
+            ),
         )
         del self._answers.fresh[document_key(arrival.url)]
         return number
@@ -522,7 +525,7 @@ class PageTrailWalk(TrailWalk):
             self._io.touch(row.id)
             return await self._reattach(row, rank)
         number = await self._io.put(
-            arrival.url, stored_url=arrival.url, role=Role.PAGE, rank=rank, remembers=row
+            arrival.url, Placement(url=arrival.url, role=Role.PAGE, rank=rank, remembers=row)
         )
         del self._answers.fresh[document_key(arrival.url)]
         return number
