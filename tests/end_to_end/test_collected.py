@@ -353,6 +353,7 @@ async def test_a_walk_that_was_denied_is_over(proxy: Proxy, origin: Origin, numb
     blog.on_request = lambda count, _request: blog.add() if count == number else None
     feed = Feed(proxy, blog)
     assert (await feed.whole()).state == "remembered"
+    assert (await feed.later()).state == "remembered"
     for _ in range(5):
         blog.add()
     await proxy.refreshed(feed.url)
