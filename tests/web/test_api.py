@@ -54,13 +54,6 @@ def test_every_route_is_described_and_nothing_else() -> None:
     assert described == served
 
 
-def test_the_description_is_served_with_the_version() -> None:
-    """The description names the running version, and the server's address under public_url."""
-    assert DOCUMENT["info"]["version"] == __version__
-    assert DOCUMENT["servers"] == [{"url": "/"}]
-    assert description("https://feeds.example/w")["servers"] == [{"url": "https://feeds.example/w"}]
-
-
 def strings(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
@@ -154,7 +147,10 @@ def test_every_parameter_that_is_read_is_described_and_no_other() -> None:
 
 
 async def test_what_is_said_of_a_feed_is_described(proxy: Proxy, origin: Origin) -> None:
-    """Each property, and of the right type."""
+    """Each property, and of the right type; the description itself is served, with the version."""
+    served = json.loads((await proxy.ask("GET", "/openapi.json")).body)
+    assert served == DOCUMENT | {"info": {**DOCUMENT["info"], "version": __version__}}
+    assert description("https://feeds.example/w")["servers"] == [{"url": "https://feeds.example/w"}]
     origin.publish("/feed", atom(an_item("a"), prev_archive="/gone", extra="&nbsp;"))
     url = origin.url("/feed")
     await proxy.whole(url)
@@ -494,16 +490,6 @@ async def test_where_nothing_is_under_way_it_ends_at_once_and_is_not_asked_again
         assert stream.response.status == 200
 
 
-async def test_head_has_the_fields_and_does_not_wait(proxy: Proxy, origin: Origin) -> None:
-    """HEAD of a feed whose walk goes on is answered at once."""
-    publish_chain(origin, archives=1)
-    with origin.held("/archive/1"):
-        await proxy.begun(origin.url("/feed"))
-        reply = await proxy.ask("HEAD", "/events", params={"url": origin.url("/feed")})
-    assert (reply.status, reply.body) == (200, b"")
-    assert reply.headers["Content-Type"] == "text/event-stream; charset=utf-8"
-
-
 async def test_many_who_follow_a_feed_cost_what_one_costs(
     start: StartProxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -636,28 +622,3 @@ async def test_a_feed_that_is_forgotten_meanwhile_ends_it(proxy: Proxy, origin: 
             await proxy.ask("DELETE", "/feed", params={"url": url})
             while (event := await stream.next()) is not None:
                 assert event.name == "status"
-
-
-async def test_stopping_ends_all_of_them(proxy: Proxy, origin: Origin) -> None:
-    """Who follows a walk does not keep the program from stopping, and is not told that the walk has ended."""
-    publish_chain(origin, archives=1)
-    with origin.held("/archive/1"):
-        await proxy.begun(origin.url("/feed"))
-        async with followed(proxy, origin.url("/feed")) as stream:
-            assert await stream.next() is not None
-            proxy.service.stop_waiting()
-            async with asyncio.timeout(5):
-                while (event := await stream.next()) is not None:
-                    assert event.name == "status"
-
-
-async def test_a_signature_is_good_for_it(start: StartProxy, origin: Origin) -> None:
-    """Whoever may read a feed may see its progress, and nobody else's."""
-    origin.publish("/feed", atom(an_item("a"), complete=True))
-    url = origin.url("/feed")
-    proxy = await start(server={"signing_keys": (KEY,)})
-    signed: dict[str, Any] = {"signed": sign(url, (KEY,))}
-    assert (await proxy.get(url, **signed)).status == 200
-    for query, status in ((signed, 200), ({}, 403), ({"signed": sign(url + "x", (KEY,))}, 403)):
-        reply = await proxy.ask("GET", "/events", params={"url": url, **query})
-        assert reply.status == status

@@ -31,7 +31,7 @@ def problem(reply: Reply) -> dict[str, object]:
 
 
 async def test_every_answer_carries_its_fields(proxy: Proxy, origin: Origin) -> None:
-    """docs/design.md#the-interface."""
+    """docs/design.md#the-interface; RFC 9110, 13.1: a reader that has it gets a 304 with the state."""
     url = origin.url("/feed")
     publish_chain(origin, archives=1)
     reply = await proxy.whole(url)
@@ -42,6 +42,13 @@ async def test_every_answer_carries_its_fields(proxy: Proxy, origin: Origin) -> 
     assert reply.headers["Link"] == f'<{url}>; rel="via"'
     assert 0 < int(reply.headers["Cache-Control"].removeprefix("max-age=")) <= 900
     assert int(reply.headers["Content-Length"]) == len(reply.body)
+    for condition in (
+        {"If-None-Match": reply.headers["ETag"]},
+        {"If-Modified-Since": reply.headers["Last-Modified"]},
+    ):
+        again = await proxy.get(url, headers=condition)
+        assert (again.status, again.body, again.headers["ETag"]) == (304, b"", reply.headers["ETag"])
+        assert again.reconstruction == reply.reconstruction
 
 
 @pytest.mark.parametrize(

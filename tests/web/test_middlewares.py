@@ -48,6 +48,7 @@ async def test_no_answer_tells_what_the_proxy_is_made_of(
     assert [line for line in head.split(b"\r\n") if line.lower().startswith(b"server:")] == [
         b"Server: wholefeed"
     ]
+    assert (b"\r\nAllow: " in head) is (status == 405)
     assert b"aiohttp" not in answer
     assert b"Python" not in answer
 

@@ -21,7 +21,7 @@ from tests.web.browsing import BROWSER, browse, read, submit, text
 from tests.web.test_feed import plain_publisher
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.readers import READERS
-from wholefeed.core.words import STALE, STATES
+from wholefeed.core.words import STATES
 from wholefeed.web import pages
 
 TOKEN = "a token for readers"
@@ -63,18 +63,14 @@ async def test_a_browser_gets_a_page_that_says_how_to_begin(proxy: Proxy) -> Non
     reply = await browse(proxy)
     assert reply.status == 200
     assert "script-src 'self'" in reply.headers["Content-Security-Policy"]
+    # with `no-referrer` a browser sends `Origin: null` with the page's own forms, and they are refused
+    assert reply.headers["Referrer-Policy"] == "same-origin"
     assert reply.headers["Cache-Control"] == "no-store"
     assert "Accept" in reply.headers["Vary"]
     page = read(reply)
     assert page.actions == ["./", "./opml"]
     assert "None yet." in text(reply)
     assert "./opml" in page.links
-
-
-async def test_a_page_s_forms_say_where_they_come_from(proxy: Proxy) -> None:
-    """With `no-referrer` a browser sends `Origin: null` with the page's own forms, and they are refused."""
-    assert (await browse(proxy)).headers["Referrer-Policy"] == "same-origin"
-    assert (await proxy.ask("GET", "/feeds")).headers["Referrer-Policy"] == "no-referrer"
 
 
 async def test_known_feeds_are_listed_with_what_each_is(proxy: Proxy, origin: Origin) -> None:
@@ -145,14 +141,6 @@ async def test_what_stands_in_a_url_is_never_markup(proxy: Proxy) -> None:
     page = (await browse(proxy)).body.decode()
     assert "<script>" not in page.replace("<script src", "")
     assert "'%3Cscript" not in page
-
-
-@pytest.mark.parametrize("public_url", ["", "https://feeds.example/w"])
-async def test_the_address_shown_is_the_one_that_readers_use(start: StartProxy, public_url: str) -> None:
-    """What is put in front of a feed's URL works where the page was opened."""
-    proxy = await start(server={"public_url": public_url})
-    reply = await browse(proxy, headers={**BROWSER, "Host": "localhost:8080"})
-    assert f"{public_url or 'http://localhost:8080'}/feed?url=" in text(reply)
 
 
 SEVERAL = """<html><head><link rel=alternate type="application/rss+xml" title="All &amp; <i>" href="/rss">
@@ -355,25 +343,6 @@ async def test_a_complete_feed_is_told_with_its_address_and_its_two_ends(
     assert (await proxy.ask("GET", address.partition(str(proxy.client.port))[2])).state == "complete"
 
 
-async def test_links_and_forms_lead_to_all_that_can_be_done(proxy: Proxy, origin: Origin) -> None:
-    """Refresh, full refresh and forget do what they say, from the page as it is."""
-    publish_chain(origin, archives=1)
-    url = origin.url("/feed")
-    reply = await shown(proxy, url)
-    links, actions = read(reply).links, read(reply).actions
-    for path in ("feed", "status", "view"):
-        assert f"./{path}?url={quote(url)}" in links
-    refresh, full, forget = (each.removeprefix(".") for each in actions)
-    before = len(origin.requests)
-    for action in (refresh, full):
-        assert (await submit(proxy, action)).status == 303
-        await proxy.settled()
-    assert origin.counts()["/archive/1"] >= 2
-    assert len(origin.requests) >= before + 3
-    assert (await submit(proxy, forget)).status == 303
-    assert not await proxy.service.is_known(url)
-
-
 async def test_what_is_missing_is_told_with_its_reason_and_its_place_in_time(
     proxy: Proxy, origin: Origin
 ) -> None:
@@ -398,18 +367,6 @@ async def test_a_collected_feed_says_how_it_was_found(proxy: Proxy, origin: Orig
     assert STATES[State.COLLECTED].meaning in said
     assert "Found as pages of WordPress" in said
     assert "60 entries of 60 that the site claims to have" in said
-
-
-async def test_a_stale_feed_says_why(proxy: Proxy, origin: Origin) -> None:
-    """Row 75: beside what it is, that its publisher does not answer, why, and when it is asked again."""
-    publish_chain(origin, archives=1)
-    await proxy.whole(origin.url("/feed"))
-    origin.fault("/feed", Status(503))
-    proxy.clock.advance(86_400)
-    said = text(await browse(proxy, target(origin.url("/feed"))))
-    assert STATES[State.COMPLETE].meaning in said
-    assert STALE.meaning in said
-    assert "(publisher-status, status 503); tried once" in said
 
 
 async def test_a_feed_of_one_entry_and_one_without_dates_have_pages(proxy: Proxy, origin: Origin) -> None:

@@ -208,19 +208,11 @@ def test_a_page_s_links_lead_to_the_proxy_s_own_root(target: str, root: str) -> 
         ("/feeds", "/feeds"),
         ("/feeds/", "/feeds"),
         ("/a/b.c/~d_e-f", "/a/b.c/~d_e-f"),
-        ("", ""),
-        ("/", ""),
-        ("feeds", ""),
-        ("//evil.example", ""),
-        ("/a//b", ""),
-        ("/a/../b", ""),
-        ("/.", ""),
-        ('/"><script>', ""),
-        ("/a%2fb", ""),
-        ("/a?b", ""),
-        ("/a b", ""),
-        ("/a\n", ""),
-        ("https://evil.example/", ""),
+        *((refused, "") for refused in ("", "/", "feeds", "//evil.example", "/a//b", "/a/../b", "/.")),
+        *(
+            (refused, "")
+            for refused in ("/a%2fb", '/"><script>', "/a?b", "/a b", "/a\n", "https://evil.example/")
+        ),
         ("/" + "a" * 300, ""),
     ],
 )
