@@ -504,11 +504,3 @@ async def test_the_proxy_does_not_ask_itself(host: str) -> None:
     assert isinstance(error, LoopDetectedError)
     assert (error.slug, error.answer_status) == ("loop-detected", 508)
     assert spy.opened == 0
-
-
-@pytest.mark.fault("19")
-async def test_a_redirect_to_the_proxy_is_a_loop(origin: Origin) -> None:
-    """docs/faults.md row 19."""
-    origin.redirect("/feed", "http://127.0.0.1:8080/")
-    async with a_fetcher(own_addresses=lambda _, port: port == 8080) as fetcher:
-        assert isinstance(await error_of(fetcher, origin.url("/feed")), LoopDetectedError)

@@ -13,10 +13,10 @@ from tests.answers import Document, Redirect, Status
 from tests.feeds import an_item, atom
 from tests.fetchers import a_fetcher
 from tests.origin import Origin
-from tests.web_archive import INDEX, WebArchive
+from tests.web_archive import WebArchive
 from wholefeed.core.memento import Capture, instant_of
-from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, UnreadableError
-from wholefeed.fetch.memento import NEWEST, PAGE_ROWS, REQUESTS_PER_MINUTE, Archive, Turns
+from wholefeed.errors import ForbiddenTargetError, PublisherError
+from wholefeed.fetch.memento import REQUESTS_PER_MINUTE, Archive, Turns
 
 URL = "http://blog.example.org/feed"
 BODY = atom(an_item("a"))
@@ -110,30 +110,6 @@ async def test_redirects_and_further_tries_count(saved: WebArchive) -> None:
     assert taken == len(saved.origin.requests) == 3
 
 
-async def test_a_copy_is_as_its_publisher_sent_it_then(saved: WebArchive) -> None:
-    """R33, R10: its URL, its time; nothing of the archive's own header fields."""
-    copy = saved.save(URL, 2019, BODY, original="http://www.blog.example.org:80/feed")
-    async with asking(saved) as archive:
-        (capture,) = (await archive.newest(URL)).captures
-        async with archive.fetching(capture, URL) as (fetched, copy_url):
-            assert (fetched.url, fetched.final_url) == (URL, "http://www.blog.example.org/feed")
-            assert fetched.fetched_at == instant_of("20190501120000")
-            assert (fetched.links, fetched.hops, fetched.permanent_url) == ((), (), None)
-            assert fetched.headers.keys() == {"content-length"}
-            assert fetched.media_type == "application/atom+xml"
-            assert copy_url == copy
-
-
-async def test_a_copy_of_another_time_says_so(saved: WebArchive) -> None:
-    """RFC 7089, 2.1.1: some archives give the nearest copy that they have, without leading there."""
-    said = (("Memento-Datetime", "Tue, 01 May 2018 12:00:00 GMT"),)
-    saved.save(URL, 2019, b"", answer=Document(body=BODY, headers=said))
-    capture = Capture("20190501120000", URL)
-    async with asking(saved) as archive, archive.fetching(capture, URL) as (fetched, copy_url):
-        assert fetched.fetched_at == instant_of("20180501120000")
-        assert "/20180501120000id_/" in copy_url
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -157,31 +133,6 @@ async def test_what_is_no_copy_of_the_document_is_refused(saved: WebArchive, ans
                 pass
 
 
-async def test_the_index_is_asked_for_so_much_at_once(saved: WebArchive) -> None:
-    """R33: the newest copies, or a page and where the next one begins."""
-    for number in range(PAGE_ROWS + 5):
-        saved.save(URL, f"2010{1 + number // 28:02}{1 + number % 28:02}120000", BODY + b" " * number)
-    async with asking(saved) as archive:
-        assert len((await archive.newest(URL)).captures) == NEWEST
-        page, position = await archive.oldest(URL, "")
-        assert (len(page.captures), position) == (PAGE_ROWS, f"resumeKey=k{PAGE_ROWS}")
-        page, position = await archive.oldest(URL, position)
-        assert (len(page.captures), position) == (5, "")
-
-
-async def test_an_empty_index_is_one_and_another_thing_is_none(saved: WebArchive) -> None:
-    """R33: pywb sends nothing at all where it has nothing."""
-    saved.origin.fault(INDEX, Document(body=b""), times=1)
-    saved.origin.fault(INDEX, Document(body=b"<html>"), times=1)
-    saved.origin.fault(INDEX, Status(500), times=1)
-    async with asking(saved) as archive:
-        assert (await archive.newest(URL)).captures == ()
-        with pytest.raises(UnreadableError):
-            await archive.newest(URL)
-        with pytest.raises(DocumentError):
-            await archive.newest(URL)
-
-
 async def test_the_guard_judges_the_archive_and_where_it_leads(saved: WebArchive) -> None:
     """R33: a private address only where fetch.allow_networks has it, and no other place than its copies."""
     async with asking(saved, allow_networks=()) as archive:
@@ -194,3 +145,17 @@ async def test_the_guard_judges_the_archive_and_where_it_leads(saved: WebArchive
                 async with archive.fetching(Capture("20190501120000", URL), URL):
                     pass
         assert other.requests == []
+
+
+async def test_a_copy_is_as_its_publisher_sent_it_then(saved: WebArchive) -> None:
+    """R33, R10: its URL, its time; nothing of the archive's own header fields."""
+    copy = saved.save(URL, 2019, BODY, original="http://www.blog.example.org:80/feed")
+    async with asking(saved) as archive:
+        (capture,) = (await archive.newest(URL)).captures
+        async with archive.fetching(capture, URL) as (fetched, copy_url):
+            assert (fetched.url, fetched.final_url) == (URL, "http://www.blog.example.org/feed")
+            assert fetched.fetched_at == instant_of("20190501120000")
+            assert (fetched.links, fetched.hops, fetched.permanent_url) == ((), (), None)
+            assert fetched.headers.keys() == {"content-length"}
+            assert fetched.media_type == "application/atom+xml"
+            assert copy_url == copy

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from wholefeed.errors import DocumentError, PublisherError, QueueFullError
 from wholefeed.fetch.hosts import FAILURES_TO_REST, PAUSE_SECONDS, Host, Pace, Start
-from wholefeed.fetch.politeness import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate, Slot
+from wholefeed.fetch.politeness import MAX_HOSTS, MAX_WAITING_PER_HOST, HostGate, Slot
 
 
 class Clock:
@@ -233,17 +233,6 @@ async def test_a_request_is_told_when_too_many_wait_for_its_host() -> None:
         await in_slot(gate, host="b")
 
 
-async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
-    """The queue of all hosts is bounded too: a request is refused, and taken again when it is shorter."""
-    gate = a_gate(concurrency=1)
-    async with a_crowd(gate) as crowd:
-        await crowd.arrives("first", *(f"host-{number}" for number in range(MAX_WAITING)))
-        assert isinstance(await refusal(gate), QueueFullError)
-        await crowd.leaves()
-        await crowd.arrives("a")
-    assert crowd.running[-1] == "a"
-
-
 @pytest.mark.parametrize("is_heard", [True, False])
 async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
     """A host that runs into a time-out is asked half as much at once, whether it was heard of or not."""
@@ -252,16 +241,6 @@ async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
     async with a_crowd(gate) as crowd:
         await crowd.arrives(*["a"] * 5)
         assert crowd.running == ["a"] * 2
-
-
-async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
-    """Row 55: of two Retry-After the later end counts, and for that host alone."""
-    gate = a_gate()
-    async with gate.slot("a", 443, url="https://a/feed") as begun_before:
-        await in_slot(gate, told_to_wait(60))
-        begun_before.answered(is_strained=True, rest_seconds=1)
-    assert gate.blocked_seconds("a") == 60
-    assert gate.blocked_seconds("b") == 0
 
 
 async def test_a_host_that_cannot_be_reached_is_asked_no_more() -> None:

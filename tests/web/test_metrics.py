@@ -133,6 +133,15 @@ async def test_what_goes_on_is_shown_while_it_does(proxy: Proxy, origin: Origin)
     assert await number(proxy, "wholefeed_walks") == 0
 
 
+async def test_a_url_that_is_being_opened_is_shown(proxy: Proxy, origin: Origin) -> None:
+    """Before its first document has come it is an opening, and neither a feed nor a walk."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    with origin.held("/feed"):
+        assert (await proxy.get(origin.url("/feed"), wait="0.1")).status == 504
+        assert await number(proxy, "wholefeed_openings") == 1
+        assert await number(proxy, "wholefeed_walks") == 0
+
+
 async def test_a_publisher_that_fails_shows_as_failed_refresh_and_stale_feed(
     proxy: Proxy, origin: Origin
 ) -> None:
