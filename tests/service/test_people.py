@@ -22,8 +22,8 @@ def lines(status: dict[str, Any], *keys: str) -> list[tuple[Any, ...]]:
 
 
 async def test_status_tells_the_chain_document_by_document(proxy: Proxy, origin: Origin) -> None:
-    """R2, R10, R16, R25: the link that led to each, whether it is settled, how many of its entries another copy
-    stands for, why it is missing, and why the walk ended. What was detached stands at the end."""
+    """R2, R10, R16, R25: the link that led to each, whether it is settled, how many of its entries stand
+    elsewhere, why it is missing, and why the walk ended. What was detached stands at the end."""
     origin.publish("/feed", atom(an_item("a"), an_item("b"), prev_archive="/3"))
     origin.publish("/3", atom(an_item("b"), an_item("c"), archive=True, prev_archive="/2"))
     origin.publish("/2", atom(an_item("d"), archive=True, prev_archive="/1"))
