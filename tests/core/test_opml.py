@@ -7,15 +7,24 @@ import re
 from contextlib import suppress
 from pathlib import Path
 from time import process_time
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.opml import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS, MAX_TAG_BYTES, read_opml
+from wholefeed.core.opml import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    MAX_TAG_BYTES,
+    Listed,
+    compose_opml,
+    read_opml,
+)
 from wholefeed.core.parse.limits import ParseError
 
-SAMPLES = sorted((Path(__file__).parents[2] / "data" / "opml").glob("*.opml"))
+SAMPLES = sorted((Path(__file__).parents[1] / "data" / "opml").glob("*.opml"))
 SLOW_MACHINE = 60.0
 """Seconds, where a few are meant."""
 NEW = "http://p.test/feed?url=a&token='\"<>"
@@ -196,7 +205,7 @@ def test_a_tag_that_can_be_read_in_two_ways_is_refused(outline: str, told: str) 
     assert caught.value.slug == "malformed-xml"
 
 
-LISTS = sorted((Path(__file__).parents[3].parent / "shared" / "corpus" / "opml").rglob("*.opml"))
+LISTS = sorted((Path(__file__).parents[2].parent / "shared" / "corpus" / "opml").rglob("*.opml"))
 
 
 @pytest.mark.skipif(not LISTS, reason="the corpus of real lists is absent")
@@ -223,16 +232,8 @@ def test_every_real_list_is_read_with_all_its_feeds() -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        *(
-            "<outline a='",
-            '<outline a="',
-            '<outline a="b" ',
-            '<outline a="<',
-            '<outline a="b" c="',
-            '" c="',
-            "'",
-        ),
-        *('" xmlUrl="', '<outline a="x" y', "<b ", '"  ', '" /', '" />', '<outline a="<b" />\n'),
+        *("<outline a='", '<outline a="', '<outline a="b" ', '<outline a="<', '<outline a="b" c="', '" c="'),
+        *("'", '" xmlUrl="', '<outline a="x" y', "<b ", '"  ', '" /', '" />', '<outline a="<b" />\n'),
     ],
 )
 def test_the_cost_of_putting_tags_right_grows_with_the_length(unit: str) -> None:
@@ -352,3 +353,27 @@ def test_anything_else_ends_in_a_parse_error(noise: bytes) -> None:
         except ParseError:
             continue
         assert read_opml(document.with_urls([None] * len(document.subscriptions))).repairs == ()
+
+
+def test_titles_urls_and_sites_come_through() -> None:
+    """OPML 2.0: `text` is there, `type` is rss, `xmlUrl` and `htmlUrl` are what they were; no site, no
+    htmlUrl."""
+    feeds = [
+        Listed('A & B\'s "<news>"\x0b', "http://p.test/feed?url=a&token=b", "https://example.org/"),
+        Listed("Ü", "http://p.test/feed?url=b", ""),
+    ]
+    made = compose_opml("mine & yours", feeds)
+    root = ET.fromstring(made)
+    assert (root.tag, root.attrib) == ("opml", {"version": "2.0"})
+    assert root.findtext("head/title") == "mine & yours"
+    first, second = root.findall("body/outline")
+    assert first.attrib == {
+        "type": "rss",
+        "text": 'A & B\'s "<news>"',
+        "title": 'A & B\'s "<news>"',
+        "xmlUrl": "http://p.test/feed?url=a&token=b",
+        "htmlUrl": "https://example.org/",
+    }
+    assert "htmlUrl" not in second.attrib
+    assert [each.url for each in read_opml(made).subscriptions] == [feed.url for feed in feeds]
+    assert read_opml(compose_opml("x", [])).subscriptions == ()
