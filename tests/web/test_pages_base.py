@@ -1,21 +1,85 @@
-"""A feed's own URL, and what stops an answer, in a browser; readers and programs see what they always did."""
+"""wholefeed.web.pages_base: who gets a page, what stops an answer, and the pages' own files."""
 
 from __future__ import annotations
 
 import io
 import json
-import re
 from urllib.parse import quote, urljoin
 
 import pytest
 
-from tests.answers import Status
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy, StartProxy
-from tests.web.page.browsing import BROWSER, browse, read, text
+from tests.web.browsing import BROWSER, browse, read, text
 from wholefeed.core.text.urls import resolve
 from wholefeed.server.clients import sign
+from wholefeed.web.pages_base import versioned, wants_page
+
+CHROME = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
+FIREFOX = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+LYNX = "text/html, text/plain, text/sgml, text/css, application/xhtml+xml, */*;q=0.01"
+W3M = "text/html, text/*;q=0.5, image/*, application/*"
+
+
+@pytest.mark.parametrize(
+    ("accept", "destination"),
+    [
+        (CHROME, "document"),
+        (FIREFOX, None),
+        (LYNX, None),
+        (W3M, None),
+        ("application/json;q=0.5, text/html;q=0.6", None),
+    ],
+)
+def test_browsers_get_a_page(accept: str, destination: str | None) -> None:
+    """Those that people read with, graphical and textual, with fetch metadata and without."""
+    assert wants_page(accept, destination)
+
+
+@pytest.mark.parametrize(
+    ("accept", "destination"),
+    [
+        ("*/*", None),
+        ("", None),
+        ("application/json, text/plain, */*", None),
+        ("application/json, text/html", None),
+        ("text/plain;q=0.9, text/html;q=0.8", None),
+        ("text/html;q=0", None),
+        ("text/html;q=nothing", None),
+        ("application/rss+xml, application/atom+xml, */*;q=0.1", None),
+        (CHROME, "empty"),
+        (CHROME, "image"),
+        (CHROME, "iframe"),
+    ],
+)
+def test_programs_scripts_and_pictures_get_none(accept: str, destination: str | None) -> None:
+    """curl, readers, what prefers JSON or plain text, and what a page of any site includes."""
+    assert not wants_page(accept, destination)
+
+
+async def test_a_file_named_with_its_version_may_be_kept_for_good(proxy: Proxy) -> None:
+    """A page names its style by version, so that a browser asks for it once a version."""
+    named = await proxy.ask("GET", "/" + versioned("page.css"))
+    assert (named.status, named.headers["Content-Type"]) == (200, "text/css; charset=utf-8")
+    assert "immutable" in named.headers["Cache-Control"]
+    unnamed = await proxy.ask("GET", "/static/page.css?v=other")
+    assert unnamed.body == named.body
+    assert "immutable" not in unnamed.headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("name", ["nothing.css", "..%2Ftemplates.py", "page.py", ""])
+async def test_nothing_else_is_given_out(proxy: Proxy, name: str) -> None:
+    """What is no file of the folder is 404, however it is named."""
+    assert (await proxy.ask("GET", f"/static/{name}")).status == 404
+
+
+async def test_style_is_there_for_who_has_no_token_yet(start: StartProxy) -> None:
+    """The page that asks for the token has its style, too."""
+    proxy = await start(server={"access_token": "a token for readers"})
+    assert (await proxy.ask("GET", "/static/page.css")).status == 200
+    assert (await proxy.ask("GET", "/feeds")).status == 401
+
 
 VARY = "Accept-Encoding, Accept, Sec-Fetch-Dest"
 READERS = [
@@ -165,17 +229,6 @@ async def test_what_was_typed_is_shown_again_as_text(proxy: Proxy) -> None:
     assert reply.status == 400
     assert b"<script>alert" not in reply.body
     assert b'value="x&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;"' in reply.body
-
-
-async def test_a_failure_says_when_to_come_again(proxy: Proxy, origin: Origin) -> None:
-    """Header fields of the problem document stay those of the page."""
-    origin.fault("/feed", Status(503, headers=(("Retry-After", "120"),)))
-    target = f"/view?url={quote(origin.url('/feed'), safe='')}"
-    problem = await proxy.ask("GET", target)
-    reply = await browse(proxy, target)
-    assert (problem.status, reply.status) == (502, 502)
-    assert reply.headers.get("Retry-After") == problem.headers.get("Retry-After")
-    assert re.fullmatch("text/html; charset=utf-8", reply.headers["Content-Type"])
 
 
 async def test_the_warning_of_a_partial_feed_leads_to_its_page(proxy: Proxy, origin: Origin) -> None:

@@ -16,7 +16,7 @@ from tests.feeds import publish_chain
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, Reply, StartProxy
-from tests.web.page.browsing import BROWSER, browse, read, submit, text
+from tests.web.browsing import BROWSER, browse, read, submit, text
 from wholefeed.server.clients import SESSION_SECONDS, issue_session
 from wholefeed.web.pages import own_path
 from wholefeed.web.pages_base import COOKIE
@@ -181,14 +181,6 @@ async def test_the_cookie_names_no_path(closed: Proxy) -> None:
     ):
         assert "Path" not in reply.headers["Set-Cookie"]
     assert (await browse(closed)).status == 401
-
-
-async def test_a_token_in_the_address_becomes_a_session(closed: Proxy, origin: Origin) -> None:
-    """What the operator is shown at the first start can be opened; the token does not stay in the address."""
-    reply = await browse(closed, f"/?token={quote(TOKEN)}&q=a")
-    assert (reply.status, reply.headers["Location"]) == (303, "./?q=a")
-    assert cookie(reply).value
-    assert (await browse(closed, "/?q=a")).status == 200
 
 
 @pytest.mark.parametrize("name", ["token", "amp;token"])
