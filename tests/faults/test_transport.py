@@ -1,6 +1,6 @@
 """docs/faults.md part C: what goes wrong on the wire, as a reader of the proxy sees it.
 
-`tests.fetch.test_faults` shows the same of the fetcher alone, and what a request costs.
+`tests.fetch.test_fetcher` shows the same of the fetcher alone, and what a request costs.
 """
 
 from __future__ import annotations

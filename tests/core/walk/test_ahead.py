@@ -1,15 +1,14 @@
-"""R34: what stands behind a document that is missing, and which of it joins the walk."""
-
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.core.walk.test_walk import (
     LIMITS,
-    TRUE_END,
     O,
     a_publisher,
     a_walk,
@@ -33,35 +32,120 @@ from wholefeed.core.notes import (
     LimitReached,
     Note,
 )
-from wholefeed.core.walk.ahead import MAX_GUESSES, guesses_behind
-from wholefeed.core.walk.chain import Arrival, Trail
+from wholefeed.core.walk.ahead import count_left, guesses_behind, next_urls
+from wholefeed.core.walk.chain import Arrival
 from wholefeed.core.walk.walk import Walk
-
-
-def months(*names: str) -> list[str]:
-    return [f"{O}/{name}/feed.atom" for name in names]
 
 
 @pytest.mark.parametrize(
     ("steps", "guesses"),
     [
-        (["/a/41", "/a/40", "/a/39"], ["/a/38", "/a/37", "/a/36"]),
-        (["/a/1", "/a/2"], ["/a/3", "/a/4", "/a/5"]),
-        (["/a/2", "/a/1"], ["/a/0"]),
-        (["/a/010", "/a/009"], ["/a/008", "/a/007", "/a/006"]),
-        (["/?page=30", "/?page=20", "/?page=10"], ["/?page=0"]),
-        (["/2004/02/", "/2004/01/"], ["/2003/12/", "/2003/11/", "/2003/10/"]),
-        (["/2004/", "/2003/"], ["/2002/", "/2001/", "/2000/"]),
-        (["/a/41", "/a/30"], []),  # nothing says that it goes on by elevens
-        (["/may", "/april"], []),
-        (["/a/41"], []),  # one URL does not tell which way it counts
+        (["/archive/41", "/archive/40"], ["/archive/39", "/archive/38"]),
+        (["/?page=7", "/?page=8"], ["/?page=9", "/?page=10"]),
+        (["/2003/12", "/2003/11"], ["/2003/10", "/2003/09"]),
+        (["/2003/02/index.atom", "/2003/01/index.atom"], ["/2002/12/index.atom", "/2002/11/index.atom"]),
+        (["/2003/01", "/2002/12"], ["/2002/11", "/2002/10"]),
+        (["/2003-3", "/2003-2"], ["/2003-1", "/2002-12"]),
+        (["/200302.xml", "/200301.xml"], ["/200212.xml", "/200211.xml"]),
+        (["/2004/03/02", "/2004/03/01"], ["/2004/02/29", "/2004/02/28"]),
+        (["/20040302", "/20040301"], ["/20040229", "/20040228"]),
+        (["/2003/11/2", "/2003/11/1"], ["/2003/10/31", "/2003/10/30"]),
+        (["/2004", "/2003"], ["/2002", "/2001"]),
+        (["/a011b", "/a010b"], ["/a009b", "/a008b"]),
+        (["/a100", "/a099"], ["/a098", "/a097"]),
+        (["/11", "/10"], ["/9", "/8"]),
+        (["/v2/41?k=3", "/v2/40?k=3"], ["/v2/39?k=3", "/v2/38?k=3"]),
+        (["/2/1", "/2/0"], []),
+        (["/2", "/1"], ["/0"]),
+        (["/1970/02", "/1970/01"], []),
+        (["/a?offset=10", "/a?offset=20"], []),
+        (["/a?offset=10", "/a?offset=20", "/a?offset=30"], ["/a?offset=40", "/a?offset=50"]),
+        (["/a?offset=10", "/a?offset=15", "/a?offset=30"], []),
+        (["/a/10", "/b/20", "/b/30"], []),
+        (["/99-99", "/98-98"], []),
+        (["/41", "/41"], []),
+        (["/41", "/041"], []),
+        (["/41#a", "/40#b"], ["/39", "/38"]),
+        (["/2003/13", "/2003/12"], ["/2003/11", "/2003/10"]),
+        (["/a41", "/b40"], []),
+        (["/41", "/40/1"], []),
+        (["/feed", "/40"], []),
+        (["/1234567890123456", "/1234567890123455"], []),
+        (["/999999999999998", "/999999999999999"], []),
+        (["/40"], []),
+        ([], []),
     ],
 )
-def test_counts_on_from_the_missing_one(steps: Sequence[str], guesses: Sequence[str]) -> None:
-    """R34: in the direction of the chain, across months and years, three at most."""
-    found = guesses_behind([f"{O}{step}" for step in steps], [])
-    assert list(found) == [f"{O}{guess}" for guess in guesses]
-    assert len(found) <= MAX_GUESSES
+def test_continues_numbers_and_dates(steps: list[str], guesses: list[str]) -> None:
+    """docs/design.md#look-ahead: URLs that differ in one number or one date."""
+    assert next_urls([O + step for step in steps], 2) == tuple(O + guess for guess in guesses)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("http://o41.test/a", "http://o40.test/a"),
+        ("http://o.test:81/a", "http://o.test:80/a"),
+        ("https://o.test/41", "http://o.test/40"),
+        ("http://192.0.2.2/a", "http://192.0.2.1/a"),
+    ],
+)
+def test_never_guesses_hosts(first: str, second: str) -> None:
+    """A number in host, port or scheme is never counted down: a guess goes to no server that was not
+    linked."""
+    assert next_urls([first, second], 2) == ()
+
+
+def test_stops_at_the_greatest_length_of_a_url() -> None:
+    """Row 20: guessing stops before a URL would be longer than any that is fetched."""
+    long = f"{O}/{'a' * 2033}"
+    assert next_urls([f"{long}8", f"{long}9"], 5) == ()
+    assert next_urls([f"{long}7", f"{long}8"], 5) == (f"{long}9",)
+
+
+@given(st.lists(st.text(st.sampled_from("/-.?=019ax"), max_size=14), max_size=4), st.integers(0, 5))
+def test_whatever_the_urls_guesses_are_few_new_and_of_the_same_host(paths: list[str], count: int) -> None:
+    """For any two links the guesses are at most as many as asked for, all new, and at the same host."""
+    steps = [f"{O}/{path}" for path in paths]
+    guesses = next_urls(steps, count)
+    assert len(guesses) <= count
+    assert len({*guesses, *steps[-1:]}) == len(guesses) + len(steps[-1:])
+    assert all(guess.startswith(f"{O}/") for guess in guesses)
+
+
+@given(st.integers(0, 90_000), st.integers(1, 3), st.booleans())
+def test_a_counted_chain_is_guessed_right(start: int, step: int, is_padded: bool) -> None:
+    """Six and eight digits can be a date as well: 200301 is followed by 200212."""
+    urls = [f"{O}/a/{start + step * n:0{7 if is_padded else 1}d}" for n in range(5, -1, -1)]
+    assert next_urls(urls[:3], 3) == tuple(urls[3:])
+
+
+@pytest.mark.parametrize(
+    ("steps", "last_url", "left"),
+    [
+        (["/a/41", "/a/40"], "", 39),
+        (["/a/041", "/a/040"], "", 39),
+        (["/a/2", "/a/1"], "", 0),
+        (["/a?page=30", "/a?page=20"], "", None),
+        (["/a?page=40", "/a?page=30", "/a?page=20"], "", 1),
+        (["/a?page=2", "/a?page=3"], "/a?page=9", 6),
+        (["/a?page=2", "/a?page=3"], "/a?page=2", 0),
+        (["/a?page=2", "/a?page=3"], "/b?page=9", None),
+        (["/a?page=2", "/a?page=3"], "", None),
+        (["/2003/11", "/2003/10"], "", None),
+        (["/200311", "/200310"], "", None),
+        (["/a/41"], "", None),
+        (["/a/x", "/a/y"], "", None),
+    ],
+)
+def test_what_is_left_shows_in_numbers_alone(steps: list[str], last_url: str, left: int | None) -> None:
+    """Numbers that go down end at 1, those that go up where the last page is known; else nobody knows."""
+    urls = [f"http://o.test{each}" for each in steps]
+    assert count_left(urls, f"http://o.test{last_url}" if last_url else "") == left
+
+
+def months(*names: str) -> list[str]:
+    return [f"{O}/{name}/feed.atom" for name in names]
 
 
 @pytest.mark.parametrize(
@@ -112,15 +196,6 @@ def gone(url: str) -> Note:
     return DocumentUnavailable(url, reason="publisher-status")
 
 
-def test_goes_on_behind_a_missing_document() -> None:
-    """R34: the walk comes to the oldest document; that one is missing stays told."""
-    walk, asked, ending = walked(a_chain(5, without=[3]), 5)
-    assert urls_of(walk) == [FEED, *map(archive, (5, 4, 2, 1))]
-    assert asked == [*map(archive, (5, 4, 3, 2, 1))]
-    assert ending == Ending(End.OLDEST, (gone(archive(3)), JumpedHole(archive(3), goes_on_at=archive(2))))
-    assert not ending.is_true_end
-
-
 @pytest.mark.parametrize(
     "what",
     [
@@ -138,22 +213,6 @@ def test_whatever_makes_a_document_missing_is_a_hole(what: Arrival | Note) -> No
     assert note.kind in (DocumentUnavailable, FormatMismatch, CrossOriginUnconfirmed)
     assert (note.url, ending.end) == (archive(3), End.OLDEST)
     assert urls_of(walk) == [FEED, *map(archive, (5, 4, 2, 1))]
-
-
-def test_gets_past_several_holes_and_tells_each() -> None:
-    """R34: also past documents that are missing side by side, up to three of them."""
-    walk, asked, ending = walked(a_chain(12, without=[10, 7, 6, 5]), 12)
-    assert urls_of(walk) == [FEED, *map(archive, (12, 11, 9, 8, 4, 3, 2, 1))]
-    assert asked == [*map(archive, range(12, 0, -1))]
-    assert [note.url for note in ending.notes if note.partial] == [archive(10), archive(7)]
-
-
-def test_a_hole_too_wide_ends_the_walk_after_three_guesses() -> None:
-    """R34: at most three; the note is the missing document's, what was guessed is not missing."""
-    walk, asked, ending = walked(a_chain(12, without=[10, 9, 8, 7]), 12)
-    assert urls_of(walk) == [FEED, archive(12), archive(11)]
-    assert asked == [*map(archive, (12, 11, 10, 9, 8, 7))]
-    assert ending == Ending(None, (gone(archive(10)),))
 
 
 def test_a_second_hole_without_a_way_past_it_ends_the_walk() -> None:
@@ -194,13 +253,6 @@ def test_what_stands_behind_may_name_the_guess_that_is_missing_too() -> None:
     assert urls_of(walk)[-1] == archive(1)
 
 
-def test_what_brings_nothing_new_does_not_join() -> None:
-    """R34: by the word of whoever knows what is stored; the next guess may be another."""
-    repeats = an_arrival(archive(2), news=False)
-    walk, _, _ = walked({**a_chain(4, without=[3, 2]), archive(2): repeats}, 4)
-    assert urls_of(walk) == [FEED, archive(4), archive(1)]
-
-
 def test_what_did_not_join_is_wanted_again_when_the_chain_links_to_it() -> None:
     """R34: it need not be kept for that; nothing else is wanted twice."""
     walk = a_walk(an_arrival(FEED, archive(5)), look_ahead=False)
@@ -224,36 +276,6 @@ def test_a_link_back_into_the_hole_is_a_circle() -> None:
     assert asked == [*map(archive, (4, 3, 2))]
     assert ending.notes[0] == ChainLoop(archive(3))
     assert urls_of(walk) == [FEED, archive(4), archive(2)]
-
-
-def test_goes_on_from_what_is_stored_where_the_newest_is_missing() -> None:
-    """R34: the newest archive fails, and the stored chain goes on behind it."""
-    stored = {url: dataclasses.replace(each, keys=None) for url, each in a_chain(4).items()}
-    subscription = an_arrival(FEED, archive(5))
-    walk = Walk(
-        subscription,
-        trail=Trail(relation="prev-archive"),
-        limits=LIMITS,
-        site_of=lambda _url: "o.test",
-        attached=list(stored),
-    )
-    ending = finish(walk, lambda url: stored.get(url) or gone(url))
-    assert ending == Ending(End.OLDEST, (gone(archive(5)), JumpedHole(archive(5), goes_on_at=archive(4))))
-    assert urls_of(walk) == [FEED, *map(archive, (4, 3, 2, 1))]
-
-
-def test_pages_have_no_holes() -> None:
-    """R6: a page that is missing ends the trail, as ever."""
-    walk = a_walk(an_arrival(FEED, archive(5)), trail=Trail(relation="prev-archive", is_paged=True))
-    assert finish(walk, a_publisher(*a_chain(5, without=[3]).values())) == Ending(None, (gone(archive(3)),))
-
-
-def test_a_chain_without_numbers_ends_at_its_hole() -> None:
-    """R34: there is nothing to count on from, and nothing more is asked for."""
-    walk = a_walk(an_arrival(FEED, f"{O}/may"))
-    walk.arrived(f"{O}/may", an_arrival(f"{O}/may", f"{O}/april"))
-    walk.failed(f"{O}/april", gone(f"{O}/april"))
-    assert walk.ending == Ending(None, (gone(f"{O}/april"),))
 
 
 def test_guesses_are_looked_at_one_after_the_other() -> None:
@@ -306,27 +328,6 @@ def test_what_stands_behind_holes_counts_towards_the_limits() -> None:
     _, asked, ending = walked({**a_chain(9, without=[8]), **alien}, 9, limits=limits)
     assert asked == [*map(archive, (9, 8, 7))]
     assert ending == Ending(None, (gone(archive(8)),))
-
-
-def test_a_publisher_that_lacks_every_other_document_meets_the_limit() -> None:
-    """R18, R34: holes make no walk endless."""
-
-    def answer(url: str) -> Arrival | Note:
-        number = int(url.rpartition("/")[2])
-        return gone(url) if number % 2 else an_arrival(url, archive(number + 1))
-
-    limits = dataclasses.replace(LIMITS, documents=20)
-    walk = a_walk(an_arrival(FEED, archive(0)), limits=limits)
-    ending = finish(walk, answer)
-    assert len(walk.path) == 20
-    assert ending.notes[0].kind is LimitReached
-
-
-def test_a_whole_chain_has_no_holes() -> None:
-    """R34: where all is there, nothing is guessed that is not linked."""
-    walk, asked, ending = walked(a_chain(5), 5)
-    assert (ending, asked) == (TRUE_END, [*map(archive, (5, 4, 3, 2, 1))])
-    assert walk.hole_url is None
 
 
 def test_a_chain_that_turns_round_behind_a_hole_asks_for_nothing_twice() -> None:

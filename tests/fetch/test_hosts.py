@@ -1,12 +1,60 @@
-"""wholefeed.fetch.hosts: whether a host that fails is asked at all."""
+"""wholefeed.fetch.hosts: requests at once at one host, and whether one that fails is asked at all."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.fetch.hosts import FAILURES_TO_REST, NAME_FAILURES, PAUSE_SECONDS, UNHEARD, Host, Pace
+from wholefeed.fetch.hosts import FAILURES_TO_REST, PAUSE_SECONDS, UNHEARD, Host, Pace
+
+
+def test_what_fails_together_counts_once() -> None:
+    """Requests that were under way together and fail count as one sign of strain, not as many."""
+    pace = Pace(8)
+    for now in (5.0, 6.0, 7.0):
+        pace.strained(started_at=1.0, now=now)
+    assert pace.allowed == 4
+    pace.strained(started_at=5.0, now=8.0)
+    assert pace.allowed == 2
+
+
+def test_one_more_is_allowed_after_as_many_good_answers_as_are_allowed() -> None:
+    """A host gets its places back one by one, and never more than it had."""
+    pace = Pace(4)
+    pace.strained(started_at=0.0, now=0.0)
+    allowed = []
+    for _ in range(6):
+        pace.answered()
+        allowed.append(pace.allowed)
+    assert allowed == [2, 3, 3, 3, 4, 4]
+
+
+def test_strain_takes_the_good_answers_before_it_back() -> None:
+    """Good answers from before the strain do not count towards the next place."""
+    pace = Pace(4)
+    for _ in range(3):
+        pace.answered()
+    pace.strained(started_at=0.0, now=0.0)
+    pace.answered()
+    assert pace.allowed == 2
+
+
+@given(most=st.integers(1, 64), events=st.lists(st.none() | st.floats(0, 60)))
+def test_the_pace_stays_in_its_bounds_and_recovers(most: int, events: list[float | None]) -> None:
+    """Never below 1, never above the most; good answers bring it back."""
+    pace = Pace(most)
+    for now, lasted in enumerate(events):
+        before = pace.allowed
+        if lasted is None:
+            pace.answered()
+            assert before <= pace.allowed <= before + 1
+        else:
+            pace.strained(started_at=now - lasted, now=now)
+            assert pace.allowed in (before, max(1, before // 2))
+        assert 1 <= pace.allowed <= most
+    for _ in range(most * most):
+        pace.answered()
+    assert pace.allowed == most
 
 
 def a_host() -> Host:
@@ -41,35 +89,11 @@ def test_many_in_a_row_make_it_rest() -> None:
     assert rest(a_resting_host(100.0), 110.0) == ("timeout", PAUSE_SECONDS - 10)
 
 
-@pytest.mark.parametrize("reason", sorted(NAME_FAILURES))
-def test_a_name_without_an_address_rests_at_once(reason: str) -> None:
-    """docs/faults.md row 21: 60 seconds."""
-    host = a_host()
-    fails(host, reason)
-    assert rest(host, 0.0) == (reason, 60)
-
-
-def test_after_the_pause_one_request_goes_through() -> None:
-    """When the pause is over one request may try the host, and a second one may not."""
-    host = a_resting_host()
-    assert rest(host, PAUSE_SECONDS) is None
-    host.begin(443, now=PAUSE_SECONDS)
-    assert rest(host, PAUSE_SECONDS) is not None
-
-
 def test_a_probe_that_fails_makes_it_rest_again() -> None:
     """When the try after the pause fails, the host rests once more, for the latest reason."""
     host = a_resting_host()
     fails(host, "connection-failed", now=PAUSE_SECONDS)
     assert rest(host, PAUSE_SECONDS) == ("connection-failed", PAUSE_SECONDS)
-
-
-def test_a_probe_that_is_given_up_makes_room_for_another() -> None:
-    """A cancelled try does not leave the host closed for ever, and is no sign that it is back."""
-    host = a_resting_host()
-    host.give_up(host.begin(443, now=PAUSE_SECONDS))
-    assert rest(host, PAUSE_SECONDS) is None
-    assert host.begin(443, now=PAUSE_SECONDS).is_probe
 
 
 @given(st.lists(st.sampled_from(["heard", "given up", *sorted(UNHEARD)]), max_size=60))

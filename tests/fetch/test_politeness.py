@@ -1,4 +1,4 @@
-"""wholefeed.fetch.hosts: politeness. Time is a number here, and nobody sleeps."""
+"""wholefeed.fetch.politeness: queues and refusals. Time is a number here, and nobody sleeps."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutError, QueueFullError
-from wholefeed.fetch.hosts import FAILURES_TO_REST, PAUSE_SECONDS
+from wholefeed.errors import DocumentError, PublisherError, QueueFullError
+from wholefeed.fetch.hosts import FAILURES_TO_REST, PAUSE_SECONDS, Host, Pace, Start
 from wholefeed.fetch.politeness import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate, Slot
 
 
@@ -49,13 +49,19 @@ class Timer:
 
 
 def a_gate(
-    clock: Clock | None = None, *, concurrency: int = 32, per_host: int = 4, interval: float = 0
+    clock: Clock | None = None,
+    *,
+    concurrency: int = 32,
+    per_host: int = 4,
+    interval: float = 0,
+    turns: Turns | None = None,
 ) -> HostGate:
     clock = clock or Clock()
     return HostGate(
         concurrency=concurrency,
         per_host=per_host,
         min_interval_seconds=interval,
+        turns=turns,
         clock=clock,
         call_later=clock.call_later,
     )
@@ -139,23 +145,6 @@ async def a_dead_host(gate: HostGate, port: int = 443) -> None:
         await in_slot(gate, unreachable, port=port)
 
 
-# Places
-
-
-async def test_a_host_gets_no_more_requests_at_once_than_it_may() -> None:
-    """docs/faults.md row 24."""
-    async with a_crowd(a_gate(per_host=2)) as crowd:
-        await crowd.arrives("a", "a", "a", "b")
-        assert crowd.running == ["a", "a", "b"]
-
-
-async def test_no_more_requests_run_at_once_than_may_in_all() -> None:
-    """Row 24: fetch.concurrency bounds the requests that run, whatever number of hosts they are for."""
-    async with a_crowd(a_gate(concurrency=3)) as crowd:
-        await crowd.arrives("a", "b", "c", "d")
-        assert crowd.running == ["a", "b", "c"]
-
-
 @pytest.mark.fault("24")
 async def test_a_long_queue_of_one_host_does_not_starve_another() -> None:
     """docs/faults.md row 24: links at one host leave places for the others."""
@@ -219,19 +208,6 @@ async def test_a_place_comes_back_when_a_request_fails_or_is_cancelled() -> None
         assert len(gate) == 1
 
 
-async def test_a_place_comes_back_when_a_request_is_cancelled_just_as_it_gets_it() -> None:
-    """A request cancelled between its turn and its run does not lose the place."""
-    gate = a_gate(per_host=1)
-    async with gate.slot("a", 443, url="https://a/"):
-        second = asyncio.create_task(in_slot(gate))
-        await settled()
-    second.cancel()  # its turn has come, but it has not run since
-    await asyncio.wait({second})
-    assert second.cancelled()
-    await in_slot(gate)
-    assert len(gate) == 0
-
-
 async def test_requests_of_one_host_are_spaced_out() -> None:
     """config.example.toml: fetch.min_interval_per_host_seconds."""
     clock = Clock()
@@ -268,18 +244,6 @@ async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
     assert crowd.running[-1] == "a"
 
 
-# Pace
-
-
-async def test_a_host_that_shows_strain_is_asked_half_as_much_at_once() -> None:
-    """After an answer that shows strain a host gets half as many requests at once."""
-    gate = a_gate(per_host=4)
-    await in_slot(gate, busy)
-    async with a_crowd(gate) as crowd:
-        await crowd.arrives(*["a"] * 5)
-        assert crowd.running == ["a"] * 2
-
-
 @pytest.mark.parametrize("is_heard", [True, False])
 async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
     """A host that runs into a time-out is asked half as much at once, whether it was heard of or not."""
@@ -290,33 +254,6 @@ async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
         assert crowd.running == ["a"] * 2
 
 
-async def test_a_host_that_answers_well_again_gets_its_places_back() -> None:
-    """After enough good answers a host is back at fetch.concurrency_per_host."""
-    gate = a_gate(per_host=4)
-    await in_slot(gate, busy)
-    for _ in range(2 + 3):
-        await in_slot(gate, good)
-    async with a_crowd(gate) as crowd:
-        await crowd.arrives(*["a"] * 5)
-        assert crowd.running == ["a"] * 4
-
-
-# Hosts that are left alone
-
-
-async def test_a_host_that_asked_to_be_left_alone_is() -> None:
-    """docs/faults.md row 55."""
-    clock = Clock()
-    gate = a_gate(clock)
-    await in_slot(gate, told_to_wait(60), port=80)
-    clock.now += 20
-    error = await refusal(gate)
-    assert (error.slug, error.retry_after_seconds, error.url) == ("host-backoff", 40, "https://a/feed")
-    await in_slot(gate, host="b")
-    clock.now += 40
-    await in_slot(gate)
-
-
 async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
     """Row 55: of two Retry-After the later end counts, and for that host alone."""
     gate = a_gate()
@@ -325,18 +262,6 @@ async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
         begun_before.answered(is_strained=True, rest_seconds=1)
     assert gate.blocked_seconds("a") == 60
     assert gate.blocked_seconds("b") == 0
-
-
-async def test_requests_that_wait_are_told_at_once() -> None:
-    """docs/faults.md row 55: a long queue ends at once."""
-    gate = a_gate(per_host=1)
-    async with gate.slot("a", 443, url="https://a/feed") as slot, a_crowd(gate) as crowd:
-        await crowd.arrives("a", "a", "b")
-        slot.answered(is_strained=True, rest_seconds=60)
-        await settled()
-        assert [task.done() for task in crowd.tasks] == [True, True, False]
-        ended = await crowd.goes()
-    assert [type(outcome) for outcome in ended] == [PublisherError, PublisherError, type(None)]
 
 
 async def test_a_host_that_cannot_be_reached_is_asked_no_more() -> None:
@@ -385,70 +310,12 @@ async def test_a_probe_that_waits_for_its_place_is_the_only_one() -> None:
         assert crowd.running == ["other", "a", "a"]
 
 
-async def test_a_cancelled_probe_makes_room_for_another() -> None:
-    """A reader that leaves during the try does not keep the host closed."""
-    clock = Clock()
-    gate = a_gate(clock)
-    await a_dead_host(gate)
-    clock.now += PAUSE_SECONDS
-    async with a_crowd(gate) as crowd:
-        await crowd.arrives("a")
-        crowd.tasks[0].cancel()
-        await settled()
-    await in_slot(gate, good)
-
-
-async def test_requests_that_wait_for_a_host_that_fails_are_told_how() -> None:
-    """Row 30: who waited in the queue of a failing host gets its reason, 504, and waits no longer."""
-    gate = a_gate(per_host=1)
-    for _ in range(FAILURES_TO_REST - 1):
-        await in_slot(gate, lambda slot: slot.failed("timeout", is_heard=False))
-    async with gate.slot("a", 443, url="https://a/feed") as slot:
-        waiting = asyncio.create_task(refusal(gate))
-        await settled()
-        slot.failed("timeout", is_heard=False)
-        error = await waiting
-    assert isinstance(error, PublisherTimeoutError)
-    assert error.answer_status == 504
-
-
 async def test_a_port_that_fails_says_nothing_about_the_others() -> None:
     """No link to a closed port stops a feed at the same host."""
     gate = a_gate()
     await a_dead_host(gate, port=81)
     await in_slot(gate, port=443)
     assert (await refusal(gate, port=81)).slug == "connection-failed"
-
-
-@pytest.mark.parametrize("slug", ["incomplete", "too-large", "content-coding", "tls-certificate"])
-async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
-    """Bad bodies and certificates do not count as an unreachable host: its other feeds are asked for."""
-    gate = a_gate()
-    for _ in range(3 * FAILURES_TO_REST):
-        await in_slot(gate, lambda slot: slot.failed(slug, is_heard=slug != "tls-certificate"))
-    assert len(gate) == 0
-
-
-async def test_a_name_without_an_address_is_not_looked_up_for_a_minute() -> None:
-    """docs/faults.md row 21."""
-    clock = Clock()
-    gate = a_gate(clock)
-    await in_slot(gate, lambda slot: slot.failed("dns-error", is_heard=False))
-    error = await refusal(gate)
-    assert (error.slug, error.retry_after_seconds) == ("dns-error", 60)
-    clock.now += 60
-    await in_slot(gate, good)
-
-
-# Memory
-
-
-async def test_hosts_that_nothing_is_known_of_are_forgotten() -> None:
-    """A host that answers well takes no memory afterwards."""
-    gate = a_gate()
-    for number in range(100):
-        await in_slot(gate, good, host=f"host-{number}")
-    assert len(gate) == 0
 
 
 async def test_the_memory_for_hosts_is_bounded() -> None:
@@ -469,3 +336,91 @@ async def test_the_memory_for_ports_is_bounded() -> None:
         await in_slot(gate, unreachable, port=port)
     async with gate.slot("a", 443, url="https://a/") as slot:
         assert len(slot.host.breakers) == 64
+
+
+class Turns:
+    """Whose turn it is, as a test has it."""
+
+    def __init__(self) -> None:
+        self.are_ours = False
+        self.waiting: dict[str, tuple[Host, Callable[[Host], None]]] = {}
+        self.running: list[int] = []
+
+    def is_ours(self, host: Host, on_turn: Callable[[Host], None]) -> bool:
+        if not self.are_ours:
+            self.waiting[host.name] = host, on_turn
+        return self.are_ours
+
+    def began(self, host: Host) -> None:
+        self.running.append(host.running)
+
+    def ended(self, host: Host) -> None:
+        self.running.append(host.running)
+
+    def come(self, text: str = "") -> None:
+        """It is this process's turn from now on; the one before has told something."""
+        self.are_ours = True
+        for host, on_turn in self.waiting.values():
+            host.take_over(text, age_seconds=0.0, now=Clock().now)
+            on_turn(host)
+
+
+def a_host() -> Host:
+    return Host("a", Pace(4))
+
+
+async def test_nothing_begins_before_its_turn_and_all_that_may_then() -> None:
+    """Requests wait in the queue of their host, where they hold up nobody else's."""
+    turns = Turns()
+    gate = a_gate(per_host=2, turns=turns)
+    crowd = Crowd(gate)
+    await crowd.arrives("a", "a", "a")
+    assert (gate.running, gate.waiting) == (0, 3)
+    turns.come()
+    await settled()
+    assert (gate.running, gate.waiting) == (2, 1)
+    await crowd.goes()
+    assert turns.running == [1, 2, 1, 2, 1, 0]
+
+
+async def test_those_that_wait_here_are_told_at_once_what_others_know() -> None:
+    """Retry-After that another process was told refuses them in the moment in which the turn comes."""
+    turns, before = Turns(), a_host()
+    before.learn(Start(443, Clock().now), now=Clock().now, is_strained=True, rest_seconds=60.0)
+    gate = a_gate(turns=turns)
+    crowd = Crowd(gate)
+    await crowd.arrives("a", "a", "a")
+    turns.come(before.as_text(now=Clock().now))
+    await settled()
+    assert [task.done() for task in crowd.tasks] == [True] * 3
+    assert {type(each) for each in await crowd.goes()} == {PublisherError}
+    assert gate.blocked_seconds("a") == pytest.approx(60)
+
+
+async def test_a_request_that_is_cancelled_before_its_turn_leaves_nothing_behind() -> None:
+    """A reader that leaves meanwhile."""
+    turns = Turns()
+    gate = a_gate(turns=turns)
+    crowd = Crowd(gate)
+    await crowd.arrives("a")
+    crowd.tasks[0].cancel()
+    await settled()
+    turns.come()
+    await settled()
+    assert (gate.running, gate.waiting, len(gate)) == (0, 0, 0)
+
+
+def test_what_is_known_of_a_host_is_handed_on() -> None:
+    """Its pace, its rest and its breakers, by the next one's clock; of another version nothing is taken."""
+    host = a_host()
+    host.learn(Start(443, 10.0), now=12.0, is_strained=True, rest_seconds=60.0)
+    host.learn(Start(80, 10.0), now=12.0, slug="dns-error", is_heard=False)
+    text = host.as_text(now=20.0)
+    other = a_host()
+    other.take_over(text, age_seconds=5.0, now=1000.0)
+    assert other.rest_seconds(443, 1000.0) == pytest.approx(60 - 8 - 5)
+    assert other.breakers[80].refused_seconds(1000.0) == pytest.approx(60 - 8 - 5)
+    assert other.pace.allowed == 2
+    other.take_over('{"version":0}', age_seconds=0.0, now=1000.0)
+    assert other.pace.allowed == 2
+    assert a_host().as_text(now=20.0) == ""
