@@ -65,7 +65,7 @@ from wholefeed.errors import DocumentError, TooManyRequestsError, WholefeedError
 from wholefeed.logs import configure_logging
 from wholefeed.service.people import _GUESSED as GUESSED
 from wholefeed.service.people import Standing
-from wholefeed.service.results import Elsewhere
+from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import outcome_of
 from wholefeed.service.sources import PageError, SeveralFeedsError
 from wholefeed.store.moving import _LOCK as MOVING_LOCK
@@ -213,7 +213,7 @@ def json_texts() -> dict[str, Any]:
         "feed.ending": [*Ending(End.OLDEST).as_dict()],
         "document.links": [*Relation, FH_PREV, FH_INCREMENTAL, DEAD],
         "document.marks": [each.name for each in dataclasses.fields(Marks)],
-        "lease.progress": [*json.loads(Elsewhere().as_text())],
+        "lease.progress": [*json.loads(UnderWay().as_text())],
         "lease.outcome": sorted({*json.loads(outcome_of(failed)), *json.loads(outcome_of(several))}),
     }
 
