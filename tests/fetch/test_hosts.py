@@ -99,3 +99,13 @@ def test_requests_go_through_again_within_a_pause_whatever_happened(events: list
             host.learn(start, now=now, slug=event, is_heard=False)
         _, seconds = rest(host, now) or ("", 0.0)
         assert seconds <= PAUSE_SECONDS
+
+
+def test_strain_takes_the_good_answers_before_it_back() -> None:
+    """Good answers from before the strain do not count towards the next place."""
+    pace = Pace(4)
+    for _ in range(3):
+        pace.answered()
+    pace.strained(started_at=0.0, now=0.0)
+    pace.answered()
+    assert pace.allowed == 2

@@ -13,10 +13,10 @@ from tests.answers import Document, Redirect, Status
 from tests.feeds import an_item, atom
 from tests.fetchers import a_fetcher
 from tests.origin import Origin
-from tests.web_archive import WebArchive
+from tests.web_archive import INDEX, WebArchive
 from wholefeed.core.memento import Capture, instant_of
-from wholefeed.errors import ForbiddenTargetError, PublisherError
-from wholefeed.fetch.memento import REQUESTS_PER_MINUTE, Archive, Turns
+from wholefeed.errors import DocumentError, ForbiddenTargetError, PublisherError, UnreadableError
+from wholefeed.fetch.memento import NEWEST, PAGE_ROWS, REQUESTS_PER_MINUTE, Archive, Turns
 
 URL = "http://blog.example.org/feed"
 BODY = atom(an_item("a"))
@@ -159,3 +159,28 @@ async def test_a_copy_is_as_its_publisher_sent_it_then(saved: WebArchive) -> Non
             assert fetched.headers.keys() == {"content-length"}
             assert fetched.media_type == "application/atom+xml"
             assert copy_url == copy
+
+
+async def test_the_index_is_asked_for_so_much_at_once(saved: WebArchive) -> None:
+    """R33: the newest copies, or a page and where the next one begins."""
+    for number in range(PAGE_ROWS + 5):
+        saved.save(URL, f"2010{1 + number // 28:02}{1 + number % 28:02}120000", BODY + b" " * number)
+    async with asking(saved) as archive:
+        assert len((await archive.newest(URL)).captures) == NEWEST
+        page, position = await archive.oldest(URL, "")
+        assert (len(page.captures), position) == (PAGE_ROWS, f"resumeKey=k{PAGE_ROWS}")
+        page, position = await archive.oldest(URL, position)
+        assert (len(page.captures), position) == (5, "")
+
+
+async def test_an_empty_index_is_one_and_another_thing_is_none(saved: WebArchive) -> None:
+    """R33: pywb sends nothing at all where it has nothing."""
+    saved.origin.fault(INDEX, Document(body=b""), times=1)
+    saved.origin.fault(INDEX, Document(body=b"<html>"), times=1)
+    saved.origin.fault(INDEX, Status(500), times=1)
+    async with asking(saved) as archive:
+        assert (await archive.newest(URL)).captures == ()
+        with pytest.raises(UnreadableError):
+            await archive.newest(URL)
+        with pytest.raises(DocumentError):
+            await archive.newest(URL)

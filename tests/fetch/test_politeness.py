@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from wholefeed.errors import DocumentError, PublisherError, QueueFullError
 from wholefeed.fetch.hosts import FAILURES_TO_REST, PAUSE_SECONDS, Host, Pace, Start
-from wholefeed.fetch.politeness import MAX_HOSTS, MAX_WAITING_PER_HOST, HostGate, Slot
+from wholefeed.fetch.politeness import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate, Slot
 
 
 class Clock:
@@ -403,3 +403,24 @@ def test_what_is_known_of_a_host_is_handed_on() -> None:
     other.take_over('{"version":0}', age_seconds=0.0, now=1000.0)
     assert other.pace.allowed == 2
     assert a_host().as_text(now=20.0) == ""
+
+
+async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
+    """The queue of all hosts is bounded too: a request is refused, and taken again when it is shorter."""
+    gate = a_gate(concurrency=1)
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives("first", *(f"host-{number}" for number in range(MAX_WAITING)))
+        assert isinstance(await refusal(gate), QueueFullError)
+        await crowd.leaves()
+        await crowd.arrives("a")
+    assert crowd.running[-1] == "a"
+
+
+async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
+    """Row 55: of two Retry-After the later end counts, and for that host alone."""
+    gate = a_gate()
+    async with gate.slot("a", 443, url="https://a/feed") as begun_before:
+        await in_slot(gate, told_to_wait(60))
+        begun_before.answered(is_strained=True, rest_seconds=1)
+    assert gate.blocked_seconds("a") == 60
+    assert gate.blocked_seconds("b") == 0

@@ -442,3 +442,15 @@ def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
         assert not cells & taken, panel["title"]
         taken |= cells
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+
+
+async def test_looking_ahead_is_counted_by_what_came_of_it(proxy: Proxy, origin: Origin) -> None:
+    """Numbered archives are asked for ahead: needed ones are hits, the one behind the oldest is none."""
+    publish_chain(origin, archives=8)
+    await proxy.whole(origin.url("/feed"))
+    await proxy.settled()
+    hits = await number(proxy, "wholefeed_look_ahead_total", outcome="hit")
+    misses = await number(proxy, "wholefeed_look_ahead_total", outcome="miss")
+    fetched = len(origin.requests)
+    assert hits > 0
+    assert 8 + 1 + misses >= fetched > hits + misses
