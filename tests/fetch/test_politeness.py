@@ -424,3 +424,25 @@ async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
         begun_before.answered(is_strained=True, rest_seconds=1)
     assert gate.blocked_seconds("a") == 60
     assert gate.blocked_seconds("b") == 0
+
+
+@pytest.mark.parametrize("slug", ["incomplete", "too-large", "content-coding", "tls-certificate"])
+async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
+    """Bad bodies and certificates do not count as an unreachable host: its other feeds are asked for."""
+    gate = a_gate()
+    for _ in range(3 * FAILURES_TO_REST):
+        await in_slot(gate, lambda slot: slot.failed(slug, is_heard=slug != "tls-certificate"))
+    assert len(gate) == 0
+
+
+async def test_a_place_comes_back_when_a_request_is_cancelled_just_as_it_gets_it() -> None:
+    """A request cancelled between its turn and its run does not lose the place."""
+    gate = a_gate(per_host=1)
+    async with gate.slot("a", 443, url="https://a/"):
+        second = asyncio.create_task(in_slot(gate))
+        await settled()
+    second.cancel()  # its turn has come, but it has not run since
+    await asyncio.wait({second})
+    assert second.cancelled()
+    await in_slot(gate)
+    assert len(gate) == 0
