@@ -17,7 +17,7 @@ from tests.fetchers import a_fetcher
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import a_config, running
-from wholefeed.errors import QueueFullError
+from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.budget import LARGE_BYTES, TOTAL_BYTES, MemoryBudget, Share, Sizes, budget_bytes
 from wholefeed.fetch.fetcher import Fetcher
 

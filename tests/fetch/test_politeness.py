@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from wholefeed.errors import DocumentError, PublisherError, QueueFullError
+from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutError, QueueFullError
 from wholefeed.fetch.hosts import FAILURES_TO_REST, PAUSE_SECONDS, Host, Pace, Start
 from wholefeed.fetch.politeness import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate, Slot
 
@@ -446,3 +446,29 @@ async def test_a_place_comes_back_when_a_request_is_cancelled_just_as_it_gets_it
     assert second.cancelled()
     await in_slot(gate)
     assert len(gate) == 0
+
+
+async def test_requests_that_wait_are_told_at_once() -> None:
+    """docs/faults.md row 55: a long queue ends at once."""
+    gate = a_gate(per_host=1)
+    async with gate.slot("a", 443, url="https://a/feed") as slot, a_crowd(gate) as crowd:
+        await crowd.arrives("a", "a", "b")
+        slot.answered(is_strained=True, rest_seconds=60)
+        await settled()
+        assert [task.done() for task in crowd.tasks] == [True, True, False]
+        ended = await crowd.goes()
+    assert [type(outcome) for outcome in ended] == [PublisherError, PublisherError, type(None)]
+
+
+async def test_requests_that_wait_for_a_host_that_fails_are_told_how() -> None:
+    """Row 30: who waited in the queue of a failing host gets its reason, 504, and waits no longer."""
+    gate = a_gate(per_host=1)
+    for _ in range(FAILURES_TO_REST - 1):
+        await in_slot(gate, lambda slot: slot.failed("timeout", is_heard=False))
+    async with gate.slot("a", 443, url="https://a/feed") as slot:
+        waiting = asyncio.create_task(refusal(gate))
+        await settled()
+        slot.failed("timeout", is_heard=False)
+        error = await waiting
+    assert isinstance(error, PublisherTimeoutError)
+    assert error.answer_status == 504
