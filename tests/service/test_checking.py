@@ -21,7 +21,7 @@ from tests.patching import set_constant
 from tests.postgres import Cluster, a_cluster, what_lacks
 from tests.replicas import replicas
 from tests.running import Clock, Proxy, Reply
-from tests.store.postgres.relay import a_relay
+from tests.store.relay import a_relay
 
 COMMITS = 40
 NOTHING_SENT = (

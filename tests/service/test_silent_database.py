@@ -14,7 +14,7 @@ from tests.origin import Origin
 from tests.postgres import Cluster
 from tests.processes import Served, serving, starting
 from tests.running import Reply
-from tests.store.postgres.relay import a_relay
+from tests.store.relay import a_relay
 
 PATHS = ("/held", "/stored", "/new")
 RESPOND_SECONDS = 4
