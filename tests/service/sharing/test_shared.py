@@ -16,7 +16,7 @@ from wholefeed.errors import (
     StorageFullError,
     StoreError,
 )
-from wholefeed.service.results import Elsewhere
+from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, Shared
 from wholefeed.service.sharing_port import Wanted
 from wholefeed.store.rows import FeedRow
@@ -63,7 +63,7 @@ def wanted(feed: FeedRow, *, is_due: bool = True, insists: bool = False) -> Want
         feed=feed,
         insists=lambda _: insists,
         is_due=lambda _: is_due,
-        tell=Elsewhere,
+        tell=UnderWay,
         heard=lambda _: None,
     )
 
