@@ -97,14 +97,8 @@ _LEAVING_SECONDS: Final = 1.0
 class Refresh:
     """One refresh of one feed, and all that is done for it; the methods from `ask` on are `RefreshIO`.
 
-    `run` is called once; the attributes can be read meanwhile.
-
-    Args:
-        context: What all refreshes share.
-        feed: As it is stored.
-        request: What is asked for beside the usual.
-        found: The subscription document, when it has just been fetched.
-        copies: Of documents that are missing, in a web archive.
+    `run` is called once; the attributes can be read meanwhile. `found` is the subscription document, when it
+    has just been fetched, `copies` are a web archive's of documents that are missing.
     """
 
     def __init__(
