@@ -344,37 +344,32 @@ _PAIR_BYTES: Final = 200
 
 
 def _snapshot_size(snapshot: Snapshot) -> int:
-    size = _OVERHEAD_BYTES + _row_size(snapshot.feed, _of_feed) + sys.getsizeof(snapshot.segments)
-    size += sum(_row_size(each, _of_segment) for each in snapshot.segments)
-    return size + sum(_row_size(each, _of_attempt) for each in snapshot.missing)
+    rows = (snapshot.feed, *snapshot.segments, *snapshot.missing)
+    return _OVERHEAD_BYTES + sys.getsizeof(snapshot.segments) + sum(map(_row_size, rows))
 
 
 def _beginning_size(found: Beginning) -> int:
     missing, last = found.failures
-    attempts = missing if last is None else (*missing, last)
-    size = sum(_row_size(each, _of_attempt) for each in attempts)
-    return size + sum(map(_document_size, found.rows))
+    rows = (*missing, *found.rows) if last is None else (*missing, last, *found.rows)
+    size = sum(map(_row_size, rows))
+    for row in found.rows:
+        size += _PAIR_BYTES * len(row.links) + _sum(row.links.values())
+        size += sum(_NOTE_BYTES + _sum(note.values()) for note in row.notes)
+    return size
 
 
-def _document_size(row: DocumentRow) -> int:
-    inside = _PAIR_BYTES * len(row.links) + _sum(row.links.values())
-    inside += sum(_NOTE_BYTES + _sum(note.values()) for note in row.notes)
-    return inside + _row_size(row, _of_document)
-
-
-def _row_size(row: object, values: Callable[[object], tuple[object, ...]]) -> int:
-    return sys.getsizeof(row) + _sum(values(row))
+def _row_size(row: object) -> int:
+    return sys.getsizeof(row) + _sum(_COLUMNS[type(row)](row))
 
 
 def _sum(values: Iterable[object]) -> int:
     return sum(map(sys.getsizeof, values))
 
 
-_FEED: Final = tuple(each.name for each in fields(FeedRow))
-_of_feed: Final = attrgetter(*_FEED)
-_of_segment: Final = attrgetter(*(each.name for each in fields(SegmentRow)))
-_of_attempt: Final = attrgetter(*(each.name for each in fields(Attempt)))
-_of_document: Final = attrgetter(*(each.name for each in fields(DocumentRow)))
+_COLUMNS: Final[dict[type, Callable[[Any], tuple[object, ...]]]] = {
+    row: attrgetter(*(each.name for each in fields(row)))
+    for row in (FeedRow, SegmentRow, Attempt, DocumentRow)
+}
 _APART: Final = ("asked_at", *AGES, "revision")
 """Columns that nothing which is made of a feed depends on: a document that is stored is not published yet."""
-_of_answers: Final = attrgetter(*(name for name in _FEED if name not in _APART))
+_of_answers: Final = attrgetter(*(each.name for each in fields(FeedRow) if each.name not in _APART))
