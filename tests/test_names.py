@@ -41,7 +41,7 @@ from tests.note_kinds import NOTE_KINDS, a_note
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.subclasses import subclasses
-from tests.web.page.browsing import browse, submit
+from tests.web.browsing import browse, submit
 from wholefeed.cli.backend import GoneError, StrangerError
 from wholefeed.cli.base import EXIT_DONE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_UNFINISHED, EXIT_USAGE
 from wholefeed.cli.doctor import Verdict as Finding
@@ -340,7 +340,7 @@ def resolved(document: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[st
 def interface() -> dict[str, Any]:
     """Routes as the server has them; parameters, members and operations as it describes them.
 
-    `tests/web/openapi/test_document.py` holds that what is described is what is answered.
+    `tests/web/test_api.py` holds that what is described is what is answered.
     """
     app, document = web.Application(), description()
     app.add_routes(routes())

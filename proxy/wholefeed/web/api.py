@@ -258,7 +258,7 @@ async def get_openapi(request: web.Request) -> web.StreamResponse:
 def description(public_url: str = "") -> dict[str, Any]:
     """Return the OpenAPI document.
 
-    It is `openapi.json` beside this module, written by hand; `tests/web/openapi/test_document.py` holds it
+    It is `openapi.json` beside this module, written by hand; `tests/web/test_api.py` holds it
     against the routes, the slugs, the enumerations and what is really answered. Here is filled in what an
     installation differs by, and HEAD beside GET.
     """
