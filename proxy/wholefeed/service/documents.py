@@ -287,9 +287,6 @@ class ParsedDocuments:
 
     What is here depends on nothing but the bytes, where they came from and what they were said to be, and is
     found by these. So nothing has to drop it: what no document is stored as any more goes with time.
-
-    Args:
-        max_bytes: What they may come to; 0: nothing is kept.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -541,14 +538,6 @@ async def reparse(
 
     They are not fetched again: the body is the source of truth (docs/design.md#the-store). One that the
     present parser cannot read stays as it is. The old segments serve until the new ones are published.
-
-    Args:
-        store: Where the bodies are.
-        write: Changes what is stored of the feed.
-        work: Where they are read.
-        feed_id: The number of the feed.
-        rows: Its documents.
-        now: Epoch seconds.
     """
     outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
     for start in range(0, len(outdated), _BATCH):

@@ -77,12 +77,7 @@ class Mementos:
         running.on_end.append(self._news.set)
 
     async def stand_in(self, url: str, error: DocumentError) -> Subscription | None:
-        """Return what the archive has of a feed that nothing is stored of; None where it has nothing.
-
-        Args:
-            url: Canonical.
-            error: How its publisher failed.
-        """
+        """Return what the archive has of a feed that nothing is stored of, and whose publisher failed so."""
         archive, now = self._context.archive, self._context.now()
         is_lost = is_gone(error.slug, error.publisher_status, attempts=UNHEARD_ATTEMPTS)
         if archive is None or not is_lost or not may_be_sent(url, self._hosts):
@@ -249,10 +244,7 @@ class Mementos:
     async def _newest(self, archive: Archive, url: str, like: DocumentRow | None) -> Obtained | None:
         """Return the newest copy of a document that is of use; None where none is.
 
-        Args:
-            archive: Has the copies.
-            url: Of the document.
-            like: The subscription document of its feed; None: nothing is stored of it.
+        `like` is the subscription document of its feed; None: nothing is stored of it.
         """
         try:
             page = await archive.newest(url)

@@ -114,11 +114,8 @@ class Workers:
     ) -> _T:
         """Do a job where it disturbs nobody. A caller that is cancelled takes its worker with it.
 
-        Args:
-            body_bytes: Of the documents that are worked on, or of those that take as long.
-            job: One of `wholefeed.core.jobs.JOBS`.
-            arguments: Its arguments.
-            options: Those that have names.
+        `body_bytes` are those of the documents that are worked on, or of such as take as long; the job is one
+        of `wholefeed.core.jobs.JOBS`.
 
         Raises:
             ParseError: As the job does.
@@ -528,9 +525,7 @@ _MOST_WORKERS: Final = 4
 def worker_count(setting: int | str, root: Path = Path("/")) -> int:
     """Return how many workers `limits.workers` stands for. It reads files.
 
-    Args:
-        setting: A number, or "auto": one less than there are usable cores, from 1 to 4.
-        root: Where `proc` and `sys` are.
+    That is a number, or "auto": one less than there are usable cores, from 1 to 4.
     """
     if isinstance(setting, int):
         return setting
