@@ -403,20 +403,19 @@ class _Worker:
 
     def _begin(self, request: tuple[object, ...]) -> subprocess.Popen[bytes]:
         """Hand a job over; a process that was killed while it had nothing to do is replaced."""
-        for process in (self._process, None):
-            asked = process or self._start()
-            requests, replies = _pipes(asked)
-            try:
-                write_frame(requests, request)
-                kind, _ = read_frame(replies)
-            except (OSError, EOFError) as exc:
-                if process is None or self.is_ended:
-                    raise self._end_of(asked, 0) from exc
-                self.reap()
-            else:
-                assert kind == BEGUN, "it says that first"
-                return asked
-        raise AssertionError("the second one was new")
+        is_new = self._process is None
+        process = self._process or self._start()
+        requests, replies = _pipes(process)
+        try:
+            write_frame(requests, request)
+            kind, _ = read_frame(replies)
+        except (OSError, EOFError) as exc:
+            if is_new or self.is_ended:
+                raise self._end_of(process, 0) from exc
+            self.reap()
+            return self._begin(request)
+        assert kind == BEGUN, "it says that first"
+        return process
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self.is_ended:
