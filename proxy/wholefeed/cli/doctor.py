@@ -141,27 +141,24 @@ async def examined(config: Config, url: str, machine: Machine, *, is_offline: bo
         machine: What this process may use.
         is_offline: Nothing may be asked that is not on this machine.
     """
+    loop, is_container = type(asyncio.get_running_loop()), machine.is_container
+    has_uvloop, named = find_spec("uvloop") is not None, f"{loop.__module__}.{loop.__name__}"
     checks = {
-        "installation": _check_installation(machine),
-        "settings": _check_settings(config, machine),
+        "installation": beside(
+            lambda: check_versions() + judge_machine(machine, has_uvloop=has_uvloop, loop=named)
+        ),
+        "settings": beside(
+            lambda: [
+                *judge_settings(config, machine),
+                *check_secrets(config.store.path, os.environ, is_container=is_container),
+            ]
+        ),
         "database": _check_store(config, url, is_offline=is_offline),
         "fetch": check_fetch("" if is_offline else url, config),
-        "server": check_server(config, is_container=machine.is_container, is_offline=is_offline),
+        "server": check_server(config, is_container=is_container, is_offline=is_offline),
     }
     results = await asyncio.gather(*(_bounded(name, check) for name, check in checks.items()))
     return [finding for result in results for finding in result]
-
-
-async def _check_installation(machine: Machine) -> list[Finding]:
-    loop = type(asyncio.get_running_loop())
-    named, has_uvloop = f"{loop.__module__}.{loop.__name__}", find_spec("uvloop") is not None
-    return [*await beside(check_versions), *judge_machine(machine, has_uvloop=has_uvloop, loop=named)]
-
-
-async def _check_settings(config: Config, machine: Machine) -> list[Finding]:
-    found, path = judge_settings(config, machine), config.store.path
-    is_container = machine.is_container
-    return found + await beside(lambda: [*check_secrets(path, os.environ, is_container=is_container)])
 
 
 async def _check_store(config: Config, url: str, *, is_offline: bool) -> list[Finding]:
