@@ -222,14 +222,8 @@ async def open_service(
 ) -> AsyncIterator[tuple[Store, FeedService]]:
     """Migrate and open the store, open the fetcher, and put the service on top of them.
 
-    Args:
-        config: What is in force.
-        counts: What everything adds to.
-        own_addresses: Whether a proxy listens at an address, which is then never fetched.
-        now: The time that freshness and attempts are counted by, in epoch seconds.
-        open_fetcher: `Fetcher.open`, or what does the same with parts that are given to it.
-        walks: How many walks use the network at once.
-        archive_turns: How often a web archive is asked.
+    What listens at one of the `own_addresses` is never fetched. Freshness and attempts are counted by `now`,
+    in epoch seconds. The last three are parts that a test gives in place of the usual ones.
 
     Raises:
         StoreError: The database cannot be used.
