@@ -260,11 +260,6 @@ def test_flags_that_contradict_each_other_take_nothing_away() -> None:
     assert flags(("complete", "1")) is None
 
 
-def test_an_atom_link_cannot_pretend_to_be_the_element() -> None:
-    """R4: elements count by their namespace."""
-    assert classify(a_document(a_link("fh:prev", "/1"))).kind is Kind.PLAIN
-
-
 names = st.sampled_from([*Relation, "fh:prev"])
 evidence = st.dictionaries(
     st.one_of(names, names.map(lambda name: f"dead:{name}")), st.just("http://o.test/1")
