@@ -154,17 +154,6 @@ class Status:
             await wire.send(self.body)
 
 
-@dataclass
-class Sequence:
-    """One answer after the other; the last one for good."""
-
-    answers: list[Answer]
-
-    async def send(self, request: Request, wire: Wire) -> None:
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        await answer.send(request, wire)
-
-
 @dataclass(frozen=True)
 class Computed:
     """An answer that depends on the request."""

@@ -59,10 +59,8 @@ class _Path:
 class Origin:
     """The publisher. Use as `async with`; it listens from then on.
 
-    Args:
-        host: A loopback address; 127.0.0.2, 127.0.0.3 … make several publishers of one test several hosts.
-        port: 0 for any.
-        tls: Server side context for https.
+    Several publishers of one test are several hosts with 127.0.0.2, 127.0.0.3 …; port 0 is any; `tls` is the
+    server's side of https.
     """
 
     def __init__(self, host: str = "127.0.0.1", *, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
@@ -73,7 +71,6 @@ class Origin:
         """Before each answer; for measuring."""
         self.requests: list[Request] = []
         self.open_connections = 0
-        self.peak_connections = 0
         self.total_connections = 0
         self.running_requests = 0
         self.peak_requests = 0
@@ -134,18 +131,10 @@ class Origin:
     ) -> None:
         """Answer a path with a document from now on, and forget its faults.
 
-        Args:
-            path: With a query string where that decides.
-            body: Text is sent as UTF-8.
-            content_type: None sends none.
-            status: Conditional requests count for 200 only.
-            etag: Quotes included. Requests that name it get 304.
-            last_modified: An HTTP date, or seconds since the epoch.
-            headers: Further ones, as they are.
-            chunked: Without Content-Length.
-            chunk_bytes: Send pieces of this size.
-            gates: Wait for the n-th event before the n-th piece.
-            coding: gzip or deflate the body, and say so.
+        A path with a query string answers that alone. `content_type` None sends none; conditional requests
+        count for status 200 only. An `etag` is written with its quotes; `last_modified` is an HTTP date, or
+        seconds since the epoch. A body that is sent in pieces of `chunk_bytes` waits for the n-th gate before
+        its n-th piece.
         """
         content = body.encode() if isinstance(body, str) else body
         if isinstance(last_modified, int | float):
@@ -243,7 +232,6 @@ class Origin:
         self._tasks.add(task)
         self.total_connections += 1
         self.open_connections += 1
-        self.peak_connections = max(self.peak_connections, self.open_connections)
         try:
             await self._converse(reader, writer, self.total_connections)
             writer.close()

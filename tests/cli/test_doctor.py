@@ -1,86 +1,153 @@
-"""wholefeed doctor: the whole command, its exit code, and what it leaves alone."""
+"""`wholefeed doctor`: each of its findings beside what is good, and the whole command."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
+from tests.answers import Raw, Status
 from tests.feeds import an_item, atom
+from tests.fetchers import Names, SilentNames
 from tests.origin import Origin
-from tests.running import a_config
+from tests.processes import serving
+from tests.running import Proxy, a_config
 from wholefeed.cli import doctor
-from wholefeed.cli.doctor import Machine, Verdict, beside, examined
+from wholefeed.cli.doctor import (
+    Answer,
+    Finding,
+    Listener,
+    Machine,
+    Verdict,
+    as_text,
+    beside,
+    check_fetch,
+    check_names,
+    check_secrets,
+    check_server,
+    check_versions,
+    examined,
+    good,
+    judge_machine,
+    judge_server,
+    judge_settings,
+    judge_versions,
+    this_machine,
+    warning,
+    wrong,
+)
 from wholefeed.cli.main import main
+from wholefeed.config.tables import Config
 
+GOOD, SKIPPED, WARNING, WRONG = Verdict
+GIB = 1 << 30
+MACHINE = Machine(memory_bytes=GIB, open_files=-1, is_container=False)
+CONTAINER = replace(MACHINE, is_container=True)
 CHECKS = {
     *("python", "libraries", "event loop", "open files", "settings", "database", "disk", "clock"),
     *("dns", "fetch", "server", "readers"),
 }
 
-MACHINE = Machine(memory_bytes=0, open_files=-1, is_container=False)
+
+def verdicts(found: Iterable[Finding]) -> dict[str, Verdict]:
+    """The gravest verdict of each check; what is not good says what to do."""
+    gravest: dict[str, Verdict] = {}
+    for each in found:
+        assert each.advice or each.verdict in (GOOD, SKIPPED)
+        gravest[each.check] = max(each.verdict, gravest.get(each.check, GOOD), key=list(Verdict).index)
+    return gravest
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No configuration of the developer's counts, and no server of theirs."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "feeds.db"))
-    monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "9")
-    return tmp_path
+def gravest(found: Iterable[Finding], check: str) -> Finding:
+    """The gravest finding of one check."""
+    return max(
+        (each for each in found if each.check == check), key=lambda each: list(Verdict).index(each.verdict)
+    )
 
 
-def test_offline_everything_else_is_looked_at(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def a_config_with(**sections: dict[str, Any]) -> Config:
+    config = Config()
+    for name, changes in sections.items():
+        config = replace(config, **{name: replace(getattr(config, name), **changes)})
+    return config
+
+
+# The whole command
+
+pytestmark = pytest.mark.usefixtures("no_server")
+
+
+def test_offline_everything_else_is_looked_at(own_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit 0; nothing is made: no database, no token, no lock."""
     assert main(["doctor", "--offline"]) == 0
     shown = capsys.readouterr().out
     assert "skipped  dns          not asked: --offline" in shown
     assert "nothing is wrong" in shown.splitlines()[-1]
-    assert list(empty_folder.iterdir()) == []
+    assert list(own_folder.iterdir()) == []
 
 
 def test_what_is_wrong_is_exit_1_and_a_warning_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As JSON, for whoever watches many."""
+    """As JSON, for whoever watches many: the gravest verdict, and each finding with all its parts."""
     monkeypatch.setenv("WHOLEFEED_LIMITS_WORKERS", "0")
     assert main(["doctor", "--offline", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"] == "warning"
     assert {each["check"] for each in told["checks"]} == CHECKS
-    monkeypatch.setenv("WHOLEFEED_STORE_PATH", "/nowhere/feeds.db")
+    assert all([*each] == ["check", "verdict", "text", "advice"] for each in told["checks"])
+    monkeypatch.setenv("WHOLEFEED_STORE_PATH", "/nowhere/wholefeed.db")
     assert main(["doctor", "--offline", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["verdict"] == "wrong"
 
 
 def test_nothing_is_printed_but_what_was_found(capfd: pytest.CaptureFixture[str]) -> None:
-    """What a fetch logs is said in the finding already; exit 1, since the guard refuses."""
+    """What a fetch logs is said in the finding already: exit 1, since the guard refuses. What is no URL is
+    exit 2 and one line."""
     assert main(["doctor", "http://127.0.0.1:22/feed"]) == 1
     shown = capfd.readouterr()
     assert "wrong    fetch" in shown.out
     assert shown.err == ""
-
-
-def test_a_url_that_is_none_is_a_wrong_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 2, one line."""
     assert main(["doctor", "gopher://a.example/"]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+def test_the_text_has_a_line_each_and_what_to_do_below() -> None:
+    """As a person reads it, with the sum at the end."""
+    fine, odd, broken = good("a", "all is well"), warning("c", "odd", "do that"), wrong("d", "no", "mend it")
+    assert as_text([fine, odd, broken, broken]).splitlines() == [
+        "good     a            all is well",
+        "warning  c            odd",
+        "                      -> do that",
+        "wrong    d            no",
+        "                      -> mend it",
+        "wrong    d            no",
+        "                      -> mend it",
+        "",
+        "2 things are wrong, 1 warning",
+    ]
+    assert as_text([fine, odd, odd]).endswith("\nnothing is wrong, 2 warnings\n")
+    assert as_text([fine, broken]).endswith("\n1 thing is wrong\n")
 
 
 async def test_a_document_is_fetched_as_the_proxy_does(origin: Origin, tmp_path: Path) -> None:
     """With a URL: its name, itself, and the clock by it."""
     origin.publish("/feed", atom(an_item("a")))
     config = a_config(tmp_path, server={"port": 9})
-    found = {
-        each.check: each for each in await examined(config, origin.url("/feed"), MACHINE, is_offline=False)
-    }
-    assert found["fetch"].verdict is Verdict.GOOD
-    assert found["dns"].text.startswith("127.0.0.1")
-    assert found.keys() == CHECKS
+    found = await examined(config, origin.url("/feed"), MACHINE, is_offline=False)
+    assert verdicts(found).keys() == CHECKS
+    assert verdicts(found)["fetch"] is GOOD
+    assert gravest(found, "dns").text.startswith("127.0.0.1")
 
 
 async def test_no_check_holds_the_others_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,14 +165,10 @@ async def test_no_check_holds_the_others_up(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(doctor, "judge_settings", fails)
     started = time.monotonic()
     config = a_config(tmp_path, server={"port": 9})
-    found = {
-        each.check: each for each in await examined(config, "http://127.0.0.1/", MACHINE, is_offline=False)
-    }
+    found = await examined(config, "http://127.0.0.1/", MACHINE, is_offline=False)
     assert time.monotonic() - started < 10
-    assert found["fetch"].verdict is Verdict.WARNING
-    assert found["settings"].verdict is Verdict.WRONG
-    assert "no such thing" in found["settings"].text
-    assert found["database"].verdict is Verdict.GOOD
+    assert {"fetch": WARNING, "settings": WRONG, "database": GOOD}.items() <= verdicts(found).items()
+    assert "no such thing" in gravest(found, "settings").text
 
 
 async def test_a_thread_that_is_stuck_is_not_waited_for() -> None:
@@ -121,8 +184,400 @@ async def test_a_thread_that_is_stuck_is_not_waited_for() -> None:
     await asyncio.sleep(0)
 
 
-async def test_an_error_in_the_thread_is_the_caller_s() -> None:
-    """As if it had been done here."""
-    with pytest.raises(ZeroDivisionError):
-        await beside(lambda: 1 // 0)
-    assert await beside(lambda: 7) == 7
+# Python, libraries, the machine
+
+REQUIRED = [
+    "aiohttp<4,>=3.14",
+    "backports-zstd>=1.3; python_version < '3.14'",
+    "uvloop>=0.22; extra == 'uvloop'",
+    "idna>=3.10",
+]
+INSTALLED = {"aiohttp": "3.14.5", "backports-zstd": "1.3.0", "idna": "3.10"}
+
+
+@pytest.mark.parametrize(
+    ("python", "installed", "of_python", "of_libraries"),
+    [
+        ("3.11.7", {}, GOOD, GOOD),
+        ("3.10.14", {}, WRONG, GOOD),
+        ("3.9.99", {}, WRONG, GOOD),
+        ("3.11.7", {"aiohttp": "3.13.9"}, GOOD, WRONG),
+        ("3.11.7", {"aiohttp": "4.0.0"}, GOOD, WRONG),
+        ("3.11.7", {"aiohttp": "4.0.0a1"}, GOOD, WRONG),
+        ("3.11.7", {"idna": "3.9"}, GOOD, WRONG),
+        ("3.13.1", {"backports-zstd": None}, GOOD, WRONG),
+        ("3.14.0", {"backports-zstd": None}, GOOD, GOOD),
+    ],
+)
+def test_versions_are_held_against_their_bounds(
+    python: str, installed: dict[str, str | None], of_python: Verdict, of_libraries: Verdict
+) -> None:
+    """By numbers, not by letters; what is an extra's, or another Python's, need not be there."""
+    found = judge_versions(python, ">=3.11", REQUIRED, {**INSTALLED, **installed}.get)
+    assert verdicts(found) == {"python": of_python, "libraries": of_libraries}
+
+
+def test_the_tests_run_with_libraries_within_their_bounds() -> None:
+    """The real look finds Python and the libraries of this environment."""
+    assert verdicts(check_versions()) == {"python": GOOD, "libraries": GOOD}
+
+
+@pytest.mark.parametrize(("open_files", "verdict"), [(1024, WARNING), (4096, GOOD), (-1, GOOD)])
+def test_few_open_files_are_a_warning_and_uvloop_is_advised(open_files: int, verdict: Verdict) -> None:
+    """2,048 readers at once need as many and more; the loop is faster, and not needed."""
+    machine = replace(MACHINE, open_files=open_files)
+    for has_uvloop in (True, False):
+        loop, files = judge_machine(machine, has_uvloop=has_uvloop, loop="some.Loop")
+        assert (loop.verdict, files.verdict) == (GOOD, verdict)
+        assert "some.Loop" in loop.text
+        assert ("wholefeed[uvloop]" in loop.advice) is not has_uvloop
+
+
+def test_a_container_s_own_memory_counts(tmp_path: Path) -> None:
+    """What its cgroup allows, where that is less than the machine has; `max` is no bound."""
+    group = tmp_path / "sys" / "fs" / "cgroup"
+    group.mkdir(parents=True)
+    (group / "memory.max").write_text("268435456\n", "ascii")
+    (tmp_path / ".dockerenv").touch()
+    assert this_machine(tmp_path).memory_bytes == 1 << 28
+    assert this_machine(tmp_path).is_container
+    (group / "memory.max").write_text("max\n", "ascii")
+    (tmp_path / ".dockerenv").unlink()
+    assert this_machine(tmp_path).memory_bytes > 1 << 28
+    assert not this_machine(tmp_path).is_container
+
+
+# Settings
+
+TOKEN = {"access_token": "t" * 16}
+KEYS = {"signing_keys": ("k" * 16,)}
+PUBLIC = {"host": "0.0.0.0"}
+NAMED = {"public_url": "https://feeds.example.org"}
+CLOSED = {**NAMED, **TOKEN}
+SOCKET = {"socket": "/run/wholefeed/wholefeed.sock"}
+BEHIND = {"trusted_proxies": ("127.0.0.1/32",)}
+LIMITED = {"client_requests_per_minute": 60}
+EVERYBODY = ("0.0.0.0/0",)
+HERE = {"metrics_networks": ("127.0.0.0/8",)}
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {},
+        {**PUBLIC},
+        {**PUBLIC, **TOKEN},
+        {**CLOSED, **BEHIND, **LIMITED},
+        {"allowed_hosts": ("feeds.example.org",), "trusted_proxies": ("10.0.0.1/32",)},
+        {**KEYS, **TOKEN},
+        {"public_url": "http://nas:8080", **TOKEN},
+        {"public_url": "http://127.0.0.1:8080", **TOKEN},
+        {**CLOSED, **BEHIND, **HERE},
+        {**HERE},
+        {**CLOSED, **SOCKET, **LIMITED, "trusted_proxies": ("unix:",)},
+        {**CLOSED, **SOCKET, **BEHIND},
+        {"shutdown_grace_seconds": 30},
+    ],
+)
+def test_what_fits_is_not_complained_of(server: dict[str, Any]) -> None:
+    """The defaults, and usual ways to run it."""
+    assert {each.verdict for each in judge_settings(a_config_with(server=server), MACHINE)} == {GOOD}
+
+
+@pytest.mark.parametrize(
+    ("sections", "words"),
+    [
+        ({"server": {**PUBLIC, "open": True}}, "server.open lets anybody"),
+        ({"server": NAMED}, "server.public_url is set and neither token"),
+        ({"server": KEYS}, "without server.access_token"),
+        ({"server": {"public_url": "http://feeds.example.org", **TOKEN}}, "is http"),
+        ({"server": {"trusted_proxies": ("10.0.0.1/32",)}}, "421"),
+        ({"server": {**CLOSED, **LIMITED}}, "as one"),
+        ({"server": {**CLOSED, **SOCKET, **BEHIND, **LIMITED}}, "by server.socket as one"),
+        ({"server": SOCKET}, "server.socket is set and neither token"),
+        ({"server": {**CLOSED, "trusted_proxies": ("unix:",)}}, "no server.socket is set"),
+        ({"server": {**CLOSED, **HERE}}, "/metrics to all"),
+        ({"server": {"metrics_networks": EVERYBODY}}, "/metrics to everybody"),
+        ({"fetch": {"allow_networks": EVERYBODY}}, "guard of private addresses off"),
+        ({"fetch": {"allow_hosts": ("a.example",), "deny_hosts": ("a.example",)}}, "a.example is in"),
+        ({"limits": {"respond_within_seconds": 30}}, "some readers wait 10 s"),
+        ({"fetch": {"connect_timeout_seconds": 90}}, "never counts"),
+        ({"store": {"memory_bytes": 3 * GIB // 4}}, "more than half"),
+        ({"limits": {"feed_bytes": 1 << 20}}, "limits.document_bytes is larger"),
+        ({"limits": {"workers": 0}}, "limits.workers is 0"),
+        ({"fetch": {"concurrency": 2}}, "fetch.concurrency_per_host is larger"),
+        ({"history": {"poll_seconds": 60}}, "history.poll_seconds is shorter"),
+        ({"history": {"poll_seconds": 3600, "remember": False}}, "without history.remember"),
+        ({"history": {"memento": True}, "fetch": {"allow_hosts": ("a.example",)}}, "history.memento asks"),
+    ],
+)
+def test_what_does_not_fit_is_a_warning(sections: dict[str, Any], words: str) -> None:
+    """One each, with what to type; nothing else is complained of."""
+    found = judge_settings(a_config_with(**sections), MACHINE)
+    (said,) = [each for each in found if each.verdict is not GOOD]
+    assert said.verdict is WARNING
+    assert words in said.text
+    assert said.advice
+
+
+@pytest.mark.parametrize(
+    ("sections", "words"),
+    [
+        ({"server": {**CLOSED, "trusted_proxies": EVERYBODY}}, "believes everybody"),
+        ({"server": {**CLOSED, "trusted_proxies": ("::/0",)}}, "believes everybody"),
+        ({"store": {"memory_bytes": 2 * GIB}}, "more than the"),
+        (
+            {"server": {**PUBLIC, "open": True}, "fetch": {"allow_networks": ("10.0.0.0/8",)}},
+            "private networks",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_wrong(sections: dict[str, Any], words: str) -> None:
+    """It does harm, or nothing of what it says."""
+    (said,) = [each for each in judge_settings(a_config_with(**sections), MACHINE) if each.verdict is WRONG]
+    assert words in said.text
+    assert said.advice
+
+
+def test_what_depends_on_more_than_the_settings() -> None:
+    """A token that will be made is told; a wildcard is read as the guard does; Docker kills after 10 s."""
+    (told,) = judge_settings(a_config_with(server=PUBLIC), MACHINE)
+    assert (told.verdict, "wholefeed.db.token" in told.text) == (GOOD, True)
+    archive = a_config_with(history={"memento": True}, fetch={"allow_hosts": ("*.archive.org",)})
+    assert [each.verdict for each in judge_settings(archive, MACHINE)] == [GOOD]
+    patient = a_config_with(server={"shutdown_grace_seconds": 30})
+    assert [each.verdict for each in judge_settings(patient, CONTAINER)] == [WARNING]
+
+
+# Files that secrets come from
+
+VARIABLE = "WHOLEFEED_SERVER_ACCESS_TOKEN_FILE"
+SECRET = "t" * 20
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that others may enter; pytest's own lie below a folder that they may not."""
+    with TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+def test_a_secret_that_others_can_read_is_none(folder: Path) -> None:
+    """Neither its own mode nor a folder keeps them out; in a container nobody else is; nor is what has gone
+    a fault. Other variables name no secrets."""
+    token = folder / "token"
+    token.write_text(SECRET)
+
+    def verdict(path: Path = token, *, is_container: bool = False) -> Verdict:
+        environ = {VARIABLE: str(path), "HOME": "/"}
+        (found,) = check_secrets(str(folder / "wholefeed.db"), environ, is_container=is_container)
+        assert SECRET not in found.text
+        assert found.text.endswith(f"{path} ({VARIABLE})")
+        return found.verdict
+
+    token.chmod(0o644)
+    assert verdict() is WARNING
+    assert verdict(is_container=True) is GOOD
+    folder.chmod(0o700)
+    assert verdict() is GOOD
+    folder.chmod(0o755)
+    token.chmod(0o640)
+    assert verdict() is GOOD
+    assert verdict(folder / "gone") is GOOD
+
+
+def test_the_token_that_was_made_is_looked_at(
+    own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the whole command, with nothing of the secret."""
+    made, named = own_folder / "wholefeed.db.token", own_folder / "named"
+    for path in (made, named):
+        path.touch(0o600)
+        path.write_text(SECRET)
+    monkeypatch.setenv(VARIABLE, str(named))
+    assert main(["doctor", "--offline"]) == 0
+    shown = capsys.readouterr().out
+    assert f"good     secrets      {named} ({VARIABLE})" in shown
+    assert f"good     secrets      {made} (the access token that was made)" in shown
+    assert SECRET not in shown
+
+
+# Names, and one document
+
+
+@pytest.mark.parametrize(
+    ("names", "patience", "verdict", "words"),
+    [
+        (Names({"a.example": ("192.0.2.1",)}), {}, GOOD, "192.0.2.1"),
+        (Names(), {}, WRONG, "no such name"),
+        (SilentNames(), {"LOOKUP_SECONDS": 0.05}, WRONG, "offline"),
+        (Names({"a.example": ("192.0.2.1",)}), {"_SLOW_NAMES_SECONDS": -1.0}, WARNING, "after"),
+    ],
+    ids=["known", "unknown", "silent", "slow"],
+)
+async def test_a_name_is_looked_up_as_the_proxy_does(
+    monkeypatch: pytest.MonkeyPatch, names: Names, patience: dict[str, float], verdict: Verdict, words: str
+) -> None:
+    """With its addresses, or what the name server said; each new publisher waits for a slow one."""
+    for name, seconds in patience.items():
+        monkeypatch.setattr(doctor, name, seconds)
+    found = await check_names("a.example", Config(), names)
+    assert (found.verdict, words in found.text) == (verdict, True)
+    assert found.advice or verdict is GOOD
+
+
+async def test_behind_a_proxy_no_name_is_looked_up() -> None:
+    """That is the proxy's job."""
+    names, config = Names(), a_config_with(fetch={"proxy": "http://127.0.0.1:3128"})
+    assert (await check_names("a.example", config, names)).verdict is SKIPPED
+    assert names.asked == []
+
+
+async def test_one_document_is_fetched_and_judged(origin: Origin, tmp_path: Path) -> None:
+    """Status, size, type, redirects, entries; a page was fetched, so the way out is good; RFC 9110, 6.6.1:
+    the clock agrees with the answer's Date where it tells one."""
+    origin.publish("/feed", atom(an_item("a"), an_item("b")))
+    origin.redirect("/old", "/feed")
+    document, clock = await check_fetch(origin.url("/old"), a_config(tmp_path))
+    assert (document.verdict, clock.verdict) == (GOOD, SKIPPED)
+    assert "200" in document.text
+    assert "1 redirect to" in document.text
+    assert document.text.endswith("2 entries")
+    dated = [("Date", "Tue, 14 Nov 2023 00:00:00 GMT")]
+    origin.publish("/page", b"<html>no feed</html>", content_type="text/html", headers=dated)
+    document, clock = await check_fetch(origin.url("/page"), a_config(tmp_path))
+    assert (document.verdict, clock.verdict) == (WARNING, WRONG)
+    assert "not-a-feed" in document.text
+
+
+async def test_what_cannot_be_fetched_is_wrong_and_says_why(
+    origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guard, a closed port, a status: each with its slug and something to do. It takes seconds, whatever
+    fetch.document_timeout_seconds says."""
+    origin.answer("/gone", Status(404))
+    config = a_config(tmp_path)
+    guarded = a_config(tmp_path, fetch={"allow_networks": ()})
+    for url, with_config, slug, advice in (
+        (origin.url("/gone"), config, "publisher-status", "explain"),
+        (origin.url("/gone"), guarded, "destination-forbidden", "fetch.allow_networks"),
+        ("http://127.0.0.1:9/feed", config, "destination-forbidden", "fetch.ports"),
+        ("http://127.0.0.1:1025/feed", config, "connection-failed", "firewall"),
+        (origin.url("/held"), config, "timeout", "firewall"),
+    ):
+        monkeypatch.setattr(doctor, "FETCH_SECONDS", 0.2 if slug == "timeout" else 8.0)
+        with origin.held("/held"):
+            (found,) = await check_fetch(url, with_config)
+        assert (found.verdict, slug in found.text, advice in found.advice) == (WRONG, True, True)
+
+
+async def test_no_secret_of_a_url_is_shown(origin: Origin, tmp_path: Path) -> None:
+    """Feeds of podcasts bear tokens in their query: what is printed is pasted into reports."""
+    origin.publish("/feed", atom(an_item("a")))
+    origin.redirect("/moved", "/gone?token=secret")
+    for path in ("/feed?token=secret", "/moved?token=secret", "/gone?token=secret"):
+        found, *_ = await check_fetch(origin.url(path), a_config(tmp_path))
+        assert "secret" not in found.text
+        assert origin.url(path.partition("?")[0]) in found.text
+
+
+# Whether it runs, and who reaches it
+
+RUNS = Answer("http://127.0.0.1:8080", Listener.WHOLEFEED)
+NOBODY = replace(RUNS, listener=Listener.NOBODY, why="refused")
+STRANGER = replace(RUNS, listener=Listener.STRANGER, why="status 502")
+DENIED = replace(NOBODY, why="Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("server", "own", "others", "check", "expected"),
+    [
+        ({}, RUNS, {}, "server", GOOD),
+        ({}, NOBODY, {}, "server", SKIPPED),
+        ({}, STRANGER, {}, "server", WRONG),
+        (NAMED, RUNS, {"public": RUNS}, "public url", GOOD),
+        (NAMED, RUNS, {"public": NOBODY}, "public url", WRONG),
+        (NAMED, RUNS, {"public": STRANGER}, "public url", WRONG),
+        (NAMED, NOBODY, {"public": NOBODY}, "public url", SKIPPED),
+        (NAMED, NOBODY, {"public": STRANGER}, "public url", SKIPPED),
+        (NAMED, RUNS, {"public": RUNS}, "readers", None),
+        (SOCKET, RUNS, {"by_socket": RUNS}, "socket", GOOD),
+        (SOCKET, RUNS, {"by_socket": NOBODY}, "socket", WRONG),
+        (SOCKET, RUNS, {"by_socket": DENIED}, "socket", SKIPPED),
+        (SOCKET, RUNS, {}, "readers", None),
+        ({}, RUNS, {}, "readers", GOOD),
+        ({**PUBLIC, "open": True}, RUNS, {"outer": RUNS}, "readers", GOOD),
+        ({**PUBLIC, "open": True}, RUNS, {"outer": NOBODY}, "readers", WARNING),
+        ({**PUBLIC, "open": True}, NOBODY, {"outer": NOBODY}, "readers", None),
+    ],
+)
+def test_what_answers_is_judged_by_where_it_does(
+    server: dict[str, Any], own: Answer, others: dict[str, Answer], check: str, expected: Verdict | None
+) -> None:
+    """Whoever looks before the first start has nothing wrong; nothing is said of readers where another
+    address, a socket or a firewall decides it."""
+    found = judge_server(a_config_with(server=server), own, is_container=False, **others)
+    assert verdicts(found).get(check) is expected
+
+
+def test_what_a_reader_elsewhere_needs_is_told() -> None:
+    """From 127.0.0.1 only this machine is reached; in a container only what shares its network, or the
+    folder of a socket."""
+    (_, found) = judge_server(Config(), RUNS, is_container=False)
+    assert "WHOLEFEED_SERVER_HOST=0.0.0.0" in found.advice
+    for server, expected in (({}, WARNING), (SOCKET, None), (NAMED, None)):
+        judged = judge_server(a_config_with(server=server), RUNS, is_container=True)
+        assert verdicts(judged).get("readers") is expected
+
+
+def test_whether_a_socket_can_be_made_is_told_before_the_first_start(tmp_path: Path) -> None:
+    """The folder must be there, and nothing else may bear the name; what a killed server left may."""
+    (tmp_path / "file").touch()
+    with closing(socket.socket(socket.AF_UNIX)) as left:
+        left.bind(str(tmp_path / "left"))
+    for name, expected in (("new", GOOD), ("none/new", WRONG), ("file", WRONG), ("left", GOOD)):
+        config = a_config_with(server={"socket": str(tmp_path / name)})
+        found = judge_server(config, NOBODY, by_socket=NOBODY, is_container=False)
+        assert verdicts(found)["socket"] is expected
+
+
+async def test_a_running_server_is_found_by_each_of_its_addresses(tmp_path: Path) -> None:
+    """Its port, its socket, and its public URL with a path, which --offline leaves alone."""
+    path = tmp_path / "wholefeed.sock"
+    named = "https://feeds.example.org/feeds"
+    async with serving(tmp_path, server_socket=path, server_public_url=named) as served:
+        base = f"http://127.0.0.1:{served.port}/feeds"
+        server = {"port": served.port, "socket": str(path), "public_url": base}
+        config = a_config(tmp_path, server=server)
+        found = await check_server(config, is_container=False, is_offline=False)
+        assert verdicts(found) == {"server": GOOD, "socket": GOOD, "public url": GOOD}
+        path.unlink()
+        found = await check_server(config, is_container=False, is_offline=True)
+        assert verdicts(found) == {"server": GOOD, "socket": WRONG}
+
+
+async def test_a_stranger_and_nobody_are_told_apart(origin: Origin, tmp_path: Path) -> None:
+    """Another program at the port answers something else than our health, or speaks no HTTP."""
+    server = {"port": origin.port, "public_url": "http://127.0.0.1:9"}
+    config = a_config(tmp_path, server=server)
+    own, public = await check_server(config, is_container=False, is_offline=False)
+    assert (own.verdict, "404" in own.text, public.verdict) == (WRONG, True, SKIPPED)
+    origin.answer("/healthz", Raw(b"220 mail.example ESMTP\r\n"))
+    (own,) = await check_server(config, is_container=False, is_offline=True)
+    assert own.verdict is WRONG
+    await origin.stop()
+    (own,) = await check_server(config, is_container=False, is_offline=True)
+    assert (own.verdict, own.advice) == (SKIPPED, "wholefeed serve")
+
+
+async def test_a_public_url_that_leads_on_is_told_where_to(
+    proxy: Proxy, origin: Origin, tmp_path: Path
+) -> None:
+    """The reverse proxy sends http to https, and public_url says http."""
+    origin.redirect("/healthz", "https://feeds.example.org/healthz", status=301)
+    server = {"port": proxy.client.port, "public_url": f"http://127.0.0.1:{origin.port}"}
+    own, public = await check_server(a_config(tmp_path, server=server), is_container=False, is_offline=False)
+    assert (own.verdict, public.verdict) == (GOOD, WRONG)
+    assert "https://feeds.example.org/healthz" in public.advice

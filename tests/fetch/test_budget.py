@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.feeds import an_item, atom, ids, publish_chain
+from tests.feeds import ids, publish_chain
 from tests.fetchers import a_fetcher
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import a_config, running
-from wholefeed.errors import DocumentError, QueueFullError
+from wholefeed.errors import QueueFullError
 from wholefeed.fetch.budget import LARGE_BYTES, TOTAL_BYTES, MemoryBudget, Share, Sizes, budget_bytes
 from wholefeed.fetch.fetcher import Fetcher
 
@@ -28,33 +28,10 @@ def a_share(budget: MemoryBudget, *, is_ahead: bool = False) -> Share:
     return Share(budget, URL, is_ahead=lambda: is_ahead, sizes=Sizes())
 
 
-async def test_a_share_is_taken_once_and_given_back() -> None:
-    """Memory for a body is counted once, and comes back in full, whatever is given back twice."""
-    budget = MemoryBudget(total_bytes=100)
-    share = a_share(budget)
-    await share.take(60)
-    await share.take(60)
-    assert budget.free_bytes == 40
-    share.shrink(10)
-    assert budget.free_bytes == 90
-    share.shrink(50)
-    assert budget.free_bytes == 90
-    share.give_back()
-    share.give_back()
-    assert budget.free_bytes == 100
-
-
 @pytest.mark.parametrize(("free", "total"), [(240, 40), (600, 96), (24_000, 96)])
 def test_bodies_may_have_a_part_of_the_memory_that_is_free(free: int, total: int) -> None:
     """Row 122: in a small container less than elsewhere, so that one of them can be worked on."""
     assert budget_bytes(free << 20) == total << 20
-
-
-async def test_a_body_larger_than_the_budget_gets_all_of_it() -> None:
-    """A document larger than the whole budget can still be fetched, alone."""
-    budget = MemoryBudget(total_bytes=100)
-    await a_share(budget).take(1000)
-    assert budget.free_bytes == 0
 
 
 async def test_shares_wait_in_order_until_there_is_room() -> None:
@@ -138,32 +115,6 @@ async def test_small_documents_need_no_share_before_they_are_asked_for() -> None
         share.give_back()
 
 
-async def test_a_share_that_is_cancelled_lets_the_next_one_have_it() -> None:
-    """A fetch that is cancelled while it waits for memory does not block those behind it."""
-    budget = MemoryBudget(total_bytes=100)
-    held = a_share(budget)
-    await held.take(50)
-    waiting = [asyncio.create_task(a_share(budget).take(size)) for size in (100, 50)]
-    await asyncio.sleep(0)
-    waiting[0].cancel()
-    await asyncio.wait(waiting)
-    assert waiting[0].cancelled()
-    assert budget.free_bytes == 0
-
-
-async def test_a_share_that_is_cancelled_just_as_it_gets_it_gives_it_back() -> None:
-    """Memory granted to a fetch that is cancelled at that moment is not lost."""
-    budget = MemoryBudget(total_bytes=100)
-    held = a_share(budget)
-    await held.take(100)
-    waiting = asyncio.create_task(a_share(budget).take(100))
-    await asyncio.sleep(0)
-    held.give_back()
-    waiting.cancel()
-    await asyncio.wait({waiting})
-    assert budget.free_bytes == 100
-
-
 @given(
     st.lists(
         st.tuples(st.sampled_from(["take", "ahead", "back", "cancel"]), st.integers(1, 150)), max_size=40
@@ -211,16 +162,6 @@ async def test_the_memory_comes_back_when_a_document_is_garbage(origin: Origin) 
         assert budget.free_bytes == TOTAL_BYTES
 
 
-async def test_the_memory_comes_back_when_a_fetch_fails(origin: Origin) -> None:
-    """Row 30: a body that turns out too large leaves nothing counted behind."""
-    origin.publish("/feed", bytes(3 << 20))
-    budget = MemoryBudget()
-    async with a_fetcher(document_bytes=2 << 20, budget=budget) as fetcher:
-        with pytest.raises(DocumentError):
-            await fetcher.fetch(origin.url("/feed"))
-        assert budget.free_bytes == TOTAL_BYTES
-
-
 async def test_a_walk_along_large_documents_needs_no_more_memory_than_there_is(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,18 +178,3 @@ async def test_a_walk_along_large_documents_needs_no_more_memory_than_there_is(
         gc.collect()
         await asyncio.sleep(0.01)
         assert budget.free_bytes == 1500
-
-
-async def test_a_feed_that_there_is_no_memory_for_is_refused_and_asked_again(
-    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without memory for its body a new feed is 503 with Retry-After, and is fetched when there is some."""
-    set_constant(monkeypatch, "LARGE_BYTES", 100)
-    origin.publish("/feed", atom(an_item("a")))
-    budget = MemoryBudget(wait_seconds=0.05)
-    assert await budget.take(TOTAL_BYTES)
-    async with running(a_config(tmp_path), open_fetcher=partial(Fetcher.open, budget=budget)) as proxy:
-        refused = await proxy.get(origin.url("/feed"))
-        assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
-        budget.give_back(TOTAL_BYTES)
-        assert ids((await proxy.get(origin.url("/feed"))).body) == ["a"]

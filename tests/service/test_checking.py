@@ -1,13 +1,18 @@
-"""wholefeed.service.checking, over replicas: no feed goes back; while there is no database, memory serves."""
+"""wholefeed.service.checking: no feed goes back over replicas, and while there is no database, memory serves.
+
+By itself: for what answer it waits, and how much it asks at once. At the end the database falls silent.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -18,10 +23,17 @@ from tests.faults.test_running import incompressible
 from tests.feeds import an_item, atom, ids
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.postgres import Cluster, a_cluster, what_lacks
+from tests.postgres import Cluster
+from tests.processes import Served, serving, starting
 from tests.replicas import replicas
 from tests.running import Clock, Proxy, Reply
+from tests.service.snapshots import a_snapshot, hold, url_of
 from tests.store.postgres.relay import a_relay
+from wholefeed.config.tables import LimitsConfig
+from wholefeed.service.checking import PATIENCE_SECONDS, Checks
+from wholefeed.service.memory import Memory
+from wholefeed.store.store import Store
+from wholefeed.store.tables.feeds import Version, version_of
 
 COMMITS = 40
 NOTHING_SENT = (
@@ -302,15 +314,6 @@ async def test_an_answer_that_has_begun_is_cut_where_the_database_falls_silent(
         relay.is_silent = False
 
 
-@pytest.fixture
-def own_postgres() -> Iterator[Cluster]:
-    """A server of the test's own, which it may stop."""
-    if lack := what_lacks():
-        pytest.skip(lack)
-    with a_cluster() as cluster:
-        yield cluster
-
-
 async def until_served(proxy: Proxy, url: str) -> Reply:
     async with asyncio.timeout(30):
         while (reply := await proxy.get(url)).status != 200:
@@ -339,3 +342,142 @@ async def test_memory_serves_while_the_database_is_down(
         assert ids((await until_served(proxy, other_url)).body) == ["b"]
         publish(origin, 1)
         assert change_of(await proxy.refreshed(url)) == 1
+
+
+# By itself
+
+DOUBTED = 2500
+
+
+class AStore:
+    """A database that others change, and that answers in no time."""
+
+    is_shared = True
+
+    def __init__(self) -> None:
+        self.asked = list[Collection[int]]()
+        self.found = dict[int, Version]()
+        self.lost: Callable[[], None] = lambda: None
+
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        """Nothing takes its place."""
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        self.lost = callback
+
+    async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
+        self.asked.append(feeds)
+        await asyncio.sleep(0.001)
+        return self.found
+
+
+def checks_on(store: AStore, memory: Memory) -> Checks:
+    return Checks(cast(Store, store), memory, LimitsConfig())
+
+
+@pytest.mark.fault("104a")
+async def test_a_loop_that_is_late_is_not_taken_for_a_silent_database() -> None:
+    """What another replica has changed is let go of, however late the answer is seen."""
+    memory = Memory(1 << 20)
+    hold(memory, a_snapshot(1))
+    checks = checks_on(AStore(), memory)
+    checking = asyncio.create_task(checks.check(url_of(1)))
+    await asyncio.sleep(0)
+    time.sleep(PATIENCE_SECONDS + 0.1)
+    await checking
+    assert memory.look(url_of(1)) is None
+    assert not checks.are_blind
+
+
+@pytest.mark.fault("108")
+async def test_what_may_have_changed_is_looked_at_in_parts() -> None:
+    """However much is held, no query is so long that the server ends it; what has not changed stays."""
+    memory, store = Memory(1 << 30), AStore()
+    for feed in range(1, DOUBTED + 1):
+        hold(memory, a_snapshot(feed))
+        store.found[feed] = version_of(a_snapshot(feed).feed)
+    del store.found[DOUBTED]
+    checks = checks_on(store, memory)
+    store.lost()
+    async with asyncio.timeout(10):
+        while memory.usage.feeds == DOUBTED:
+            await asyncio.sleep(0.01)
+    await checks.close()
+    assert [len(feeds) for feeds in store.asked] == [1000, 1000, 500]
+    assert memory.usage.feeds == DOUBTED - 1
+
+
+# A PostgreSQL that gives neither answer nor error
+
+PATHS = ("/held", "/stored", "/new")
+RESPOND_SECONDS = 4
+BESIDE_SECONDS = 3.0
+"""For a machine that has other things to do."""
+
+
+def a_replica(cluster: Cluster, folder: Path) -> AbstractAsyncContextManager[Served]:
+    return serving(folder, store_url=cluster.url(), limits_respond_within_seconds=RESPOND_SECONDS)
+
+
+async def timed(replica: Served, path: str, **query: str) -> tuple[Reply, float]:
+    began = time.monotonic()
+    reply = await replica.ask(path, **query)
+    return reply, time.monotonic() - began
+
+
+@pytest.mark.fault("107")
+async def test_a_database_that_is_frozen_keeps_nobody_waiting(
+    own_postgres: Cluster, tmp_path: Path, origin: Origin
+) -> None:
+    """What is held comes from memory; who asks for anything else is sent away in time, with Retry-After.
+    When it thaws all is served, nothing is fetched twice; and a process ends while it is frozen."""
+    for path in PATHS:
+        origin.publish(path, atom(an_item(path), complete=True))
+    held, stored, new = map(origin.url, PATHS)
+    async with a_replica(own_postgres, tmp_path) as one, a_replica(own_postgres, tmp_path) as other:
+        for replica, url in ((one, held), (one, held), (other, stored)):
+            assert (await replica.whole(url)).status == 200
+        asked = [("/feed", stored), ("/feed", new), ("/status", held), ("/readyz", "")]
+        with own_postgres.frozen():
+            replies = await asyncio.gather(
+                timed(one, "/feed", url=held),
+                *(timed(one, path, **({"url": url} if url else {})) for path, url in asked),
+            )
+            (served, held_seconds), *refused = replies
+            assert (served.status, ids(served.body)) == (200, ["/held"])
+            assert held_seconds < 0.5 + BESIDE_SECONDS
+            for reply, seconds in refused:
+                assert (reply.status, "Retry-After" in reply.headers) == (503, True)
+                assert seconds < RESPOND_SECONDS + 1 + BESIDE_SECONDS
+            assert refused[-1][1] < 2 + BESIDE_SECONDS
+        async with asyncio.timeout(10):
+            for path, url in asked:
+                while (await one.ask(path, **({"url": url} if url else {}))).status != 200:
+                    await asyncio.sleep(0.1)
+        assert origin.counts() == dict.fromkeys(PATHS, 1)
+
+        with own_postgres.frozen():
+            waiting = asyncio.create_task(timed(one, "/feed", url=origin.url("/another")))
+            await asyncio.sleep(0.2)
+            one.process.terminate()
+            began = time.monotonic()
+            assert await one.ended() == 0
+            assert time.monotonic() - began < 10 + BESIDE_SECONDS
+            assert (await waiting)[0].status == 503
+
+
+@pytest.mark.parametrize("silent_at", [b"to_regclass", b"LISTEN"], ids=["migrating", "listening"])
+@pytest.mark.fault("107")
+async def test_sigterm_ends_a_start_on_a_database_that_falls_silent(
+    postgres_url: str, tmp_path: Path, silent_at: bytes
+) -> None:
+    """Exit 0 in time, also where a thread waits for the server."""
+    async with a_relay(postgres_url) as relay, starting(tmp_path, store_url=relay.url) as replica:
+        relay.silent_at = silent_at
+        async with asyncio.timeout(30):
+            while not relay.is_silent:
+                await asyncio.sleep(0.05)
+        replica.process.terminate()
+        async with asyncio.timeout(BESIDE_SECONDS):
+            assert await replica.ended() == 0
+        assert replica.events() == ["server.stopped"]

@@ -17,7 +17,7 @@ from wholefeed.core.facts import Stored
 from wholefeed.core.jobs import Composed, Part, Rendered, Style, compose, render
 from wholefeed.core.model import Family, HeadContext, Role
 from wholefeed.service import documents as module
-from wholefeed.service.documents import ANY, Fresh, FreshDocuments, ParsedDocuments, Put
+from wholefeed.service.documents import Fresh, FreshDocuments, ParsedDocuments, Put
 from wholefeed.store.rows import DocumentRow
 
 # What was put a moment ago
@@ -27,25 +27,6 @@ STORED = Stored(atom(an_item("a", 1), an_item("b", 2)), "http://o.test/", "appli
 DOCUMENT = STORED.parse()
 COMPOSED: Composed = compose(STORED)
 RENDERED: Rendered = render([Part(DOCUMENT, None)], COMPOSED.style)
-
-
-def test_what_is_at_hand_says_what_its_body_is_needed_for() -> None:
-    """A parsed document serves whichever entries are live, a rendered one only with all of them."""
-    documents = FreshDocuments()
-    documents.keep(1, Fresh(b"1", document=DOCUMENT))
-    documents.keep(2, Fresh(b"2", rendered=RENDERED, style=COMPOSED.style))
-    documents.keep(3, Fresh(b"3", composed=COMPOSED))
-    assert documents.at_hand() == {1: ANY, 2: 2}
-
-
-def test_the_oldest_go_when_it_becomes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A walk through a long feed holds no more of it than the bound; a document put again counts once."""
-    documents = FreshDocuments()
-    size_bytes = Fresh(b"", document=DOCUMENT).size_bytes
-    monkeypatch.setattr(module, "MAX_FRESH_BYTES", 2 * size_bytes)
-    for number in (1, 1, 2, 3, 3):
-        documents.keep(number, Fresh(b"", document=DOCUMENT))
-    assert list(documents.at_hand()) == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -92,12 +73,15 @@ async def test_a_feed_is_the_same_whether_anything_is_at_hand_or_not(
     assert found[1:] == found[:1] * 3
 
 
-async def test_who_renders_what_is_here_is_told_before_some_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three quarters of the bound since the last time; what stays from before does not count again."""
+async def test_the_oldest_go_when_it_becomes_too_much_and_who_renders_them_is_told_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At three quarters of the bound since the last time; what stays from before does not count again, nor
+    does a document that is put again."""
     documents = FreshDocuments()
     monkeypatch.setattr(module, "MAX_FRESH_BYTES", 4 * Fresh(b"", document=DOCUMENT).size_bytes)
     growing = asyncio.create_task(documents.grown(60.0))
-    for number in range(4):
+    for number in (0, 0, 1, 2):
         await asyncio.sleep(0)
         assert not growing.done()
         documents.keep(number, Fresh(b"", document=DOCUMENT))
@@ -107,6 +91,8 @@ async def test_who_renders_what_is_here_is_told_before_some_goes(monkeypatch: py
     await asyncio.sleep(0)
     assert not growing.done()
     await growing
+    documents.keep(6, Fresh(b"", document=DOCUMENT))
+    assert list(documents.at_hand()) == [1, 2, 5, 6]
 
 
 # What was parsed
@@ -123,11 +109,19 @@ def row_of(put: Put) -> DocumentRow:
 
 
 def test_a_document_is_found_as_it_is_stored() -> None:
-    """The same bytes from elsewhere, or called something else, are read anew; and what has been replaced."""
+    """The same bytes from elsewhere, or called something else, are read anew; and what has been replaced.
+
+    Not held is what stays as it is: archive documents, and remembered copies to which none is added.
+    """
     parsed = ParsedDocuments(1 << 20)
-    parsed.keep(a_put("a"))
+    for put in (a_put("b", Role.ARCHIVE), a_put("c", Role.MEMORY, is_settled=True), a_put("a")):
+        parsed.keep(put)
     row = row_of(a_put("a"))
-    assert parsed.find(row) is DOCUMENT
+    assert [parsed.find(each) for each in (row, row_of(a_put("b")), row_of(a_put("c")))] == [
+        DOCUMENT,
+        None,
+        None,
+    ]
     for change in ({"digest": b""}, {"final_url": "http://else.test/"}, {"media_type": "text/xml"}):
         assert parsed.find(replace(row, **change)) is None
     parsed.drop([row])
@@ -144,13 +138,3 @@ def test_what_was_not_asked_for_longest_goes() -> None:
     assert parsed.find(row_of(a_put("a"))) is DOCUMENT
     parsed.keep(a_put("c"))
     assert [name for name in "abc" if parsed.find(row_of(a_put(name)))] == ["a", "c"]
-
-
-@pytest.mark.parametrize(
-    "put", [a_put("a", Role.ARCHIVE), a_put("a", Role.MEMORY, is_settled=True)], ids=["archive", "sealed"]
-)
-def test_what_stays_as_it_is_is_not_held(put: Put) -> None:
-    """An archive document is read again by nobody, nor are remembered copies to which none is added."""
-    parsed = ParsedDocuments(1 << 20)
-    parsed.keep(put)
-    assert parsed.bytes == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
@@ -40,38 +40,26 @@ def test_a_feed_is_found_by_each_url_that_was_asked_for() -> None:
     assert (memory.usage.feeds, memory.usage.hits, memory.usage.misses) == (1, 2, 1)
 
 
-def test_a_feed_that_changes_is_let_go() -> None:
-    """After a drop no URL leads to it, none of its bytes are counted, and what is made of it is not kept."""
-    memory = Memory(MIB)
-    held = hold(memory, a_snapshot(1))
-    hold(memory, a_snapshot(2))
-    assert held is not None
-    both = memory.usage.bytes
-    held.keep_block(1, b"x" * 1000)
-    memory.drop(1)
-    assert memory.find(url_of(1)) is None
-    assert memory.find(url_of(2)) is not None
-    assert memory.usage.bytes < both
-    left = memory.usage.bytes
-    held.keep_block(2, b"x" * 1000)
-    held.keep_made("key", "value", 1000)
-    assert (memory.usage.bytes, held.made("key")) == (left, None)
-    memory.drop(2)
-    assert memory.usage.bytes == 0
-
-
-def test_a_read_that_a_change_has_overtaken_fills_nothing() -> None:
-    """The read may have seen the feed as it was before; one that began after the change may not have."""
+@pytest.mark.parametrize(
+    "let_go",
+    [lambda memory: memory.drop(1), lambda memory: memory.confirm(1, None), Memory.drop_all],
+    ids=["changed", "forgotten", "all"],
+)
+def test_a_feed_that_changes_is_let_go(let_go: Callable[[Memory], None]) -> None:
+    """No URL leads to it, none of its bytes are counted, and neither what is made of it nor a read that was
+    under way is kept; what is read later is."""
     memory = Memory(MIB)
     before = memory.generation
-    memory.drop(1)
+    held = hold(memory, a_snapshot(1))
+    assert held is not None
+    held.keep_block(1, b"x" * 1000)
+    let_go(memory)
+    held.keep_block(2, b"x" * 1000)
+    held.keep_made("key", "value", 1000)
     assert memory.put(a_snapshot(1), url_of(1), before) is None
     assert memory.find(url_of(1)) is None
-    assert memory.put(a_snapshot(2), url_of(2), before) is not None
-    assert memory.put(a_snapshot(1, revision=2), url_of(1), memory.generation) is not None
-    held = memory.find(url_of(1))
-    assert held is not None
-    assert held.snapshot.feed.revision == 2
+    assert (memory.usage.bytes, held.made("key")) == (0, None)
+    assert hold(memory, a_snapshot(1)) is not None
 
 
 def test_of_two_reads_at_once_the_blocks_go_with_their_own_snapshot() -> None:
@@ -89,16 +77,13 @@ def test_of_two_reads_at_once_the_blocks_go_with_their_own_snapshot() -> None:
 
 
 def test_what_is_published_is_held_at_once_where_an_answer_waits() -> None:
-    """Its key leads to it, and all of its text is there; of a feed that nobody waits for nothing is held."""
+    """Its key leads to it, and all of its text is there."""
     memory = Memory(MIB)
-    memory.replace(a_snapshot(1), {0: b"x"})
-    assert memory.usage == (0, 0, 0, 0)
     before = memory.generation
     with waiting(memory):
         memory.replace(a_snapshot(1), {0: b"x"})
     assert memory.put(a_snapshot(1, revision=0), url_of(1), before) is None
     held = memory.find(url_of(1))
-    assert held is memory.of(1)
     assert held is not None
     assert (held.snapshot, held.blocks, held.is_whole) == (a_snapshot(1), {0: b"x"}, True)
 
@@ -120,26 +105,20 @@ def test_what_stays_of_a_publication_is_taken_over() -> None:
     assert memory.usage.bytes == 0
 
 
-def test_a_feed_is_waited_for_as_long_as_any_answer_waits() -> None:
-    """Answers come and go in any order; other feeds are not waited for."""
+def test_a_publication_that_is_too_large_or_nobody_waits_for_is_not_held() -> None:
+    """No part of it is: whoever reads on from the store needs its segments kept readable. Answers come and go
+    in any order."""
     memory = Memory(MIB)
     memory.begin_waiting(1)
     with waiting(memory):
-        pass
-    for feed in (1, 2):
-        memory.replace(a_snapshot(feed), {0: b"x"})
+        memory.replace(a_snapshot(1, head=b"x" * MIB), {0: b"x"})
+    memory.replace(a_snapshot(2), {0: b"x"})
+    assert memory.usage == (0, 0, 0, 0)
+    memory.replace(a_snapshot(1), {0: b"x"})
     assert memory.feeds == [1]
     memory.end_waiting(1)
     memory.replace(a_snapshot(1, revision=2), {0: b"x"})
     assert memory.feeds == []
-
-
-def test_a_publication_that_is_too_large_is_not_held() -> None:
-    """No part of it is: whoever reads on from the store needs its segments kept readable."""
-    memory = Memory(MIB)
-    with waiting(memory):
-        memory.replace(a_snapshot(1, head=b"x" * MIB), {0: b"x"})
-    assert memory.usage == (0, 0, 0, 0)
 
 
 def test_what_was_not_asked_for_longest_goes_first() -> None:
@@ -239,12 +218,9 @@ def test_what_is_another_one_now_is_let_go(change: dict[str, float]) -> None:
     """By anything that a reader could see, or that makes the feed due; a read under way fills nothing."""
     memory = Memory(MIB)
     hold(memory, a_snapshot(1))
-    hold(memory, a_snapshot(2))
     before = memory.generation
     memory.confirm(1, a_version(a_snapshot(1), **change))
-    memory.confirm(2, a_version(a_snapshot(2)))
     assert memory.look(url_of(1)) is None
-    assert memory.look(url_of(2)) is not None
     assert memory.put(a_snapshot(1), url_of(1), before) is None
 
 
@@ -266,29 +242,6 @@ def test_a_row_that_says_something_else_leaves_the_text(change: dict[str, Any], 
     assert found.made("key") == (None if is_said else "value")
     memory.drop(1)
     assert memory.usage.bytes == 0
-
-
-def test_what_is_not_there_any_more_is_let_go() -> None:
-    """It was forgotten; what nothing is held of is no matter."""
-    memory = Memory(MIB)
-    hold(memory, a_snapshot(1))
-    memory.confirm(1, None)
-    memory.confirm(2, None)
-    assert memory.look(url_of(1)) is None
-    assert memory.usage.bytes == 0
-
-
-def test_everything_is_let_go_at_once() -> None:
-    """Nothing is found, nothing is counted, and no read that was under way fills anything; later ones do."""
-    memory = Memory(MIB)
-    before = memory.generation
-    hold(memory, a_snapshot(1))
-    hold(memory, a_snapshot(2))
-    memory.drop_all()
-    assert memory.look(url_of(1)) is memory.look(url_of(2)) is None
-    assert memory.usage.bytes == 0
-    assert memory.put(a_snapshot(3), url_of(3), before) is None
-    assert hold(memory, a_snapshot(1)) is not None
 
 
 # What the next refresh starts from

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.answers import Status
-from tests.feeds import an_item, atom, publish_chain
+from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.core.chart import month_number
@@ -22,45 +22,29 @@ def lines(status: dict[str, Any], *keys: str) -> list[tuple[Any, ...]]:
 
 
 async def test_status_tells_the_chain_document_by_document(proxy: Proxy, origin: Origin) -> None:
-    """R2, R16: /status lists each document, the link that led to it, whether it is settled, and why the walk
-    ended."""
-    publish_chain(origin, archives=3)
-    url = origin.url("/feed")
+    """R2, R10, R16, R25: the link that led to each, whether it is settled, how many of its entries stand
+    elsewhere, why it is missing, and why the walk ended. What was detached stands at the end."""
+    origin.publish("/feed", atom(an_item("a"), an_item("b"), prev_archive="/3"))
+    origin.publish("/3", atom(an_item("b"), an_item("c"), archive=True, prev_archive="/2"))
+    origin.publish("/2", atom(an_item("d"), archive=True, prev_archive="/1"))
+    origin.fault("/1", Status(503))
+    url, third, second, first = map(origin.url, ("/feed", "/3", "/2", "/1"))
     await proxy.whole(url)
     status = await proxy.status(url)
-    archives = status["chain"][1:]
-    assert lines(status, "url", "role", "relation")[0] == (url, "subscription", None)
-    assert lines(status, "role", "relation")[1:] == [("archive", "prev-archive")] * 3
-    assert [each["from"] for each in archives] == [url, *(each["url"] for each in archives[:-1])]
-    assert lines(status, "standing") == [("kept",), ("kept",), ("settled",), ("settled",)]
-    assert status["ending"] == {"code": "oldest", "text": "the oldest document links to no older one"}
-    assert sum(each["entries"] - each["duplicates"] for each in status["chain"]) == status["entries"]
-    assert (status["failure"], status["refreshing"]) == (None, False)
-
-
-async def test_duplicates_are_counted_where_they_lost(proxy: Proxy, origin: Origin) -> None:
-    """R10."""
-    origin.publish("/feed", atom(an_item("a"), an_item("b"), prev_archive="/1"))
-    origin.publish("/1", atom(an_item("b"), an_item("c"), archive=True))
-    url = origin.url("/feed")
-    await proxy.whole(url)
-    assert lines(await proxy.status(url), "entries", "duplicates") == [(2, 0), (2, 1)]
-
-
-async def test_a_missing_document_stands_in_the_chain_with_its_reason(proxy: Proxy, origin: Origin) -> None:
-    """R16: a missing archive stands at its place in the chain with reason, status and number of tries."""
-    publish_chain(origin, archives=3)
-    url = origin.url("/feed")
-    origin.fault("/archive/1", Status(503))
-    await proxy.whole(url)
-    status = await proxy.status(url)
-    last = status["chain"][-1]
-    assert (last["url"], last["role"], last["standing"]) == (origin.url("/archive/1"), None, "missing")
-    assert (last["relation"], last["from"]) == ("prev-archive", origin.url("/archive/2"))
-    failure = last["failure"]
+    assert lines(status, "url", "role", "standing", "relation", "from", "duplicates") == [
+        (url, "subscription", "kept", None, None, 0),
+        (third, "archive", "kept", "prev-archive", url, 1),
+        (second, "archive", "settled", "prev-archive", third, 0),
+        (first, None, "missing", "prev-archive", second, None),
+    ]
+    failure = status["chain"][-1]["failure"]
     assert (failure["reason"], failure["status"], failure["attempts"]) == ("publisher-status", 503, 1)
-    assert status["ending"]["code"] == "unavailable"
-    assert origin.url("/archive/1") in status["ending"]["text"]
+    assert (status["ending"]["code"], first in status["ending"]["text"]) == ("unavailable", True)
+    assert (status["entries"], status["failure"], status["refreshing"]) == (4, None, False)
+
+    origin.publish("/feed", atom(an_item("only"), complete=True))
+    await proxy.refreshed(url)
+    assert lines(await proxy.status(url), "standing") == [("kept",), ("detached",), ("detached",)]
 
 
 async def test_what_was_repaired_is_told_as_long_as_the_document_is_kept(
@@ -121,18 +105,6 @@ async def test_a_publisher_that_fails_is_told_with_the_reason(proxy: Proxy, orig
     status = await proxy.status(url)
     assert status["stale"] is True
     assert (status["failure"]["reason"], status["failure"]["status"]) == ("publisher-status", 500)
-
-
-async def test_what_was_detached_is_listed_last(proxy: Proxy, origin: Origin) -> None:
-    """R1, R25."""
-    publish_chain(origin, archives=2)
-    url = origin.url("/feed")
-    await proxy.whole(url)
-    origin.publish("/feed", atom(an_item("only"), complete=True))
-    await proxy.refreshed(url)
-    status = await proxy.status(url)
-    assert lines(status, "standing") == [("kept",), ("detached",), ("detached",)]
-    assert status["ending"]["code"] == "whole"
 
 
 # The timeline

@@ -1,22 +1,30 @@
-"""wholefeed.workers.child: the process itself, as a program starts it that imports wholefeed."""
+"""wholefeed.workers.child: the process itself, as a program starts it; and what goes through its pipes."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.workers.samples import a_sender
 from tests.workers.test_pool import cpu_ticks, is_running, opened, read, until
 from wholefeed.core.jobs import JOBS
+from wholefeed.core.model import Family
+from wholefeed.workers.child import read_frame, write_frame
 
 PROXY = Path(__file__).parent.parent.parent / "proxy"
 
@@ -60,47 +68,43 @@ def running(folder: Path, then: str = "", path: Path = PROXY) -> Iterator[subpro
             process.kill()
 
 
-def outcome(process: subprocess.Popen[str]) -> tuple[str, str]:
-    return process.communicate(timeout=40)
+def said_by(process: subprocess.Popen[str]) -> list[str]:
+    """The words that a program has printed, once it has ended well."""
+    out, err = process.communicate(timeout=40)
+    assert (process.returncode, err) == (0, "")
+    return out.split()
+
+
+HEAVY = (
+    "asyncio aiohttp aiosqlite structlog sqlite3 yarl multidict ctypes http.client ssl socket email "
+    "threading subprocess logging multiprocessing concurrent.futures"
+)
 
 
 async def test_a_worker_loads_no_more_than_the_core() -> None:
     """So it takes a third of the server's memory and starts in a quarter of a second."""
     code = "import json, sys, wholefeed.workers.child; print(json.dumps(sorted(sys.modules)))"
-    own = {"PYTHONPATH": str(PROXY)}
-    command = [sys.executable, "-c", code]
+    command, own = [sys.executable, "-c", code], {"PYTHONPATH": str(PROXY)}
     shown = subprocess.run(command, env=own, capture_output=True, check=True, timeout=40)
     modules = set(json.loads(shown.stdout))
     ours = {each for each in modules if each.startswith("wholefeed.")}
     assert {each for each in ours if not each.startswith(("wholefeed.core", "wholefeed.workers"))} == set()
-    assert "wholefeed.workers.pool" not in ours
-    heavy = {"asyncio", "aiohttp", "aiosqlite", "structlog", "sqlite3", "yarl", "multidict", "ctypes"}
-    heavy |= {
-        "http.client",
-        "ssl",
-        "socket",
-        "email",
-        "threading",
-        "subprocess",
-        "logging",
-        "multiprocessing",
-        "concurrent.futures",
-    }
-    assert modules & heavy == set()
+    assert not modules & {"wholefeed.workers.pool", *HEAVY.split()}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-async def test_a_worker_takes_little_memory() -> None:
-    """25 MB of which half are shared; a bound that a careless import would break."""
+async def test_a_worker_takes_little_memory_and_prints_to_its_errors() -> None:
+    """25 MB of which half are shared; what it prints gets between no results, and blocks nothing."""
     async with opened() as workers:
         await read(workers)
-        (pid,) = workers.pids
-        status = Path(f"/proc/{pid}/status").read_text("utf-8")
-        (line,) = [each for each in status.splitlines() if each.startswith("VmRSS")]
+        own = Path(f"/proc/{workers.pids[0]}")
+        (line,) = [each for each in (own / "status").read_text("utf-8").splitlines() if "VmRSS" in each]
         assert int(line.split()[1]) < 36_000
+        assert (own / "fd/0").readlink() == Path(os.devnull)
+        assert (own / "fd/1").readlink() == (own / "fd/2").readlink()
 
 
-async def test_every_job_is_known_by_its_name() -> None:
+def test_every_job_is_known_by_its_name() -> None:
     """The name is what goes through the pipe."""
     assert {name: job.__name__ for name, job in JOBS.items()} == {name: name for name in JOBS}
 
@@ -115,9 +119,8 @@ def test_a_program_needs_no_main_guard(tmp_path: Path) -> None:
     (tmp_path / "site/sitecustomize.py").write_text(told, "utf-8")
     (tmp_path / "elsewhere").mkdir()
     with running(tmp_path / "elsewhere", path=Path(f"{PROXY}{os.pathsep}{tmp_path / 'site'}")) as process:
-        out, err = outcome(process)
-    assert (process.returncode, err) == (0, "")
-    assert out.strip().isdigit()
+        (pid,) = said_by(process)
+    assert pid.isdigit()
     assert marker.read_text("utf-8") == "x", "in the program alone"
 
 
@@ -129,9 +132,7 @@ def test_wholefeed_may_lie_in_an_archive(tmp_path: Path) -> None:
             packed.write(path, path.relative_to(PROXY))
     then = "import wholefeed.workers.child as c; print(c.__file__); print(*workers.pids)"
     with running(tmp_path, then, path=archive) as process:
-        out, err = outcome(process)
-    assert (process.returncode, err) == (0, "")
-    pid, place, again = out.split()
+        pid, place, again = said_by(process)
     assert place.startswith(str(archive))
     assert pid == again
 
@@ -143,9 +144,7 @@ def test_a_folder_that_is_gone_is_no_hindrance(tmp_path: Path) -> None:
     then = "import os; os.rmdir(os.getcwd()); await workers.close(); workers = Workers(1, start_bytes=0); "
     then += "await workers.run(1 << 20, read_document, body, sender, max_depth=256); print(*workers.pids)"
     with running(gone, then) as process:
-        out, err = outcome(process)
-    assert (process.returncode, err) == (0, "")
-    assert len(set(out.split())) == 2
+        assert len(set(said_by(process))) == 2
 
 
 @pytest.mark.parametrize("then", ["await asyncio.sleep(60)", LONG], ids=["at rest", "at work"])
@@ -162,11 +161,68 @@ async def test_a_worker_ends_with_its_server_however_that_ends(tmp_path: Path, t
             await until(lambda: not is_running(pid))
 
 
-async def test_nothing_that_is_printed_gets_between_the_results() -> None:
-    """A worker's own prints go to its errors, whose pipe never blocks it."""
-    async with opened() as workers:
-        await read(workers)
-        (pid,) = workers.pids
-        assert Path(f"/proc/{pid}/fd/0").readlink() == Path(os.devnull)
-        errors = Path(f"/proc/{pid}/fd/2").readlink()
-        assert Path(f"/proc/{pid}/fd/1").readlink() == errors
+# What goes through the pipes
+
+LARGE_BYTES = 1 << 16
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+def through(*messages: object) -> list[Any]:
+    """What comes out at the other end."""
+    stream = io.BytesIO()
+    for message in messages:
+        write_frame(stream, message)
+    stream.seek(0)
+    return [read_frame(stream) for _ in messages]
+
+
+@given(st.lists(PLAIN, max_size=3))
+def test_objects_come_out_as_they_went_in(messages: list[object]) -> None:
+    """One frame after the other, and no frame takes of the next."""
+    assert through(*messages) == messages
+
+
+def test_classes_and_large_bytes_come_out_as_they_went_in() -> None:
+    """Dataclasses, enumerations, named tuples of the core; bytes wherever in a message they stand."""
+    message = (a_sender(), Family.ATOM, {"a": [bytes(LARGE_BYTES), (os.urandom(3_000_000), b"x")]})
+    assert through(message) == [message]
+
+
+class Foreign:
+    """A class that is none of the core's."""
+
+
+@pytest.mark.parametrize("message", [os.system, Foreign(), Foreign, print])
+def test_nothing_but_the_core_is_made_of_what_comes(message: object) -> None:
+    """A worker that was taken over by a document cannot make its server run anything."""
+    with pytest.raises(EOFError, match="expected a class of the core"):
+        through(message)
+
+
+@pytest.mark.parametrize(
+    "pickled",
+    [
+        *(b"\x80\x02cwholefeed.core.parse.documents\n%s\n." % name for name in (b"parse", b"Sequence")),
+        *(b"", b"\x80\x05", b"nonsense.", pickle.dumps((1, 2))[:-3], b"K\x09Q."),
+    ],
+)
+def test_what_is_no_frame_ends_the_conversation(pickled: bytes) -> None:
+    """It is told as the end, never as an error of another kind; so is a function of the core, or what one of
+    its modules has imported."""
+    with pytest.raises(EOFError):
+        read_frame(io.BytesIO(pickled))
+
+
+def test_a_frame_that_breaks_off_is_the_end() -> None:
+    """At whichever byte."""
+    stream = io.BytesIO()
+    write_frame(stream, ("name", b"x" * LARGE_BYTES))
+    whole = stream.getvalue()
+    for cut in (0, 1, 11, 12, 20, 60, len(whole) - 1):
+        with pytest.raises(EOFError):
+            read_frame(io.BytesIO(whole[:cut]))

@@ -10,82 +10,60 @@ import pytest
 from wholefeed.workers.machine import free_memory_bytes, memory_bytes, usable_cores
 from wholefeed.workers.pool import worker_count
 
+GROUPS = "sys/fs/cgroup"
+MIB = 1 << 20
+WHOLE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
 
 @pytest.fixture(autouse=True)
 def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
 
 
-def put(root: Path, **files: str) -> Path:
-    """Files below a root, `a__b_c` for `a/b.c`... named by their paths with __ for /."""
-    for name, text in files.items():
-        path = root / name.replace("__", "/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "ascii")
+def put(root: Path, line: str, files: dict[str, str]) -> Path:
+    """A machine whose process is in the cgroups of a line, and these files below `sys/fs/cgroup`."""
+    lines = {"proc/self/cgroup": line, **{f"{GROUPS}/{place}": text for place, text in files.items()}}
+    for place, text in lines.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).write_text(text + "\n", "ascii")
     return root
 
 
-def group(root: Path, line: str, **quotas: str) -> Path:
-    put(root, proc__self__cgroup=line + "\n")
-    for place, text in quotas.items():
-        path = root / "sys/fs/cgroup" / place.replace("__", "/")
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "cpu.max").write_text(text + "\n", "ascii")
-    return root
-
-
-def test_without_a_quota_all_cores_are_usable_that_the_process_may_run_on(tmp_path: Path) -> None:
-    """As on a machine of one's own, or where there are no cgroups at all."""
-    assert usable_cores(tmp_path) == 8
-    assert usable_cores(group(tmp_path, "0::/a", a="max 100000")) == 8
+V1_CPU = "5:memory:/x\n4:cpu,cpuacct:/a"
 
 
 @pytest.mark.parametrize(
-    ("quotas", "cores"),
+    ("line", "files", "cores"),
     [
-        ({"a__b": "150000 100000"}, 1.5),
-        ({"a": "300000 100000", "a__b": "max 100000"}, 3),
-        ({"a": "200000 100000", "a__b": "400000 100000"}, 2),
-        ({"a__b": "1600000 100000"}, 8),
-        ({"a__b": "nonsense"}, 8),
-        ({"a__b": "100000 0"}, 8),
+        ("", {}, 8),
+        ("0::/a", {"a/cpu.max": "max 100000"}, 8),
+        ("0::/a/b", {"a/b/cpu.max": "150000 100000"}, 1.5),
+        ("0::/a/b", {"a/cpu.max": "300000 100000", "a/b/cpu.max": "max 100000"}, 3),
+        ("0::/a/b", {"a/cpu.max": "200000 100000", "a/b/cpu.max": "400000 100000"}, 2),
+        ("0::/a", {"a/cpu.max": "1600000 100000"}, 8),
+        ("0::/a", {"a/cpu.max": "nonsense"}, 8),
+        ("0::/a", {"a/cpu.max": "100000 0"}, 8),
+        ("0::/docker/abc", {"cpu.max": "50000 100000"}, 0.5),  # the mount is the group
+        (V1_CPU, {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"}, 2.5),
+        (
+            V1_CPU,
+            {"cpu,cpuacct/a/cpu.cfs_quota_us": "250000", "cpu,cpuacct/a/cpu.cfs_period_us": "100000"},
+            2.5,
+        ),
+        (V1_CPU, {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, 8),
     ],
 )
-def test_the_narrowest_quota_counts(tmp_path: Path, quotas: dict[str, str], cores: float) -> None:
-    """Version 2: of the group itself and of those around it."""
-    assert usable_cores(group(tmp_path, "0::/a/b", **quotas)) == cores
-
-
-def test_in_a_container_the_mount_is_the_group(tmp_path: Path) -> None:
-    """Its path may name folders that are not there."""
-    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
-    (tmp_path / "sys/fs/cgroup/cpu.max").write_text("50000 100000", "ascii")
-    assert usable_cores(group(tmp_path, "0::/docker/abc")) == 0.5
-
-
-@pytest.mark.parametrize("mount", ["cpu", "cpu,cpuacct"])
-def test_a_quota_of_version_1_counts(tmp_path: Path, mount: str) -> None:
-    """Its controllers have a mount each, or one together."""
-    put(tmp_path, proc__self__cgroup="5:memory:/x\n4:cpu,cpuacct:/a\n")
-    folder = tmp_path / "sys/fs/cgroup" / mount / "a"
-    folder.mkdir(parents=True)
-    (folder / "cpu.cfs_quota_us").write_text("250000\n", "ascii")
-    (folder / "cpu.cfs_period_us").write_text("100000\n", "ascii")
-    assert usable_cores(tmp_path) == 2.5
-    (folder / "cpu.cfs_quota_us").write_text("-1\n", "ascii")
-    assert usable_cores(tmp_path) == 8
+def test_the_narrowest_quota_counts(tmp_path: Path, line: str, files: dict[str, str], cores: float) -> None:
+    """Of the group itself and of those around it, in cgroups of both versions; else all cores."""
+    assert usable_cores(put(tmp_path, line, files)) == cores
 
 
 @pytest.mark.parametrize(
     ("quota", "workers"), [("max", 4), ("100000", 1), ("50000", 1), ("299999", 1), ("300000", 2)]
 )
 def test_auto_is_one_less_than_there_are_whole_cores(tmp_path: Path, quota: str, workers: int) -> None:
-    """At least one, since a document must not stop the answers; at most four."""
-    assert worker_count("auto", group(tmp_path, "0::/a", a=f"{quota} 100000")) == workers
-
-
-def test_a_number_is_taken_as_it_is(tmp_path: Path) -> None:
-    """More than there are cores, or none, if somebody wants it so."""
+    """At least one, since a document must not stop the answers; at most four. A number is taken as it is."""
+    assert worker_count("auto", put(tmp_path, "0::/a", {"a/cpu.max": f"{quota} 100000"})) == workers
     assert [worker_count(each, tmp_path) for each in (0, 1, 64)] == [0, 1, 64]
 
 
@@ -98,46 +76,49 @@ def test_without_affinity_the_cores_of_the_machine_count(
     assert usable_cores(tmp_path) == 3
 
 
-MEMORY = """\
-MemTotal:       4000000 kB
-MemAvailable:   3000000 kB
-"""
-MIB = 1 << 20
+OF_A_GROUP = {
+    "a/b/memory.max": str(256 * MIB),
+    "a/b/memory.current": str(100 * MIB),
+    "a/b/memory.stat": f"anon {80 * MIB}\nactive_file {7 * MIB}\ninactive_file {3 * MIB}\nshmem {MIB}",
+}
+OF_VERSION_1 = {
+    "memory/a/memory.limit_in_bytes": str(64 * MIB),
+    "memory/a/memory.usage_in_bytes": str(44 * MIB),
+    "memory/a/memory.stat": f"cache 1\ntotal_inactive_file {4 * MIB}",
+}
 
 
-def a_group(folder: Path, **files: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / f"memory.{name}").write_text(text + "\n", "ascii")
-
-
-def test_without_a_limit_the_memory_of_the_machine_counts(tmp_path: Path) -> None:
-    """What nobody has, as the kernel reckons it; where it tells nothing, all of it."""
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert free_memory_bytes(tmp_path) == memory_bytes(tmp_path) == whole
-    put(tmp_path, proc__meminfo=MEMORY.replace("3000000", "1024"), proc__self__cgroup="0::/a\n")
-    a_group(tmp_path / "sys/fs/cgroup/a", max="max", current=str(100 * MIB))
-    assert (free_memory_bytes(tmp_path), memory_bytes(tmp_path)) == (MIB, whole)
-
-
-def test_the_memory_of_a_container_counts(tmp_path: Path) -> None:
-    """Version 2: its limit without what is in use, but for what the kernel keeps of files; of the groups
-    around it too."""
-    put(tmp_path, proc__meminfo=MEMORY, proc__self__cgroup="0::/a/b\n")
-    stat = f"anon {80 * MIB}\nactive_file {7 * MIB}\ninactive_file {3 * MIB}\nshmem {MIB}"
-    a_group(tmp_path / "sys/fs/cgroup/a/b", max=str(256 * MIB), current=str(100 * MIB), stat=stat)
-    assert (free_memory_bytes(tmp_path), memory_bytes(tmp_path)) == (166 * MIB, 256 * MIB)
-    a_group(tmp_path / "sys/fs/cgroup/a", max=str(200 * MIB), current=str(190 * MIB))
-    assert (free_memory_bytes(tmp_path), memory_bytes(tmp_path)) == (10 * MIB, 200 * MIB)
-    a_group(tmp_path / "sys/fs/cgroup/a", current=str(210 * MIB))
-    assert free_memory_bytes(tmp_path) == 0
-
-
-def test_memory_is_limited_by_version_1_too(tmp_path: Path) -> None:
-    """Its figures have other names; no limit is a number, and larger than any machine."""
-    put(tmp_path, proc__meminfo=MEMORY, proc__self__cgroup="4:memory:/a\n3:cpu:/x\n")
-    folder, stat = tmp_path / "sys/fs/cgroup/memory/a", f"cache 1\ntotal_inactive_file {4 * MIB}"
-    a_group(folder, limit_in_bytes=str(64 * MIB), usage_in_bytes=str(44 * MIB), stat=stat)
-    assert (free_memory_bytes(tmp_path), memory_bytes(tmp_path)) == (24 * MIB, 64 * MIB)
-    a_group(folder, limit_in_bytes="9223372036854771712")
-    assert free_memory_bytes(tmp_path) == 3000000 * 1024
+@pytest.mark.parametrize(
+    ("line", "files", "free_bytes", "most_bytes"),
+    [
+        ("0::/a", {"a/memory.max": "max", "a/memory.current": str(100 * MIB)}, 1000 * MIB, WHOLE),
+        ("0::/a/b", OF_A_GROUP, 166 * MIB, 256 * MIB),
+        (
+            "0::/a/b",
+            {**OF_A_GROUP, "a/memory.max": str(200 * MIB), "a/memory.current": str(190 * MIB)},
+            10 * MIB,
+            200 * MIB,
+        ),
+        ("0::/a", {"a/memory.max": str(200 * MIB), "a/memory.current": str(210 * MIB)}, 0, 200 * MIB),
+        ("4:memory:/a\n3:cpu:/x", OF_VERSION_1, 24 * MIB, 64 * MIB),
+        (
+            "4:memory:/a",
+            {**OF_VERSION_1, "memory/a/memory.limit_in_bytes": "9223372036854771712"},
+            1000 * MIB,
+            WHOLE,
+        ),
+    ],
+    ids=["no limit", "group", "around it", "overdrawn", "version 1", "version 1, no limit"],
+)
+def test_the_memory_of_a_container_counts(
+    tmp_path: Path, line: str, files: dict[str, str], free_bytes: int, most_bytes: int
+) -> None:
+    """Its limit without what is in use, but for what the kernel keeps of files; else what nobody has."""
+    put(tmp_path, line, files)
+    assert memory_bytes(tmp_path) == most_bytes
+    if most_bytes == WHOLE:
+        assert free_memory_bytes(tmp_path) == WHOLE, "where the kernel tells nothing"
+    (tmp_path / "proc/meminfo").write_text(
+        f"MemTotal: 2048000 kB\nMemAvailable:   {1000 << 10} kB\n", "ascii"
+    )
+    assert free_memory_bytes(tmp_path) == free_bytes

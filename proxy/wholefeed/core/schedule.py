@@ -1,4 +1,4 @@
-"""When something is asked for, and when again: the subscription document, one that failed, a stored archive.
+"""When something is asked for, and when again: the subscription document, a feed that is polled, what failed.
 
     fresh_until = now + freshness_seconds(headers, now=now, minimum=300, default=900, maximum=86_400)
     next_at = next_attempt_at("timeout", None, attempts=1, now=now, …)    # in a minute
@@ -378,56 +378,3 @@ def pause_seconds(*, interval_seconds: float, feeds: int, jitter: float, longest
 
 SHORTEST_PAUSE_SECONDS: Final = 0.05
 """Between the starts of two polls, however many feeds there are."""
-
-
-# When a stored archive document is asked for again, and when never more (R13)
-
-
-def is_due(
-    *,
-    is_settled: bool,
-    is_newest: bool,
-    is_marked: bool,
-    is_uncacheable: bool,
-    subscription_changed_at: float,
-    checked_at: float,
-    now: float,
-) -> bool:
-    """Return whether a stored archive document is to be revalidated on this walk.
-
-    Archive documents do not change (RFC 5005, section 4), but publishers link archives that still grow: the
-    newest one of a chain is not believed until another has taken its place.
-
-    FETCHED as the newest         -> OPEN     due when the subscription document has changed, at most daily
-    FETCHED behind the newest     -> SETTLED
-    OPEN, no longer the newest    -> due at once, for the last time -> SETTLED; daily while it is gone
-    SETTLED, but unmarked and sent with no-cache or no-store -> due as if it were the newest
-
-    Args:
-        is_settled: As in `is_final`.
-        is_newest: Whether it is the newest archive document of its chain, on the path of this walk.
-        is_marked: As in `is_final`.
-        is_uncacheable: As in `is_final`.
-        subscription_changed_at: When the subscription document was last had with a change, epoch seconds.
-        checked_at: When it was last fetched or revalidated, or was gone, epoch seconds.
-        now: Epoch seconds.
-    """
-    if is_final(is_settled=is_settled, is_marked=is_marked, is_uncacheable=is_uncacheable):
-        return False
-    if is_ahead(checked_at, now=now):
-        return True
-    is_a_day_ago, is_outdated = checked_at <= now - DAY_SECONDS, subscription_changed_at > checked_at
-    if not is_settled and not is_newest:
-        return is_a_day_ago or is_outdated
-    return is_a_day_ago and is_outdated
-
-
-def is_final(*, is_settled: bool, is_marked: bool, is_uncacheable: bool) -> bool:
-    """Return whether an archive document is never asked for again.
-
-    Args:
-        is_settled: Whether it was fetched or revalidated when it was no longer the newest of its chain.
-        is_marked: Whether it bears fh:archive.
-        is_uncacheable: Whether the publisher serves it with no-cache or no-store.
-    """
-    return is_settled and (is_marked or not is_uncacheable)

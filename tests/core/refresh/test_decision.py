@@ -1,9 +1,8 @@
-"""The decision of a refresh, whatever its publisher does and in whatever order it comes."""
-
 from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,9 +11,17 @@ from hypothesis import strategies as st
 from tests.core.refresh.world import Outcome, Page, Publisher, World, asked_twice, incremental
 from tests.makers import FEED
 from wholefeed.core.model import Family, Role, State
-from wholefeed.core.notes import DocumentUnavailable, End, JumpedHole, NewerNotOlder, PageGone
+from wholefeed.core.notes import (
+    DocumentUnavailable,
+    End,
+    JumpedHole,
+    LimitReached,
+    MementoServed,
+    NewerNotOlder,
+)
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.port import Failure
+from wholefeed.core.walk.chain import WalkLimits
 
 HOUR, DAY = 3600.0, 86_400.0
 O = "http://o.test"  # noqa: E741
@@ -264,27 +271,6 @@ def test_a_request_that_may_not_walk_asks_for_the_subscription_document_alone() 
     assert told.publication.missing is None
 
 
-def test_a_page_behind_the_last_one_is_the_end() -> None:
-    """R6: 404 where no `last` link says that there should be more."""
-    pages = a_chain(2, "next")
-    pages[archive(1)] = replace(pages[archive(1)], links={"next": archive(0)})
-    told = World(Publisher(pages)).refresh(random.Random(0))
-    assert told.publication.state is State.PAGED
-    assert told.publication.notes == (PageGone(archive(0), reason="publisher-status"),)
-
-
-def test_what_is_whole_by_its_own_word_stands_alone() -> None:
-    """R1: everything else leaves, nothing is followed."""
-    pages = a_chain(2)
-    world = World(Publisher(pages))
-    world.refresh(random.Random(0))
-    pages[FEED] = replace(pages[FEED], is_complete=True)
-    world.now += HOUR
-    told = world.refresh(random.Random(0))
-    assert (told.asked, told.publication.state) == ([FEED], State.COMPLETE)
-    assert world.shape == [(Role.SUBSCRIPTION, FEED)]
-
-
 def test_a_walk_that_was_cut_off_is_finished_though_the_publisher_has_not_changed() -> None:
     """R14, R16: also where the feed had been published as complete before."""
     pages = a_chain(2)
@@ -320,20 +306,6 @@ def test_bodies_are_read_again_where_an_older_parser_has_read_one_and_only_there
 
     assert "reread" not in first.calls
     assert "reread" in again.calls
-
-
-def test_a_gap_is_left_alone_when_the_subscription_document_alone_has_changed() -> None:
-    """R14: its time has not come, whatever else there is to walk for."""
-    world = World(Publisher(a_chain(3), {archive(2): Failure(slug="timeout")}))
-    world.refresh(random.Random(0))
-    feed = world.publisher.pages[FEED]
-    world.publisher.pages[FEED] = replace(feed, entries=("new",))
-    world.now += 30.0
-
-    told = world.refresh(random.Random(0))
-
-    assert told.asked == [FEED]
-    assert [(each.url, each.attempts) for each in told.publication.missing or ()] == [(archive(2), 1)]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -379,18 +351,6 @@ def test_nothing_leaves_a_chain_whose_earlier_entries_are_part_of_the_feed() -> 
     pages[FEED] = replace(pages[FEED], links=incremental({"prev-archive": archive(1)}))
     world.now += HOUR
     world.refresh(random.Random(0), is_full=True)
-    assert {url for _, url in world.shape} == {FEED, archive(3), archive(2), archive(1)}
-
-
-def test_a_page_that_is_linked_no_more_stays() -> None:
-    """R6, R25."""
-    world = World(Publisher(a_chain(3, "next")))
-    world.refresh(random.Random(0))
-    pages = world.publisher.pages
-    pages[archive(3)] = replace(pages[archive(3)], links={"next": archive(1)})
-    world.now += HOUR
-    told = world.refresh(random.Random(0), is_full=True)
-    assert told.publication.state is State.PAGED
     assert {url for _, url in world.shape} == {FEED, archive(3), archive(2), archive(1)}
 
 
@@ -467,3 +427,323 @@ def test_heads_are_read_early_where_urls_do_not_count_on(seed: int) -> None:
     pages = {url: Page(links=each, entries=(url,)) for url, each in zip(names, links, strict=True)}
     told = World(Publisher(pages), window=2).refresh(random.Random(seed))
     assert not any(foreseen for _, foreseen in told.foreseen)
+
+
+GONE = Failure(slug="publisher-status", publisher_status=404)
+CHANCE = random.Random(0)
+
+
+def a_world(archives: int, *missing: int, **settings: object) -> World:
+    """A chain of which some archives answer 404; one document is asked for at a time."""
+    failing = {archive(number): GONE for number in missing}
+    return World(Publisher(a_chain(archives), failing), **{"looks_ahead": False, **settings})
+
+
+def numbers(world: World) -> list[int]:
+    """The archives of the feed, in output order."""
+    return [int(url.rpartition("/")[2]) for role, url in world.shape if role is Role.ARCHIVE]
+
+
+def asked(told: Outcome) -> list[int]:
+    """The archives that were asked for, in that order."""
+    return [int(url.rpartition("/")[2]) for url in told.asked if url != FEED]
+
+
+def missing(told: Outcome) -> dict[str, int]:
+    return {each.url: each.attempts for each in told.publication.missing or ()}
+
+
+def test_the_chain_goes_on_behind_its_holes_and_each_is_told() -> None:
+    """R34, R16: everything that is there comes out; the feed is partial, and says where it goes on."""
+    world = a_world(9, 7, 4, 3)
+    told = world.refresh(CHANCE)
+    assert numbers(world) == [9, 8, 6, 5, 2, 1]
+    assert missing(told) == {archive(7): 1, archive(4): 1}
+    assert told.publication.state is State.PARTIAL
+    assert told.publication.ending is not None
+    assert told.publication.ending.end is End.OLDEST
+    unavailable = [DocumentUnavailable(archive(number), reason="publisher-status") for number in (7, 4)]
+    jumps = [JumpedHole(archive(7), goes_on_at=archive(6)), JumpedHole(archive(4), goes_on_at=archive(2))]
+    assert told.publication.notes == (unavailable[0], jumps[0], unavailable[1], jumps[1])
+
+
+def test_nothing_is_asked_for_until_a_hole_is_retried() -> None:
+    """R14, R34: what joined behind it is stored; what did not stays away until then, as the hole does."""
+    world = a_world(9, 7, 4, 3)
+    world.refresh(CHANCE)
+    feed = world.publisher.pages[FEED]
+    world.publisher.pages[FEED] = replace(feed, entries=("new",))
+    world.now += HOUR / 2
+    told = world.refresh(CHANCE)
+    assert (asked(told), missing(told)) == ([], {archive(7): 1, archive(4): 1})
+    assert numbers(world) == [9, 8, 6, 5, 2, 1]
+
+    world.now += HOUR
+    told = world.refresh(CHANCE)
+    assert asked(told) == [7, 4, 3]
+    assert missing(told) == {archive(7): 2, archive(4): 2}
+    assert numbers(world) == [9, 8, 6, 5, 2, 1]
+
+
+def test_each_hole_is_retried_in_its_own_time() -> None:
+    """R14, R34: one that is gone for good (410) rests for a day, another an hour."""
+    world = a_world(9, 7)
+    world.publisher.failing[archive(4)] = replace(GONE, publisher_status=410)
+    world.refresh(CHANCE)
+    world.now += 2 * HOUR
+    told = world.refresh(CHANCE)
+    assert (asked(told), missing(told)) == ([7], {archive(7): 2, archive(4): 1})
+    world.now += DAY
+    told = world.refresh(CHANCE)
+    assert (asked(told), missing(told)) == ([7, 4], {archive(7): 3, archive(4): 2})
+
+
+def test_a_newest_archive_that_fails_does_not_hide_what_is_missing_behind() -> None:
+    """R34: the stored chain is walked on behind it, and the hole in it is retried and told."""
+    world = a_world(9, 4)
+    world.refresh(CHANCE)
+    feed = world.publisher.pages[FEED]
+    new = Page(links={"prev-archive": archive(9)}, entries=("ten",))
+    world.publisher.pages |= {FEED: replace(feed, links={"prev-archive": archive(10)}), archive(10): new}
+    world.publisher.failing[archive(10)] = Failure(slug="publisher-failed", publisher_status=500)
+    world.now += 2 * HOUR
+    told = world.refresh(CHANCE)
+    assert missing(told) == {archive(10): 1, archive(4): 2}
+    assert asked(told) == [10, 4]  # 9 is the newest one that is there (R13)
+    assert numbers(world) == [9, 8, 7, 6, 5, 3, 2, 1]
+
+    world.publisher.failing.clear()
+    world.now += DAY
+    told = world.refresh(CHANCE)
+    assert (told.publication.state, numbers(world)) == (State.COMPLETE, [*range(10, 0, -1)])
+
+
+def test_what_is_known_counts_as_known_though_the_walk_has_not_fetched_it() -> None:
+    """R34: after a restart or a day the documents of the path come from the store, without their entries."""
+    world = a_world(9, 7)
+    world.refresh(CHANCE)
+    world.publisher.pages = {
+        url: page for url, page in world.publisher.pages.items() if url in (FEED, archive(9), archive(8))
+    }
+    world = World(world.publisher, looks_ahead=False)
+    world.refresh(CHANCE)
+    world.publisher.pages[archive(6)] = Page(entries=world.publisher.pages[archive(8)].entries)
+    world.now += HOUR
+    told = world.refresh(CHANCE)
+    assert (asked(told), numbers(world)) == ([7, 6, 5, 4], [9, 8])
+
+
+def test_what_was_replaced_is_not_brought_back_by_a_guess() -> None:
+    """R15, R34: a document that its publisher replaced may still stand under its number."""
+    world = a_world(6)
+    world.refresh(CHANCE)
+    pages = world.publisher.pages
+    pages[archive(7)] = Page(links={"prev-archive": archive(3)}, entries=("four to six, shortened",))
+    pages[FEED] = replace(pages[FEED], links={"prev-archive": archive(7)})
+    world.now += HOUR
+    world.refresh(CHANCE)
+    assert numbers(world) == [7, 3, 2, 1]
+
+    pages[archive(9)] = Page(links={"prev-archive": archive(8)}, entries=("nine",))
+    pages[archive(8)] = Page(links={"prev-archive": archive(7)}, entries=("eight",))
+    pages[archive(7)] = replace(pages[archive(7)], links={"prev-archive": archive(5)})
+    pages[FEED] = replace(pages[FEED], links={"prev-archive": archive(9)})
+    world.publisher.failing |= {archive(7): GONE, archive(5): GONE}
+    world.documents = {each.id: each for each in world.documents.values() if each.url != archive(7)}
+    world.now += HOUR
+    told = world.refresh(CHANCE)
+    assert asked(told) == [9, 8, 7]  # 6, 5 and 4 are stored and detached
+    assert numbers(world) == [9, 8, 3, 2, 1]
+
+
+@pytest.mark.parametrize("what", [{"is_complete": True}, {"family": Family.RSS, "links": {}}])
+def test_what_left_with_the_whole_chain_comes_back_with_it(what: dict[str, Any]) -> None:
+    """R1, R23, R34: a publisher that for once says that this is all, or changes its format, costs nothing."""
+    world = a_world(9, 7, 4)
+    world.refresh(CHANCE)
+    page = world.publisher.pages[FEED]
+    world.publisher.pages[FEED] = replace(page, **what)
+    world.now += HOUR / 4
+    world.refresh(CHANCE)
+    assert numbers(world) == []
+    world.publisher.pages[FEED] = replace(page, entries=("back",))
+    world.now += HOUR / 4
+    world.refresh(CHANCE)
+    assert numbers(world) == [9, 8, 6, 5, 3, 2, 1]
+
+
+def test_an_orphan_behind_a_hole_leaves_when_the_chain_is_whole_without_it() -> None:
+    """R15, R34: what joined by a guess is no more than any document in front of the joint."""
+    world = a_world(9, 7)
+    world.publisher.pages[archive(7)] = Page(links={"prev-archive": archive(5)}, entries=("seven",))
+    world.refresh(CHANCE)
+    assert numbers(world) == [9, 8, 6, 5, 4, 3, 2, 1]
+    world.publisher.failing.clear()
+    world.now += HOUR
+    told = world.refresh(CHANCE)
+    assert (told.publication.state, numbers(world)) == (State.COMPLETE, [9, 8, 7, 5, 4, 3, 2, 1])
+
+
+def test_a_limit_ends_a_walk_behind_a_hole() -> None:
+    """R18, R34."""
+    limits = WalkLimits(documents=5, bytes=10**9, entries=10**6)
+    world = a_world(9, 7, limits=limits)
+    told = world.refresh(CHANCE)
+    assert numbers(world) == [9, 8, 6, 5]
+    assert told.publication.notes[0] == LimitReached(archive(4), limit="limits.documents_per_feed", value=5)
+    assert {*missing(told)} == {archive(7), archive(4)}
+
+
+def test_pages_are_walked_as_ever() -> None:
+    """R6: there is no way past a page that is missing."""
+    pages = a_chain(5, "next")
+    failure = Failure(slug="publisher-failed", publisher_status=500)
+    world = World(Publisher(pages, {archive(3): failure}), looks_ahead=False)
+    assert asked(world.refresh(CHANCE)) == [5, 4, 3]
+
+
+@given(st.sets(st.integers(1, 8), max_size=5), st.integers(5, 60), SEEDS, st.booleans())
+def test_a_walk_that_was_killed_ends_like_one_that_was_not(
+    holes: set[int], after: int, seed: int, looks_ahead: bool
+) -> None:
+    """R14, R34: wherever it was cut off, the same documents stand in the same order."""
+    worlds = [a_world(9, *holes, looks_ahead=looks_ahead) for _ in range(2)]
+    worlds[0].cut_off(random.Random(seed), after=after)
+    for world in worlds:
+        world.refresh(random.Random(seed))
+    assert numbers(worlds[0]) == numbers(worlds[1])
+    assert {*worlds[0].missing} == {*worlds[1].missing}
+    assert {world.feed.visible_state for world in worlds} == {State.PARTIAL if holes else State.COMPLETE}
+
+
+@given(st.lists(st.sets(st.integers(1, 9), max_size=5), min_size=1, max_size=5), SEEDS)
+def test_what_was_had_stays_and_what_heals_comes_whatever_fails_when(
+    stages: list[set[int]], seed: int
+) -> None:
+    """R25, R34: documents only ever join, in the order of the chain; in the end all are there."""
+    world, chance = a_world(9), random.Random(seed)
+    told, seen = None, set[int]()
+    for failing in [*stages, set[int]()]:
+        world.publisher.failing = {archive(number): GONE for number in failing}
+        told = world.refresh(chance, is_forced=True)
+        assert seen <= {*numbers(world)}
+        assert numbers(world) == sorted(numbers(world), reverse=True)
+        assert {*missing(told)} <= {archive(number) for number in failing}
+        seen = {*numbers(world)}
+        world.now += HOUR
+    assert told is not None
+    assert (told.publication.state, seen) == (State.COMPLETE, {*range(1, 10)})
+
+
+COPY = "http://archive.test/web/20190501120000id_/"
+
+
+def a_copied_world(archives: int, *copied: int, chance: random.Random = CHANCE) -> World:
+    """A chain that was walked, of which the publisher no longer gives some archives; copies stand in."""
+    pages = a_chain(archives)
+    world = World(Publisher(pages, {archive(number): GONE for number in copied}), looks_ahead=False)
+    world.refresh(chance)
+    for number in copied:
+        page = replace(pages[archive(number)], is_marked=False)
+        world.put(archive(number), page, Role.ARCHIVE, None, memento=COPY + archive(number))
+    world.now += 1
+    return world
+
+
+@given(SEEDS)
+def test_a_copy_takes_its_place_and_its_publisher_is_left_alone(seed: int) -> None:
+    """R33, R14: until its time has come; what lies behind it is asked for at once."""
+    world = a_copied_world(5, 3, chance=random.Random(seed))
+    told = world.refresh(random.Random(seed))
+    assert numbers(world) == [5, 4, 3, 2, 1]
+    assert archive(3) not in told.asked
+    assert told.publication.state is State.PARTIAL
+    assert missing(told).keys() == {archive(3)}
+    assert [each.reason for each in told.publication.missing or ()] == ["publisher-status"]
+    (note,) = [each for each in told.publication.notes if each.kind is MementoServed]
+    assert (note.url, note.facts["copy_url"]) == (archive(3), COPY + archive(3))
+
+
+def test_another_format_does_not_take_its_place() -> None:
+    """R33, R23: an error at the retry changes nothing."""
+    world = a_copied_world(5, 3)
+    world.refresh(CHANCE)
+    del world.publisher.failing[archive(3)]
+    world.publisher.pages[archive(3)] = Page(family=Family.RSS, entries=("page",))
+    world.now += 2 * HOUR
+    told = world.refresh(CHANCE)
+    assert archive(3) in told.asked
+    assert numbers(world) == [5, 4, 3, 2, 1]
+    assert missing(told).keys() == {archive(3)}
+    (row,) = [each for each in world.attached if each.url == archive(3)]
+    assert row.memento
+
+
+def test_a_full_refresh_asks_for_what_copies_stand_in_for() -> None:
+    """R33, R14."""
+    world = a_copied_world(4, 2)
+    world.refresh(CHANCE)
+    told = world.refresh(CHANCE, is_full=True)
+    assert archive(2) in told.asked
+    assert numbers(world) == [4, 3, 2, 1]
+
+
+def test_a_copy_of_a_page_stands_in_for_it() -> None:
+    """R33, R6: it is asked for in its time like the others, and replaced even by the same body."""
+    pages = {
+        FEED: Page(links={"next": archive(2)}, entries=("c",)),
+        archive(2): Page(links={"next": archive(1)}, entries=("b",)),
+        archive(1): Page(entries=("a",)),
+    }
+    failing = {archive(2): Failure(slug="publisher-status", publisher_status=500)}
+    world = World(Publisher(pages, failing), looks_ahead=False)
+    world.refresh(CHANCE)
+    world.put(archive(2), pages[archive(2)], Role.PAGE, None, memento=COPY + archive(2))
+    world.now += 1
+    told = world.refresh(CHANCE)
+    assert [url for _, url in world.shape] == [FEED, archive(2), archive(1)]
+    assert (told.publication.state, set(missing(told))) == (State.PARTIAL, {archive(2)})
+    assert archive(2) not in told.asked
+
+    world.now += 2 * HOUR
+    told = world.refresh(CHANCE)
+    assert archive(2) in told.asked
+    assert missing(told)[archive(2)] == 2
+
+    world.publisher.failing.clear()
+    world.now += 2 * HOUR
+    told = world.refresh(CHANCE)
+    assert told.publication.state is State.PAGED
+    assert [row.memento for row in world.attached] == ["", "", ""]
+
+
+def test_a_copy_makes_no_refresh_walk() -> None:
+    """R33, R13: though it is never settled; there is an attempt, and its time counts."""
+    world = a_copied_world(3, 2)
+    world.refresh(CHANCE)
+    world.now += HOUR / 2
+    told = world.refresh(CHANCE)
+    assert (told.asked, told.published) == ([FEED], [])
+
+
+def test_copies_of_a_subscription_document_keep_their_places_among_pages() -> None:
+    """R33, R20: behind all pages, the newest first, however the publisher turns those round."""
+    pages = {
+        FEED: Page(links={"next": archive(2)}, entries=("c",)),
+        archive(2): Page(links={"next": archive(1)}, entries=("b",)),
+        archive(1): Page(entries=("a",)),
+    }
+    world = World(Publisher(pages), looks_ahead=False)
+    world.refresh(CHANCE)
+    copy = f"{COPY}2015"
+    number = world.put(copy, Page(entries=("old",)), Role.PAGE, 1 << 39, memento=copy)
+    world.publisher.pages = {
+        FEED: Page(links={"next": archive(1)}, entries=("d", "c")),
+        archive(1): Page(links={"next": archive(2)}, entries=("a", "new")),
+        archive(2): Page(entries=("b",)),
+    }
+    world.now += DAY
+    told = world.refresh(CHANCE, is_full=True)
+    assert [url for _, url in world.shape] == [FEED, archive(1), archive(2), copy]
+    assert told.ranked
+    assert number not in told.ranked

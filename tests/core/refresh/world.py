@@ -90,14 +90,6 @@ class Publisher:
         gone = Failure(slug="publisher-status", publisher_status=404)
         return self.failing.get(url) or self.pages.get(url) or gone
 
-    def path(self, relation: str) -> list[str]:
-        """The URLs along a relation, from the subscription document to where nothing can be had any more."""
-        found, url = [], self.pages[FEED].links.get(relation)
-        while url is not None and url not in found and isinstance(page := self.answer(url), Page):
-            found.append(url)
-            url = page.links.get(relation)
-        return found
-
 
 @dataclass(frozen=True, kw_only=True)
 class Published:

@@ -24,7 +24,7 @@ from wholefeed.core.notes import (
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.ahead import Want
 from wholefeed.core.walk.chain import NO_PROGRESS_DOCUMENTS, Arrival, Trail, WalkLimits
-from wholefeed.core.walk.walk import Walk
+from wholefeed.core.walk.walk import Walk, settle_path
 from wholefeed.fetch.base import site_of
 
 O = "http://o.test"  # noqa: E741
@@ -177,11 +177,6 @@ def test_ends(documents: list[Arrival], ending: Ending, path: int) -> None:
     assert len(walk.path) == path
 
 
-def test_a_subscription_document_that_links_to_itself_is_the_end() -> None:
-    """R17."""
-    assert a_walk(an_arrival(FEED, FEED)).ending == ITSELF
-
-
 @pytest.mark.parametrize(
     ("limits", "note", "path"),
     [
@@ -252,13 +247,6 @@ def test_a_chain_that_ends_after_many_documents_without_news_is_whole() -> None:
     assert finish(a_walk(subscription), publisher) == TRUE_END
 
 
-def test_a_publisher_without_an_end_meets_the_limit() -> None:
-    """R18; docs/faults.md row 51."""
-    walk = a_walk(an_arrival(FEED, archive(1)))
-    ending = finish(walk, lambda url: an_arrival(url, archive(int(url.rpartition("/")[2]) + 1)))
-    assert ending.notes == (LimitReached(archive(200), limit="limits.documents_per_feed", value=200),)
-
-
 def wanted_urls(walk: Walk) -> list[str]:
     return [want.url for want in walk.wanted]
 
@@ -276,20 +264,6 @@ def test_guesses_after_two_steps_and_more_with_each_hit() -> None:
     assert wanted_urls(walk) == [archive(n) for n in range(38, 29, -1)]
 
 
-def test_keeps_what_was_guessed_until_the_chain_links_to_it() -> None:
-    """R17: a document fetched ahead joins only when the chain links to it, and is not asked for twice."""
-    walk, publisher = a_walk(an_arrival(FEED, archive(41))), numbered(41)
-    tell(walk, archive(41), publisher)
-    tell(walk, archive(38), publisher)
-    assert wanted_urls(walk) == [archive(40), archive(39)]
-    tell(walk, archive(39), publisher)
-    assert urls_of(walk) == [FEED, archive(41)]
-    assert wanted_urls(walk) == [archive(40)]
-    tell(walk, archive(40), publisher)
-    assert urls_of(walk) == [FEED, *(archive(n) for n in (41, 40, 39, 38))]
-    assert walk.wanted[0] == Want(archive(37), is_guess=False)
-
-
 def test_a_wrong_guess_ends_the_guessing() -> None:
     """After a guess that the chain did not link to, the walk asks for linked documents alone."""
     walk = a_walk(an_arrival(FEED, archive(41)))
@@ -298,16 +272,6 @@ def test_a_wrong_guess_ends_the_guessing() -> None:
     assert wanted_urls(walk) == [archive(30)]
     walk.arrived(archive(30), an_arrival(archive(30), archive(29)))
     assert wanted_urls(walk) == [archive(29)]
-
-
-def test_a_guess_that_fails_ends_the_guessing_and_nothing_else() -> None:
-    """A 404 for a guessed URL does not make the feed partial."""
-    walk, publisher = a_walk(an_arrival(FEED, archive(2))), numbered(2)
-    tell(walk, archive(2), publisher)
-    tell(walk, archive(0), publisher)
-    assert wanted_urls(walk) == [archive(1)]
-    tell(walk, archive(1), publisher)
-    assert walk.ending == TRUE_END
 
 
 def test_a_guess_that_failed_is_not_asked_for_again() -> None:
@@ -320,27 +284,6 @@ def test_a_guess_that_failed_is_not_asked_for_again() -> None:
     assert wanted_urls(walk) == [archive(0)]  # what may stand behind it (R34)
     walk.failed(archive(0), DocumentUnavailable(archive(0), reason="publisher-status"))
     assert walk.ending == Ending(None, (note,))
-
-
-def test_an_answer_that_nobody_waits_for_any_more_is_kept() -> None:
-    """R17: a guess that comes late is still used when the chain links to it, without a second request."""
-    walk = a_walk(an_arrival(FEED, archive(3)))
-    walk.arrived(archive(3), an_arrival(archive(3), archive(2)))
-    walk.arrived(archive(2), an_arrival(archive(2), f"{O}/other"))
-    walk.arrived(archive(1), an_arrival(archive(1)))
-    assert wanted_urls(walk) == [f"{O}/other"]
-    walk.arrived(f"{O}/other", an_arrival(f"{O}/other", archive(1)))
-    assert walk.ending == TRUE_END
-    assert urls_of(walk)[-1] == archive(1)
-
-
-def test_without_look_ahead_only_the_path_is_wanted() -> None:
-    """With history.look_ahead off one document at a time is asked for, each because it was linked."""
-    walk, publisher = a_walk(an_arrival(FEED, archive(9)), look_ahead=False), numbered(9)
-    while walk.ending is None:
-        (want,) = walk.wanted
-        tell(walk, want.url, publisher)
-    assert walk.ending == TRUE_END
 
 
 def test_never_guesses_what_is_stored() -> None:
@@ -418,25 +361,11 @@ def test_an_early_link_lets_the_guessing_begin() -> None:
     assert wanted_urls(walk) == [archive(n) for n in (41, 40, 39, 38)]
 
 
-def test_an_early_link_that_proves_wrong_is_dropped() -> None:
-    """R0: where the chain leads is known at the end of a document."""
-    walk = a_walk(an_arrival(FEED, f"{O}/b"))
-    walk.predicted(f"{O}/b", f"{O}/x")
-    walk.arrived(f"{O}/b", an_arrival(f"{O}/b", f"{O}/a"))
-    assert wanted_urls(walk) == [f"{O}/a"]
-
-
 def test_an_early_link_back_is_not_wanted() -> None:
     """R0, R17: a predicted link to a document that is on the path already costs no request."""
     walk = a_walk(an_arrival(FEED, f"{O}/b"))
     walk.predicted(f"{O}/b", FEED)
     assert wanted_urls(walk) == [f"{O}/b"]
-
-
-def test_an_answer_to_what_was_never_wanted_is_a_mistake_of_the_driver() -> None:
-    """A driver that hands in a document nobody asked for is stopped by an assertion."""
-    with pytest.raises(AssertionError, match="was not wanted"):
-        a_walk(an_arrival(FEED, archive(2))).arrived(FEED, an_arrival(FEED))
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
@@ -562,3 +491,70 @@ def test_every_walk_ends_within_its_limits_and_the_same_with_look_ahead_and_with
     assert ahead.path[:-1] == () or sum(each.body_bytes for each in ahead.path[:-1]) < body_bytes
     assert ahead.path[:-1] == () or sum(each.entries for each in ahead.path[:-1]) < entries
     assert len({document_key(arrival.final_url) for arrival in ahead.path}) == len(ahead.path)
+
+
+IDS = st.lists(st.integers(0, 12), unique=True, max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("stored", "path", "detached", "order", "is_reordered"),
+    [
+        pytest.param([], [1, 2], [], [1, 2], False, id="the first walk"),
+        pytest.param([1, 2], [1, 2], [], [1, 2], False, id="nothing new"),
+        pytest.param([1, 2], [3, 1, 2], [], [3, 1, 2], False, id="a new archive in front"),
+        pytest.param([1, 2, 3], [4, 2, 3], [1], [4, 2, 3], False, id="the newest one replaced"),
+        pytest.param([1, 2, 3], [1, 4, 3], [2], [1, 4, 3], True, id="the middle replaced"),
+        pytest.param([1, 2, 3], [3], [1, 2], [3], False, id="the link skips some"),
+        pytest.param([1, 2, 3], [1], [], [1, 2, 3], False, id="a dropped tail"),
+        pytest.param([1, 2, 3], [4, 1], [], [4, 1, 2, 3], False, id="a dropped tail behind a new archive"),
+        pytest.param([1, 2], [3, 4], [], [3, 4, 1, 2], False, id="a chain renamed throughout"),
+        pytest.param([1, 2], [], [], [1, 2], False, id="the subscription document lost its link"),
+        pytest.param([1, 2, 3], [2, 1, 3], [], [2, 1, 3], True, id="another order"),
+        pytest.param([1, 2, 3], [1, 4], [], [1, 4, 2, 3], True, id="another tail"),
+    ],
+)
+def test_a_path_to_the_true_end_replaces_what_stood_in_front_of_the_joint(
+    stored: list[int], path: list[int], detached: list[int], order: list[int], is_reordered: bool
+) -> None:
+    """R15."""
+    drift = settle_path(stored, path, is_true_end=True)
+    assert (drift.detached, drift.order) == (tuple(detached), tuple(order))
+    assert drift.is_reordered is is_reordered
+
+
+@pytest.mark.parametrize(
+    ("stored", "path", "order"),
+    [
+        pytest.param([1, 2, 3], [4], [4, 1, 2, 3], id="before it rejoins"),
+        pytest.param([1, 2, 3], [4, 2], [4, 1, 2, 3], id="after it rejoined"),
+        pytest.param([1, 2, 3], [1, 4], [1, 4, 2, 3], id="a new one behind a stored one"),
+    ],
+)
+def test_a_path_that_ended_early_takes_nothing_away(
+    stored: list[int], path: list[int], order: list[int]
+) -> None:
+    """R15, R25."""
+    drift = settle_path(stored, path, is_true_end=False)
+    assert (drift.detached, drift.order) == ((), tuple(order))
+
+
+def test_a_full_refresh_takes_the_publishers_chain_for_the_truth() -> None:
+    """R14."""
+    drift = settle_path([1, 2, 3], [4, 1], is_true_end=True, is_full=True)
+    assert (drift.detached, drift.order) == ((2, 3), (4, 1))
+    assert settle_path([1, 2], [4], is_true_end=False, is_full=True).detached == ()
+
+
+@given(IDS, IDS, st.booleans(), st.booleans())
+def test_every_document_is_in_the_order_once_or_detached(
+    stored: list[int], path: list[int], is_true_end: bool, is_full: bool
+) -> None:
+    """R25: nothing else takes documents away."""
+    drift = settle_path(stored, path, is_true_end=is_true_end, is_full=is_full)
+    assert sorted([*drift.order, *drift.detached]) == sorted({*stored, *path})
+    assert not set(drift.detached) & set(path)
+    assert [document for document in drift.order if document in path] == path
+    again = settle_path(drift.order, path, is_true_end=is_true_end, is_full=is_full)
+    assert again.detached == () or is_true_end
+    if not is_full:
+        assert settle_path(drift.order, path, is_true_end=False).order == drift.order

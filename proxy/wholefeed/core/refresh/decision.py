@@ -75,8 +75,9 @@ class Decision:
         self._basis = basis
         self._feed = basis.feed
         self._documents = documents
-        self._following: _Following | None = None
         self._collecting: Collecting | None = None
+        self._answers = Answers()
+        self._walking: TrailWalk | None = None  # the walk that runs, or was the last
         self.notes: tuple[Note, ...] = ()
         """On the subscription document."""
         self.progress = basis.progress
@@ -85,18 +86,18 @@ class Decision:
 
     def predicted(self, url: str, older: str) -> None:
         """Take the older link in the head of a document that still arrives: it may be fetched now (R0)."""
-        if self._trail_walk is not None:
-            self._trail_walk.predicted(url, older)
+        if self._walking is not None:
+            self._walking.predicted(url, older)
 
     def is_ahead(self, url: str) -> bool:
         """Whether the path of the walk has yet to come to a document: then its fetch gives way to others."""
-        return self._trail_walk is None or self._trail_walk.is_ahead(url)
+        return self._walking is None or self._walking.is_ahead(url)
 
     def is_met(self, url: str) -> bool:
         """Whether the document of a URL is on the path of the walk: a redirect to it need not be followed."""
         if self._collecting is not None and self._collecting.is_met(url):
             return True
-        return self._trail_walk is not None and self._trail_walk.has_met(url)
+        return self._walking is not None and self._walking.has_met(url)
 
     def is_foreseen(self, url: str, under_way: Sequence[str]) -> bool:
         """Whether a document links to what is fetched without that: enough are, and their URLs count on.
@@ -106,10 +107,6 @@ class Decision:
         if len(under_way) < self._basis.settings.window or not self.is_ahead(url):
             return False
         return bool(next_urls(under_way[-3:], 1))
-
-    @property
-    def _trail_walk(self) -> TrailWalk | None:
-        return None if self._following is None else self._following.walking
 
     async def run(self) -> bool:
         """Bring the feed up to date; return whether there is a subscription document."""
@@ -195,8 +192,10 @@ class Decision:
     async def _walk(self, current: Current) -> WalkResult:
         if not self._feed.digest:
             await self._io.publish(state=State.LOADING, notes=current.notes)
-        self._following = _Following(self._basis, self._documents, current)
-        walked = await self._following.run()
+        walked = await self._follow(current)
+        await self._io.stop_fetching()
+        for fresh in self._answers.fresh.values():
+            self._io.drop(fresh.arrival.url)
         if current.kind is Kind.PAGED and not walked.path:
             walked = await self._instead_of_pages(current) or walked
         await self._end_walk(walked)
@@ -213,6 +212,94 @@ class Decision:
     async def _end_walk(self, walked: WalkResult) -> None:
         reason = next((note.slug for note in walked.notes if note.partial), "end")
         await self._io.end_walk(reason, 1 + len(walked.path))
+
+    # Following the links of a subscription document, by what kind of feed it is (R2, R4, R6)
+
+    async def _follow(self, current: Current) -> WalkResult:
+        """Walk along the chain, or through the pages; what looked like a chain can turn out as pages (R4)."""
+        doubts: list[Note] = []
+        if current.kind is not Kind.PAGED:
+            trail = Trail(relation=current.relation, is_tentative=current.is_tentative)
+            stored = self._stored(Role.ARCHIVE)
+            self._walking = TrailWalk(self._basis, current, stored, trail, self._answers)
+            walked = await self._walking.run()
+            doubts = [note for note in walked.notes if note.kind is NewerNotOlder]
+            if not doubts:
+                return walked
+            await self._io.set_kind(Kind.PAGED)
+            if not self._basis.is_followed(Kind.PAGED):
+                return replace(walked, state=State.REMEMBERED)
+        walked = await self._pages(current)
+        return replace(walked, notes=[*doubts, *walked.notes])
+
+    async def _pages(self, current: Current) -> WalkResult:
+        """Collect the pages from the document that was asked for, one walk a trail; come to all in order."""
+        stored, asked = self._stored(Role.PAGE), current.arrival
+        ascent = _known_ascent(self._feed)
+        is_whole = self._was_collected(asked.family) and not self._basis.missing and ascent is None
+
+        def is_known(url: str) -> bool:
+            return document_key(url) in stored
+
+        names = (asked.url, asked.final_url, *asked.hops)
+        before, behind = _Pages(), _Pages()
+        total = WalkResult(state=State.PAGED)
+        passed: list[Arrival] = []
+        for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
+            is_next = trail.relation == Relation.NEXT and not trail.first_relation
+            if is_next and is_whole and not current.has_news:
+                total.ending = Ending(End.COLLECTED)
+                continue
+            walking = self._walking = PageTrailWalk(
+                self._basis,
+                current,
+                stored,
+                trail,
+                self._answers,
+                tuple(passed),
+                ascends=ascent is not None,
+                is_unwatched=self._is_interrupted or self._was_otherwise,
+            )
+            walked = await walking.run()
+            met = list(walking.path[1 + len(passed) :])
+            passed += met
+            step = -1 if trail.is_backward else 1
+            side = behind if is_next or trail.first_relation == Relation.LAST else before
+            # What repeats other pages is not kept, and the order of the pages is not judged by it: beyond the
+            # last page some publishers send the first one again.
+            kept = [arrival for arrival in met if arrival.news or is_known(arrival.url)]
+            side.add(walked.path[::step], kept[::step])
+            total.notes += walked.notes
+            total.failures |= walked.failures
+            if total.is_true_end:
+                total.ending = walked.ending
+        _put_in_order(total, asked, before, behind, ascent)
+        return total
+
+    def _was_collected(self, family: Family) -> bool:
+        """Whether all pages were collected before, in the family of today (R23)."""
+        feed = self._feed
+        is_ended = feed.state is State.PAGED and not feed.is_walking and not self._is_interrupted
+        return is_ended and feed.family is family and not self._basis.request.is_full
+
+    @property
+    def _was_otherwise(self) -> bool:
+        """Whether the feed was no paged one, or its pages were not followed, when it was looked at last."""
+        is_paged = self._feed.kind is Kind.PAGED
+        return not is_paged or self._feed.state in (State.COMPLETE, State.COLLECTED, State.REMEMBERED)
+
+    @property
+    def _is_interrupted(self) -> bool:
+        """Whether an earlier refresh of what was collected did not come to its end.
+
+        What it brought is stored, and says no longer that there may be more of it on the pages behind.
+        """
+        feed = self._feed
+        was_collected = feed.state in (State.PAGED, State.PARTIAL) and not feed.is_walking
+        return was_collected and feed.revision != feed.published_revision
+
+    def _stored(self, role: Role) -> dict[str, StoredDocument]:
+        return {document_key(row.url): row for row in self._documents if row.role is role}
 
     # What a web archive has of documents that their publisher does not give (R33; RFC 7089)
 
@@ -314,9 +401,6 @@ def _standing_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[
     return notes
 
 
-# Following the links of a subscription document, by what kind of feed it is (R2, R4, R6)
-
-
 def _is_archive_due(basis: Basis, documents: Sequence[StoredDocument], current: Current) -> bool:
     """Return whether an archive on the stored path is to be looked at though nothing is new now (R13).
 
@@ -333,124 +417,6 @@ def _is_archive_due(basis: Basis, documents: Sequence[StoredDocument], current: 
             return True
         here, is_newest = row.as_arrival(), False
     return False
-
-
-class _Following:
-    """The part of a decision that goes through the other documents of a feed.
-
-    CHAIN   no doubt about it        -> its documents, state `complete`
-            it leads to newer ones   -> the feed is a paged one from now on: PAGES, if those are followed
-    PAGES                            -> all pages, state `paged`
-    """
-
-    def __init__(self, basis: Basis, documents: Sequence[StoredDocument], current: Current) -> None:
-        self._io = basis.io
-        self._basis = basis
-        self._feed = basis.feed
-        self._documents = documents
-        self._current = current
-        self._answers = Answers()
-        self.walking: TrailWalk | None = None
-        """The walk that runs, or was the last."""
-
-    async def run(self) -> WalkResult:
-        """Walk along the chain, or through the pages; what looked like a chain can turn out as pages (R4)."""
-        result = await self._follow()
-        await self._io.stop_fetching()
-        for fresh in self._answers.fresh.values():
-            self._io.drop(fresh.arrival.url)
-        return result
-
-    async def _follow(self) -> WalkResult:
-        doubts: list[Note] = []
-        if self._current.kind is not Kind.PAGED:
-            walked = await self._chain()
-            doubts = [note for note in walked.notes if note.kind is NewerNotOlder]
-            if not doubts:
-                return walked
-            await self._io.set_kind(Kind.PAGED)
-            if not self._basis.is_followed(Kind.PAGED):
-                return replace(walked, state=State.REMEMBERED)
-        walked = await self._pages()
-        return replace(walked, notes=[*doubts, *walked.notes])
-
-    async def _chain(self) -> WalkResult:
-        current = self._current
-        trail = Trail(relation=current.relation, is_tentative=current.is_tentative)
-        stored = self._stored(Role.ARCHIVE)
-        self.walking = TrailWalk(self._basis, current, stored, trail, self._answers)
-        return await self.walking.run()
-
-    async def _pages(self) -> WalkResult:
-        """Collect the pages from the document that was asked for, one walk a trail; come to all in order."""
-        stored, current, asked = self._stored(Role.PAGE), self._current, self._current.arrival
-        ascent = _known_ascent(self._feed)
-        is_whole = self._is_collected and not self._basis.missing and ascent is None
-
-        def is_known(url: str) -> bool:
-            return document_key(url) in stored
-
-        names = (asked.url, asked.final_url, *asked.hops)
-        before, behind = _Pages(), _Pages()
-        total = WalkResult(state=State.PAGED)
-        passed: list[Arrival] = []
-        for trail in page_trails(asked.links, names, is_closing=is_whole, is_known=is_known):
-            is_next = trail.relation == Relation.NEXT and not trail.first_relation
-            if is_next and is_whole and not current.has_news:
-                total.ending = Ending(End.COLLECTED)
-                continue
-            walking = self.walking = PageTrailWalk(
-                self._basis,
-                current,
-                stored,
-                trail,
-                self._answers,
-                tuple(passed),
-                ascends=ascent is not None,
-                is_unwatched=self._is_interrupted or self._was_otherwise,
-            )
-            walked = await walking.run()
-            met = list(walking.path[1 + len(passed) :])
-            passed += met
-            step = -1 if trail.is_backward else 1
-            side = behind if is_next or trail.first_relation == Relation.LAST else before
-            # What repeats other pages is not kept, and the order of the pages is not judged by it: beyond the
-            # last page some publishers send the first one again.
-            kept = [arrival for arrival in met if arrival.news or is_known(arrival.url)]
-            side.add(walked.path[::step], kept[::step])
-            total.notes += walked.notes
-            total.failures |= walked.failures
-            if total.is_true_end:
-                total.ending = walked.ending
-        _put_in_order(total, asked, before, behind, ascent)
-        return total
-
-    @property
-    def _is_collected(self) -> bool:
-        """Whether all pages were collected before, in the family of today (R23)."""
-        feed = self._feed
-        is_ended = feed.state is State.PAGED and not feed.is_walking and not self._is_interrupted
-        is_same_family = feed.family is self._current.arrival.family
-        return is_ended and is_same_family and not self._basis.request.is_full
-
-    @property
-    def _was_otherwise(self) -> bool:
-        """Whether the feed was no paged one, or its pages were not followed, when it was looked at last."""
-        is_paged = self._feed.kind is Kind.PAGED
-        return not is_paged or self._feed.state in (State.COMPLETE, State.COLLECTED, State.REMEMBERED)
-
-    @property
-    def _is_interrupted(self) -> bool:
-        """Whether an earlier refresh of what was collected did not come to its end.
-
-        What it brought is stored, and says no longer that there may be more of it on the pages behind.
-        """
-        feed = self._feed
-        was_collected = feed.state in (State.PAGED, State.PARTIAL) and not feed.is_walking
-        return was_collected and feed.revision != feed.published_revision
-
-    def _stored(self, role: Role) -> dict[str, StoredDocument]:
-        return {document_key(row.url): row for row in self._documents if row.role is role}
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from wholefeed.core.notes import (
     Note,
     NoteKind,
 )
-from wholefeed.core.schedule import CacheFields, Move, is_due, is_final, next_attempt_at, seconds_left
+from wholefeed.core.schedule import CacheFields, Move, is_ahead, next_attempt_at, seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.walk.ahead import count_left
 from wholefeed.core.walk.chain import Arrival, WalkLimits
@@ -39,10 +39,8 @@ class RefreshIO(Protocol):
     ) -> SubscriptionCame | Reply | SubscriptionFailed:
         """Fetch the subscription document; a mere reply: what is stored is what its publisher would send.
 
-        Args:
-            url: Where it is.
-            stored: Ask whether this has changed; None: have it whole.
-            searches: Whether to look for it from the document of this URL on, which may be an archive (R3).
+        `stored`: ask whether this has changed; None: have it whole. `searches`: look for it from the document
+        of this URL on, which may be an archive (R3).
         """
 
     async def store_subscription(
@@ -83,14 +81,10 @@ class RefreshIO(Protocol):
         """Return a document's entries from the top, each with the instant that the output sorts by (R20)."""
 
     async def known(self, url: str, arrival: Arrival, *, with_copies: bool = False) -> KnownEntries:
-        """Look for the entries of a document in those that are attached.
+        """Look in attached documents for the entries of one that has come under this URL, and waits.
 
-        Args:
-            url: It has come under this one, and waits: what was stored since may identify its entries anew
-                (R9).
-            arrival: The document.
-            with_copies: Whether to tell also which of their copies are live, those in memory documents
-                excepted.
+        What was stored since may identify its entries anew (R9). `with_copies`: tell also which of their
+        copies are live, those in memory documents excepted.
         """
 
     async def put(self, url: str, placement: Placement) -> int:
@@ -110,10 +104,7 @@ class RefreshIO(Protocol):
         is_uncacheable: bool | None = None,
         found_in: int | None = None,
     ) -> None:
-        """Note that a document was looked at: it has not changed, or its publisher has it no more.
-
-        What is None stays as it is.
-        """
+        """Note that a document was looked at and is as it was, or is gone; what is None stays as it is."""
 
     async def attach(self, ranks: Mapping[int, int]) -> None:
         """Give documents these ranks; those that were detached are part of the feed again."""
@@ -141,10 +132,8 @@ class RefreshIO(Protocol):
     def fetch(self, url: str, stored: StoredDocument | None, relation: str) -> None:
         """Begin to fetch a document of the walk.
 
-        Args:
-            url: Where it is.
-            stored: Ask whether this has changed; None: have it whole.
-            relation: Leads to the document behind it, which `Decision.predicted` is told early.
+        `stored` as for `ask`; `relation` leads to the document behind it, which `Decision.predicted` is told
+        early.
         """
 
     def fetch_page(self, url: str, *, is_head: bool) -> None:
@@ -177,11 +166,7 @@ class RefreshIO(Protocol):
     ) -> None:
         """Let readers have the feed as it is stored now.
 
-        Args:
-            state: What it is.
-            notes: What is to be known of it.
-            ending: Why the walk ended; None leaves what is stored.
-            missing: All that could not be had (R14); None leaves what is stored.
+        `missing` is all that could not be had (R14); where it or `ending` is None, what is stored stays.
         """
 
 
@@ -195,8 +180,6 @@ class Progress:
     documents: int = 1
     entries: int = 0
     fetched: int = 0
-    told_left: int | None = None
-    """What another replica says that is left."""
     urls: list[str] = field(default_factory=list)
     """Of the last three."""
     last_url: str = ""
@@ -205,7 +188,7 @@ class Progress:
     @property
     def left(self) -> int | None:
         """Documents that probably follow, where their URLs count; None: nobody knows."""
-        return count_left(self.urls, self.last_url) if self.urls else self.told_left
+        return count_left(self.urls, self.last_url) if self.urls else None
 
     def add(self, url: str, entries: int, last_url: str = "") -> None:
         """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""
@@ -410,8 +393,11 @@ class StoredDocument:
     site_id: str
     links: Mapping[str, str]
     is_marked: bool
+    """Whether it bears fh:archive."""
     is_settled: bool
+    """Whether it was fetched or revalidated when it was no longer the newest of its chain."""
     is_uncacheable: bool
+    """Whether the publisher serves it with no-cache or no-store."""
     brought_news: bool
     digest: bytes
     etag: str | None
@@ -419,6 +405,7 @@ class StoredDocument:
     fetched_at: float
     """When it was had with the body that is stored, epoch seconds."""
     checked_at: float
+    """When it was last fetched or revalidated, or was gone."""
     parser_version: int
     body_bytes: int
     entries: int
@@ -442,25 +429,36 @@ class StoredDocument:
 
     @property
     def is_final(self) -> bool:
-        """Whether it is an archive document that is never asked for again (R13)."""
-        return not self.memento and is_final(
-            is_settled=self.is_settled, is_marked=self.is_marked, is_uncacheable=self.is_uncacheable
-        )
+        """Whether it is an archive document that is never asked for again: see `is_due`."""
+        return not self.memento and self.is_settled and (self.is_marked or not self.is_uncacheable)
 
     def is_due(self, subscription_changed_at: float, *, is_newest: bool, now: float) -> bool:
-        """Return whether an archive document is to be revalidated (R13).
+        """Return whether an archive document is to be revalidated on this walk (R13).
+
+        Archive documents do not change (RFC 5005, section 4), but publishers link archives that still grow:
+        the newest one of a chain is not believed until another has taken its place.
+
+        FETCHED as the newest         -> OPEN     due when the subscription document has changed, once a day
+        FETCHED behind the newest     -> SETTLED
+        OPEN, no longer the newest    -> due at once, for the last time -> SETTLED; daily while it is gone
+        SETTLED, but unmarked and sent with no-cache or no-store -> due as if it were the newest
 
         For an archive's copy there is an attempt, whose time counts (R33).
+
+        Args:
+            subscription_changed_at: When the subscription document was last had with a change, epoch seconds.
+            is_newest: Whether it is the newest archive document of its chain, on the path of this walk.
+            now: Epoch seconds.
         """
-        return not self.memento and is_due(
-            is_settled=self.is_settled,
-            is_newest=is_newest,
-            is_marked=self.is_marked,
-            is_uncacheable=self.is_uncacheable,
-            subscription_changed_at=subscription_changed_at,
-            checked_at=self.checked_at,
-            now=now,
-        )
+        if self.memento or self.is_final:
+            return False
+        if is_ahead(self.checked_at, now=now):
+            return True
+        is_a_day_ago = self.checked_at <= now - DAY_SECONDS
+        is_outdated = subscription_changed_at > self.checked_at
+        if not self.is_settled and not is_newest:
+            return is_a_day_ago or is_outdated
+        return is_a_day_ago and is_outdated
 
     def as_memento(self) -> Note:
         """Return the note that a web archive's copy stands in for the document, and from when it is."""

@@ -1,0 +1,21 @@
+"""Commands run in a folder of the test's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No configuration of the developer's counts, and no database of theirs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "wholefeed.db"))
+    return tmp_path
+
+
+@pytest.fixture
+def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy is there to be asked: on the discard port nobody listens."""
+    monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "9")
