@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import os
 import warnings
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,21 @@ import pytest
 import structlog
 from aiohttp import http_exceptions
 from aiohttp.web import RequestPayloadError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.running import Proxy
 from wholefeed.config.tables import LogConfig
-from wholefeed.logs import LineLogger, _Relay, configure_logging
+from wholefeed.logs import (
+    LaidOut,
+    LineLogger,
+    _Relay,
+    configure_logging,
+    get_logger,
+    json_line,
+    json_line_of,
+    members,
+)
 
 
 class Terminal(io.StringIO):
@@ -86,10 +99,11 @@ def test_credentials_in_urls_are_not_logged(chosen: str) -> None:
     structlog.get_logger().info(
         "document.failed", url="http://user:hidden@a.example/", all=["https://hidden@b.example/@x"]
     )
+    get_logger().laid_out("request.answered", '"user_agent": "x http://hidden@d.example/"')
     logging.getLogger("aiohttp.client").warning("unclosed: %s", "http://user:hidden@c.example/")
 
     assert "hidden" not in stream.getvalue()
-    for kept in ("http://a.example/", "https://b.example/@x", "http://c.example/"):
+    for kept in ("http://a.example/", "https://b.example/@x", "http://c.example/", "x http://d.example/"):
         assert kept in stream.getvalue()
 
 
@@ -205,29 +219,22 @@ def test_lines_that_could_not_be_written_are_counted_and_told(chosen: str) -> No
     log.error("store.failed")
     log.error("store.full")
 
-    events = [line.split() for line in stream.getvalue().splitlines()]
-    if chosen == "json":
-        lines = json_lines(stream)
-        assert [line["event"] for line in lines] == ["log.lost", "store.failed", "store.full"]
-        assert (lines[0]["lines"], lines[0]["level"]) == (2, "warning")
-    else:
-        assert [("log.lost" in words, "lines=2" in words) for words in events] == [
-            (True, True),
-            (False, False),
-            (False, False),
-        ]
+    first, *others = stream.getvalue().splitlines()
+    for event, line in zip(("log.lost", "store.failed", "store.full"), (first, *others), strict=True):
+        assert event in line
+    assert ('"lines": 2' if chosen == "json" else "lines=2") in first
+    assert "warning" in first
 
 
-def test_a_full_device_costs_lines_and_nothing_else() -> None:
+def test_a_full_device_or_a_closed_output_costs_lines_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Nothing stays in the stream's buffer either: the interpreter would fail at its end."""
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         configure_logging(LogConfig(), full)
         structlog.get_logger().info("server.started")
         logging.getLogger("asyncio").error("x" * 100_000)
-
-
-def test_a_closed_standard_output_costs_lines_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server started without stdout runs; its log lines are dropped."""
+    structlog.reset_defaults()
     monkeypatch.setattr("sys.stdout", None)
     configure_logging(LogConfig())
     structlog.get_logger().info("server.started")
@@ -283,3 +290,114 @@ def test_configuring_twice_logs_once() -> None:
     logging.getLogger("asyncio").error("once")
     logging.getLogger("asyncio").warning("below the level")
     assert len(json_lines(stream)) == 1
+
+
+# A line of JSON says what its event does, by whatever way it was made
+
+TEXTS = st.text(st.characters()).filter(lambda text: "@" not in text)
+NAMES = st.text("abcdefg_", min_size=1)
+VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), TEXTS, st.lists(TEXTS), st.binary())
+
+
+def plainly(event: str, level: str, facts: dict[str, Any]) -> str:
+    """The line as the encoder writes it, from behind its timestamp."""
+    return json.dumps({"level": level, "event": event, **facts}, default=repr)[1:]
+
+
+def without_timestamp(line: str) -> str:
+    began = '{"timestamp": "'
+    assert line.startswith(began)
+    stamp, _, rest = line[len(began) :].partition('", ')
+    assert abs(datetime.fromisoformat(stamp) - datetime.now(UTC)) < timedelta(minutes=1)
+    assert stamp.endswith("Z")
+    return rest
+
+
+@given(NAMES, st.dictionaries(NAMES, VALUES))
+def test_a_line_is_what_the_encoder_makes_of_its_event(event: str, facts: dict[str, Any]) -> None:
+    """Every kind of value, in the order of the fields."""
+    assert without_timestamp(json_line("warning", event, facts)) == plainly(event, "warning", facts)
+
+
+@given(NAMES, st.dictionaries(NAMES, VALUES))
+def test_facts_that_are_laid_out_make_the_same_line(event: str, facts: dict[str, Any]) -> None:
+    """Their caller may have laid them out by hand, or long before."""
+    for laid_out in (facts, LaidOut(facts)):
+        line = json_line_of("info", event, members(laid_out))
+        assert without_timestamp(line) == plainly(event, "info", facts)
+
+
+@pytest.mark.parametrize("level", ["info", "warning"])
+def test_both_ways_through_structlog_make_the_same_line(level: str) -> None:
+    """A plain event takes the short way, one with a logger's own context the long one: fields and order."""
+    stream = io.StringIO()
+    configure_logging(LogConfig(level="info"), stream)
+    with structlog.contextvars.bound_contextvars(request_id="r", feed=2):
+        log = getattr(structlog.get_logger(), level)
+        log("feed.stale", feed=1, seconds=math.inf)
+        getattr(structlog.get_logger().bind(feed=1), level)("feed.stale", seconds=math.inf)
+    first, second = map(without_timestamp, stream.getvalue().splitlines())
+    assert (
+        first == second == plainly("feed.stale", level, {"feed": 1, "seconds": math.inf, "request_id": "r"})
+    )
+
+
+def test_lines_are_captured_as_those_of_any_logger() -> None:
+    """What captures events of structlog gets those that take the short way, too."""
+    stream = io.StringIO()
+    configure_logging(LogConfig(), stream)
+    with structlog.testing.capture_logs() as lines:
+        structlog.get_logger().info("server.started", port=1)
+    assert lines == [{"event": "server.started", "port": 1, "log_level": "info"}]
+    assert stream.getvalue() == ""
+
+
+# What the package logs when nobody, and when somebody, has configured structlog
+
+
+def test_loggers_are_silent_until_structlog_is_configured(capfd: pytest.CaptureFixture[str]) -> None:
+    """structlog itself would print to standard output; and nothing is configured by asking for a logger."""
+    log = get_logger()
+    log.info("server.started", port=8080)
+    log.bind(feed=1).warning("feed.stale")
+    assert capfd.readouterr() == ("", "")
+    assert not structlog.is_configured()
+
+
+def test_loggers_say_what_the_caller_has_structlog_say(capfd: pytest.CaptureFixture[str]) -> None:
+    """A logger that was made, and used, before the configuration follows it: processors, level and all."""
+    log = get_logger()
+    log.info("server.started")
+    structlog.configure(
+        processors=[structlog.processors.KeyValueRenderer(sort_keys=True)],
+        wrapper_class=structlog.make_filtering_bound_logger(30),
+        logger_factory=structlog.PrintLoggerFactory(),
+    )
+    log.info("feed.published", feed=1)
+    log.warning("feed.stale", feed=1)
+    assert capfd.readouterr().out == "event='feed.stale' feed=1\n"
+
+
+def test_what_is_laid_out_reaches_any_logger_as_fields(capfd: pytest.CaptureFixture[str]) -> None:
+    """Nobody has to know that the caller wrote JSON; a logger that has any method is no logger of JSON."""
+    log = get_logger()
+    log.laid_out("feed.published", '"feed": 0')
+    structlog.configure(
+        processors=[structlog.processors.KeyValueRenderer(sort_keys=True)],
+        wrapper_class=structlog.BoundLogger,
+        logger_factory=structlog.PrintLoggerFactory(),
+    )
+    log.laid_out("feed.published", '"feed": 1, "state": "complete", "slug": null')
+    assert capfd.readouterr().out == "event='feed.published' feed=1 slug=None state='complete'\n"
+
+
+def test_loggers_are_silent_again_when_the_configuration_is_undone(capfd: pytest.CaptureFixture[str]) -> None:
+    """It may have been what structlog comes with."""
+    log = get_logger()
+    structlog.configure()
+    log.info("server.started")
+    assert "server.started" in capfd.readouterr().out
+    structlog.reset_defaults()
+    log.info("server.started")
+    log.laid_out("feed.published", '"feed": 0')
+    assert capfd.readouterr() == ("", "")

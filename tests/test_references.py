@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -14,11 +15,17 @@ from tests.repository import (
     PAGES,
     ROOT,
     TESTS,
+    Line,
+    differing,
     functions,
+    lines,
     matches,
+    name,
+    python_files,
     text,
     told,
 )
+from wholefeed.fetch.guard import GLOBAL_IPV6, REFUSED_NETWORKS
 
 FOLDERS = ("proxy", "tests", "migrations", "benchmarks", "demo", "fuzz", "docs", ".github")
 SUFFIXES = {"", ".py", ".sql", ".md", ".toml", ".yml", ".yaml"}
@@ -170,9 +177,9 @@ def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
         ("`no/test_a.py::test_b`", missing_tests, "there is no tests/no/test_a.py"),
         ("`test_docs.py::test_b`", missing_tests, "tests/test_docs.py has no test_b"),
         (
-            "`core/links/test_dialects.py::test_the_first_dialect_that_fits_counts[no]`",
+            "`core/test_links.py::test_the_first_dialect_that_fits_counts[no]`",
             missing_tests,
-            'tests/core/links/test_dialects.py has no case "no"',
+            'tests/core/test_links.py has no case "no"',
         ),
         ("`core/nothing.py`, `core/notes.py`", missing_files, "there is no core/nothing.py"),
     ):
@@ -186,3 +193,133 @@ def test_rows_and_headings_are_read_as_they_are_written() -> None:
     assert rows("1 to 3, 10 and 66a") == {"1", "2", "3", "10", "66a"}
     assert {"the-store", "readers-connections"} <= headings("docs/design.md")
     assert {"1", "66a", "82"} <= fault_rows()
+
+
+# docs/faults.md and the tests that bear its numbers
+
+FAULT_ROW = r"^\| (?P<number>\d+\w?) \| (?P<fault>[^|]+) \| (?P<outcome>[^|]+) \| (?P<tests>[^|]+) \|$"
+
+
+def listed_tests(page: Path) -> dict[str, tuple[str, set[str]]]:
+    """Where each row of the page stands, and the tests that it names."""
+    return {
+        row["number"]: (
+            where,
+            {f"{each['file']}::{each['test']}" for each in re.finditer(NAMED_TEST, row["tests"])},
+        )
+        for where, row in matches(FAULT_ROW, page)
+    }
+
+
+def marked(folder: Path) -> dict[str, tuple[str, set[str]]]:
+    """Where each test stands that bears numbers of rows, and which."""
+    found = {}
+    for path in python_files(folder):
+        for test in functions(path) if ".fault(" in text(path) else ():
+            marks = [mark for mark in test.decorators if isinstance(mark, ast.Call)]
+            numbers = {
+                str(each.value)
+                for mark in marks
+                if ast.unparse(mark.func) == "pytest.mark.fault"
+                for each in mark.args
+                if isinstance(each, ast.Constant)
+            }
+            if numbers:
+                found[f"{path.relative_to(folder).as_posix()}::{test.name}"] = test.place, numbers
+    return found
+
+
+def disagreeing(page: Path, folder: Path) -> Iterator[str]:
+    """Rows that are mere claims, and marks that the page misses."""
+    listed, bearing = listed_tests(page), marked(folder)
+    for number, (where, tests) in listed.items():
+        if not tests:
+            yield f"{where}: row {number} names no test"
+        for test in sorted(tests):
+            if number not in bearing.get(test, ("", set()))[1]:
+                yield f"{where}: expected {test} to be marked fault({number!r})"
+    for test, (where, numbers) in bearing.items():
+        for number in sorted(numbers):
+            if test not in listed.get(number, ("", set()))[1]:
+                yield f"{where}: expected row {number} of {name(page)} to list {test}"
+
+
+def test_the_page_has_every_row_in_its_order() -> None:
+    """The catalogue has the rows 1 to 82 and 84 on; a letter marks what came between two of them."""
+    numbers = list(listed_tests(FAULTS))
+    assert numbers == sorted(numbers, key=lambda number: (int(number.rstrip("ab")), number))
+    assert {str(number) for number in (*range(1, 83), *range(84, 94), *range(101, 106))} <= set(numbers)
+
+
+def test_each_row_names_the_tests_that_bear_its_number_and_no_others() -> None:
+    """No row of docs/faults.md is a mere claim, and no test that is marked with a row is missing there."""
+    told(disagreeing(FAULTS, TESTS))
+
+
+def test_what_disagrees_is_seen(tmp_path: Path) -> None:
+    """If nothing were found in a sample, the check above would hold of anything."""
+    page, folder = tmp_path / "page.md", tmp_path / "tests"
+    folder.mkdir()
+    page.write_text(
+        "| 1 | x | y | `test_b.py::test_c` |\n| 2 | x | y | `test_b.py::test_d` |\n| 66a | x | y | none |\n"
+    )
+    module = '@pytest.mark.fault("1", "2")\nasync def test_c(): ...\ndef test_d(): ...\n'
+    (folder / "test_b.py").write_text(module)
+    assert [*disagreeing(page, folder)] == [
+        "page.md:2: expected test_b.py::test_d to be marked fault('2')",
+        "page.md:3: row 66a names no test",
+        "test_b.py:2: expected row 2 of page.md to list test_b.py::test_c",
+    ]
+
+
+# docs/security.md
+
+SECURITY = DOCS / "security.md"
+HEAD = "| threat | control | test |"
+
+
+def tables(page: Path) -> list[list[Line]]:
+    """The rows of each table of threats."""
+    found: list[list[Line]] = []
+    is_within = False
+    for line in lines(page):
+        is_within = line.text.startswith("|") and (is_within or line.text == HEAD)
+        if line.text == HEAD:
+            found.append([])
+        elif is_within and not line.text.startswith("|---"):
+            found[-1].append(line)
+    return found
+
+
+def unfounded(page: Path) -> Iterator[str]:
+    """Threats that go without a control or a test."""
+    for line in (line for table in tables(page) for line in table):
+        threat, control, test = (*line.text.strip("| ").split(" | "), "", "")[:3]
+        if not threat or not control or not re.search(NAMED_TEST, test):
+            yield f"{line.place}: expected a threat, its control and a test, got {line.text}"
+
+
+def test_the_table_of_refused_networks_is_the_guard_s() -> None:
+    """Rows 1 to 7: the networks that docs/security.md says are refused are those that the code refuses."""
+    found = [
+        Line(where, f"{row[1]}: {row[2]}")
+        for where, row in matches(r"^\| `([0-9a-f.:/]+)` \| ([^|]+) \|$", SECURITY)
+    ]
+    told(differing("docs/security.md", found, [f"{net}: {why}" for net, why in REFUSED_NETWORKS.items()]))
+    assert f"`{GLOBAL_IPV6}`" in text(SECURITY)
+
+
+def test_each_threat_names_its_control_and_its_test() -> None:
+    """No threat in docs/security.md goes without a control and a test that shows it; the page has six
+    tables of threats."""
+    told(unfounded(SECURITY))
+    assert len(tables(SECURITY)) == 6
+    assert all(tables(SECURITY))
+
+
+def test_a_threat_without_a_test_is_seen(tmp_path: Path) -> None:
+    """A row that lacks a cell, or whose test is none."""
+    page = tmp_path / "page.md"
+    rows = "| a | b | `c.py::test_d` |\n| a | b | none |\n| a | b |\n\n| of another table |\n"
+    page.write_text(f"{HEAD}\n|---|---|---|\n{rows}", "utf-8")
+    assert [each.partition(": ")[0] for each in unfounded(page)] == ["page.md:4", "page.md:5"]

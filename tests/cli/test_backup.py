@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import empty_store
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.processes import Served, serving
 from wholefeed.cli.main import main
-from wholefeed.store.sqlite_file import migrate_file
 
 FEEDS = 12
 
@@ -29,9 +29,8 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty database, as no server uses it."""
     path = tmp_path / "store" / "feeds.db"
     path.parent.mkdir()
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(path))
-    asyncio.run(migrate_file(path))
+    empty_store.put_at(path)
     return path
 
 
@@ -175,19 +174,15 @@ def test_what_is_no_place_for_a_file_is_refused_in_one_line(
     assert not Path("/dev/null").is_file()
 
 
-def test_no_database_no_backup(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_database_no_backup(own_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is created for a wrong store.path, neither database nor copy; a foreign file is not copied."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "feeds.db"))
     assert main(["backup", "copy.db"]) == 1
     assert "there is no database" in capsys.readouterr().err
-    with closing(sqlite3.connect(tmp_path / "feeds.db")) as db:
+    with closing(sqlite3.connect(own_folder / "wholefeed.db")) as db:
         db.execute("CREATE TABLE other (x)")
     assert main(["backup", "copy.db"]) == 1
     assert "a database of another program" in capsys.readouterr().err
-    assert names(tmp_path) == {"feeds.db"}
+    assert names(own_folder) == {"wholefeed.db"}
 
 
 def test_a_copy_that_is_not_sound_does_not_count(
@@ -217,10 +212,9 @@ def test_the_copy_of_an_old_schema_keeps_it(tmp_path: Path, database: Path) -> N
 
 
 def test_a_shared_database_is_copied_by_its_own_programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit 1, and the command to type, with what was asked for and without the password."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WHOLEFEED_STORE_URL", "postgresql://me:a-secret@db.test:5433/feeds?sslmode=require")
     assert main(["backup", "my feeds.dump"]) == 1
     assert capsys.readouterr().err == (

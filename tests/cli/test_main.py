@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -27,6 +27,7 @@ import pytest
 from demo.proxy_process import free_port
 from tests.feeds import an_item, atom
 from tests.origin import Origin
+from tests.processes import ROOT
 from tests.running import a_config
 from wholefeed import __version__
 from wholefeed.app import serve as real_serve
@@ -36,19 +37,10 @@ from wholefeed.cli.main import COMMANDS, main
 from wholefeed.cli.output import Output, Progress, Termination, opened_output
 from wholefeed.config.tables import Config
 from wholefeed.core.model import State
-from wholefeed.errors import InvalidUrlError, PublisherTimeoutError, StoreUnusableError, WholefeedError
+from wholefeed.errors import InvalidUrlError, PublisherTimeoutError, StoreUnusableError
 from wholefeed.server.listening import NOBODY, Supervisor
 
-ROOT = Path(__file__).parents[2]
 FEED = "http://a.example/feed"
-
-
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No configuration of the developer's counts."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "feeds.db"))
-    return tmp_path
 
 
 class FakeApp:
@@ -59,7 +51,6 @@ class FakeApp:
         self.state = State.COMPLETE
         self.port = 8080
         self.is_listening = False
-        self.during: Callable[[], Awaitable[None]] | None = None
         self.configs: list[Config] = []
         self.collects: list[bool] = []
         self.asked: list[tuple[str, float | None, bool]] = []
@@ -87,8 +78,6 @@ class FakeApp:
         self.configs.append(config)
         self.asked.append((url, wait_seconds, progress is not None))
         await asyncio.to_thread(output.write, b"<feed")
-        if self.during:
-            await self.during()
         if self.error:
             raise self.error
         await asyncio.to_thread(output.write, b"/>")
@@ -104,14 +93,18 @@ def app(monkeypatch: pytest.MonkeyPatch) -> FakeApp:
     return fake
 
 
+# The parser
+
+
 def test_version_and_help_do_not_load_the_server() -> None:
-    """They answer at once: no library, no configuration and no error is imported for them."""
+    """They answer at once: no library, no configuration and no error is imported for them, nor what makes a
+    shell's completion."""
     script = (
         "import sys\nfrom wholefeed.cli.main import main\n"
         "for arguments in (['--version'], ['--help'], ['serve', '--help']):\n"
         "    try: main(arguments)\n"
         "    except SystemExit as end: assert end.code == 0\n"
-        "late = {'wholefeed.config.tables', 'wholefeed.errors'}\n"
+        "late = {'wholefeed.config.tables', 'wholefeed.errors', 'shtab'}\n"
         "late |= {'aiohttp', 'asyncio', 'structlog', 'http.client'}\n"
         "print(sorted(set(sys.modules) & late))"
     )
@@ -122,26 +115,6 @@ def test_version_and_help_do_not_load_the_server() -> None:
     assert done.stdout.endswith("\n[]\n")
 
 
-def test_the_server_runs_with_the_collector_on(app: FakeApp) -> None:
-    """It is off while the program is imported, which a wrong configuration may end, and no longer."""
-    assert main(["serve"]) == 0
-    assert main(["serve", "--port", "-1"]) == 2
-    assert [*app.collects, gc.isenabled()] == [True, True]
-
-
-def test_the_module_runs_as_the_command() -> None:
-    """`python -m wholefeed` is the same program as `wholefeed`: it prints the same version."""
-    done = subprocess.run(
-        [sys.executable, "-m", "wholefeed", "--version"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
-    assert done.stdout == f"wholefeed {__version__}\n"
-
-
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
 def test_each_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`--help` of every command shows its usage, an example, and that it takes --config."""
@@ -149,9 +122,7 @@ def test_each_command_has_help_with_examples(command: str, capsys: pytest.Captur
         main([command, "--help"])
     text = capsys.readouterr().out
     assert end.value.code == 0
-    assert "examples:" in text
-    assert f"wholefeed {command}" in text
-    assert "--config FILE" in text
+    assert all(each in text for each in ("examples:", f"wholefeed {command}", "--config FILE"))
 
 
 @pytest.mark.parametrize(
@@ -186,19 +157,22 @@ def test_a_bad_configuration_is_exit_2_and_one_line(
 ) -> None:
     """A misspelt variable stops every command that reads the configuration, and the right name is offered."""
     monkeypatch.setenv("WHOLEFEED_SERVER_PROT", "80")
-
     assert main([command]) == 2
-
     expected = "unknown environment variable WHOLEFEED_SERVER_PROT; did you mean WHOLEFEED_SERVER_PORT?"
     assert capsys.readouterr().err == f"wholefeed: {expected}\n"
 
 
+# `serve`
+
+
 def test_serve_takes_its_flags_over_the_environment(app: FakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--host and --port win over WHOLEFEED_SERVER_HOST and _PORT: the later source counts."""
+    """The later source counts. The collector is off while the program is imported, and no longer."""
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "1001")
     assert main(["serve", "--host", "::1", "--port", "1002"]) == 0
     (config,) = app.configs
     assert (config.server.host, config.server.port) == ("::1", 1002)
+    assert main(["serve", "--port", "-1"]) == 2
+    assert [*app.collects, gc.isenabled()] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -215,12 +189,20 @@ def test_a_server_that_cannot_start_is_exit_1_and_one_line(
 ) -> None:
     """Row 70: a port that is taken or forbidden, or a file that is no database, is told in one line."""
     app.error = error
-
     assert main(["serve", "--port", "1003"]) == 1
-
     told = capsys.readouterr().err
     assert told.startswith(f"wholefeed: {line}")
     assert told.count("\n") == 1
+
+
+def test_an_error_after_the_start_is_not_told_as_one_of_the_start(
+    app: FakeApp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An I/O error of a server that was listening is not reported as a port that cannot be had."""
+    app.is_listening = True
+    app.error = OSError(errno.EIO, "Input/output error")
+    assert main(["serve"]) == 1
+    assert capsys.readouterr().err == "wholefeed: the server ended: [Errno 5] Input/output error\n"
 
 
 @pytest.mark.parametrize(
@@ -241,40 +223,6 @@ def test_people_are_told_what_to_open(
     assert ("open http://127.0.0.1:43210/ in a browser" in stream.getvalue()) == is_told
 
 
-def test_an_error_after_the_start_is_not_told_as_one_of_the_start(
-    app: FakeApp, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An I/O error of a server that was listening is not reported as a port that cannot be had."""
-    app.is_listening = True
-    app.error = OSError(errno.EIO, "Input/output error")
-    assert main(["serve"]) == 1
-    assert capsys.readouterr().err == "wholefeed: the server ended: [Errno 5] Input/output error\n"
-
-
-def test_a_start_that_failed_shows_no_token_and_keeps_none(
-    app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """docs/faults.md row 81: it is printed once, so the first start that works must have one to print."""
-    app.error = OSError(errno.EADDRINUSE, "in use")
-    assert main(["serve", "--host", "0.0.0.0"]) == 1
-    failed = capsys.readouterr()
-    assert "token" not in failed.err + failed.out
-    assert list(tmp_path.glob("*.token")) == []
-
-    app.error = None
-    assert main(["serve", "--host", "0.0.0.0"]) == 0
-    assert "feed?token=" in capsys.readouterr().err
-
-
-def test_the_new_token_is_shown_with_the_port_that_was_taken(
-    app: FakeApp, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Row 81: with `--port 0` the URL that is shown names the port the system gave, so that it works."""
-    app.port = 43210
-    assert main(["serve", "--host", "0.0.0.0", "--port", "0"]) == 0
-    assert "http://YOUR-HOST:43210/feed?token=" in capsys.readouterr().err
-
-
 def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
     """`on_started` is told the address once the socket is open, with the real number for port 0."""
     told: list[tuple[str, int]] = []
@@ -293,315 +241,26 @@ def test_the_server_tells_where_it_listens(tmp_path: Path) -> None:
 
 @pytest.mark.fault("81")
 def test_a_public_address_shows_its_new_token_once_and_never_logs_it(
-    app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    app: FakeApp, own_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """docs/faults.md row 81."""
-    assert main(["serve", "--host", "0.0.0.0"]) == 0
-    first = capsys.readouterr()
-    assert main(["serve", "--host", "0.0.0.0"]) == 0
-    again = capsys.readouterr()
+    """docs/faults.md row 81: with the port that was taken; a start that failed shows none and keeps none."""
+    arguments = ["serve", "--host", "0.0.0.0", "--port", "0"]
+    app.port, app.error = 43210, OSError(errno.EADDRINUSE, "in use")
+    assert main(arguments) == 1
+    failed = capsys.readouterr()
+    assert "token" not in failed.err + failed.out
+    assert list(own_folder.glob("*.token")) == []
 
-    token = (tmp_path / "feeds.db.token").read_text("ascii").strip()
-    assert [config.server.access_token for config in app.configs] == [token, token]
-    assert f"http://YOUR-HOST:8080/feed?token={token}&url=" in first.err
+    app.error = None
+    assert main(arguments) == 0
+    first = capsys.readouterr()
+    assert main(arguments) == 0
+    again = capsys.readouterr()
+    token = (own_folder / "wholefeed.db.token").read_text("ascii").strip()
+    assert [config.server.access_token for config in app.configs[1:]] == [token, token]
+    assert f"http://YOUR-HOST:43210/feed?token={token}&url=" in first.err
     assert '"token.created"' in first.out
     assert token not in first.out + again.out + again.err
-
-
-@pytest.mark.parametrize(
-    ("state", "code"),
-    [(State.COMPLETE, 0), (State.PAGED, 0), (State.REMEMBERED, 0), (State.PARTIAL, 3), (State.LOADING, 3)],
-)
-def test_fetch_tells_the_state_by_its_exit_code(
-    app: FakeApp, capfdbinary: pytest.CaptureFixture[bytes], state: State, code: int
-) -> None:
-    """README, "Command line": 0 complete, paged or remembered; 3 partial or still loading."""
-    app.state = state
-    assert main(["fetch", FEED, "--wait", "2.5"]) == code
-    assert app.asked == [(FEED, 2.5, False)]
-    assert capfdbinary.readouterr().out == b"<feed/>"
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "line"),
-    [
-        (PublisherTimeoutError("no answer in 60 s", url=FEED), 1, f"no answer in 60 s: {FEED}"),
-        (InvalidUrlError("expected an http or https URL"), 2, "expected an http or https URL"),
-    ],
-)
-def test_fetch_tells_an_error_in_one_line_and_leaves_the_old_file(
-    app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str], error: Exception, code: int, line: str
-) -> None:
-    """A fetch that fails keeps the file of an earlier run byte for byte, and leaves no temporary file."""
-    app.error = error
-    old = tmp_path / "out.atom"
-    old.write_text("old")
-
-    assert main(["fetch", FEED, "-o", str(old)]) == code
-
-    assert capsys.readouterr().err == f"wholefeed: {line}\n"
-    assert old.read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["out.atom"]
-
-
-def test_fetch_writes_a_file_with_the_usual_mode(app: FakeApp, tmp_path: Path) -> None:
-    """The file that `fetch -o` makes has the mode of any new file, not the 0600 of a temporary one."""
-    usual = tmp_path / "usual"
-    usual.touch()
-    assert main(["fetch", FEED, "-o", "new.atom"]) == 0
-    new = tmp_path / "new.atom"
-    assert new.read_bytes() == b"<feed/>"
-    assert new.stat().st_mode == usual.stat().st_mode
-
-
-def test_fetch_writes_what_a_link_leads_to(app: FakeApp, tmp_path: Path) -> None:
-    """`fetch -o LINK` replaces the file behind a symbolic link and keeps the link."""
-    (tmp_path / "folder").mkdir()
-    target = tmp_path / "folder" / "target.atom"
-    (tmp_path / "link").symlink_to(target)
-    for _ in ("a link that leads nowhere yet", "one to a file"):
-        assert main(["fetch", FEED, "-o", "link"]) == 0
-        assert (tmp_path / "link").readlink() == target
-        assert target.read_bytes() == b"<feed/>"
-        target.write_bytes(b"old")
-
-
-def test_fetch_writes_a_pipe_as_it_is(app: FakeApp, tmp_path: Path) -> None:
-    """`fetch -o PIPE` writes into a named pipe instead of replacing it with a regular file."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    read: list[bytes] = []
-    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
-    reader.start()
-    assert main(["fetch", FEED, "-o", str(pipe)]) == 0
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-    reader.join(timeout=30)
-    assert read == [b"<feed/>"]
-
-
-def test_fetch_writes_a_terminal_as_it_is(app: FakeApp, tmp_path: Path) -> None:
-    """A device, by a link to it; the folder of terminals lets nobody replace one."""
-    ours, theirs = os.openpty()
-    try:
-        (tmp_path / "link").symlink_to(os.ttyname(theirs))
-        assert main(["fetch", FEED, "-o", "link"]) == 0
-        assert shown(ours, 7) == b"<feed/>"
-    finally:
-        os.close(ours)
-        os.close(theirs)
-
-
-def shown(terminal: int, size: int) -> bytes:
-    """So many bytes of a terminal, which hands them on as it likes."""
-    data = b""
-    while len(data) < size and select.select([terminal], [], [], 30)[0]:
-        data += os.read(terminal, size)
-    return data
-
-
-def test_the_path_of_standard_output_is_standard_output(
-    app: FakeApp, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    """Here it is a file, which must not be replaced by another one."""
-    assert main(["fetch", FEED, "-o", "/dev/stdout"]) == 0
-    assert main(["fetch", FEED, "-o", "-"]) == 0
-    assert capfdbinary.readouterr().out == b"<feed/><feed/>"
-
-
-@pytest.mark.parametrize(
-    ("output", "reason"),
-    [(".", "Is a directory"), ("loop", "Too many levels of")],
-)
-def test_an_output_that_cannot_be_written_is_exit_1_and_one_line(
-    app: FakeApp, tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str, reason: str
-) -> None:
-    """A folder, or a link that names itself, as the output is told by its name and reason."""
-    (tmp_path / "loop").symlink_to("loop")
-    assert main(["fetch", FEED, "-o", output]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"wholefeed: cannot write {output}: {reason}")
-    assert told.count("\n") == 1
-
-
-def test_a_full_volume_is_one_clear_error() -> None:
-    """No room for the result is an error that names the file and the reason, not an OSError."""
-    descriptor = os.open("/dev/full", os.O_WRONLY)
-    with (
-        Output(descriptor, "out.atom") as output,
-        pytest.raises(WholefeedError, match=r"^cannot write out\.atom: No space left on device$"),
-    ):
-        output.write(b"<feed/>")
-
-
-def run_with(tmp_path: Path, *arguments: str, **streams: Any) -> subprocess.CompletedProcess[str]:
-    """Run the command with standard streams of the test's choice."""
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "proxy"), "PYTHONUNBUFFERED": ""}
-    streams = {"stderr": subprocess.PIPE, **streams}
-    return subprocess.run(
-        [sys.executable, "-m", "wholefeed", *arguments],
-        cwd=tmp_path, env=environ, text=True, timeout=30, check=False, **streams,
-    )  # fmt: skip
-
-
-def test_a_result_that_cannot_be_written_is_exit_1_and_one_line(tmp_path: Path) -> None:
-    """Standard output on a full volume is exit 1 with a reason, never a silent success."""
-    with Path("/dev/full").open("wb") as full:
-        done = run_with(tmp_path, "config", stdout=full)
-    told = "wholefeed: cannot write standard output: No space left on device\n"
-    assert (done.returncode, done.stderr) == (1, told)
-
-
-def test_a_message_that_cannot_be_written_changes_no_exit_code(tmp_path: Path) -> None:
-    """Where stderr takes nothing, a bad configuration is still exit 2, not a second error about stderr."""
-    with Path("/dev/full").open("wb") as full:
-        done = run_with(tmp_path, "config", "--config", "missing.toml", stderr=full, stdout=subprocess.PIPE)
-    assert (done.returncode, done.stdout) == (2, "")
-
-
-async def fetched_through(
-    origin: Origin, tmp_path: Path, *arguments: str, **streams: Any
-) -> asyncio.subprocess.Process:
-    """Start `wholefeed fetch` of the publisher's /feed; temporary files go below `tmp_path`."""
-    (tmp_path / "temporary").mkdir()
-    environ = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT / "proxy"),
-        "TMPDIR": str(tmp_path / "temporary"),
-        "WHOLEFEED_FETCH_ALLOW_NETWORKS": "127.0.0.0/8",
-    }
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "wholefeed", "fetch", origin.url("/feed"), *arguments,
-        cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE, **streams,
-    )  # fmt: skip
-
-
-async def test_fetch_to_a_full_device_is_exit_1_and_one_line(origin: Origin, tmp_path: Path) -> None:
-    """A whole fetch whose result cannot be written ends with one line and without a traceback."""
-    origin.publish("/feed", atom(an_item("one")))
-    with Path("/dev/full").open("wb") as full:
-        process = await fetched_through(origin, tmp_path, stdout=full)
-    _, told = await asyncio.wait_for(process.communicate(), 30)
-    assert told.decode().splitlines()[-1:] == [
-        "wholefeed: cannot write standard output: No space left on device"
-    ]
-    assert b"Traceback" not in told
-    assert process.returncode == 1
-
-
-async def test_sigterm_ends_a_fetch_and_leaves_nothing_behind(origin: Origin, tmp_path: Path) -> None:
-    """SIGTERM while the publisher is awaited: exit 143, no message, no half file, no temporary store."""
-    with origin.held("/feed") as gate:
-        process = await fetched_through(origin, tmp_path, "-o", "out.atom")
-        await asyncio.wait_for(gate.reached(), 30)
-        process.terminate()
-        _, told = await asyncio.wait_for(process.communicate(), 30)
-    assert (process.returncode, told) == (143, b"")
-    assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
-    assert list((tmp_path / "temporary").iterdir()) == []
-
-
-def test_sigterm_cancels_the_work_and_removes_the_half_made_file(app: FakeApp, tmp_path: Path) -> None:
-    """SIGTERM, even twice, lets the work clean up; then the partial file is gone and the handler restored."""
-    has_ended = False
-
-    async def terminated() -> None:
-        nonlocal has_ended
-        try:
-            os.kill(os.getpid(), signal.SIGTERM)
-            await asyncio.Event().wait()
-        finally:  # a supervisor that signals the process and its group comes twice
-            os.kill(os.getpid(), signal.SIGTERM)
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            has_ended = True
-
-    app.during = terminated
-    with pytest.raises(SystemExit) as end:
-        main(["fetch", FEED, "-o", "out.atom"])
-    assert end.value.code == 143
-    assert has_ended
-    assert list(tmp_path.iterdir()) == []
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-
-def test_sigterm_before_the_work_removes_the_half_made_file(tmp_path: Path) -> None:
-    """A signal that comes before anything was fetched leaves no empty file in the place of the result."""
-    with (
-        pytest.raises(SystemExit) as end,
-        Termination(),
-        opened_output(tmp_path / "out.atom"),
-    ):
-        signal.raise_signal(signal.SIGTERM)
-    assert end.value.code == 143
-    assert list(tmp_path.iterdir()) == []
-
-
-async def test_sigterm_does_not_wait_for_a_reader_that_stalls(origin: Origin, tmp_path: Path) -> None:
-    """Where whoever reads the pipe takes nothing, SIGTERM still ends the command at once."""
-    origin.publish("/feed", atom(an_item("one", text="x" * 1_000_000)))
-    reading, writing = os.pipe()
-    process = await fetched_through(origin, tmp_path, stdout=writing)
-    os.close(writing)
-    async with asyncio.timeout(30):
-        while not select.select([reading], [], [], 0)[0]:
-            await asyncio.sleep(0.01)
-        process.terminate()
-        _, told = await process.communicate()
-    os.close(reading)
-    assert (process.returncode, told) == (143, b"")
-    assert list((tmp_path / "temporary").iterdir()) == []
-
-
-def test_a_pipe_that_does_not_block_is_waited_for() -> None:
-    """A pipe with O_NONBLOCK gets the whole feed; a full pipe is no error and cuts nothing."""
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    read: list[bytes] = []
-    with os.fdopen(reading, "rb") as pipe:
-        reader = threading.Thread(target=lambda: read.append(pipe.read()))
-        reader.start()
-        with Output(writing, "the pipe") as output:
-            assert output.write(b"x" * 1_000_000) == 1_000_000
-        reader.join()
-    assert read == [b"x" * 1_000_000]
-
-
-def test_an_output_file_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
-    """A missing folder is told before anything is fetched, with the file's name."""
-    with (
-        pytest.raises(WholefeedError, match=r"cannot write .*out\.atom: No such file or directory"),
-        opened_output(tmp_path / "missing" / "out.atom"),
-    ):
-        pytest.fail("nothing to write to")
-
-
-def test_progress_is_one_line_that_is_written_over() -> None:
-    """The progress line counts documents, entries and what is missing; a shorter text leaves no rest
-    behind."""
-    stream = io.StringIO()
-    progress = Progress(stream)
-
-    progress({"state": None, "documents": None})
-    progress({"state": "loading", "documents": 12, "entries": 340, "missing": [{"url": FEED}]})
-    progress({"state": "complete", "documents": 1, "entries": 2, "missing": []})
-    progress.close()
-    progress.close()
-
-    first, second, third, rest = stream.getvalue().removeprefix("\r").replace("\n", "\r").split("\r")
-    assert first == "loading: asking"
-    assert second == "loading: 12 documents, 340 entries, 1 missing"
-    assert third.rstrip() == "complete: 1 documents, 2 entries"
-    assert len(third) == len(second), "what stood there before is blanked"
-    assert rest == ""
-
-
-def test_a_terminal_that_has_gone_does_not_end_the_work() -> None:
-    """A terminal that was closed, so that progress cannot be shown, does not make the fetch fail."""
-    with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as gone:
-        progress = Progress(gone)
-        progress({"state": "loading"})
-        progress.close()
-        give_up(gone)
 
 
 @pytest.mark.parametrize("output", ["full", "closed pipe"])
@@ -645,6 +304,237 @@ def health(process: subprocess.Popen[bytes], port: int) -> int:
     pytest.fail(f"it does not listen; exit code {process.poll()}")
 
 
+# `fetch`
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [(State.COMPLETE, 0), (State.PAGED, 0), (State.REMEMBERED, 0), (State.PARTIAL, 3), (State.LOADING, 3)],
+)
+def test_fetch_tells_the_state_by_its_exit_code(
+    app: FakeApp, capfdbinary: pytest.CaptureFixture[bytes], state: State, code: int
+) -> None:
+    """README, "Command line": 0 complete, paged or remembered; 3 partial or still loading."""
+    app.state = state
+    assert main(["fetch", FEED, "--wait", "2.5"]) == code
+    assert app.asked == [(FEED, 2.5, False)]
+    assert capfdbinary.readouterr().out == b"<feed/>"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (PublisherTimeoutError("no answer in 60 s", url=FEED), 1, f"no answer in 60 s: {FEED}"),
+        (InvalidUrlError("expected an http or https URL"), 2, "expected an http or https URL"),
+    ],
+)
+def test_fetch_tells_an_error_in_one_line_and_leaves_the_old_file(
+    app: FakeApp, own_folder: Path, capsys: pytest.CaptureFixture[str], error: Exception, code: int, line: str
+) -> None:
+    """A fetch that fails keeps the file of an earlier run byte for byte, and leaves no temporary file."""
+    app.error = error
+    old = own_folder / "out.atom"
+    old.write_text("old")
+    assert main(["fetch", FEED, "-o", str(old)]) == code
+    assert capsys.readouterr().err == f"wholefeed: {line}\n"
+    assert old.read_text() == "old"
+    assert [path.name for path in own_folder.iterdir()] == ["out.atom"]
+
+
+@pytest.mark.usefixtures("app")
+def test_fetch_writes_a_file_with_the_usual_mode_and_what_a_link_leads_to(own_folder: Path) -> None:
+    """Its mode is that of any new file, not the 0600 of a temporary one; a symbolic link stays."""
+    usual, target, link = own_folder / "usual", own_folder / "folder" / "target.atom", own_folder / "link"
+    usual.touch()
+    target.parent.mkdir()
+    link.symlink_to(target)
+    for _ in ("a link that leads nowhere yet", "one to a file"):
+        assert main(["fetch", FEED, "-o", "link"]) == 0
+        assert link.readlink() == target
+        assert target.read_bytes() == b"<feed/>"
+        assert target.stat().st_mode == usual.stat().st_mode
+        target.write_bytes(b"old")
+
+
+@pytest.mark.usefixtures("app")
+def test_fetch_writes_what_is_no_file_as_it_is(
+    own_folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A pipe; a terminal, by a link to it, whose folder lets nobody replace one; standard output by its
+    path, which is a file here."""
+    pipe = own_folder / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert main(["fetch", FEED, "-o", str(pipe)]) == 0
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    reader.join(timeout=30)
+    assert read == [b"<feed/>"]
+
+    ours, theirs = os.openpty()
+    try:
+        (own_folder / "link").symlink_to(os.ttyname(theirs))
+        assert main(["fetch", FEED, "-o", "link"]) == 0
+        assert shown(ours, 7) == b"<feed/>"
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+    assert main(["fetch", FEED, "-o", "/dev/stdout"]) == 0
+    assert main(["fetch", FEED, "-o", "-"]) == 0
+    assert capfdbinary.readouterr().out == b"<feed/><feed/>"
+
+
+def shown(terminal: int, size: int) -> bytes:
+    """So many bytes of a terminal, which hands them on as it likes."""
+    data = b""
+    while len(data) < size and select.select([terminal], [], [], 30)[0]:
+        data += os.read(terminal, size)
+    return data
+
+
+@pytest.mark.usefixtures("app")
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (".", "Is a directory"),
+        ("loop", "Too many levels of"),
+        ("missing/out.atom", "No such file or directory"),
+        ("/dev/full", "No space left on device"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_exit_1_and_one_line(
+    own_folder: Path, capsys: pytest.CaptureFixture[str], output: str, reason: str
+) -> None:
+    """A folder, or a link that names itself, as the output is told by its name and reason."""
+    (own_folder / "loop").symlink_to("loop")
+    assert main(["fetch", FEED, "-o", output]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"wholefeed: cannot write {output}: {reason}")
+    assert told.count("\n") == 1
+
+
+def test_a_pipe_that_does_not_block_is_waited_for() -> None:
+    """A pipe with O_NONBLOCK gets the whole feed; a full pipe is no error and cuts nothing."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    read: list[bytes] = []
+    with os.fdopen(reading, "rb") as pipe:
+        reader = threading.Thread(target=lambda: read.append(pipe.read()))
+        reader.start()
+        with Output(writing, "the pipe") as output:
+            assert output.write(b"x" * 1_000_000) == 1_000_000
+        reader.join()
+    assert read == [b"x" * 1_000_000]
+
+
+async def fetched_through(
+    origin: Origin, tmp_path: Path, *arguments: str, **streams: Any
+) -> asyncio.subprocess.Process:
+    """Start `wholefeed fetch` of the publisher's /feed; temporary files go below `tmp_path`."""
+    (tmp_path / "temporary").mkdir()
+    environ = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "proxy"),
+        "TMPDIR": str(tmp_path / "temporary"),
+        "WHOLEFEED_FETCH_ALLOW_NETWORKS": "127.0.0.0/8",
+    }
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "wholefeed", "fetch", origin.url("/feed"), *arguments,
+        cwd=tmp_path, env=environ, stderr=asyncio.subprocess.PIPE, **streams,
+    )  # fmt: skip
+
+
+async def test_sigterm_ends_a_fetch_and_leaves_nothing_behind(origin: Origin, tmp_path: Path) -> None:
+    """SIGTERM while the publisher is awaited, twice, as a supervisor sends it to a process and its group:
+    exit 143, no message, no half file, no temporary store."""
+    with origin.held("/feed") as gate:
+        process = await fetched_through(origin, tmp_path, "-o", "out.atom")
+        await asyncio.wait_for(gate.reached(), 30)
+        process.terminate()
+        process.terminate()
+        _, told = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, told) == (143, b"")
+    assert [path.name for path in tmp_path.iterdir()] == ["temporary"]
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+async def test_sigterm_does_not_wait_for_a_reader_that_stalls(origin: Origin, tmp_path: Path) -> None:
+    """Where whoever reads the pipe takes nothing, SIGTERM still ends the command at once."""
+    origin.publish("/feed", atom(an_item("one", text="x" * 1_000_000)))
+    reading, writing = os.pipe()
+    process = await fetched_through(origin, tmp_path, stdout=writing)
+    os.close(writing)
+    async with asyncio.timeout(30):
+        while not select.select([reading], [], [], 0)[0]:
+            await asyncio.sleep(0.01)
+        process.terminate()
+        _, told = await process.communicate()
+    os.close(reading)
+    assert (process.returncode, told) == (143, b"")
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_sigterm_before_the_work_removes_the_half_made_file(own_folder: Path) -> None:
+    """A signal that comes before anything was fetched leaves no empty file in the place of the result."""
+    with pytest.raises(SystemExit) as end, Termination(), opened_output(own_folder / "out.atom"):
+        signal.raise_signal(signal.SIGTERM)
+    assert end.value.code == 143
+    assert list(own_folder.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_progress_is_one_line_that_is_written_over() -> None:
+    """The progress line counts documents, entries and what is missing; a shorter text leaves no rest
+    behind."""
+    stream = io.StringIO()
+    progress = Progress(stream)
+    progress({"state": None, "documents": None})
+    progress({"state": "loading", "documents": 12, "entries": 340, "missing": [{"url": FEED}]})
+    progress({"state": "complete", "documents": 1, "entries": 2, "missing": []})
+    progress.close()
+    progress.close()
+    first, second, third, rest = stream.getvalue().removeprefix("\r").replace("\n", "\r").split("\r")
+    assert first == "loading: asking"
+    assert second == "loading: 12 documents, 340 entries, 1 missing"
+    assert third.rstrip() == "complete: 1 documents, 2 entries"
+    assert len(third) == len(second), "what stood there before is blanked"
+    assert rest == ""
+
+
+def test_a_terminal_that_has_gone_does_not_end_the_work() -> None:
+    """A terminal that was closed, so that progress cannot be shown, does not make the fetch fail."""
+    with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as gone:
+        progress = Progress(gone)
+        progress({"state": "loading"})
+        progress.close()
+        give_up(gone)
+
+
+# Other commands
+
+
+def run_with(*arguments: str, **streams: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command with standard streams of the test's choice."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "proxy"), "PYTHONUNBUFFERED": ""}
+    return subprocess.run(
+        [sys.executable, "-m", "wholefeed", *arguments],
+        env=environ, text=True, timeout=30, check=False, **streams,
+    )  # fmt: skip
+
+
+def test_a_result_that_cannot_be_written_is_exit_1_and_a_message_that_cannot_is_nothing() -> None:
+    """Standard output on a full volume is no silent success; where stderr takes nothing, a bad configuration
+    is still exit 2."""
+    with Path("/dev/full").open("wb") as full:
+        done = run_with("config", stdout=full, stderr=subprocess.PIPE)
+        told = "wholefeed: cannot write standard output: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, told)
+        done = run_with("config", "--config", "missing.toml", stderr=full, stdout=subprocess.PIPE)
+        assert (done.returncode, done.stdout) == (2, "")
+
+
 def test_config_prints_what_is_in_force_with_secrets_masked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -657,23 +547,19 @@ def test_config_prints_what_is_in_force_with_secrets_masked(
 
 
 def test_migrate_says_what_it_applied_and_then_that_nothing_is_left(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`migrate` names the migrations it ran; a second run says that the file is up to date."""
+    """It names the migrations it ran; a second run says that the file is up to date. docs/faults.md row 70:
+    a file that is not its own is exit 1, a clear message, and left as it was."""
+    database = own_folder / "wholefeed.db"
     assert main(["migrate"]) == 0
     assert "applied 0001_" in capsys.readouterr().out
     assert main(["migrate"]) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'feeds.db'} is up to date\n"
-
-
-def test_migrate_refuses_a_file_that_is_not_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """docs/faults.md row 70: exit 1, a clear message, the file untouched."""
-    (tmp_path / "feeds.db").write_bytes(b"something else")
+    assert capsys.readouterr().out == f"{database} is up to date\n"
+    database.write_bytes(b"something else")
     assert main(["migrate"]) == 1
     assert capsys.readouterr().err.startswith("wholefeed: ")
-    assert (tmp_path / "feeds.db").read_bytes() == b"something else"
+    assert database.read_bytes() == b"something else"
 
 
 class _Health(http.server.BaseHTTPRequestHandler):
@@ -712,10 +598,8 @@ def test_healthcheck_asks_the_configured_address(
     assert main(["healthcheck"]) == code
 
 
-def test_healthcheck_without_a_server_is_exit_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("no_server")
+def test_healthcheck_without_a_server_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
     """With nothing listening, `healthcheck` fails and names the address that it asked."""
-    monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "9")  # the discard port: nobody listens there on loopback
     assert main(["healthcheck"]) == 1
     assert "no answer from 127.0.0.1, port 9" in capsys.readouterr().err

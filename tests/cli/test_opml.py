@@ -26,21 +26,15 @@ SAMPLE = Path(__file__).parents[1] / "data" / "opml" / "freshrss.opml"
 BASE = "http://127.0.0.1:8080"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No configuration of the developer's counts, and no proxy of theirs is asked."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(tmp_path / "feeds.db"))
-    return tmp_path
-
-
 def urls(document: bytes) -> list[str]:
     return [each.url for each in read_opml(document).subscriptions]
 
 
-def test_a_list_moves_in_and_back_in_the_same_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_moves_in_and_back_in_the_same_file(
+    own_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """-o may name FILE itself; --undo gives the very bytes; standard error says how many."""
-    file = folder / "mine.opml"
+    file = own_folder / "mine.opml"
     file.write_bytes(SAMPLE.read_bytes())
     assert main(["opml", "mine.opml", "-o", "mine.opml", "--for", "CommaFeed"]) == 0
     assert "2 of 2 subscriptions go through the proxy now" in capsys.readouterr().err
@@ -50,7 +44,7 @@ def test_a_list_moves_in_and_back_in_the_same_file(folder: Path, capsys: pytest.
     assert main(["opml", "--undo", "mine.opml", "-o", "mine.opml"]) == 0
     assert file.read_bytes() == SAMPLE.read_bytes()
     assert "2 of 2 subscriptions lead to their publishers again" in capsys.readouterr().err
-    assert [path.name for path in folder.iterdir()] == ["mine.opml"]
+    assert [path.name for path in own_folder.iterdir()] == ["mine.opml"]
 
 
 def test_standard_input_and_output(
@@ -64,9 +58,11 @@ def test_standard_input_and_output(
         assert all(url.startswith("http://nas:8080/w/feed?url=") for url in urls(said.out))
 
 
-def test_what_stays_is_named_with_its_line_and_why(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_stays_is_named_with_its_line_and_why(
+    own_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each subscription that is left alone is told, and no password of it; beyond twenty their number."""
-    (folder / "a.opml").write_text(
+    (own_folder / "a.opml").write_text(
         '<opml>\n<outline xmlUrl="https://ann:secret@example.org/"/>\n<outline xmlUrl="exec:x"/>\n'
         f'<outline xmlUrl="{BASE}/feed?url=http%3A%2F%2Fa.test%2F"/>'
         + '\n<outline xmlUrl="urn:x"/>' * 30
@@ -80,12 +76,12 @@ def test_what_stays_is_named_with_its_line_and_why(folder: Path, capsys: pytest.
     assert "12 more are left as they are" in said
     assert "left as they are: 1: goes through the proxy already" in said
     assert "secret" not in said
-    assert (folder / "b.opml").read_bytes() == (folder / "a.opml").read_bytes()
+    assert (own_folder / "b.opml").read_bytes() == (own_folder / "a.opml").read_bytes()
 
 
-def test_a_list_that_had_to_be_repaired_is_told(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_list_that_had_to_be_repaired_is_told(own_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A bare ampersand is put right, and standard error says so."""
-    (folder / "a.opml").write_text('<opml><outline text="R&D" xmlUrl="https://example.org/"/></opml>')
+    (own_folder / "a.opml").write_text('<opml><outline text="R&D" xmlUrl="https://example.org/"/></opml>')
     assert main(["opml", "a.opml"]) == 0
     said = capfd.readouterr()
     assert "a.opml is not well-formed; put right: ampersands" in said.err
@@ -104,34 +100,34 @@ def test_a_list_that_had_to_be_repaired_is_told(folder: Path, capfd: pytest.Capt
     ],
 )
 def test_a_list_that_cannot_be_read_leaves_all_as_it_was(
-    folder: Path, capsys: pytest.CaptureFixture[str], content: str | None, told: str
+    own_folder: Path, capsys: pytest.CaptureFixture[str], content: str | None, told: str
 ) -> None:
     """Exit 1, one line with the place, and the output that stood there before is untouched."""
     if content is not None:
-        (folder / "a.opml").write_text(content)
-    (folder / "b.opml").write_text("before")
+        (own_folder / "a.opml").write_text(content)
+    (own_folder / "b.opml").write_text("before")
     assert main(["opml", "a.opml", "-o", "b.opml"]) == 1
     assert capsys.readouterr().err.startswith(f"wholefeed: {told}")
-    assert (folder / "b.opml").read_text() == "before"
+    assert (own_folder / "b.opml").read_text() == "before"
 
 
-def test_other_addresses_of_the_proxy_can_be_named(folder: Path) -> None:
+def test_other_addresses_of_the_proxy_can_be_named(own_folder: Path) -> None:
     """The first --base is written; what goes through one of the others is the proxy's already, and comes
     back with --undo."""
     old = "http://old.example/feed?url=https%3A%2F%2Fa.test%2F"
-    (folder / "a.opml").write_text(
+    (own_folder / "a.opml").write_text(
         f'<opml><outline xmlUrl="{old}"/><outline xmlUrl="http://b.test/"/></opml>'
     )
     bases = ["--base", "https://new.example", "--base", "http://old.example"]
     assert main(["opml", "a.opml", "-o", "b.opml", *bases]) == 0
-    moved = (folder / "b.opml").read_bytes()
+    moved = (own_folder / "b.opml").read_bytes()
     assert urls(moved) == [old, "https://new.example/feed?url=http%3A%2F%2Fb.test%2F"]
     assert main(["opml", "--undo", "b.opml", "-o", "c.opml", *bases]) == 0
-    assert urls((folder / "c.opml").read_bytes()) == ["https://a.test/", "http://b.test/"]
+    assert urls((own_folder / "c.opml").read_bytes()) == ["https://a.test/", "http://b.test/"]
 
 
 def test_the_token_of_the_first_start_goes_into_each_url(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    own_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Moved in without the token that readers need, a list would be of dead URLs: exit 2 where there is none
     yet; --undo needs none."""
@@ -142,16 +138,18 @@ def test_the_token_of_the_first_start_goes_into_each_url(
     assert main([*arguments, "--undo"]) == 0
     token = ensure_token(load_config(None, os.environ, {})).token
     assert main(arguments) == 0
-    assert all(f"&token={token}" in url for url in urls((folder / "b.opml").read_bytes()))
+    assert all(f"&token={token}" in url for url in urls((own_folder / "b.opml").read_bytes()))
 
 
 async def test_the_known_feeds_are_exported(
-    folder: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+    own_folder: Path,
+    origin: Origin,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     """--export asks the running proxy, and the database where none runs; with --undo at the publishers'."""
     origin.publish("/feed", atom())
-    config = a_config(folder)
-    monkeypatch.setenv("WHOLEFEED_STORE_PATH", config.store.path)
+    config = a_config(own_folder)
     monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
     async with running(config) as proxy:
         await proxy.whole(origin.url("/feed"))
@@ -168,25 +166,23 @@ async def test_the_known_feeds_are_exported(
     assert urls(capfdbinary.readouterr().out) == [origin.url("/feed")]
 
 
-def test_an_export_of_nothing_is_a_list(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("no_server")
+def test_an_export_of_nothing_is_a_list(capfd: pytest.CaptureFixture[str]) -> None:
     """Where there is no database, none is made, and the list is empty."""
-    monkeypatch.setenv("WHOLEFEED_SERVER_PORT", "1")  # where no proxy of the developer's listens
     assert main(["opml", "--export"]) == 0
     assert "no feed is known yet" in capfd.readouterr().err
-    assert not Path("feeds.db").exists()
+    assert not Path("wholefeed.db").exists()
 
 
 @pytest.mark.skipif(shutil.which("newsboat") is None, reason="no newsboat")
-def test_newsboat_s_subscriptions_move_in_and_back(folder: Path) -> None:
+def test_newsboat_s_subscriptions_move_in_and_back(own_folder: Path) -> None:
     """What newsboat itself exports and imports: and the list is the same in the end."""
 
     def newsboat(urls: str, *arguments: str) -> str:
         command = ["newsboat", "-u", urls, "-c", f"{urls}.db", "-C", "/dev/null", *arguments]
         done = subprocess.run(
             command,
-            env=os.environ | {"HOME": str(folder)},
+            env=os.environ | {"HOME": str(own_folder)},
             capture_output=True,
             text=True,
             timeout=30,
@@ -195,12 +191,12 @@ def test_newsboat_s_subscriptions_move_in_and_back(folder: Path) -> None:
         return done.stdout
 
     feeds = ["https://example.org/feed.xml", "https://example.net/?feed=rss2&cat=3"]
-    (folder / "urls").write_text("\n".join(feeds) + "\n")
-    (folder / "exported.opml").write_text(newsboat("urls", "-e"))
+    (own_folder / "urls").write_text("\n".join(feeds) + "\n")
+    (own_folder / "exported.opml").write_text(newsboat("urls", "-e"))
     assert main(["opml", "exported.opml", "-o", "moved.opml"]) == 0
     newsboat("moved", "-i", "moved.opml")
-    moved = [line.split()[0] for line in (folder / "moved").read_text().splitlines()]
+    moved = [line.split()[0] for line in (own_folder / "moved").read_text().splitlines()]
     assert moved == [f"{BASE}/feed?url={quote(feed, safe='')}" for feed in feeds]
-    (folder / "again.opml").write_text(newsboat("moved", "-e"))
+    (own_folder / "again.opml").write_text(newsboat("moved", "-e"))
     assert main(["opml", "--undo", "again.opml", "-o", "back.opml"]) == 0
-    assert (folder / "back.opml").read_text() == (folder / "exported.opml").read_text()
+    assert (own_folder / "back.opml").read_text() == (own_folder / "exported.opml").read_text()

@@ -20,6 +20,7 @@ from tests.answers import (
     Document,
     Raw,
     Request,
+    Reset,
     Silence,
     Status,
     Wire,
@@ -407,6 +408,13 @@ async def test_a_bad_chunk_that_comes_late_is_an_error_at_once(origin: Origin, i
         assert caught.value.slug == "incomplete"
         while origin.open_connections:
             await asyncio.sleep(0.01)
+
+
+async def test_a_reset_is_no_end_of_a_body_without_a_length(origin: Origin) -> None:
+    """docs/faults.md row 32: aiohttp takes it for one."""
+    origin.answer("/feed", Reset(OK + b"\r\n" + FEED))
+    async with a_fetcher() as fetcher:
+        assert (await error_of(fetcher, origin.url("/feed"))).slug == "incomplete"
 
 
 async def test_no_tls_where_tls_is_asked_for_is_a_failed_connection() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.parse.json.test_jsonfeed import feed
+from tests.core.parse.test_jsonfeed import feed
 from wholefeed.core.jobs import compose
 from wholefeed.core.model import MEMORY_URL, FeedDocument, HeadContext
 from wholefeed.core.parse.documents import parse

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import tracemalloc
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -146,7 +147,7 @@ def a_page(n: int, *, entry: str = "", span: Span | None = None, news: bool = Tr
     return dataclasses.replace(arrival, span=span)
 
 
-def walk_of(trail: Trail, *documents: Arrival, passed: tuple[Arrival, ...] = ()) -> Walk:
+def walk_of(trail: Trail, *documents: Arrival, passed: Sequence[Arrival] = ()) -> Walk:
     first, *rest = documents
     at = {document.url: document for document in rest}
     walk = Walk(first, trail=trail, limits=LIMITS, site_of=site_of, passed=passed)

@@ -19,7 +19,7 @@ from wholefeed.errors import (
     StoreError,
     UnknownFeedError,
 )
-from wholefeed.service.results import Elsewhere
+from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, Shared
 from wholefeed.service.sharing_port import Wanted
 from wholefeed.store.rows import FeedRow
@@ -76,8 +76,8 @@ def wanted(
     *,
     is_due: bool = True,
     insists: bool = False,
-    tell: Callable[[], Elsewhere] = Elsewhere,
-    heard: Callable[[Elsewhere | None], None] = lambda _: None,
+    tell: Callable[[], UnderWay] = UnderWay,
+    heard: Callable[[UnderWay | None], None] = lambda _: None,
 ) -> Wanted:
     return Wanted(feed=feed, insists=lambda _: insists, is_due=lambda _: is_due, tell=tell, heard=heard)
 
@@ -167,9 +167,9 @@ async def test_who_waits_for_a_refresh_elsewhere_hears_how_far_it_is(
     store: SharedStore, feed: FeedRow
 ) -> None:
     """As it goes on, and that it has ended."""
-    work, heard = Work(), list[Elsewhere | None]()
-    near = Elsewhere(is_confirmed=True)
-    far = Elsewhere(is_walking=True, documents=3, entries=30, fetched=2, left=4, seconds=1.5)
+    work, heard = Work(), list[UnderWay | None]()
+    near = UnderWay(is_confirmed=True)
+    far = UnderWay(is_walking=True, documents=3, entries=30, fetched=2, left=4, seconds=1.5)
     at = [near]
     async with a_replica(store) as one, a_replica(store) as other:
         want = wanted(feed, tell=lambda: at[0])

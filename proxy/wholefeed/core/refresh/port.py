@@ -180,8 +180,6 @@ class Progress:
     documents: int = 1
     entries: int = 0
     fetched: int = 0
-    told_left: int | None = None
-    """What another replica says that is left."""
     urls: list[str] = field(default_factory=list)
     """Of the last three."""
     last_url: str = ""
@@ -190,7 +188,7 @@ class Progress:
     @property
     def left(self) -> int | None:
         """Documents that probably follow, where their URLs count; None: nobody knows."""
-        return count_left(self.urls, self.last_url) if self.urls else self.told_left
+        return count_left(self.urls, self.last_url) if self.urls else None
 
     def add(self, url: str, entries: int, last_url: str = "") -> None:
         """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""

@@ -83,6 +83,7 @@ class TrailWalk:
         self._trail = trail
         self._answers = answers
         self._subscription_changed_at = current.changed_at
+        self._family = current.arrival.family
         self._first_rank = min(attached.values(), default=0) - _RANKS_PER_WALK
         self._walk = Walk(
             current.arrival,
@@ -202,7 +203,7 @@ class TrailWalk:
 
     def _is_gap(self, url: str) -> bool:
         """Return whether a stored document counts as missing: until it comes in the feed's format (R23)."""
-        return self._basis.is_of_other_format(url, self._walk.path[0].family)
+        return self._basis.is_of_other_format(url, self._family)
 
     # Behind a document that is missing (R34)
 
@@ -309,8 +310,7 @@ class TrailWalk:
 
     def _is_unfit(self, row: StoredDocument, url: str) -> bool:
         """Whether a stored copy does not stand for the document, which came last in another format (R23)."""
-        family = self._walk.path[0].family
-        return row.family is not family or self._basis.is_of_other_format(url, family)
+        return row.family is not self._family or self._basis.is_of_other_format(url, self._family)
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
         return row.as_arrival()
@@ -319,8 +319,7 @@ class TrailWalk:
         return DocumentUnavailable(url, reason=failure.slug)
 
     def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
-        family = self._walk.path[0].family
-        return fresh.may_replace(row, family) or self._basis.is_truncated(fresh.arrival.url)
+        return fresh.may_replace(row, self._family) or self._basis.is_truncated(fresh.arrival.url)
 
     def _is_settled(self) -> bool | None:
         """Whether an archive document that has not changed is final: behind the newest one it is (R13)."""
@@ -330,7 +329,7 @@ class TrailWalk:
 
     async def _keep_joined(self) -> None:
         """Store what has joined the path, in the order of the path."""
-        path: Sequence[Arrival] = self._walk.path
+        path = self._walk.path
         while self._joined < len(path):
             arrival = path[self._joined]
             kept = await self._keep(arrival, self._joined)

@@ -1,0 +1,156 @@
+"""`wholefeed url` and `wholefeed sign`: the URLs they print, and what they say when they cannot."""
+
+from __future__ import annotations
+
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from wholefeed.cli.access_token import ensure_token
+from wholefeed.cli.main import main
+from wholefeed.config.tables import Config, ServerConfig, StoreConfig
+from wholefeed.core.text.dates import parse_rfc3339
+from wholefeed.server.clients import Verdict, verify
+
+FEED = "https://example.org/feed?a=1&b=2"
+KEYS = ("the-key-that-signs", "the-key-before-it")
+
+
+@pytest.fixture
+def signing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has a signature may read."""
+    monkeypatch.setenv("WHOLEFEED_SERVER_SIGNING_KEYS", ",".join(KEYS))
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 0
+    return capsys.readouterr().out.removesuffix("\n")
+
+
+def query_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(printed(capsys, *arguments)).query)
+
+
+def test_url_prints_one_line_that_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
+    """The feed's URL may be written as people write it; nothing but the URL stands on standard output."""
+    assert main(["url", " feed://EXAMPLE.org/feed?a=1&b=2 "]) == 0
+    said = capsys.readouterr()
+    encoded = "https%3A%2F%2Fexample.org%2Ffeed%3Fa%3D1%26b%3D2"
+    assert (said.out, said.err) == (f"http://127.0.0.1:8080/feed?url={encoded}\n", "")
+
+
+def test_the_token_of_the_first_start_stands_in_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token that `serve` made is taken from its file; before there is one, the message says what to do."""
+    monkeypatch.setenv("WHOLEFEED_SERVER_HOST", "0.0.0.0")
+    assert main(["url", FEED, "--base", "http://nas:8080"]) == 2
+    assert "run `wholefeed serve` once" in capsys.readouterr().err
+    store = StoreConfig(path="wholefeed.db")
+    made = ensure_token(Config(server=ServerConfig(host="0.0.0.0"), store=store))
+    found = query_of(capsys, "url", FEED, "--base", "http://nas:8080")
+    assert found == {"url": [FEED], "token": [made.token]}
+
+
+@pytest.mark.parametrize(
+    "proxied",
+    [
+        "http://127.0.0.1:8080/feed?url=https%3A%2F%2Fexample.org%2Ffeed%3Fa%3D1%26b%3D2&token=old&limit=3",
+        "localhost:8080/https://example.org/feed?a=1&b=2",
+    ],
+)
+def test_a_url_of_the_proxy_s_own_is_made_anew(capsys: pytest.CaptureFixture[str], proxied: str) -> None:
+    """Pasted from a reader it leads to the feed behind it, not through the proxy twice."""
+    assert query_of(capsys, "url", proxied) == {"url": [FEED]}
+
+
+def test_views_and_readers_add_their_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--for` adds what that reader wants and says what its user should know; flags count over it."""
+    assert main(["url", FEED, "--for", "miniflux"]) == 0
+    said = capsys.readouterr()
+    assert parse_qs(urlsplit(said.out.strip()).query) == {"url": [FEED], "answer_bytes": ["15000000"]}
+    assert "FETCHER_ALLOW_PRIVATE_NETWORKS" in said.err
+    found = query_of(capsys, "url", FEED, "--for", "Miniflux", "--answer-bytes", "9000", "--limit", "5")
+    assert found == {"url": [FEED], "limit": ["5"], "answer_bytes": ["9000"]}
+    (since,) = query_of(capsys, "url", FEED, "--for", "rss2email")["since"]
+    assert abs((parse_rfc3339(since) or 0) - time.time()) < 60
+
+
+@pytest.mark.usefixtures("signing")
+def test_the_url_that_is_signed_is_good_for_the_canonical_feed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Row 80: `sign` signs the canonical spelling; `--days 2` is valid for two days to the second."""
+    parts = urlsplit(printed(capsys, "sign", "HTTPS://Example.org:443/feed?a=1&b=2#top"))
+    query = parse_qs(parts.query)
+    assert (parts.scheme, parts.netloc, parts.path) == ("http", "127.0.0.1:8080", "/feed")
+    assert query["url"] == [FEED]
+    assert verify(FEED, query["signed"][0], KEYS[:1], time.time() + 10**9) is Verdict.VALID
+    before = time.time()
+    (mark,) = query_of(capsys, "sign", FEED, "--days", "2")["signed"]
+    assert verify(FEED, mark, KEYS, before + 2 * 86_400 - 1) is Verdict.VALID
+    assert verify(FEED, mark, KEYS, time.time() + 2 * 86_400) is Verdict.EXPIRED
+
+
+@pytest.mark.usefixtures("signing")
+def test_the_base_is_the_flag_s_else_the_public_url_else_where_it_listens(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The printed URL begins with --base, else server.public_url, else the address of the server."""
+    monkeypatch.setenv("WHOLEFEED_SERVER_HOST", "::1")
+    assert printed(capsys, "sign", FEED).startswith("http://[::1]:8080/feed?url=")
+    monkeypatch.setenv("WHOLEFEED_SERVER_PUBLIC_URL", "https://feeds.example/w/")
+    assert printed(capsys, "sign", FEED).startswith("https://feeds.example/w/feed?url=")
+    assert printed(capsys, "sign", FEED, "--base", "http://b.example/").startswith("http://b.example/feed?")
+
+
+@pytest.mark.usefixtures("signing")
+@pytest.mark.parametrize(
+    ("variable", "value", "feed", "told"),
+    [
+        ("SIGNING_KEYS", "", FEED, "expected a key in server.signing_keys, got none"),
+        ("SIGNING_KEYS", "guessable", FEED, "16 characters or more"),
+        ("HOST", "0.0.0.0", FEED, "expected --base URL, or server.public_url to be set"),
+        ("PORT", "0", FEED, "expected --base URL, or server.public_url to be set"),
+        ("PORT", "1", "ftp://example.org/", "expected an http(s) URL"),
+    ],
+)
+def test_what_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    variable: str,
+    value: str,
+    feed: str,
+    told: str,
+) -> None:
+    """`sign` without a key, a base or a feed URL is exit 2 and names which; no key is ever printed."""
+    monkeypatch.setenv(f"WHOLEFEED_SERVER_{variable}", value)
+    assert main(["sign", feed]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert not any(key in error for key in (*KEYS, "guessable"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["url", FEED, "--limit", "0"], "expected limit as a whole number, 1 or more, got '0'"),
+        (["url", FEED, "--answer-bytes", "5"], "expected answer_bytes as a whole number, 1024 or more"),
+        (["url", FEED, "--since", "yesterday"], "expected since as an RFC 3339 instant such as"),
+        (["url", FEED, "--for", "Nobody"], "expected one of CommaFeed, Feedbin"),
+        (["url", FEED, "--base", "nas"], "such as http://192.168.1.5:8080, got 'nas'"),
+        (["url", ""], "expected the URL of a feed"),
+        (["url", "ftp://a.test/"], "http(s)"),
+        (["sign", FEED, "--days", "0"], "expected whole days from 1 to 36500, got '0'"),
+        (["sign", FEED, "--days", "1.5"], "expected whole days"),
+        (["sign", FEED, "--base", "feeds.example"], "expected an http or https URL without a query"),
+        (["sign", FEED, "--base", ""], "expected an http or https URL without a query"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    """A bad value is exit 2 and says what is allowed, so that no dead URL is handed out."""
+    with pytest.raises(SystemExit) as end:
+        raise SystemExit(main(arguments))
+    assert end.value.code == 2
+    assert told in capsys.readouterr().err
