@@ -13,7 +13,7 @@ import pytest
 
 from tests.feeds import an_item, own_ids, rss
 from tests.origin import Origin
-from tests.publishers.collected import DAY, FORMATS, WEEK, Feed, pages_asked
+from tests.publishers.collected import ALL, DAY, FORMATS, WEEK, Feed, pages_asked
 from tests.publishers.wordpress import WordPress
 from tests.running import Proxy
 
@@ -79,7 +79,7 @@ async def test_all_posts_of_a_blog_come(proxy: Proxy, origin: Origin, name: str)
     form, requests, options = BLOGS[name]
     feed = Feed(proxy, a_blog(origin, **options), form)
     reply = await feed.whole()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(reply) == ALL
     assert f";entries={options['posts']};missing=0" in reply.reconstruction
     assert len(origin.requests) <= requests
     assert origin.peak_requests <= 2
@@ -97,12 +97,10 @@ async def test_a_last_page_that_was_imported_newest_first_is_no_repetition(
     for place in range(8):
         blog.back_date(days=20 + place)
     feed = Feed(proxy, blog, form)
-    reply = await feed.whole()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.whole()) == ALL
     assert all("orderby=ID" in each for each in pages_asked(origin))
     blog.back_date()
-    reply = await feed.later()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later()) == ALL
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -118,8 +116,7 @@ async def test_no_live_post_is_missing_when_the_blog_changes_in_the_middle_of_th
     blog = WordPress(origin, posts=48)
     blog.on_request = lambda number, _request: CHANGES[change](blog) if number == 6 else None
     feed = Feed(proxy, blog, form)
-    reply = await feed.whole()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.whole()) == ALL
 
 
 @pytest.mark.parametrize("number", range(2, 12))
@@ -139,8 +136,7 @@ async def test_no_moment_of_the_walk_is_a_bad_one_for_a_post_to_go_live(
 
     blog.on_request = change
     feed = Feed(proxy, blog)
-    reply = await feed.whole()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.whole()) == ALL
 
 
 @pytest.mark.parametrize(("number", "rest_status"), [(2, None), (4, None), (9, 403), (16, 403)])
@@ -152,8 +148,7 @@ async def test_pages_that_get_shorter_in_the_middle_of_the_walk_lose_nothing(
     blog.rest_status = rest_status
     blog.on_request = lambda count, _request: setattr(blog, "per_feed", 7) if count == number else None
     feed = Feed(proxy, blog)
-    reply = await feed.whole()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.whole()) == ALL
 
 
 async def test_pages_that_get_shorter_twice_are_partial_and_read_again_later(
@@ -174,8 +169,7 @@ async def test_pages_that_get_shorter_twice_are_partial_and_read_again_later(
     origin.forget_requests()
     await feed.later(600)
     assert pages_asked(origin) == []
-    reply = await feed.later()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later()) == ALL
 
 
 @pytest.mark.parametrize("posts", [11, 20])
@@ -208,8 +202,7 @@ async def test_where_posts_are_published_before_most_requests_no_loss_is_silent(
     reply = await feed.whole()
     assert reply.state == "partial" or not feed.lacks(reply) & old
     blog.on_request = None
-    reply = await feed.later()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later()) == ALL
 
 
 @pytest.mark.fault("112")
@@ -240,8 +233,7 @@ async def test_a_small_blog_that_grows_is_followed(proxy: Proxy, origin: Origin)
     await feed.whole()
     for _ in range(31):
         feed.blog.add()
-    reply = await feed.later(3600)
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later(3600)) == ALL
 
 
 @pytest.mark.parametrize("under", ["category/news", "author/guest", "search/lorem", "tag/long"])
@@ -304,8 +296,7 @@ async def test_where_the_order_is_ignored_the_pages_are_read_from_the_front(
 
     blog.on_request = change
     feed = Feed(proxy, blog, form)
-    reply = await feed.whole()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.whole()) == ALL
 
 
 async def test_a_site_without_pages_is_remembered_and_tried_again_after_a_week(
@@ -324,8 +315,7 @@ async def test_a_site_without_pages_is_remembered_and_tried_again_after_a_week(
         await feed.later()
         assert len(origin.requests) <= 1
     blog.paged_ignored = False
-    reply = await feed.later()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later()) == ALL
 
 
 @pytest.mark.parametrize("number", [3, 6])
@@ -343,8 +333,7 @@ async def test_a_walk_that_was_denied_is_over(proxy: Proxy, origin: Origin, numb
     assert (await feed.whole()).state == "remembered"
     blog.paged_ignored = False
     await proxy.refreshed(feed.url)
-    reply = await feed.whole()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.whole()) == ALL
 
 
 async def test_a_full_refresh_that_is_denied_is_made_up_for(proxy: Proxy, origin: Origin) -> None:
@@ -358,7 +347,7 @@ async def test_a_full_refresh_that_is_denied_is_made_up_for(proxy: Proxy, origin
     blog.paged_ignored = False
     blog.bulk_edit()
     reply = await feed.later()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(reply) == ALL
     edited = sum("Edited" in post.content for post in blog.posts)
     assert reply.body.count(b" Edited.") == 2 * edited  # in content:encoded and in description
 
