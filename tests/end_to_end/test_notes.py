@@ -170,7 +170,8 @@ async def test_a_note_is_shown_with_what_it_rests_on(note: str, tmp_path: Path, 
             for path, body in documents.items():
                 origin.publish(path, body)
             proxy.clock.advance(90_000)
-            reply = await proxy.whole(url)
+            await proxy.whole(url)
+        reply = await proxy.get(url)
         shown = {each["code"]: each for each in (await proxy.status(url))["notes"]}
     assert note in shown
     assert shown[note]["url"] in shown[note]["text"]

@@ -154,8 +154,8 @@ async def test_an_archive_does_not_redirect_to_a_refused_target(tmp_path: Path) 
             assert (reply.status, reply.state, own_ids(reply.body)) == (200, "partial", ["b"]), location
             missing = (await proxy.status(url))["missing"]
             assert [(each["url"], each["reason"]) for each in missing] == [(origin.url(older), reason)]
-        origin.publish(older, atom(an_item("a", 1), archive=True))
-        healed = await proxy.refreshed(url)
+        origin.publish("/older/0", atom(an_item("a", 1), archive=True))
+        healed = await proxy.refreshed(origin.url("/0"))
     assert (healed.state, own_ids(healed.body)) == ("complete", ["b", "a"])
     assert outlet.reached == {PUBLISHER}
 
