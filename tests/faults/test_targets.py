@@ -6,7 +6,6 @@ anything but the test's own publishers is stopped and noted.
 
 from __future__ import annotations
 
-import json
 import socket
 import ssl
 from collections.abc import MutableMapping
@@ -23,7 +22,6 @@ from tests.feeds import an_item, atom, ids, own_ids
 from tests.fetchers import Names
 from tests.guarding import asked_for, watched
 from tests.origin import Origin
-from tests.running import Reply
 
 PUBLISHER, OTHER = "127.0.0.2", "127.0.0.3"
 PRIVATE = [
@@ -37,10 +35,6 @@ REDIRECTS = [
     ("file:///etc/passwd", (502, "bad-redirect")),
     ("data:application/atom+xml,<feed/>", (502, "bad-redirect")),
 ]
-
-
-def slug(reply: Reply) -> str:
-    return str(json.loads(reply.body)["type"]).removeprefix("urn:wholefeed:")
 
 
 def events(logs: list[MutableMapping[str, Any]], *names: str) -> list[MutableMapping[str, Any]]:
@@ -77,7 +71,7 @@ async def test_a_name_that_changes_its_mind_is_stopped_at_the_socket(
     ):
         reply = await proxy.get(f"http://turning.example:{canary.port}/")
         assert canary.total_connections == 0
-    assert (reply.status, slug(reply)) == (403, "destination-forbidden")
+    assert (reply.status, reply.slug) == (403, "destination-forbidden")
     assert outlet.tried == []
 
 
@@ -99,7 +93,7 @@ async def test_only_the_public_addresses_of_a_name_are_tried(
     """docs/faults.md row 12: every leg of happy eyeballs; none of them answers here."""
     async with watched(tmp_path, names=Names({"mixed.example": addresses})) as (proxy, outlet):
         reply = await proxy.get("http://mixed.example/")
-    assert (reply.status, slug(reply)) == (502, "connection-failed")
+    assert (reply.status, reply.slug) == (502, "connection-failed")
     assert outlet.reached == tried
 
 
@@ -130,7 +124,7 @@ async def test_a_subscription_document_does_not_redirect_to_a_refused_target(tmp
             other.redirect(f"/hop/{number}", location, status=307)
             with capture_logs() as logs:
                 unknown = await proxy.get(origin.url(f"/new/{number}"))
-            assert (unknown.status, slug(unknown)) == expected, location
+            assert (unknown.status, unknown.slug) == expected, location
             (told,) = events(logs, "document.fetched", "document.failed", "target.refused")
             assert (told["slug"], told["status"]) == (expected[1], 307)
 
@@ -174,7 +168,7 @@ async def test_a_redirect_with_credentials_is_not_followed(tmp_path: Path) -> No
                 for path, target in ((f"/away/{number}", other), (f"/here/{number}", origin)):
                     origin.redirect(path, target.url("/feed").replace("//", f"//{userinfo}@"))
                     reply = await proxy.get(origin.url(path))
-                    assert (reply.status, slug(reply)) == (502, "bad-redirect"), userinfo
+                    assert (reply.status, reply.slug) == (502, "bad-redirect"), userinfo
                     assert b"hidden" not in reply.body
         assert other.requests == []
     assert "/feed" not in {request.target for request in origin.requests}
@@ -205,7 +199,7 @@ async def test_https_leads_to_http_only_where_that_is_allowed(tmp_path: Path, is
     if is_allowed:
         assert (moved.status, chained.state, ids(chained.body)) == (200, "complete", ["b", "a"])
     else:
-        assert (moved.status, slug(moved)) == (502, "downgrade")
+        assert (moved.status, moved.slug) == (502, "downgrade")
         assert (chained.state, [each["reason"] for each in missing]) == ("partial", ["downgrade"])
         assert plain.requests == []
 
@@ -277,7 +271,7 @@ async def test_credentials_in_a_feed_s_url_are_refused_and_shown_nowhere(tmp_pat
         url = origin.url("/feed").replace("//", "//user:hidden@")
         with capture_logs() as logs:
             replies = [await proxy.ask("GET", form + url) for form in ("/feed?url=", "/status?url=", "/")]
-    assert {(reply.status, slug(reply)) for reply in replies} == {(400, "userinfo-not-allowed")}
+    assert {(reply.status, reply.slug) for reply in replies} == {(400, "userinfo-not-allowed")}
     assert "hidden" not in str(logs)
     assert not [reply for reply in replies if b"hidden" in reply.body]
     assert outlet.tried == []
@@ -292,7 +286,7 @@ async def test_ports_of_other_services_are_refused(tmp_path: Path) -> None:
         for port in (1, 22, 25, 79, 81, 110, 442, 444, 993, 1023):
             for host in ("example.org", PUBLISHER):
                 reply = await proxy.get(f"http://{host}:{port}/")
-                assert (reply.status, slug(reply)) == (403, "destination-forbidden"), port
+                assert (reply.status, reply.slug) == (403, "destination-forbidden"), port
     assert names.asked == outlet.tried == []
 
 
@@ -310,7 +304,7 @@ async def test_what_is_no_url_is_refused(tmp_path: Path) -> None:
     """docs/faults.md row 20: 400 `invalid-url`."""
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin) as (proxy, outlet):
         replies = {url: await asked_for(proxy, url) for url in NO_URLS}
-    assert {url: (reply.status, slug(reply)) for url, reply in replies.items()} == dict.fromkeys(
+    assert {url: (reply.status, reply.slug) for url, reply in replies.items()} == dict.fromkeys(
         NO_URLS, (400, "invalid-url")
     )
     assert outlet.tried == []
@@ -379,7 +373,7 @@ async def test_behind_a_proxy_urls_are_judged_and_names_are_the_proxy_s(tmp_path
                 )
             ]
     assert (reply.status, missing["reason"]) == (200, "destination-forbidden")
-    assert {(each.status, slug(each)) for each in refused} == {(403, "destination-forbidden")}
+    assert {(each.status, each.slug) for each in refused} == {(403, "destination-forbidden")}
     assert [request.target for request in gateway.requests] == [
         "http://feeds.example/feed",
         "http://feeds.example/old",
