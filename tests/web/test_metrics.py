@@ -329,20 +329,6 @@ async def shown(proxy: Proxy, origin: Origin) -> dict[str, set[str]]:
     return found
 
 
-def documented() -> dict[str, set[str]]:
-    """The rows of docs/operations.md: metric and labels."""
-    rows = re.findall(r"^\| `(wholefeed_\w+)` \| ([a-z, ]*) ?\| .+ \|$", OPERATIONS, re.MULTILINE)
-    return {name: {each.strip() for each in labels.split(",") if each.strip()} for name, labels in rows}
-
-
-async def test_the_table_in_the_documentation_has_every_metric_and_no_other(
-    proxy: Proxy, origin: Origin
-) -> None:
-    """docs/operations.md lists what is shown, with its labels."""
-    found = {name: labels for name, labels in (await shown(proxy, origin)).items() if "process_" not in name}
-    assert documented() == found
-
-
 def queries() -> Iterator[tuple[str, str]]:
     """Each query of the alerts and of the dashboard, with where it stands."""
     yield from alert_rules().items()

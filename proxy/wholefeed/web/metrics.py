@@ -1,7 +1,7 @@
 """GET /metrics: what has been counted and what goes on, for Prometheus.
 
 Nothing of it names a feed, a URL, a host or a reader. All numbers are read at one moment (`_families`), and
-written on a thread. Names follow the conventions of Prometheus; docs/operations.md has a row for each.
+written on a thread. Names follow the conventions of Prometheus.
 """
 
 from __future__ import annotations
