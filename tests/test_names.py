@@ -41,7 +41,7 @@ from tests.note_kinds import NOTE_KINDS, a_note
 from tests.origin import Origin
 from tests.running import Proxy, Reply, a_config, running
 from tests.subclasses import subclasses
-from tests.web.page.browsing import browse, submit
+from tests.web.browsing import browse, submit
 from wholefeed.cli.backend import GoneError, StrangerError
 from wholefeed.cli.base import EXIT_DONE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_UNFINISHED, EXIT_USAGE
 from wholefeed.cli.doctor import Verdict as Finding
@@ -65,7 +65,7 @@ from wholefeed.errors import DocumentError, TooManyRequestsError, WholefeedError
 from wholefeed.logs import configure_logging
 from wholefeed.service.people import _GUESSED as GUESSED
 from wholefeed.service.people import Standing
-from wholefeed.service.results import Elsewhere
+from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import outcome_of
 from wholefeed.service.sources import PageError, SeveralFeedsError
 from wholefeed.store.moving import _LOCK as MOVING_LOCK
@@ -213,7 +213,7 @@ def json_texts() -> dict[str, Any]:
         "feed.ending": [*Ending(End.OLDEST).as_dict()],
         "document.links": [*Relation, FH_PREV, FH_INCREMENTAL, DEAD],
         "document.marks": [each.name for each in dataclasses.fields(Marks)],
-        "lease.progress": [*json.loads(Elsewhere().as_text())],
+        "lease.progress": [*json.loads(UnderWay().as_text())],
         "lease.outcome": sorted({*json.loads(outcome_of(failed)), *json.loads(outcome_of(several))}),
     }
 
@@ -340,7 +340,7 @@ def resolved(document: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[st
 def interface() -> dict[str, Any]:
     """Routes as the server has them; parameters, members and operations as it describes them.
 
-    `tests/web/openapi/test_document.py` holds that what is described is what is answered.
+    `tests/web/test_api.py` holds that what is described is what is answered.
     """
     app, document = web.Application(), description()
     app.add_routes(routes())

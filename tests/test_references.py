@@ -177,9 +177,9 @@ def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
         ("`no/test_a.py::test_b`", missing_tests, "there is no tests/no/test_a.py"),
         ("`test_docs.py::test_b`", missing_tests, "tests/test_docs.py has no test_b"),
         (
-            "`core/links/test_dialects.py::test_the_first_dialect_that_fits_counts[no]`",
+            "`core/test_links.py::test_the_first_dialect_that_fits_counts[no]`",
             missing_tests,
-            'tests/core/links/test_dialects.py has no case "no"',
+            'tests/core/test_links.py has no case "no"',
         ),
         ("`core/nothing.py`, `core/notes.py`", missing_files, "there is no core/nothing.py"),
     ):

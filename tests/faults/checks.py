@@ -1,7 +1,6 @@
 """What holds for every fault, wherever it strikes (docs/faults.md): one check a place.
 
-    case = Case("reset", Reset(), "connection-failed")
-    await strikes(proxy, origin, Answered(struck, case.answer), case)
+    await strikes(proxy, origin, Answered(struck, Reset()), "connection-failed")
 
 `origin` publishes what stays sound, `struck` what the fault is to hit: another host, so that a fault can be
 that the whole of it is down.
@@ -11,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,19 +36,6 @@ STORED = """
 """
 
 Log = Sequence[MutableMapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One way to misbehave, and what it is called."""
-
-    name: str
-    answer: Answer
-    slug: str
-    status: int = 502
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Fault(Protocol):
@@ -88,10 +74,10 @@ class Down:
         await self.origin.start()
 
 
-def problem(reply: Reply, slug: str, status: int) -> dict[str, Any]:
+def problem(reply: Reply, slug: str, status: int, name: str = "") -> dict[str, Any]:
     """Check a problem document (RFC 9457) and return it."""
     found: dict[str, Any] = json.loads(reply.body)
-    assert (reply.status, found["status"], found["type"]) == (status, status, f"urn:wholefeed:{slug}")
+    assert (reply.status, found["status"], found["type"]) == (status, status, f"urn:wholefeed:{slug}"), name
     assert reply.headers["Content-Type"].startswith("application/problem+json")
     assert reply.headers["Cache-Control"] == "no-store"
     assert found["request_id"] == reply.headers["X-Request-Id"] != ""
@@ -115,34 +101,46 @@ def the_event(logs: Log, origin: Origin, path: str) -> MutableMapping[str, Any]:
     return event
 
 
-async def strikes(proxy: Proxy, origin: Origin, fault: Fault, case: Case) -> None:
+async def strikes(proxy: Proxy, origin: Origin, fault: Fault, slug: str, status: int = 502) -> None:
     """Check that a fault has its outcome wherever it strikes, and leaves another feed alone."""
     origin.publish("/sound", atom(an_item("z"), complete=True))
-    await strikes_what_is_unknown(proxy, fault, case)
-    await strikes_what_is_stored(proxy, fault, case)
-    await strikes_an_archive(proxy, origin, fault, case)
+    await strikes_what_is_unknown(proxy, fault, slug, status)
+    await strikes_what_is_stored(proxy, fault, slug)
+    await strikes_an_archive(proxy, origin, fault, slug)
     assert (await proxy.whole(origin.url("/sound"))).state == "complete"
 
 
-async def strikes_what_is_unknown(proxy: Proxy, fault: Fault, case: Case) -> None:
+async def each_strikes(
+    proxy: Proxy, origin: Origin, struck: Origin, slug: str, status: int, answers: Mapping[str, Answer]
+) -> None:
+    """Check faults of one outcome: the first wherever it can strike, the others where nothing is stored."""
+    first, *others = answers
+    await strikes(proxy, origin, Answered(struck, answers[first]), slug, status)
+    for number, name in enumerate(others):
+        fault = Answered(struck, answers[name])
+        await strikes_what_is_unknown(proxy, fault, slug, status, path=f"/unknown/{number}", name=name)
+
+
+async def strikes_what_is_unknown(
+    proxy: Proxy, fault: Fault, slug: str, status: int, *, path: str = "/unknown", name: str = ""
+) -> None:
     """SUB, nothing stored: the problem, and nothing is kept of it."""
-    publisher, path = fault.origin, f"/unknown?key={SECRET}"
-    url = publisher.url(path)
-    publisher.publish("/unknown", atom(an_item("a"), complete=True))
-    await fault.begin("/unknown")
+    url = fault.origin.url(f"{path}?key={SECRET}")
+    fault.origin.publish(path, atom(an_item("a"), complete=True))
+    await fault.begin(path)
     with capture_logs() as logs:
         reply = await proxy.get(url)
-    await fault.end("/unknown")
+    await fault.end(path)
 
-    problem(reply, case.slug, case.status)
-    event = the_event(logs, publisher, path)
-    assert (event["event"], event["outcome"], event["slug"]) == ("document.failed", "failed", case.slug)
+    problem(reply, slug, status, name)
+    event = the_event(logs, fault.origin, path)
+    assert (event["event"], event["outcome"], event["slug"]) == ("document.failed", "failed", slug)
     problem(await proxy.ask("GET", "/status", params={"url": url}), "unknown-feed", 404)
     proxy.clock.advance(REMEMBERED_SECONDS)
-    assert ids((await proxy.whole(url)).body) == ["a"]
+    assert ids((await proxy.whole(url)).body) == ["a"], name
 
 
-async def strikes_what_is_stored(proxy: Proxy, fault: Fault, case: Case) -> None:
+async def strikes_what_is_stored(proxy: Proxy, fault: Fault, slug: str) -> None:
     """SUB, stored: what is stored is served as stale and stays as it was, until the publisher is back."""
     publisher, url = fault.origin, fault.origin.url("/stored")
     publisher.publish("/stored", atom(an_item("b", 2), prev_archive="/stored/1"))
@@ -159,7 +157,7 @@ async def strikes_what_is_stored(proxy: Proxy, fault: Fault, case: Case) -> None
     assert (stale.status, stale.reconstruction) == (200, f"{fresh.reconstruction};stale")
     assert (stale.body, stale.headers["ETag"]) == (fresh.body, fresh.headers["ETag"])
     assert await stored(proxy, url) == before
-    assert the_event(logs, publisher, "/stored")["slug"] == case.slug
+    assert the_event(logs, publisher, "/stored")["slug"] == slug
 
     publisher.publish("/stored", atom(an_item("c", 3), an_item("b", 2), prev_archive="/stored/1"))
     proxy.clock.advance(DAY_SECONDS + 1)
@@ -167,7 +165,7 @@ async def strikes_what_is_stored(proxy: Proxy, fault: Fault, case: Case) -> None
     assert healed.reconstruction == "complete;documents=2;entries=3;missing=0"
 
 
-async def strikes_an_archive(proxy: Proxy, origin: Origin, fault: Fault, case: Case) -> None:
+async def strikes_an_archive(proxy: Proxy, origin: Origin, fault: Fault, slug: str) -> None:
     """ARC: partial with all that is within reach, until it heals; then the stored copy outlasts it."""
     publisher, url = fault.origin, origin.url("/chain")
     origin.publish("/chain", atom(an_item("d", 4), prev_archive="/chain/3"))
@@ -183,9 +181,9 @@ async def strikes_an_archive(proxy: Proxy, origin: Origin, fault: Fault, case: C
     assert ids(reply.body)[1:] == ["d", "c"]
     assert b"complete/>" not in reply.body
     (missing,) = (await proxy.status(url))["missing"]
-    assert (missing["url"], missing["reason"]) == (publisher.url("/chain/2"), case.slug)
+    assert (missing["url"], missing["reason"]) == (publisher.url("/chain/2"), slug)
     assert missing["next_attempt"]
-    assert the_event(logs, publisher, "/chain/2")["slug"] == case.slug
+    assert the_event(logs, publisher, "/chain/2")["slug"] == slug
 
     whole = await proxy.refreshed(url)
     assert (whole.state, own_ids(whole.body)) == ("complete", ["d", "c", "b", "a"])

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.answers import Answer, Computed, Document, Request, Status
-from tests.faults.checks import Answered, Case, strikes
 from tests.feeds import Item, an_item, atom, ids, links, own_ids, publish_chain, rss, texts
 from tests.origin import ATOM, Origin
 from tests.running import Proxy, a_config, running
@@ -115,24 +114,6 @@ async def test_row_52_an_archive_that_changed_is_replaced(proxy: Proxy, origin: 
         "d": "text of d", "c": "as it was", "b": "corrected", "x": "text of x",
     }  # fmt: skip
     assert await codes(proxy, url) == ["ArchiveChanged"]
-
-
-@pytest.mark.fault("56")
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case("410", Status(410), "publisher-status", 410),
-        Case("401", Status(401, (("WWW-Authenticate", "Basic"),)), "origin-forbidden"),
-        Case("403", Status(403), "origin-forbidden"),
-    ],
-    ids=str,
-)
-async def test_row_56_a_feed_that_is_closed_or_gone(
-    proxy: Proxy, origin: Origin, struck: Origin, case: Case
-) -> None:
-    """Row 56: 410 stays 410; 401 and 403 become 502 `origin-forbidden`, and ask no reader for a password."""
-    await strikes(proxy, origin, Answered(struck, case.answer), case)
-    assert "WWW-Authenticate" not in (await proxy.get(struck.url("/unknown"))).headers
 
 
 @pytest.mark.fault("56")

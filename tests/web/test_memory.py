@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, Reply, StartProxy, a_config, running
@@ -105,18 +104,6 @@ async def test_an_answer_below_a_reader_s_cap_is_as_cheap_as_one_without(
     assert (calls == []) is is_short_enough
 
 
-async def test_a_feed_that_is_due_is_asked_for_at_its_publisher(proxy: Proxy, origin: Origin) -> None:
-    """What is held does not keep a feed from being refreshed, and the next answer has what is new."""
-    url = origin.url("/feed")
-    origin.publish("/feed", atom(an_item("a", 1), complete=True))
-    assert ids((await proxy.whole(url)).body) == ["a"]
-    assert ids((await proxy.get(url)).body) == ["a"]
-    origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1), complete=True))
-    proxy.clock.advance(HOUR)
-    assert ids((await proxy.get(url)).body) == ["b", "a"]
-    assert ids((await proxy.get(url)).body) == ["b", "a"]
-
-
 @pytest.mark.parametrize("entry_bytes", [200_000, 800_000])
 async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, entry_bytes: int
@@ -135,26 +122,6 @@ async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
     calls = count_store_calls(proxy, monkeypatch)
     assert (await proxy.get(url)).body == first.body
     assert (calls.count("snapshot"), calls.count("pieces")) == ((0, 0) if entry_bytes < 400_000 else (1, 4))
-
-
-@pytest.mark.parametrize("changes", [False, True])
-async def test_a_publisher_that_has_nothing_new_leaves_what_is_held(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, changes: bool
-) -> None:
-    """A 304 renews the freshness that is held, and a failure the whole row; the text stays."""
-    url = origin.url("/feed")
-    origin.publish("/feed", atom(an_item("a", 1), complete=True), etag='"1"')
-    first = await proxy.whole(url)
-    held = await proxy.get(url)
-    proxy.clock.advance(2 * HOUR)
-    if changes:
-        origin.answer("/feed", Status(503))
-    calls = count_store_calls(proxy, monkeypatch)
-    again = await proxy.get(url)
-    assert (again.body, again.headers["ETag"]) == (first.body, held.headers["ETag"])
-    assert "snapshot" not in calls
-    assert again.reconstruction == first.reconstruction + (";stale" if changes else "")
-    assert changes or again.headers["Cache-Control"] == held.headers["Cache-Control"] != "max-age=0"
 
 
 async def test_when_feeds_were_asked_for_is_written_together(
@@ -180,36 +147,9 @@ async def test_when_feeds_were_asked_for_is_written_together(
     assert calls.count("write") == 1
 
 
-async def test_a_feed_asked_for_just_now_is_not_evicted(start: StartProxy, origin: Origin) -> None:
-    """What has been asked for and not been written yet counts when feeds are evicted."""
-    for n in range(3):
-        origin.publish(f"/{n}", large(n), headers=[("Cache-Control", "max-age=80000")])
-    proxy = await start(store={"max_bytes": 1 << 20})
-    for n in range(2):
-        await proxy.whole(origin.url(f"/{n}"))
-        await proxy.settled()
-        proxy.clock.advance(HOUR)
-    proxy.clock.advance(HOUR)
-    await proxy.get(origin.url("/0"))
-    proxy.clock.advance(120)
-    await proxy.whole(origin.url("/2"))
-    async with asyncio.timeout(10):
-        while len(left := await proxy.service.feeds()) == 3:
-            await asyncio.sleep(0.01)
-    assert [feed.url.rpartition("/")[2] for feed in left] == ["0", "2"]
-
-
-def large(seed: int) -> bytes:
-    """Some 400 KB in the store."""
-    return atom(an_item(f"e{seed}", 1, noise(seed, 400_000)), feed_id=f"urn:{seed}", complete=True)
-
-
 def noise(seed: int, length: int) -> str:
     """Text that takes half of its length when it is compressed."""
     return "".join(hashlib.sha256(f"{seed}.{n}".encode()).hexdigest() for n in range(length // 64))
-
-
-# Every interleaving
 
 
 async def test_what_a_request_wants_is_read_anew_where_anything_of_it_differs(
@@ -422,34 +362,3 @@ async def played(folder: Path, steps: list[Any]) -> None:
             for coding in CODINGS:
                 await story.compare(feed, coding, is_alias=coding == "gzip")
         assert story.compared
-
-
-async def test_readers_never_see_a_feed_go_back(proxy: Proxy, origin: Origin) -> None:
-    """While a feed is refreshed again and again, no answer is older than one that was there before it was
-    asked for."""
-    story = Story(proxy, origin)
-    story.publish(0)
-    url = story.url(0)
-    await proxy.whole(url)
-    is_over = False
-    seen = 0
-
-    async def read() -> None:
-        newest = 0
-        while not is_over:
-            least = seen_by_all[0]
-            reply: Reply = await proxy.get(url)
-            count = int(reply.reconstruction.split("entries=")[1].partition(";")[0])
-            assert count >= max(newest, least)
-            newest = count
-            seen_by_all[0] = max(seen_by_all[0], count)
-
-    seen_by_all = [seen]
-    readers = [asyncio.create_task(read()) for _ in range(4)]
-    for _ in range(12):
-        story.publish(0)
-        await proxy.ask("POST", "/refresh", params={"url": url})
-        await proxy.settled()
-    is_over = True
-    await asyncio.gather(*readers)
-    assert seen_by_all[0] >= 12

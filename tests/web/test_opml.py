@@ -8,21 +8,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-from xml.etree.ElementTree import fromstring
 
 import pytest
 from aiohttp import FormData, MultipartWriter
 
 from tests.faults.checks import problem
-from tests.feeds import atom, ids, publish_chain, rss
+from tests.feeds import atom, rss
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.running import Proxy, Reply, StartProxy
+from tests.running import Proxy, Reply
 from wholefeed.core.opml import MAX_BYTES, read_opml
 from wholefeed.web.opml import COUNTS_FIELD
 
-TOKEN = "a-token-that-is-long"
-BEARER = {"Authorization": f"Bearer {TOKEN}"}
 LIST = b"""<opml version="2.0"><body><outline text="Folder" x="1"><!-- kept -->
 <outline text="A" xmlUrl="https://example.org/a?b=1&amp;c=2"/></outline>
 <outline xmlUrl='urn:x'/></body></opml>"""
@@ -48,19 +45,6 @@ async def test_a_list_goes_through_the_proxy_and_back(proxy: Proxy) -> None:
     assert back.headers[COUNTS_FIELD] == "rewritten=1, direct=1"
 
 
-async def test_html_in_descriptions_does_not_lose_a_feed(proxy: Proxy) -> None:
-    """A list as people publish it, with bare markup and quotes in values, goes through the proxy, and back
-    it is well-formed with every feed it had; xml.etree reads both."""
-    sent = LIST.replace(b'text="A"', b'text="A" description="<p>The "best" of A<br></p>"')
-    moved = await proxy.ask("POST", "/opml", data=sent)
-    assert (moved.status, moved.headers[COUNTS_FIELD]) == (200, "rewritten=1, not-web=1")
-    back = await proxy.ask("POST", "/opml?undo=1", data=moved.body)
-    assert urls(back) == ["https://example.org/a?b=1&c=2", "urn:x"]
-    for reply in (moved, back):
-        (outline,) = fromstring(reply.body).findall(".//outline[@description]")
-        assert outline.get("description") == '<p>The "best" of A<br></p>'
-
-
 async def test_a_form_s_file_is_taken_with_its_other_fields(proxy: Proxy) -> None:
     """The page's form: the field `file`, whatever stands beside it; its fields count as parameters do."""
     form = FormData()
@@ -81,35 +65,6 @@ async def test_a_form_s_file_is_taken_with_its_other_fields(proxy: Proxy) -> Non
     assert (await proxy.ask("POST", "/opml", data=again)).body == LIST
 
 
-@pytest.mark.parametrize(
-    ("server", "name"),
-    [({"access_token": TOKEN}, "token"), ({"access_token": TOKEN, "signing_keys": [TOKEN]}, "token")],
-)
-async def test_the_token_goes_into_each_url(
-    start: StartProxy, origin: Origin, server: dict[str, Any], name: str
-) -> None:
-    """Behind the token; the URLs that come out open their feeds without anything else."""
-    publish_chain(origin, archives=1)
-    sent = f'<opml><outline xmlUrl="{origin.url("/feed")}"/></opml>'.encode()
-    proxy = await start(server=server)
-    assert (await proxy.ask("POST", "/opml", data=sent)).status == 401
-    assert (await proxy.ask("GET", "/opml")).status == 401
-    moved = await proxy.ask("POST", "/opml", data=sent, headers=BEARER)
-    parts = urlsplit(urls(moved)[0])
-    assert name in parse_qs(parts.query)
-    feed = await proxy.ask("GET", f"{parts.path}?{parts.query}", headers={"Accept-Encoding": "identity"})
-    assert feed.status == 200
-    assert ids(feed.body)
-    exported = await proxy.ask("GET", "/opml", headers=BEARER)
-    assert name in parse_qs(urlsplit(urls(exported)[0]).query)
-
-
-async def test_another_origin_s_page_cannot_send_one(proxy: Proxy) -> None:
-    """A page elsewhere must not learn the token by having a list made."""
-    reply = await proxy.ask("POST", "/opml", data=LIST, headers={"Origin": "https://evil.example"})
-    assert problem(reply, "cross-origin", 403)
-
-
 async def test_the_known_feeds_are_exported(proxy: Proxy, origin: Origin) -> None:
     """GET /opml: each feed once, by its title, through the proxy; sent back with `undo=1`, at its
     publisher."""
@@ -128,15 +83,6 @@ async def test_the_known_feeds_are_exported(proxy: Proxy, origin: Origin) -> Non
     assert exported.body.count(b'htmlUrl="http://site.test/"') == 1
     back = await proxy.ask("POST", "/opml?undo=1", data=exported.body)
     assert urls(back) == [origin.url("/a"), origin.url("/b")]
-
-
-async def test_nothing_is_fetched_for_a_list(proxy: Proxy, origin: Origin) -> None:
-    """Moving in asks no publisher: readers will, each at its own pace."""
-    origin.publish("/feed", atom())
-    sent = f'<opml><outline xmlUrl="{origin.url("/feed")}"/></opml>'.encode()
-    assert (await proxy.ask("POST", "/opml", data=sent)).headers[COUNTS_FIELD] == "rewritten=1"
-    assert urls(await proxy.ask("GET", "/opml")) == []
-    assert not origin.counts()
 
 
 @pytest.mark.parametrize(
@@ -229,15 +175,6 @@ async def test_a_form_of_nothing_but_lines_holds_up_nobody(proxy: Proxy, body: b
     asking = asyncio.create_task(proxy.ask("POST", "/opml", data=io.BytesIO(body), headers=kind))
     assert await longest_turn(asking) < 0.3
     assert (await asking).status in (200, 422)
-
-
-@pytest.mark.fault("94")
-async def test_a_form_is_no_longer_than_a_list(proxy: Proxy) -> None:
-    """413, also where it never comes to its parts."""
-    body = form_of(b"\r\n" * (MAX_BYTES // 2), LIST)
-    kind = {"Content-Type": "multipart/form-data; boundary=x"}
-    reply = await proxy.ask("POST", "/opml", data=io.BytesIO(body), headers=kind)
-    assert problem(reply, "too-large", 413)
 
 
 def nested() -> Any:

@@ -54,12 +54,9 @@ class Polling:
     polled stands in the store alone (`feed.checked_at`), so a restart polls nothing again.
     """
 
-    def __init__(
-        self, context: RefreshContext, running: Running, *, jitter: Callable[[], float] = random.random
-    ) -> None:
+    def __init__(self, context: RefreshContext, running: Running) -> None:
         self._context = context
         self._running = running
-        self._jitter = jitter
         self._interval_seconds = context.config.history.poll_seconds
         self._most = max(1, min(MAX_POLLS, context.config.fetch.concurrency // 4))
         self._outlook = Outlook(feeds=0, due=(), next_at=None)
@@ -133,8 +130,8 @@ class Polling:
         if time.monotonic() < self._set_aside.get(feed.id, 0.0):
             return False
         times = self._times()
-        due_at = poll_due_at(feed.checked_at or 0.0, feed.noted_at or 0.0, feed.fresh_until or 0.0, times)
-        return due_at <= times.now
+        checked_at, noted_at = feed.checked_at or 0.0, feed.noted_at or 0.0
+        return poll_due_at(checked_at, noted_at, feed.fresh_until or 0.0, times) <= times.now
 
     async def _look(self) -> None:
         """Read which feeds are due."""
@@ -143,9 +140,8 @@ class Polling:
         if not self._context.sharing.is_shared:
             self._waiting = dict(self._outlook.due)
             return
-        first = list(self._outlook.due[:_TAKEN_FROM])
-        random.shuffle(first)  # the others look at the same ones
-        self._waiting = dict(first)
+        first = self._outlook.due[:_TAKEN_FROM]
+        self._waiting = dict(random.sample(first, len(first)))  # the others look at the same ones
 
     def _times(self) -> Times:
         context = self._context
@@ -175,7 +171,7 @@ class Polling:
         return pause_seconds(
             interval_seconds=self._interval_seconds,
             feeds=-(-self._outlook.feeds // self._context.sharing.replicas),
-            jitter=self._jitter(),
+            jitter=random.random(),  # noqa: S311 - it spreads polls
             longest_seconds=LONGEST_PAUSE_SECONDS,
         )
 
@@ -203,10 +199,6 @@ class AskedTimes:
         await times.run()           # until it is cancelled; `close` at the end
 
     The store alone goes by it, when it evicts. What it cannot write now is written with the next ones.
-
-    Args:
-        store: Where they are written.
-        now: Epoch seconds.
     """
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
@@ -217,9 +209,7 @@ class AskedTimes:
     def note(self, feed_id: int, asked_at: float) -> float:
         """Note that a feed is asked for; return about when it was last.
 
-        Args:
-            feed_id: The feed.
-            asked_at: What the store, or an earlier call, has said.
+        `asked_at` is what the store, or an earlier call, has said.
         """
         asked_at = self._pending.get(feed_id, asked_at)
         if not 0 <= self._now() - asked_at <= _PRECISION_SECONDS:
@@ -272,11 +262,6 @@ class Housekeeping:
     Above that size the feeds that were not asked for longest are forgotten, one at a time, until the rest
     fits. Never evicted are the one asked for last, those asked for just now, and those whose refresh is under
     way or that are being sent.
-
-    Args:
-        context: What the service works with.
-        running: The refreshes under way.
-        asked: When feeds were asked for.
     """
 
     def __init__(self, context: RefreshContext, running: Running, asked: AskedTimes) -> None:
@@ -313,12 +298,7 @@ class Housekeeping:
     async def make_room(self) -> bool:
         """Evict feeds while the store is larger than it may be.
 
-        Returns:
-            Whether it is not any more, or nothing but the feed asked for last is left of it.
-
-        Raises:
-            StoreError: The database failed.
-            OverloadedError: The database stayed busy, or the store is being closed.
+        Return whether it is not any more, or nothing but the feed asked for last is left of it.
         """
         if not self._max_bytes:
             return True
@@ -333,8 +313,6 @@ class Housekeeping:
             return await self._evict() if is_mine else False
 
     async def _evict(self) -> bool:
-        """Evict what `make_room` is to evict; return what that returns."""
-        sharing = self._context.sharing
         is_all_gone = True
         least_asked = await self._upkeep.least_asked()
         used_bytes = await self._upkeep.used_bytes()  # another replica may have made room meanwhile
@@ -347,7 +325,7 @@ class Housekeeping:
                 continue
             own_bytes = await self._upkeep.feed_bytes(feed_id)
             await self._context.store.forget(feed_id, now=self._context.now())
-            sharing.release(feed_id)
+            self._context.sharing.release(feed_id)
             self._context.counts.evicted += 1
             log.info("feed.evicted", feed=feed_id, used_bytes=used_bytes)
             used_bytes = await self._upkeep.used_bytes() if own_bytes is None else used_bytes - own_bytes
@@ -362,10 +340,8 @@ class Housekeeping:
 
     async def _wait(self, seconds: float) -> None:
         """Wait until the store has grown, at most so long."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._has_grown.wait()
-        except TimeoutError:
-            pass
         await asyncio.sleep(max(0.0, self._measure_at - time.monotonic()))
         self._has_grown.clear()

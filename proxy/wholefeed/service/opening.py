@@ -52,12 +52,7 @@ Opened = tuple[FeedRow, asyncio.Task[None] | None]
 class Openings:
     """Waits for feeds that can be served, within the time that a request has, and opens URLs for that.
 
-    Args:
-        context: What the service works with.
-        running: The refreshes under way.
-        mementos: What a web archive has of a feed that cannot be had.
-        checks: Whether what is held in memory is still so.
-        stopping: Done when the program is to stop: then nobody waits for anything any more.
+    Once `stopping` is done nobody waits for anything any more.
     """
 
     def __init__(
@@ -91,10 +86,7 @@ class Openings:
     async def ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time.
 
-        Args:
-            url: Canonical URL.
-            deadline: Until when to wait for the publisher, by the monotonic clock.
-            is_head: As `FeedService.answer` has it.
+        It is waited for until the deadline, by the monotonic clock; `is_head` as `FeedService.answer` has it.
 
         Raises:
             DocumentError: There is none, and the publisher did not give one (in time: 504).
@@ -111,19 +103,14 @@ class Openings:
     async def announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
         """Open a URL that nothing is stored of, unless it is a page that announces several feeds.
 
-        Args:
-            url: Canonical URL.
-            wait_seconds: How long to wait for the publisher.
-
-        Returns:
-            The feeds of the page, each once, as listed; none where the URL leads to a feed now: it is open,
-            and its walk has begun.
+        Return the feeds of the page, each once, as listed; none where the URL leads to a feed now: then it is
+        open, and its walk has begun.
 
         Raises:
             DocumentError: There is no feed to be had (or not in time: 504, and it is still looked for).
             OverloadedError: Too many walks are waiting.
         """
-        opening = self._join(url, may_walk=True, is_choosing=True)
+        opening = self._flights.join((url, True), partial(self._open, url, may_walk=True, is_choosing=True))
         await self._wait(opening, time.monotonic() + wait_seconds)
         if not opening.done():
             raise PublisherTimeoutError("expected an answer in time, got nothing yet", url=url)
@@ -139,11 +126,11 @@ class Openings:
     # Waiting
 
     async def _first(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
-        """Return a feed of which nothing can be served yet, once something can; arguments as for `_join`."""
+        """Return a feed of which nothing can be served yet, once something can; arguments as for `_open`."""
         while not self._stopping.done():
             try:
-                opening = self._join(url, may_walk=may_walk, unknown_at=unknown_at)
-                feed = await self._first_of(opening, deadline, may_walk)
+                start = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at)
+                feed = await self._first_of(self._flights.join((url, False), start), deadline, may_walk)
             except UnknownFeedError:  # forgotten just now: once more from the beginning
                 unknown_at = -1
                 if time.monotonic() >= deadline:
@@ -208,31 +195,26 @@ class Openings:
 
     # Opening
 
-    def _join(
-        self, url: str, *, may_walk: bool, unknown_at: int = -1, is_choosing: bool = False
-    ) -> asyncio.Task[Opened]:
-        """Return the opening of a URL that is under way, else a new one.
+    async def _open(
+        self, url: str, *, may_walk: bool, is_choosing: bool = False, unknown_at: int = -1
+    ) -> Opened:
+        """Find the subscription document behind a URL, and begin the feed's refresh.
 
         Args:
-            url: Canonical URL.
-            may_walk: Whether the refresh that it begins may walk.
-            unknown_at: What `_opened` was before the store was asked for the URL and had nothing; -1: it was
-                not asked.
+            url: Canonical.
+            may_walk: Whether the refresh may.
             is_choosing: Whether a person chooses where a page announces several feeds. A reader that asks
                 meanwhile does not choose: it has an opening of its own.
+            unknown_at: What `_opened` was before the store was asked for the URL and had nothing; -1: it was
+                not asked.
 
-        Raises (from the task):
+        Raises:
             DocumentError: There is no feed to be had, or there was none a moment ago.
             SeveralFeedsError: There is a choice.
             OverloadedError: Too many walks are waiting.
         """
-        opening = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at, is_choosing=is_choosing)
-        return self._flights.join((url, is_choosing), opening)
-
-    async def _open(self, url: str, *, may_walk: bool, unknown_at: int, is_choosing: bool) -> Opened:
-        """Find the subscription document behind a URL, and begin the feed's refresh."""
-        if self._opened != unknown_at and (known := await self._known(url)) is not None:
-            return self._opened_meanwhile(known, may_walk=may_walk)
+        if self._opened != unknown_at and (known := await self._known(url, may_walk=may_walk)) is not None:
+            return known
         self._unopened.check((url, False))
         if is_choosing:
             self._unopened.check((url, True))
@@ -242,25 +224,24 @@ class Openings:
         opening = partial(self._find, url, may_walk=may_walk, is_choosing=is_choosing)
         return await self._context.sharing.open(url, opening, is_choosing=is_choosing)
 
-    async def _known(self, url: str) -> FeedRow | None:
-        """Return the feed that a URL leads to, as its refresh has left it if that has ended just now."""
+    async def _known(self, url: str, *, may_walk: bool) -> Opened | None:
+        """Return the feed that another opening has made of a URL: its first refresh may even have ended."""
         known = await self._store.find(url)
         if known is not None and self._running.running(known.id) is None:
-            known = await self._store.find(url)
-        return known
-
-    def _opened_meanwhile(self, feed: FeedRow, *, may_walk: bool) -> Opened:
-        """Return a feed that another opening has made: its first refresh may even have ended."""
-        is_refreshing = self._running.running(feed.id) is not None
-        if feed.digest and not is_refreshing and not self._running.is_due(feed):
-            return feed, None
-        return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk))
+            known = await self._store.find(url)  # as that refresh has left it, if it has ended just now
+        if known is None:
+            return None
+        is_refreshing = self._running.running(known.id) is not None
+        if known.digest and not is_refreshing and not self._running.is_due(known):
+            return known, None
+        return known, self._running.join(known, RefreshRequest(may_walk=may_walk))
 
     async def _find(self, url: str, *, may_walk: bool, is_choosing: bool) -> Opened:
         """Ask the publisher, unless another replica has done so meanwhile."""
-        if self._context.sharing.is_shared and (known := await self._known(url)) is not None:
+        is_shared = self._context.sharing.is_shared
+        if is_shared and (known := await self._known(url, may_walk=may_walk)) is not None:
             self._opened += 1
-            return self._opened_meanwhile(known, may_walk=may_walk)
+            return known
         try:
             found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
         except SeveralFeedsError as exc:
@@ -315,10 +296,7 @@ class Unopened:
         unopened.check((url, False))    # raises it for a minute at most (docs/faults.md row 21)
 
     What the publisher asked for beyond that (Retry-After) is the host's and kept there
-    (`fetch/hosts.py`). Of more than `MAX_UNOPENED` the oldest is forgotten.
-
-    Args:
-        now: Epoch seconds; a clock that jumps makes it forget.
+    (`fetch/hosts.py`). A clock that jumps makes it forget.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -345,17 +323,13 @@ class Unopened:
         raise error.fresh_copy(retry_after_seconds=rest_seconds - passed_seconds)
 
     def remember(self, key: tuple[str, bool], error: DocumentError) -> None:
-        """Keep why a URL could not be opened, unless it was not tried at all.
-
-        No longer than the error says: a host that is left alone for a second more is asked after that second.
-        """
+        """Keep why a URL could not be opened, no longer than the error says; nothing if it was not tried."""
         if isinstance(error, QueueFullError):
             return
         self._errors.pop(key, None)
         if len(self._errors) >= MAX_UNOPENED:
             del self._errors[next(iter(self._errors))]
-        seconds = remembered_seconds(error.retry_after_seconds)
-        self._errors[key] = (self._now(), seconds, error.fresh_copy())
+        self._errors[key] = (self._now(), remembered_seconds(error.retry_after_seconds), error.fresh_copy())
 
 
 def remembered_seconds(retry_after_seconds: float | None) -> float:

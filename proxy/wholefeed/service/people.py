@@ -31,7 +31,7 @@ from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.urls import document_key
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
 from wholefeed.service.refresh import RefreshContext
-from wholefeed.service.results import Elsewhere, Status
+from wholefeed.service.results import Status, UnderWay
 from wholefeed.service.running import Running
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, Overview
@@ -59,11 +59,7 @@ class Watching:
 
     What changes all the time, the progress of a walk, is in memory and looked at twice a second. The rest is
     read from the database, once for all who follow a feed, from time to time and when the refresh has ended.
-
-    Args:
-        context: What the service works with.
-        running: The refreshes under way.
-        stopping: Done when the program is to stop: then nobody follows anything any more.
+    Once `stopping` is done nobody follows anything any more.
     """
 
     def __init__(self, context: RefreshContext, running: Running, stopping: asyncio.Future[None]) -> None:
@@ -78,41 +74,23 @@ class Watching:
         """Tell what is known of a feed; `UnknownFeedError` where it was forgotten."""
         sharing = self._context.sharing
 
-        def look(db: Database) -> tuple[Overview, Elsewhere | None]:
+        def look(db: Database) -> tuple[Overview, UnderWay | None]:
             return failures.overview(db, feed_id), sharing.elsewhere(db, feed_id)
 
         overview, elsewhere = await self._context.store.read(look)
         feed = overview.feed
-        told = Status(
-            overview=overview,
-            is_refreshing=False,
-            progress_documents=feed.documents,
-            progress_entries=feed.entries,
-            progress_fetched=0,
-            progress_left=None,
-            progress_seconds=None,
-            paused_until=self._context.paused_until(feed.fetch_url),
-            elsewhere=elsewhere,
-        )
-        return self._now(told, feed_id)
+        stored = UnderWay(documents=feed.documents, entries=feed.entries)
+        paused_until = self._context.paused_until(feed.fetch_url)
+        return self._now(Status(overview, False, stored, paused_until, elsewhere), feed_id)
 
     def _now(self, told: Status, feed_id: int) -> Status:
         """Return a status with the progress of this moment."""
-        is_refreshing = self._running.running(feed_id) is not None
-        under_way = self._running.under_way(feed_id) if is_refreshing else told.elsewhere
-        is_refreshing = is_refreshing or under_way is not None
-        progress = None if under_way is None else under_way.progress
-        if under_way is None or progress is None:
+        is_here = self._running.running(feed_id) is not None
+        under_way = self._running.under_way(feed_id) if is_here else told.elsewhere
+        is_refreshing = is_here or under_way is not None
+        if under_way is None or not under_way.is_walking:
             return replace(told, is_refreshing=is_refreshing)
-        return replace(
-            told,
-            is_refreshing=is_refreshing,
-            progress_documents=progress.documents,
-            progress_entries=progress.entries,
-            progress_fetched=progress.fetched,
-            progress_left=progress.left,
-            progress_seconds=under_way.walked_seconds,
-        )
+        return replace(told, is_refreshing=is_refreshing, progress=under_way)
 
     async def account(self, feed_id: int) -> tuple[Status, list[ChainDocument]]:
         """Tell what is known of a feed, document by document; raises as `status`."""
@@ -126,11 +104,7 @@ class Watching:
 
     @asynccontextmanager
     async def follow(self, feed_id: int) -> AsyncIterator[News]:
-        """Follow what becomes of a feed until nothing is under way any more.
-
-        Raises:
-            OverloadedError: Too many do.
-        """
+        """Follow what becomes of a feed until nothing is under way; `OverloadedError`: too many do."""
         if self.followers >= MAX_FOLLOWERS:
             raise OverloadedError(f"expected at most {MAX_FOLLOWERS} who follow feeds at once")
         watched = self._watched.get(feed_id)
@@ -189,7 +163,7 @@ class Watching:
 
 
 def _counts(status: Status) -> tuple[int, int, int]:
-    return status.progress_documents, status.progress_entries, status.progress_fetched
+    return status.progress.documents, status.progress.entries, status.progress.fetched
 
 
 class News:
@@ -235,7 +209,8 @@ class _Watched:
 
     def tell(self, status: Status) -> None:
         """Let everybody know, unless it is what they know already; how the refresh ended in any case."""
-        if not status.is_refreshing or _without_times(status) != _without_times(self.latest):
+        is_over = not status.is_refreshing
+        if is_over or self.latest is None or _shown(status) != _shown(self.latest):
             self.latest = status
             self._wake()
 
@@ -248,12 +223,10 @@ class _Watched:
         self.changed = asyncio.Event()
 
 
-def _without_times(status: Status | None) -> Status | None:
-    """Return a status without what changes by time alone: that is no news."""
-    if status is None:
-        return None
-    is_paused = status.paused_until is not None
-    return replace(status, progress_seconds=None, elsewhere=None, paused_until=0.0 if is_paused else None)
+def _shown(status: Status) -> tuple[object, ...]:
+    """Return what of a status is news once it is another one: not what changes by time alone."""
+    left, is_paused = status.progress.left, status.paused_until is not None
+    return status.overview, status.is_refreshing, *_counts(status), left, is_paused
 
 
 # The account: the chain document by document
@@ -392,12 +365,7 @@ class Timeline:
 
 
 def timeline_of(chain: Sequence[ChainDocument], months: Mapping[int, Months]) -> Timeline:
-    """Return the timeline of a feed.
-
-    Args:
-        chain: Its account, as `Watching.account` tells it.
-        months: How many entries each document has of each month, by its number.
-    """
+    """Return the timeline of a feed by its account and the entries that each document has of each month."""
     total: Counter[int | None] = Counter()
     for each in months.values():
         total.update(each)

@@ -1,7 +1,7 @@
 """What the service says of a feed.
 
-`Reconstruction` is a feed as it can be served now, `Status` what is known of it, `Elsewhere` how far another
-replica is with it.
+`Reconstruction` is a feed as it can be served now, `Status` what is known of it, `UnderWay` how far a refresh
+of it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Self
 
 from wholefeed.core.model import State
-from wholefeed.core.refresh.port import Attempt, Progress
+from wholefeed.core.refresh.port import Attempt
 from wholefeed.service.memory import Held
 from wholefeed.store.rows import FeedRow, Overview, Snapshot
 
@@ -51,34 +51,9 @@ class Reconstruction:
         return self.snapshot.feed
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What is known of a feed without fetching anything."""
-
-    overview: Overview
-    is_refreshing: bool
-    """Whether the publisher is being asked."""
-    progress_documents: int
-    progress_entries: int
-    progress_fetched: int
-    progress_left: int | None
-    """Documents that probably follow; None: nobody knows."""
-    progress_seconds: float | None
-    """Since the walk began to use the network; None: it does not."""
-    paused_until: float | None
-    """Until then nothing is asked of the publisher's host, epoch seconds; None: it may be asked."""
-    elsewhere: Elsewhere | None = None
-    """How far another replica is with a refresh; None: none is at one."""
-
-    @property
-    def feed(self) -> FeedRow:
-        """The feed as it was last published."""
-        return self.overview.feed
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
-    """A refresh that another replica does, as it said in its lease at its last sign of life."""
+class UnderWay:
+    """How far a refresh is; another replica's as that said in its lease at its last sign of life."""
 
     is_confirmed: bool = False
     """Whether the publisher has been heard of the subscription document."""
@@ -88,36 +63,9 @@ class Elsewhere:
     entries: int = 0
     fetched: int = 0
     left: int | None = None
+    """Documents that probably follow; None: nobody knows."""
     seconds: float | None = None
-    """Since the walk began to use the network."""
-
-    @property
-    def progress(self) -> Progress | None:
-        """How far the walk is; None where none runs."""
-        if not self.is_walking:
-            return None
-        return Progress(
-            documents=self.documents, entries=self.entries, fetched=self.fetched, told_left=self.left
-        )
-
-    @property
-    def walked_seconds(self) -> float | None:
-        """Since the walk began to use the network; None: it does not."""
-        return self.seconds
-
-    @classmethod
-    def at(cls, progress: Progress | None, seconds: float | None, *, is_confirmed: bool) -> Self:
-        if progress is None:
-            return cls(is_confirmed=is_confirmed)
-        return cls(
-            is_confirmed=is_confirmed,
-            is_walking=True,
-            documents=progress.documents,
-            entries=progress.entries,
-            fetched=progress.fetched,
-            left=progress.left,
-            seconds=seconds,
-        )
+    """Since the walk began to use the network; None: it does not."""
 
     def as_text(self) -> str:
         """Return what is kept in the lease."""
@@ -128,3 +76,23 @@ class Elsewhere:
         """Return what a lease tells: nothing yet, or from a replica of another version what is understood."""
         found = json.loads(text) if text else {}
         return cls(**{name: found[name] for name in cls.__dataclass_fields__ if name in found})
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known of a feed without fetching anything."""
+
+    overview: Overview
+    is_refreshing: bool
+    """Whether the publisher is being asked."""
+    progress: UnderWay
+    """Of the walk; where none runs, what is stored."""
+    paused_until: float | None
+    """Until then nothing is asked of the publisher's host, epoch seconds; None: it may be asked."""
+    elsewhere: UnderWay | None = None
+    """How far another replica is with a refresh; None: none is at one."""
+
+    @property
+    def feed(self) -> FeedRow:
+        """The feed as it was last published."""
+        return self.overview.feed

@@ -1,7 +1,7 @@
 """The refreshes under way: at most one a feed at a time, whoever waits for it.
 
     flight = running.join(feed, RefreshRequest())   # joins the one under way, else begins one
-    running.under_way(feed.id).progress             # of its walk, meanwhile
+    running.under_way(feed.id)                      # how far it is, meanwhile
 
 What a refresh does stands in `wholefeed.service.refresh`.
 """
@@ -31,7 +31,7 @@ from wholefeed.futures import clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.documents import OfferedCopy
 from wholefeed.service.refresh import Refresh, RefreshContext
-from wholefeed.service.results import Elsewhere
+from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing_port import Wanted
 from wholefeed.service.sources import Subscription
 from wholefeed.store.rows import FeedRow
@@ -57,7 +57,7 @@ class FeedRun:
     """What is to be done right after the refresh under way."""
     refresh: Refresh | None = None
     """The one under way, where it runs here."""
-    elsewhere: Elsewhere | None = None
+    elsewhere: UnderWay | None = None
     """How far another replica is with it."""
 
 
@@ -136,10 +136,12 @@ class Running:
         """Whether what was fetched a moment ago could not be kept or rendered."""
         return time.monotonic() < self._resting_until.get(feed_id, 0.0)
 
-    def under_way(self, feed_id: int) -> Refresh | Elsewhere | None:
-        """Return the refresh of a feed, here or at another replica: it tells how far it is."""
+    def under_way(self, feed_id: int) -> UnderWay | None:
+        """Tell how far the refresh of a feed is, here or at another replica."""
         run = self._runs.get(feed_id)
-        return None if run is None else run.refresh or run.elsewhere
+        if run is None:
+            return None
+        return run.elsewhere if run.refresh is None else _told_of(run.refresh)
 
     @property
     def walking(self) -> int:
@@ -185,20 +187,14 @@ class Running:
             return
         is_asked = run.request.is_forced or run.request.is_full or bool(run.copies)
 
-        def tell() -> Elsewhere:
-            refresh = run.refresh
-            if refresh is None:
-                return Elsewhere()
-            return Elsewhere.at(refresh.progress, refresh.walked_seconds, is_confirmed=refresh.is_confirmed)
-
-        def heard(elsewhere: Elsewhere | None) -> None:
+        def heard(elsewhere: UnderWay | None) -> None:
             run.elsewhere = elsewhere
 
         wanted = Wanted(
             feed=feed,
             insists=lambda has_waited: is_asked or (run.found is not None and not has_waited),
             is_due=self.is_due,
-            tell=tell,
+            tell=lambda: UnderWay() if run.refresh is None else _told_of(run.refresh),
             heard=heard,
         )
         if not await sharing.refresh(wanted, partial(self._run_once, run)):
@@ -231,6 +227,21 @@ class Running:
     def _ended(self, _: object) -> None:
         for each in self.on_end:
             each()
+
+
+def _told_of(refresh: Refresh) -> UnderWay:
+    progress = refresh.progress
+    if progress is None:
+        return UnderWay(is_confirmed=refresh.is_confirmed)
+    return UnderWay(
+        is_confirmed=refresh.is_confirmed,
+        is_walking=True,
+        documents=progress.documents,
+        entries=progress.entries,
+        fetched=progress.fetched,
+        left=progress.left,
+        seconds=refresh.walked_seconds,
+    )
 
 
 _Key = TypeVar("_Key")

@@ -52,7 +52,7 @@ from wholefeed.errors import (
 from wholefeed.futures import retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service import opening
-from wholefeed.service.results import Elsewhere
+from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing_port import Fence, RefreshWork, Sharing, Wanted
 from wholefeed.service.sources import SeveralFeedsError
 from wholefeed.store.base import Database
@@ -161,7 +161,7 @@ class Shared(Sharing):
             return partial(judge_refresh, self.member.name, wanted, has_waited)
 
         def heard(progress: str) -> None:
-            wanted.heard(Elsewhere.of(progress))
+            wanted.heard(UnderWay.of(progress))
 
         while True:
             claim = self.member.find(name, "claimed")
@@ -357,10 +357,10 @@ class Shared(Sharing):
         """Make sure that the database answers."""
         await self._store.read(partial(leases.look_all, names=[]))
 
-    def elsewhere(self, db: Database, feed: int) -> Elsewhere | None:
+    def elsewhere(self, db: Database, feed: int) -> UnderWay | None:
         lease = leases.look(db, feed_lease(feed))
         is_another = lease is not None and lease.is_live and lease.replica != self.member.name
-        return Elsewhere.of(lease.progress) if lease is not None and is_another else None
+        return UnderWay.of(lease.progress) if lease is not None and is_another else None
 
     # What others leave
 

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from wholefeed.service.results import Elsewhere
+from wholefeed.service.results import UnderWay
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 
@@ -80,7 +80,7 @@ class Sharing:
         """Do something that one replica does at a time; yields whether this is the one."""
         yield True
 
-    def elsewhere(self, db: Database, feed: int) -> Elsewhere | None:
+    def elsewhere(self, db: Database, feed: int) -> UnderWay | None:
         """Return how far another replica is with the refresh of a feed; None: none is at it."""
         return None
 
@@ -104,7 +104,7 @@ class Wanted:
     """Whether it is to be done whatever is stored; given whether another replica has been waited for."""
     is_due: Callable[[FeedRow], bool]
     """Whether the feed, as it is stored now, has anything to be done; called in a connection's thread."""
-    tell: Callable[[], Elsewhere]
+    tell: Callable[[], UnderWay]
     """How far it is, for the others."""
-    heard: Callable[[Elsewhere | None], None]
+    heard: Callable[[UnderWay | None], None]
     """Told how far another one is with it; None: it has ended."""

@@ -49,7 +49,7 @@ def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str
 
 def status_object(status: Status) -> dict[str, Any]:
     """Return the status object that README and `/openapi.json` describe. Times are RFC 3339, UTC."""
-    feed, failures = status.feed, status.overview.failures
+    feed, failures, progress = status.feed, status.overview.failures, status.progress
     return {
         **summary_object(feed),
         "missing": [_missing(attempt) for attempt in failures.missing],
@@ -61,11 +61,11 @@ def status_object(status: Status) -> dict[str, Any]:
         "paused_until": _time(status.paused_until),
         "collection": _collection(Collection.read(feed.collection)),
         "progress": {
-            "documents": status.progress_documents,
-            "entries": status.progress_entries,
-            "fetched": status.progress_fetched,
-            "left": status.progress_left,
-            "seconds": None if status.progress_seconds is None else int(status.progress_seconds),
+            "documents": progress.documents,
+            "entries": progress.entries,
+            "fetched": progress.fetched,
+            "left": progress.left,
+            "seconds": None if progress.seconds is None else int(progress.seconds),
         },
         "bytes": status.overview.stored_bytes,
     }
@@ -258,7 +258,7 @@ async def get_openapi(request: web.Request) -> web.StreamResponse:
 def description(public_url: str = "") -> dict[str, Any]:
     """Return the OpenAPI document.
 
-    It is `openapi.json` beside this module, written by hand; `tests/web/openapi/test_document.py` holds it
+    It is `openapi.json` beside this module, written by hand; `tests/web/test_api.py` holds it
     against the routes, the slugs, the enumerations and what is really answered. Here is filled in what an
     installation differs by, and HEAD beside GET.
     """

@@ -1,7 +1,7 @@
 """A publisher that answers an adapter's questions at once: no HTTP, no store.
 
-publisher = Entries(range(300), page=10)
-outcome = publisher.play(adapter.collect(publisher.job()))
+publisher = Releases(95)                       # of a class derived from Entries
+outcome = publisher.collect()
 publisher.asked                                # the questions, in order
 publisher.given                                # the identities of all entries that were given
 """
@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from wholefeed.core.adapters.base import (
+    Adapter,
     Answer,
     Ask,
     Asking,
@@ -40,6 +41,7 @@ class Entries(ABC):
         page: How many its feed has.
     """
 
+    adapter: Adapter
     url: str
     family = Family.RSS
     site_id = ""
@@ -70,6 +72,37 @@ class Entries(ABC):
     def marks(self) -> Marks:
         """Of the subscription document, but for its last entry."""
         return Marks()
+
+    # What a test does
+
+    def collect(self, known: Collection | None = None, **more: Any) -> Outcome:
+        """Ask for all pages."""
+        self.asked.clear()
+        return self.play(self.adapter.collect(self.job(known, **more)))
+
+    def collected(self, *, seconds_ago: float = 60.0) -> Collection:
+        """Ask for all pages; return what is known so long after, when all that came is stored."""
+        known = looked(self.collect(), seconds_ago)
+        self.stored = set(self.given)
+        return known
+
+    def look(self, known: Collection) -> Outcome:
+        """Ask for what is new."""
+        self.asked.clear()
+        return self.play(self.adapter.look(self.job(known)))
+
+    def publish(self, count: int) -> None:
+        """Put new entries in front."""
+        self.names[:0] = [str(number) for number in range(5000 + count, 5000, -1)]
+
+    def delete(self, *names: object) -> None:
+        gone = {str(name) for name in names}
+        self.names = [name for name in self.names if name not in gone]
+
+    @property
+    def has_given_all(self) -> bool:
+        """Whether every entry that it has now was given."""
+        return self.given >= self.identities()
 
     # What the adapter is told
 

@@ -51,7 +51,6 @@ from wholefeed.core.notes import (
 )
 from wholefeed.core.refresh.port import Answer as Came
 from wholefeed.core.refresh.port import (
-    Attempt,
     Basis,
     Failure,
     FreshDocument,
@@ -158,7 +157,9 @@ class Collecting:
     def _has_moved(self) -> bool:
         """Whether the subscription document or its validators are others than at the last look."""
         is_other = self._validators != (self._known.etag, self._known.last_modified)
-        return self._is_unread or (is_other and (self._is_hourly or not self._known.is_idle))
+        # Some sites make up validators for each answer.
+        is_hourly = self._is_past(self._known.looked_at, _HOUR_SECONDS)
+        return self._is_unread or (is_other and (is_hourly or not self._known.is_idle))
 
     @property
     def _is_unread(self) -> bool:
@@ -170,15 +171,12 @@ class Collecting:
         return self._current.validators or (row.etag or "", row.last_modified or "")
 
     @property
-    def _is_hourly(self) -> bool:
-        """Whether the last look is an hour ago: some sites make up validators for each answer."""
-        looked_at = self._known.looked_at
-        return looked_at is None or not 0 <= self._basis.now() - looked_at < _HOUR_SECONDS
-
-    @property
     def _is_daily(self) -> bool:
-        daily_at = self._known.daily_at
-        return daily_at is None or not 0 <= self._basis.now() - daily_at < DAY_SECONDS
+        return self._is_past(self._known.daily_at, DAY_SECONDS)
+
+    def _is_past(self, at: float | None, seconds: float) -> bool:
+        """Whether an instant is so long ago; of another clock's, and of none, it is said too."""
+        return at is None or not 0 <= self._basis.now() - at < seconds
 
     # What is asked for
 
@@ -252,8 +250,12 @@ class Collecting:
         """Nothing is due: what was missing is missing still."""
         if not (self._known.is_ended or self._asking.has_kept):
             return self._refused(self._known.reason)
-        missing = self._basis.missing.values()
-        notes = [note for each in missing if (note := self._asking.still(each)) is not None]
+        notes = [
+            HistoryUnfinished(url, adapter=self._adapter.name, reason="not tried again yet")
+            if attempt.reason == HistoryUnfinished.slug
+            else DocumentUnavailable(url, reason=attempt.reason)
+            for url, attempt in self._basis.missing.items()
+        ]
         return replace(self._walked(notes), has_tried=False)
 
     def _concluded(self, found: Outcome | None) -> WalkResult:
@@ -407,12 +409,6 @@ class _PageAsking:
         """Ask for every page; what a walk of this number had comes from the store."""
         self.is_all, self._walk = True, walk
 
-    def still(self, attempt: Attempt) -> Note | None:
-        """Return the note on what was missing before and was not asked for."""
-        if attempt.reason == HistoryUnfinished.slug:
-            return HistoryUnfinished(attempt.url, adapter=self._adapter, reason="not tried again yet")
-        return None if attempt.is_subscription else DocumentUnavailable(attempt.url, reason=attempt.reason)
-
     async def answers(self, asks: Sequence[Ask]) -> list[Answer]:
         """Have the answers to some questions, in their order; fewer once `stop` is set."""
         found: dict[int, Answer] = {}
@@ -452,14 +448,10 @@ class _PageAsking:
             attempt = self._basis.missing[ask.url]
             self.notes.append(DocumentUnavailable(ask.url, reason=attempt.reason))
             return Refused(attempt.reason, attempt.status)
-        limits = self._basis.settings.limits
-        for reached, limit, key in (
-            (self._documents, limits.documents, "limits.documents_per_feed"),
-            (self._bytes, limits.bytes, "limits.feed_bytes"),
-            (self._entries, limits.entries, "limits.entries_per_feed"),
-        ):
-            if reached >= limit and row is None and not ask.is_head:
-                self._limit(LimitReached(ask.url, limit=key, value=limit))
+        if row is None and not ask.is_head:
+            limits = self._basis.settings.limits
+            for note in limits.reached(self._documents, self._bytes, self._entries, ask.url):
+                self._limit(note)
         return None
 
     async def _begin(self, ask: Ask) -> None:
@@ -498,7 +490,7 @@ class _PageAsking:
         elif row is not None and row.rank is not None and row.digest == arrival.digest:
             self._io.drop(url)
             self._io.touch(row.id, found_in=self._walk or None)
-        elif self._says_more(identities) and (
+        elif identities not in ((), self.first) and (  # R27: what repeats the subscription document is none
             news or self.is_all or adds_to(known, fresh, now, is_collected=True)
         ):
             await self._put(ask, fresh, row)
@@ -533,10 +525,6 @@ class _PageAsking:
         self._bytes += fresh.arrival.body_bytes
         self._entries += fresh.arrival.entries
         self._basis.progress.add(ask.url, fresh.arrival.entries)
-
-    def _says_more(self, identities: tuple[EntryId, ...]) -> bool:
-        """R27: whether it is no repetition of the subscription document; else each page counts of a walk."""
-        return bool(identities) and identities != self.first
 
     # What could not be had, and when that ends the questions (R18, R32)
 

@@ -43,25 +43,8 @@ class RefreshIO(Protocol):
         of this URL on, which may be an archive (R3).
         """
 
-    async def store_subscription(
-        self,
-        *,
-        kind: Kind,
-        family: Family,
-        remembers: StoredDocument | None = None,
-        changes_family: bool = False,
-        detached: Sequence[int] = (),
-    ) -> None:
-        """Store what came, and with it what no longer fits it, all at once (R8, R23).
-
-        Args:
-            kind: Of the feed from now on.
-            family: The same.
-            remembers: The document that it replaces, when the copies of entries that leave it are to be kept.
-            changes_family: Whether the feed was of another family: then its memory documents come back.
-            detached: Documents that leave with their format (R23), or the URL that the feed had: they settle
-                nothing.
-        """
+    async def store_subscription(self, placement: SubscriptionPlacement) -> None:
+        """Store the subscription document that has come."""
 
     def note_reply(self, reply: ReplyFacts) -> None:
         """The publisher is there: note what its reply means for the feed."""
@@ -180,8 +163,6 @@ class Progress:
     documents: int = 1
     entries: int = 0
     fetched: int = 0
-    told_left: int | None = None
-    """What another replica says that is left."""
     urls: list[str] = field(default_factory=list)
     """Of the last three."""
     last_url: str = ""
@@ -190,7 +171,7 @@ class Progress:
     @property
     def left(self) -> int | None:
         """Documents that probably follow, where their URLs count; None: nobody knows."""
-        return count_left(self.urls, self.last_url) if self.urls else self.told_left
+        return count_left(self.urls, self.last_url) if self.urls else None
 
     def add(self, url: str, entries: int, last_url: str = "") -> None:
         """Count a document that has joined the feed; `last_url`: of the last one that will, where known."""
@@ -684,6 +665,22 @@ class Placement:
     found_in: int = 0
     may_wait: bool = False
     """Whether it may be put with those that come next: nothing is stored of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionPlacement:
+    """How the subscription document is stored, and what no longer fits it with it, all at once (R8, R23)."""
+
+    kind: Kind
+    """Of the feed from now on."""
+    family: Family
+    """The same."""
+    remembers: StoredDocument | None = None
+    """The document that it replaces, when the copies of entries that leave it are to be kept."""
+    changes_family: bool = False
+    """Whether the feed was of another family: then its memory documents come back."""
+    detached: tuple[int, ...] = ()
+    """Documents that leave with their format (R23), or the URL that the feed had: they settle nothing."""
 
 
 class KnownEntries(NamedTuple):

@@ -7,7 +7,7 @@ limits at which a chain is followed no further (R18). When to go on is up to `wh
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Final, NamedTuple
@@ -226,14 +226,7 @@ def exhaustion(chain: Chain, limits: WalkLimits, target: str) -> Note | None:
         return PagesRepeat(chain.tip.url, documents=chain.without_news)
     if chain.without_news >= NO_PROGRESS_DOCUMENTS:
         return NoProgress(chain.tip.url, documents=chain.without_news)
-    for reached, limit, key in (
-        (len(chain.path), limits.documents, "limits.documents_per_feed"),
-        (chain.body_bytes, limits.bytes, "limits.feed_bytes"),
-        (chain.entries, limits.entries, "limits.entries_per_feed"),
-    ):
-        if reached >= limit:
-            return LimitReached(target, limit=key, value=limit)
-    return None
+    return next(limits.reached(len(chain.path), chain.body_bytes, chain.entries, target), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +237,16 @@ class WalkLimits:
     bytes: int
     """Of decoded bodies. What was fetched ahead and is not on the path only stops the guessing."""
     entries: int
+
+    def reached(self, documents: int, body_bytes: int, entries: int, url: str) -> Iterator[Note]:
+        """Yield a note on each limit that a feed has reached where it would go on at this URL."""
+        for held, limit, key in (
+            (documents, self.documents, "limits.documents_per_feed"),
+            (body_bytes, self.bytes, "limits.feed_bytes"),
+            (entries, self.entries, "limits.entries_per_feed"),
+        ):
+            if held >= limit:
+                yield LimitReached(url, limit=key, value=limit)
 
 
 NO_PROGRESS_DOCUMENTS: Final = 50

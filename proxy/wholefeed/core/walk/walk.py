@@ -94,19 +94,23 @@ class Walk:
             self._chain, limits=limits, known=known, max_window=max_window, look_ahead=look_ahead
         )
         self._holes = Holes(self._chain, limits=limits, attached=attached)
-        self._candidate: Arrival | None = None
         self._steps: list[str] = []
         self._next: str | None = None
-        self._wanted: tuple[Want, ...] = ()
-        self._ending: Ending | None = None
         self._joined: dict[str, bool] = {}
+        self.path: Sequence[Arrival] = self._chain.path
+        """What has joined so far, newest first, the subscription document first; without their keys."""
+        self.wanted: tuple[Want, ...] = ()
+        """What to fetch, the most urgent first; the first one is the path's, the others are ahead of it.
+
+        A URL is never wanted again once it was answered. One that was ahead and is no longer listed is not
+        worth an answer any more.
+        """
+        self.candidate: Arrival | None = None
+        """What stands behind a missing document; `judge` decides whether it joins."""
+        self.ending: Ending | None = None
+        """How the walk ended; None while it goes on."""
         self._aim()
         self._go_on()
-
-    @property
-    def path(self) -> tuple[Arrival, ...]:
-        """What has joined so far, newest first, the subscription document first; without their keys."""
-        return tuple(self._chain.path)
 
     @property
     def tip(self) -> Arrival:
@@ -114,28 +118,9 @@ class Walk:
         return self._chain.tip
 
     @property
-    def wanted(self) -> tuple[Want, ...]:
-        """What to fetch, the most urgent first; the first one is the path's, the others are ahead of it.
-
-        A URL is never wanted again once it was answered. One that was ahead and is no longer listed is not
-        worth an answer any more.
-        """
-        return self._wanted
-
-    @property
-    def ending(self) -> Ending | None:
-        """How the walk ended; None while it goes on."""
-        return self._ending
-
-    @property
     def hole_url(self) -> str | None:
         """The missing document behind which the walk looks for others (R34); None where it does not."""
         return self._holes.note.url if self._holes.note is not None else None
-
-    @property
-    def candidate(self) -> Arrival | None:
-        """What stands behind a missing document; `judge` decides whether it joins."""
-        return self._candidate
 
     def judge(self, *, is_new: bool) -> bool:
         """Let the candidate join, or not; return whether it did.
@@ -145,7 +130,7 @@ class Walk:
         Args:
             is_new: Whether it is part of the feed already, or holds an entry that no document of it does.
         """
-        candidate, self._candidate = self._candidate, None
+        candidate, self.candidate = self.candidate, None
         assert candidate is not None, "nothing waits to be judged"
         joins = is_new and self._holes.admits(candidate)
         if joins:
@@ -186,24 +171,24 @@ class Walk:
 
     def predicted(self, url: str, older_url: str) -> None:
         """Take the older link that stands in the head of a document that is still arriving (rule R0)."""
-        is_open = self._ending is None and self._candidate is None
+        is_open = self.ending is None and self.candidate is None
         if is_open and not self._ahead.is_answered(url):
             self._ahead.foretell(url, older_url)
             self._choose_wanted()
 
     def stop(self, note: Note) -> None:
         """End the walk where it is: the time is over (rule R18)."""
-        if self._ending is None:  # what is guessed behind a hole is not missing
+        if self.ending is None:  # what is guessed behind a hole is not missing
             self._end(self._holes.note or note)
 
     def _answer(self, url: str, answer: Arrival | Note) -> None:
-        if self._ending is None:
+        if self.ending is None:
             self._ahead.answer(url, answer)
             self._go_on()
 
     def _go_on(self) -> None:
         """Let join what has arrived, as far as the path reaches; then decide what is wanted."""
-        while self._next is not None and self._candidate is None:
+        while self._next is not None and self.candidate is None:
             answer = self._ahead.answer_to(self._next)
             if answer is None:
                 self._choose_wanted()
@@ -220,7 +205,7 @@ class Walk:
     def _look(self, answer: Arrival | Note) -> None:
         """Take what has come of a guess behind a hole."""
         if isinstance(answer, Arrival):
-            self._candidate, self._wanted = answer, ()
+            self.candidate, self.wanted = answer, ()
         else:
             self._holes.lacks(answer.url)
             self._guess()
@@ -285,15 +270,15 @@ class Walk:
 
     def _end(self, why: End | Note) -> None:
         jumps = tuple(self._holes.jumps)
-        self._ending = Ending(why, jumps) if isinstance(why, End) else Ending(None, (why, *jumps))
+        self.ending = Ending(why, jumps) if isinstance(why, End) else Ending(None, (why, *jumps))
         self._next, self._holes.note = None, None
-        self._wanted = ()
+        self.wanted = ()
         self._ahead.clear()
 
     def _choose_wanted(self) -> None:
         assert self._next is not None, "the walk goes on"
         is_at_hole = self._holes.note is not None  # one guess is looked at after the other
-        self._wanted = self._ahead.wanted(self._next, steps=self._steps, is_alone=is_at_hole)
+        self.wanted = self._ahead.wanted(self._next, steps=self._steps, is_alone=is_at_hole)
 
 
 # What becomes of the stored chain when a walk took another path (R14, R15, R25)

@@ -1,0 +1,751 @@
+"""docs/faults.md rows 45, 49 and 59; docs/repair.md: what a document becomes that is not well-formed."""
+
+from __future__ import annotations
+
+import sys
+from time import process_time
+from types import FrameType
+from xml.etree.ElementTree import fromstring
+
+import feedparser
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.core.parse.makers import URL, atom, rss, slices
+from wholefeed.core.model import FeedDocument
+from wholefeed.core.notes import DocumentRepaired, DocumentTruncated
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.parse.repair import MAX_EDITS, MAX_REFERENCES, UNKNOWN_NAMESPACE, mend
+
+SLOW_MACHINE = 60.0
+"""A second for a megabyte is meant, where nothing else runs."""
+ITEM = "<item><guid>a</guid></item>"
+FEED = f'<rss version="2.0"><channel><title>x</title>{ITEM}</channel></rss>'
+CHANNEL = rss(ITEM).partition(b"</channel>")[0].decode()
+RDF = (
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">'
+    "<channel><title>x</title></channel><item><link>http://o.test/a</link></item>"
+)
+
+
+def repaired(body: bytes, *names: str) -> FeedDocument:
+    """Parse a document that needs exactly these repairs."""
+    document = parse(body, URL)
+    (note,) = document.notes
+    assert note == DocumentRepaired(URL, repairs=tuple(sorted(names)))
+    return document
+
+
+def text_of(document: FeedDocument, path: str) -> str:
+    found = fromstring(document.text).find(path)
+    assert found is not None
+    return "".join(found.itertext())
+
+
+def titled(title: str, **options: str) -> bytes:
+    return rss(f"<title>{title}</title>{ITEM}", **options)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant", "repair"),
+    [
+        ("a&nbsp;b", "a\xa0b", "entities"),
+        ("&eacute;&NotEqualTilde;&AMP;", "é\u2242\u0338&", "entities"),
+        ("AT&T &amp; &lt;", "AT&T & <", "ampersands"),
+        ("?a=1&copy=2;", "?a=1&copy=2;", "ampersands"),
+        ("&unknown; &#xZZ; &; &#;", "&unknown; &#xZZ; &; &#;", "ampersands"),
+        ("&#X26;", "&", "character-references"),
+        ("&#26;&#xFFFF;&#0;", "\ufffd\ufffd\ufffd", "character-references"),
+        ("&#9999999999;", "\ufffd", "character-references"),
+        ("a\0\x08b\x1f\uffff", "ab", "control-characters"),
+        ("a ]]> b", "a ]]> b", "less-than"),
+    ],
+)
+def test_text_says_what_was_meant(written: str, meant: str, repair: str) -> None:
+    """docs/faults.md row 45."""
+    assert text_of(repaired(titled(written), repair), "channel/title") == meant
+
+
+def test_what_xml_does_not_read_references_in_stays() -> None:
+    """R22: byte for byte."""
+    kept = "<![CDATA[&nbsp; & <br><?xml version='1.0'?>]]><!-- & --><?x & ?>&#150;&#x41;"
+
+    document = repaired(titled(f"{kept} &"), "ampersands")
+    assert f"<title>{kept} &amp;</title>".encode() in document.text
+
+
+WARNING = (
+    "<br />\n<b>Warning</b>:  Undefined variable $x < 1 in <b>/var/www/feed.php</b> on line <b>3</b><br />\n"
+)
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    "leading", ["\n", "<!-- made by x -->\n", WARNING, "<br>", "<p>x</p>\n<!-- y -->", "\nWarning: x\n"]
+)
+@pytest.mark.parametrize(
+    ("label", "codec", "text"),
+    [
+        ("iso-8859-1", "cp1252", "café “x”"),
+        ("windows-1251", "cp1251", "Ж"),
+        ("shift_jis", "cp932", "東京"),
+        ("gb2312", "gb18030", "你好"),
+        ("utf-8", "utf-8", "é 東"),
+    ],
+)
+def test_behind_markup_too_the_declaration_says_the_encoding(
+    leading: str, label: str, codec: str, text: str
+) -> None:
+    """docs/faults.md rows 45 and 48; docs/repair.md: a server's warning stands before any declaration, not
+    only of a document in UTF-8."""
+    body = titled(text, prolog=f'<?xml version="1.0" encoding="{label}"?>').decode()
+
+    assert repaired((leading + body).encode(codec), "declaration").head.title == text
+
+
+@pytest.mark.fault("46a")
+def test_behind_markup_too_the_bytes_may_contradict_the_declaration() -> None:
+    """docs/faults.md rows 45 and 46a: windows-1252 that says UTF-8, behind a server's warning."""
+    body = WARNING + titled("café", prolog='<?xml version="1.0" encoding="utf-8"?>').decode()
+    document = parse(body.encode("cp1252"), URL)
+    assert document.head.title == "café"
+    assert [note.code for note in document.notes] == ["EncodingRetried", "DocumentRepaired"]
+
+
+@pytest.mark.parametrize(
+    ("prolog", "inside"),
+    [
+        ("<?xml version='1.0'?><?xml version='1.0'?>", ""),
+        ('<?xml version="1.0" standalone="true"?>', ""),
+        ("<?xml version=1.0 encoding=utf-8?>", ""),
+        ('<?xml version="1.0" charset="utf-8"?>', ""),
+        ('<?xml encoding="utf-8"?>', ""),
+        ('<?xml version="@1.0"?>', ""),
+        ("<? a ?>", ""),
+        ("", "<?xml version='1.0'?>"),
+        ("", "<? echo 1 ?>"),
+        ("", "<title>a<?=$a?></title>"),
+        ("", "<??>"),
+        ("", "<?1 ?>"),
+    ],
+)
+def test_a_malformed_or_second_declaration_and_an_instruction_without_a_name_are_dropped(
+    prolog: str, inside: str
+) -> None:
+    """docs/faults.md row 45; XML 1.0, productions 16 and 23."""
+    document = repaired(rss(inside, ITEM, prolog=prolog), "declaration")
+    assert b"<?" not in document.text.removeprefix(b"<?xml version='1.0'?>")
+    assert slices(document) == [ITEM.encode()]
+
+
+@pytest.mark.parametrize(
+    ("item", "prefix", "namespace"),
+    [
+        ("<itunes:author>Ann</itunes:author>", "itunes", "http://www.itunes.com/dtds/podcast-1.0.dtd"),
+        ("<x:y/>", "x", f"{UNKNOWN_NAMESPACE}x"),
+        ('<y z:a="1"/>', "z", f"{UNKNOWN_NAMESPACE}z"),
+    ],
+)
+def test_a_prefix_that_nothing_declares_gets_the_namespace_that_everybody_means(
+    item: str, prefix: str, namespace: str
+) -> None:
+    """docs/faults.md row 45; Namespaces in XML 1.0, section 5: else one that is made of its name alone."""
+    document = repaired(rss(f"<item>{item}</item>"), "prefixes")
+    assert document.head.scope.prefixes[prefix] == namespace
+    assert slices(document) == [f"<item>{item}</item>".encode()]
+
+
+@pytest.mark.parametrize("written", ["media:type=x", "a media:type b=c"])
+def test_the_prefix_of_an_attribute_that_is_not_well_written_is_declared(written: str) -> None:
+    """docs/faults.md row 45."""
+    (entry,) = slices(repaired(rss(f"<item><a {written} ></a></item>"), "attributes", "prefixes"))
+    assert b"media:type=" in entry
+
+
+def test_a_declaration_within_a_value_is_none() -> None:
+    """Row 45: `xmlns:q` inside an attribute's text declares nothing; only prefixes in real names are
+    declared."""
+    document = repaired(rss('<item><a b=\' xmlns:q="x" p:r="y"\'><q:s/></a></item>'), "prefixes")
+    assert UNKNOWN_NAMESPACE.encode() + b"q" in document.text
+    assert UNKNOWN_NAMESPACE.encode() + b"p" not in document.text
+
+
+def test_a_prefix_that_one_element_declares_is_missing_beside_it() -> None:
+    """Row 45: a declaration counts within its element; the same prefix elsewhere is declared anew."""
+    inside = '<item><guid>1</guid><a:b xmlns:a="urn:a"/></item><item><a:c/></item>'
+    document = repaired(rss(inside), "prefixes")
+
+    found = fromstring(document.text)
+    assert found.find("channel/item/{urn:a}b") is not None
+    assert found.find(f"channel/item/{{{UNKNOWN_NAMESPACE}a}}c") is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<html><body>&nbsp;<br></body>",
+        b"\n<!DOCTYPE html><html><p>x",
+        b"\n<?xml version='1.0'?>\n<html>&nbsp;</html>",
+        b"<div><p>x</div> <rss version='2.0'>",
+        b"<div>How to write a feed</div> <feed>",
+        b"In RSS the root is <rss>, and <channel> stands in it.",
+        b"<br/><!-- <rss><channel> --><html/>",
+        b"<br/><![CDATA[<rss><channel>]]>",
+        b"x <!DOCTYPE rss [ ]><html/><!--<rss><channel>-->",
+        b"<opml>&nbsp;</opml>",
+        f"<html><body><p>How to write a feed:</p><pre>{FEED}</pre></body></html>".encode(),
+        f"<html><body><!-- {FEED} --></body></html>".encode(),
+        b"<html><body><rssx/></body></html>",
+        b"<!-- only this -->",
+        b"<!-- <rss> ",
+        b"<",
+    ],
+)
+def test_what_is_no_feed_is_never_made_one(body: bytes) -> None:
+    """docs/faults.md row 38: 422 stays."""
+    with pytest.raises(ParseError) as caught:
+        parse(body, URL, "text/html")
+    assert caught.value.slug in ("not-a-feed", "malformed-xml", "dtd-forbidden")
+
+
+@pytest.mark.fault("47a")
+@pytest.mark.parametrize(
+    ("prolog", "text", "repairs"),
+    [
+        ("<?xml version='1.1'?>", "x", []),
+        ('<?xml version="1.1" encoding="utf-8" standalone="yes"?>', "\x85\u2028", []),
+        ("<?xml version='1.12'?>", "x", []),
+        ("\n<?xml version='1.1'?>", "x", ["declaration"]),
+        ("<?xml version='1.1'?>", "a&nbsp;b", ["entities"]),
+        ("<?xml version='1.1'?>", "&#1;", ["character-references"]),
+    ],
+)
+def test_xml_1_1_is_read_as_1_0(prolog: str, text: str, repairs: list[str]) -> None:
+    """docs/faults.md row 47a; XML 1.0, section 2.8: a document of another 1.x is read as one of 1.0."""
+    meant = text.replace("&nbsp;", "\xa0").replace("&#1;", "\ufffd")
+    document = repaired(titled(f"T{text}", prolog=prolog), *repairs, "version")
+    assert text_of(document, "channel/title") == f"T{meant}"
+    assert slices(document) == [ITEM.encode()]
+
+
+# Roots
+
+
+@pytest.mark.parametrize(
+    ("body", "repairs"),
+    [
+        (f"< rss{FEED[4:]}", ["root"]),
+        (f"<?xml version='1.0'?>\n<\trss{FEED[4:-6]}</ rss >", ["root"]),
+        (f"<html><body>{FEED}</body></html>", ["after-end", "root"]),
+        (
+            f"<!DOCTYPE html>\n<HTML><head><title>A feed</title><script>a > b</script></head>\n<br>{FEED}",
+            ["root"],
+        ),
+        (f"<html xmlns='http://www.w3.org/1999/xhtml'><pre>{FEED}", ["root"]),
+        (f"\u200b{FEED}", ["declaration"]),
+        (f"\ufeff\u200b\ufeff {FEED}", ["declaration"]),
+    ],
+)
+def test_a_root_that_does_not_stand_where_it_should_is_found(body: str, repairs: list[str]) -> None:
+    """Rows 38, 46: what feedparser reads, and a page that shows nothing but a feed, is one."""
+    document = repaired(body.encode(), *repairs)
+    assert document.head.title == "x"
+    assert b"<rss" in document.text[:30]
+    assert slices(document) == [ITEM.encode()]
+    assert len(feedparser.parse(body.encode()).entries) == 1
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    "leading",
+    [
+        WARNING,
+        "<br>",
+        "<br/>",
+        "<p>x</p>\n<!-- y -->",
+        "\nWarning: something in /var/www/feed.php on line 3\n",
+        "0",
+        "caf\xe9: ",
+        "</div>\n",
+        "<![CDATA[x]]>",
+        "<!DOCTYPE rss SYSTEM 'x'>\n<b>x</b>",
+    ],
+)
+@pytest.mark.parametrize(
+    "feed",
+    [
+        FEED.encode(),
+        FEED.replace("<channel>", "\n<!-- made by x -->\n<channel>").encode(),
+        atom("<title>x</title>", f"<entry>{ITEM[6:-7]}</entry>"),
+        f"{RDF[: RDF.index('<item>')]}{ITEM}</rdf:RDF>".encode(),
+    ],
+    ids=["rss", "comment", "atom", "rdf"],
+)
+def test_what_stands_before_a_root_without_a_declaration_is_dropped(leading: str, feed: bytes) -> None:
+    """docs/faults.md row 45: what a server puts before the whole document, be it text or markup."""
+    document = parse(leading.encode() + feed, URL)
+    (note,) = document.notes
+    assert note.kind is DocumentRepaired
+    assert {"declaration"} <= set(note.facts["repairs"]) <= {"declaration", "doctype"}
+    assert (document.head.title, len(document.entries)) == ("x", 1)
+    assert document.text.endswith(feed)
+
+
+@pytest.mark.fault("40", "41")
+@pytest.mark.parametrize("leading", ["x", "\n<?xml version='1.0'?>", ""])
+@pytest.mark.parametrize("subset", ['<!DOCTYPE rss [<!ENTITY a "b">]>', '<!DOCTYPE rss SYSTEM "x" [ ]>'])
+def test_behind_text_too_a_document_type_of_its_own_is_refused(leading: str, subset: str) -> None:
+    """docs/faults.md rows 40 and 41."""
+    with pytest.raises(ParseError) as caught:
+        parse(titled("&nbsp;", prolog=leading + subset), URL)
+    assert caught.value.slug == "dtd-forbidden"
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        ('<rss version="2.0"', '<rss version="2.0">'),
+        ('<rss version="2.0"\n  ', '<rss version="2.0">\n  '),
+        ("<rss", "<rss>"),
+        (
+            "<?xml version='1.0'?><rss version='2.0' xmlns:a='u' ",
+            "<?xml version='1.0'?><rss version='2.0' xmlns:a='u'> ",
+        ),
+    ],
+)
+def test_a_root_whose_start_tag_does_not_end_is_one(written: str, made: str) -> None:
+    """docs/faults.md row 45: the ">" of the root's start tag lacks, and nothing else."""
+    rest = FEED[FEED.index("<channel>") :]
+    assert repaired((written + rest).encode(), "root").text == (made + rest).encode()
+
+
+@pytest.mark.fault("45")
+def test_a_root_whose_start_tag_does_not_end_is_found_behind_a_warning() -> None:
+    """docs/faults.md row 45: both at once."""
+    body = WARNING + FEED.replace('"2.0">', '"2.0"')
+    assert slices(repaired(body.encode(), "declaration", "root")) == [ITEM.encode()]
+
+
+def test_two_byte_order_marks_are_no_part_of_the_document() -> None:
+    """docs/faults.md row 46."""
+    document = parse(b"\xef\xbb\xbf" * 2 + FEED.encode(), URL)
+    assert (document.text, document.notes) == (FEED.encode(), ())
+
+
+@pytest.mark.parametrize("title", ["x", "&nbsp;x"])
+def test_atom_without_a_namespace_is_atom_1_0(title: str) -> None:
+    """docs/repair.md: every reader takes it for that."""
+    entry = "<entry><id>1</id><updated>2026-01-01T00:00:00Z</updated></entry>"
+    names = ["namespace"] if title == "x" else ["entities", "namespace"]
+    document = repaired(f"<feed lang='de'><title>{title}</title>{entry}</feed>".encode(), *names)
+
+    assert (document.version, slices(document)) == ("1.0", [entry.encode()])
+    assert document.text.startswith(b'<feed xmlns="http://www.w3.org/2005/Atom" lang=')
+
+
+# Markup
+
+
+@pytest.mark.parametrize(
+    ("html", "meant"),
+    [
+        ("<p>a<br>b", "<p>a<br>b"),
+        ("<p>Tom &amp; Jerry<br>&nbsp;</p>", "<p>Tom &amp; Jerry<br>&nbsp;</p>"),
+        ("<b><i>x</b></i>", "<b><i>x</b></i>"),
+        ("a < b, x <y", "a < b, x <y"),
+        ("<a href=/x>y</a>", "<a href=/x>y</a>"),
+        ("</p>x", "</p>x"),
+        ("<o:p>x", "<o:p>x"),
+        ("&lt;p&gt;x<br>&nbsp;", "<p>x<br>\xa0"),
+        ("<br><![CDATA[<i>&</i>]]>", "<br><i>&</i>"),
+        ("<p>a<link>b<source>c</p>", "<p>a<link>b<source>c</p>"),
+        ("<p>a</table>b", "<p>a</table>b"),
+        ("a</b>", "a</b>"),
+    ],
+)
+@pytest.mark.parametrize("name", ["description", "content:encoded"])
+def test_html_that_was_not_escaped_is(html: str, meant: str, name: str) -> None:
+    """docs/design.md#repair: in RSS, where it does not nest; nothing else in the item is touched."""
+    before, after = "<item><guid>a</guid>", "<link>http://o.test/?a=1&amp;b=2</link></item>"
+    attributes = ' xmlns:content="http://purl.org/rss/1.0/modules/content/"'
+    document = repaired(
+        rss(f"{before}<{name}>{html}</{name}>{after}", attributes=attributes), "unescaped-html"
+    )
+
+    (entry,) = slices(document)
+    assert entry.startswith(before.encode())
+    assert entry.endswith(after.encode())
+    assert fromstring(b"<r xmlns:content='x'>%s</r>" % entry)[0][1].text == meant
+
+
+def test_html_in_an_atom_text_is_escaped_and_xhtml_is_balanced() -> None:
+    """RFC 4287, 3.1.1: the type says whether markup is meant."""
+    html = repaired(
+        atom("<entry><id>1</id><content type='html'><p>a<br></content></entry>"), "unescaped-html"
+    )
+    xhtml = "<entry><id>1</id><content type='xhtml'><div><p>a<br>b<i>c</p></div></content></entry>"
+    balanced = repaired(atom(xhtml), "end-tags")
+
+    assert b"&lt;p&gt;a&lt;br&gt;" in slices(html)[0]
+    assert b"<div><p>a<br/>b<i>c</i></p></div>" in slices(balanced)[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        ("<item><a><b>x</a></item>", "<item><a><b>x</b></a></item>"),
+        ("<item><a>x</aa><b/></item>", "<item><a>x</a><b/></item>"),
+        ("<item></b><a/></item>", "<item><a/></item>"),
+        ("<item><guid>1</guid><item><guid>2</guid></item>", "<item><guid>1</guid></item>"),
+        ("<item><!-- a -- b --><a/></item>", "<item><a/></item>"),
+        ("<item><a b='x\"y' c='' b=''></a></item>", '<item><a b="x&quot;y" c=""></a></item>'),
+        ("""<item><a b="1" b='2'/></item>""", '<item><a b="1"/></item>'),
+        ('<item><a b=1 c d="2" b="3"/></item>', '<item><a b="1" c="c" d="2"/></item>'),
+        ("<item><a>1 < 2</a></item>", "<item><a>1 &lt; 2</a></item>"),
+        ('<item><a b="/?a=1&b=2&nbsp;"/></item>', '<item><a b="/?a=1&amp;b=2&#160;"/></item>'),
+        (f"<item><title>One<guid>1</guid>{ITEM}", "<item><title>One</title><guid>1</guid></item>"),
+        (
+            f"<item><guid>1</guid><title>One</Title></ITEM>{ITEM}",
+            "<item><guid>1</guid><title>One</title></item>",
+        ),
+    ],
+)
+def test_markup_is_made_to_nest(written: str, made: str) -> None:
+    """Row 45: unclosed, misnamed or stray tags, bad comments, attributes and `<` come out well-formed, told
+    in one note."""
+    document = parse(rss(written), URL)
+
+    assert slices(document)[0] == made.encode()
+    assert [note.code for note in document.notes] == ["DocumentRepaired"]
+
+
+ITEMS = "".join(f"<item><guid>{n}</guid><title>T{n}</title></item>" for n in range(25))
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "<title>My blog</Title>",
+        "<title>My blog</TITLE\n>",
+        "<title>My blog",
+        "<title>My blog\n<link>http://o.test/</link>",
+        "<title>My blog<br><link>http://o.test/</link>",
+        "<title>My blog<atom:link href='x'/>",
+        "<title>My blog<description>About",
+        "<title>My blog</title><link>http://o.test/",
+        "<title>My blog</title><description><p>a<b>b</p>",
+        "<title>My blog</title><ttl>1<language>de",
+    ],
+)
+def test_a_text_that_is_not_closed_swallows_no_item(head: str) -> None:
+    """docs/faults.md row 45: without its own end tag it ends at the next item at the latest."""
+    document = parse(rss(head + ITEMS), URL)
+
+    assert b"".join(slices(document)).decode() == ITEMS
+    assert document.head.title.startswith("My blog")
+    assert [note.code for note in document.notes] == ["DocumentRepaired"]
+
+
+@pytest.mark.fault("45")
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        ("<title>One</titel>", "<title>One</title>"),
+        ("<title>One</tile>", "<title>One</title>"),
+        ("<title>One</titles>", "<title>One</title>"),
+        ("<title>One</Titel\n>", "<title>One</title>"),
+        ("<title>One</link>", "<title>One</title>"),
+        ("<title>One</description>", "<title>One</title>"),
+        ("<title>a <b>c</b></titel>", "<title>a <b>c</b></title>"),
+        ("<title>a<br>b</titel>", "<title>a&lt;br&gt;b</title>"),
+        ("<title>A &amp; B</titel>", "<title>A &amp; B</title>"),
+        ("<description>a</p>b</descripton>", "<description>a&lt;/p&gt;b</description>"),
+    ],
+)
+def test_another_end_tag_in_the_place_of_a_text_s_own_is_its_end(written: str, made: str) -> None:
+    """docs/faults.md row 45: misspelt by a letter, or that of another element of feeds, it is no part of the
+    text, wherever the next end tag of that name stands."""
+    rest = "<guid>1</guid><media:group xmlns:media='m'><media:title>x</media:title></media:group>"
+    assert slices(parse(rss(f"<item>{written}{rest}</item>{ITEM}"), URL)) == [
+        f"<item>{made}{rest}</item>".encode(),
+        ITEM.encode(),
+    ]
+
+
+@pytest.mark.fault("45")
+def test_a_misspelt_end_tag_of_the_feed_s_title_ends_it_before_its_image_s() -> None:
+    """docs/faults.md row 45: the end tag of the image's title is not that of the feed's."""
+    image = "<link>http://o.test/</link><image><title>My image</title></image>"
+    document = repaired(rss(f"<title>My blog</titel>{image}{ITEM}"), "end-tags")
+    assert document.head.title == "My blog"
+    assert f"<title>My blog</title>{image}".encode() in document.text
+
+
+# Ends
+
+
+def truncated(body: bytes) -> FeedDocument:
+    document = parse(body, URL)
+    assert DocumentTruncated(URL, breaks_off=True) in document.notes
+    return document
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "",
+        " ",
+        "<item>",
+        "<item><guid>b</guid><descr",
+        "<item><guid>b</guid></item",
+        "<item><description><![CDATA[ <p> ",
+        "<item><description><p>x<br>",
+        "<item><a b='",
+        "<",
+        "</chan",
+        "</channel><",
+        "</channel></i",
+        "</channel><item><guid>b",
+        "</channel><channel>",
+        "</channel></rss-feed",
+        "<image><url>x</url>",
+    ],
+)
+def test_of_a_document_that_breaks_off_the_whole_entries_stay(rest: str) -> None:
+    """docs/faults.md row 49."""
+    document = truncated(rss(ITEM).partition(b"</channel>")[0] + rest.encode())
+
+    assert slices(document) == [ITEM.encode()]
+    assert len(document.head.history) == len(document.head.children) == 0
+
+
+@pytest.mark.fault("49b")
+@pytest.mark.parametrize(
+    ("written", "lacks"),
+    [
+        (f"{CHANNEL}</channel>", "</rss>"),
+        (f"{CHANNEL}</channel>\n<!-- cached -->\n", "</rss>"),
+        (f"{CHANNEL}</CHANNEL >", "</rss>"),
+        (f"{CHANNEL}</channel></", "rss>"),
+        (f"{CHANNEL}</channel></rs", "s>"),
+        (f"{CHANNEL}</channel>\n</rss", ">"),
+        (f"{CHANNEL}</channel></rss\n ", ">"),
+        (f"{CHANNEL}</channel", "></rss>"),
+        (atom("<entry><id>1</id></entry>").decode()[:-1], ">"),
+        (f"{RDF}</rdf:RDF", ">"),
+    ],
+)
+def test_a_document_that_lacks_nothing_but_the_end_of_its_last_tags_is_whole(
+    written: str, lacks: str
+) -> None:
+    """docs/faults.md row 49b; RFC 5005, section 4.2: where the element that holds the entries has ended, or
+    its end tag has begun, no entry can be missing."""
+    document = repaired(written.encode(), "end-tags")
+
+    assert len(document.entries) == 1
+    assert fromstring(document.text) is not None
+    assert not parse((written + lacks).encode(), URL).entries[1:]
+
+
+@pytest.mark.fault("49")
+@pytest.mark.parametrize("rest", ["", "</rs", "</channel></channel>"])
+def test_items_may_follow_others_that_stand_beside_the_channel(rest: str) -> None:
+    """docs/faults.md row 49; RSS 0.90: where one item stands behind the channel, more may lack."""
+    assert len(truncated(f"{CHANNEL}</channel>{ITEM}{rest}".encode()).entries) > 0
+
+
+@pytest.mark.fault("49")
+@pytest.mark.parametrize("rest", ["</rdf:RD", "</", ""])
+def test_items_may_follow_where_the_end_of_rdf_is_missing(rest: str) -> None:
+    """docs/faults.md row 49; RSS 1.0, section 5.1: items stand beside the channel."""
+    assert len(truncated((RDF + rest).encode()).entries) == 1
+
+
+@pytest.mark.fault("49a")
+@pytest.mark.parametrize(
+    "junk",
+    [
+        "<script>x</script>",
+        "<script>write('<item>')</script> x",
+        "<STYLE>a<item></style>",
+        "x",
+        "</rss>",
+        "</channel></rss>",
+        "<html><body/></html>",
+        "<![CDATA[<item>]]>",
+        "<!-- <item> -- -->",
+        "<!-- <item/>",
+        "&nbsp;",
+        "<",
+        "<scr",
+        "<items>",
+        "<? x ?>",
+    ],
+)
+def test_what_stands_behind_the_end_is_dropped(junk: str) -> None:
+    """docs/faults.md row 49a: nothing is missing, a note tells it."""
+    body = rss(ITEM) + b"\n<!-- cached -->"
+
+    assert repaired(body + junk.encode(), "after-end").text.rstrip() == body
+
+
+@pytest.mark.fault("49")
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ITEM,
+        "<rss/>",
+        "<x:feed>",
+        "</rss><script/> <entry>",
+        "<script>x</SCRIPT><item/>",
+        "<rdf:RDF",
+        "x<item",
+        "<item><a",
+    ],
+)
+def test_entries_behind_the_end_are_told(rest: str) -> None:
+    """docs/faults.md row 49: what the publisher meant by a second root is not known; its entries may lack."""
+    body = rss(ITEM)
+    document = parse(body + rest.encode(), URL)
+
+    assert document.text.rstrip() == body
+    assert DocumentTruncated(URL, breaks_off=False) in document.notes
+
+
+@given(st.integers(min_value=1, max_value=400))
+@example(len("<title>x</title>"))
+def test_wherever_a_document_breaks_off_it_holds_the_entries_before(length: int) -> None:
+    """docs/faults.md row 49: never half an entry, never one too few."""
+    entries = [f"<entry><id>{n}</id><title>&amp; {n}</title></entry>".encode() for n in range(5)]
+    whole = atom("<title>x</title>", *(entry.decode() for entry in entries))
+    start = whole.index(b"<title>x")
+    cut = whole[: start + length]
+    document = truncated(cut) if len(cut) < len(whole) - 1 else parse(whole, URL)
+
+    assert slices(document) == [entry for entry in entries if entry in cut]
+
+
+# Whatever comes
+
+PIECES = st.sampled_from(
+    """<rss> <channel> </channel> </rss> <item> </item> <description> </description> <title> </title> <p> </p>
+    <br> <br/> <a_href=x> </a> <a_b="&"> <x:y> </x:y> <x:z_xmlns:x="u"> </x:z> &nbsp; & &amp; x < > ]]>
+    <![CDATA[ <!-- --> -- <?p ?> <?xml_?> " é <!DOCTYPE_a_[ _ \0""".replace("\n", " ").split()
+).map(lambda piece: piece.replace("_", " "))
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+@example("<item><description></p></channel>")
+@example("<p><br></p><description><br></item>")
+def test_what_comes_out_is_well_formed_or_refused(inside: str) -> None:
+    """The repair pass never makes anything up that XML would not read, and never raises anything else."""
+    body = f"<rss><channel>{ITEM}{inside}</channel></rss>".encode()
+    made = mend(body)
+    assert made is not None
+    fromstring(made.text)
+    parse(body, URL)
+
+
+SOUND = st.sampled_from(
+    [
+        "<item><guid>1</guid><title>A &amp; B &#160; &#xe9;</title></item>",
+        "<item><description><p>x<br></br>y</p></description></item>",
+        "<item><description><![CDATA[<p>&nbsp;<br>]]></description><!-- & --></item>",
+        "<item ><guid isPermaLink = 'false' >x\r\n</guid\n></item >",
+        "<item><atom:link href='a&amp;b'/><img src='x'><!-- c --></img></item>",
+        "<item/>",
+        "<item><a xmlns:b='urn:b' b:c=''/><?php x ?></item>",
+    ]
+)
+BROKEN = st.sampled_from(
+    [
+        "<item><guid>&nbsp;</guid></item>",
+        "<item><a>&</b></item>",
+        "<item><description><p>x<br></description></item>",
+        "<item><q:r/></item>",
+        "<item></a></item>",
+        "</a>",
+        " x < y ",
+        "<item><description><![CDATA[\0]]></description></item>",
+    ]
+)
+
+
+@given(st.lists(st.tuples(SOUND, BROKEN | st.just("")), min_size=1, max_size=8))
+def test_entries_that_were_well_formed_stay_byte_for_byte(entries: list[tuple[str, str]]) -> None:
+    """R22: whatever stands beside them."""
+    body = rss("".join(sound + broken for sound, broken in entries))
+    document = parse(body, URL)
+
+    kept = slices(document)
+    for sound, _ in entries:
+        assert sound.encode() in kept
+        kept.remove(sound.encode())
+
+
+def calls(body: bytes) -> int:
+    """How many calls of functions the repair pass makes."""
+    count = 0
+
+    def counted(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        mend(body)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+HOSTILE = [
+    *("<", "<!", "<!--", "<![CDATA[", "<?", "<? ?", "<!DOCTYPE ", "<a", "<a b='", "<a b=c ", "<a b=c d=e>"),
+    *("&", "&a", "]]>", "<x:y>", "<p>", "<item>", "<description>", "<description><p>", "<a>x</a>"),
+    *("<description><br></description>", "</p>", "<p></q>", "<br>", "<p><br>x</p>", "<title>a<link>b"),
+    *("<a xmlns:b='c'>", "<a><b></a></b>", "<a><b><c></a></b></c>", "<a><B></b><c></A>", "<a p{n}:x=''/>"),
+    *("<p{n}:x/><title>t</title>", "<title><p{n}:x>&nbsp;<br></title>"),
+]
+
+
+def repeated(unit: str, count: int) -> bytes:
+    """Text with a unit over and over, each with a number of its own where it has a place for one."""
+    inside = "".join(unit.replace("{n}", str(n)) for n in range(count))
+    return f"<rss><channel><item>{inside}".encode()
+
+
+@pytest.mark.fault("84")
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_the_cost_grows_with_the_length(unit: str) -> None:
+    """Row 84: linear, whatever comes: counted, not timed."""
+    small, large = (repeated(unit, n) for n in (250, 2000))
+
+    assert calls(large) <= 8.5 * calls(small) + 1000
+
+
+@pytest.mark.fault("84")
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_no_pattern_looks_at_the_same_text_over_and_over(unit: str) -> None:
+    """Row 84: a megabyte of it would take a second at most; a quadratic search would take minutes."""
+    body = repeated(unit, 100_000 // len(unit))
+    began = process_time()
+    mend(body)
+    assert process_time() - began < SLOW_MACHINE * len(body) / 1e6
+
+
+@pytest.mark.fault("84")
+def test_a_document_that_is_denser_than_any_feed_is_given_up() -> None:
+    """Row 84: what is repaired has so many pieces and defects for its length and no more."""
+    for unit in ("<a></a>", "<b>&</b>", "<a b=c/>12345678901"):
+        assert mend(repeated(unit, 3_000)) is not None
+        assert mend(repeated(unit, 40_000)) is None
+    assert mend(repeated("<guid>a title of some words & more</guid>", 40_000)) is not None
+
+
+def test_a_document_with_defects_without_end_is_given_up() -> None:
+    """Memory stays in proportion to what can be meant."""
+    assert mend(b"<rss>" + b"<" * (MAX_EDITS + 1) + b">") is None
+    assert mend(b"<rss>" + b"&" * (MAX_REFERENCES + 1) + b"</rss>") is None

@@ -1,0 +1,361 @@
+"""Subscription lists: their URLs are found and changed in place, and nothing else is touched."""
+
+from __future__ import annotations
+
+import html
+import re
+from contextlib import suppress
+from pathlib import Path
+from time import process_time
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholefeed.core.opml import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    MAX_TAG_BYTES,
+    Listed,
+    compose_opml,
+    read_opml,
+)
+from wholefeed.core.parse.limits import ParseError
+
+SAMPLES = sorted((Path(__file__).parents[1] / "data" / "opml").glob("*.opml"))
+SLOW_MACHINE = 60.0
+"""Seconds, where a few are meant."""
+
+
+def an_opml(body: str, declaration: str = '<?xml version="1.0" encoding="UTF-8"?>') -> str:
+    return f'{declaration}\n<opml version="2.0"><body>\n{body}\n</body></opml>'
+
+
+def urls(document: bytes) -> list[str]:
+    return [each.url for each in read_opml(document).subscriptions]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_what_readers_export_is_read_and_comes_back_as_it_was(sample: Path) -> None:
+    """In the shapes of newsboat, gPodder, FreshRSS, Miniflux, Thunderbird, NetNewsWire and Feedly: nothing is
+    repaired, every URL is found, and with no URL changed the list is the same, byte for byte."""
+    body = sample.read_bytes()
+    document = read_opml(body)
+    assert document.repairs == ()
+    assert document.subscriptions
+    assert document.with_urls([None] * len(document.subscriptions)) == body
+    changed = document.with_urls(["http://p.test/&'\"<>"] * len(document.subscriptions))
+    assert read_opml(changed).with_urls(urls(body)) == document.with_urls(urls(body))
+
+
+def test_a_comment_another_element_and_another_attribute_are_none() -> None:
+    """xmlUrl counts in any case of its letters, on outlines alone; `url` and what stands in a comment does
+    not."""
+    (sample,) = (path for path in SAMPLES if path.stem == "odd")
+    assert urls(sample.read_bytes()) == [
+        'http://example.org/a?x=1&y="2"',
+        "https://example.org/upper",
+        "https://example.org/both",
+        "urn:example:1",
+        "https://user:secret@example.org/feed",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "iso-8859-1", "windows-1252", "koi8-r", "utf-16", "shift_jis", "gb2312", "us-ascii"]
+)
+def test_the_encoding_survives(encoding: str) -> None:
+    """A list goes out in the encoding that it declares; what that cannot write becomes a reference."""
+    text = an_opml(
+        '<outline text="ü日Ж" xmlUrl="http://example.org/ü日Ж"/>',
+        f'<?xml version="1.0" encoding="{encoding}"?>',
+    )
+    body = text.encode(encoding, "xmlcharrefreplace")
+    document = read_opml(body)
+    assert urls(body) == ["http://example.org/ü日Ж"]
+    assert document.with_urls([None]) == body
+    assert document.with_urls(["http://example.org/ü日Ж"]) == body
+    moved = document.with_urls(["http://p.test/"])
+    assert moved == text.replace("http://example.org/ü日Ж", "http://p.test/").encode(
+        encoding, "xmlcharrefreplace"
+    )
+    assert read_opml(moved).with_urls(["http://example.org/ü日Ж"]) == body
+
+
+@pytest.mark.parametrize(
+    ("outline", "made", "repairs"),
+    [
+        ('text="A & B" xmlUrl="http://a.test/"', 'text="A &amp; B" xmlUrl="http://a.test/"', ("ampersands",)),
+        ('xmlUrl="http://a.test/?a=1&b=2"', 'xmlUrl="http://a.test/?a=1&amp;b=2"', ("ampersands",)),
+        ('text="a&nbsp;b" xmlUrl="http://a.test/"', 'text="a&#160;b" xmlUrl="http://a.test/"', ("entities",)),
+        (
+            'text="a\x0bb" xmlUrl="http://a.test/"',
+            'text="ab" xmlUrl="http://a.test/"',
+            ("control-characters",),
+        ),
+    ],
+)
+def test_what_many_exports_get_wrong_is_put_right(outline: str, made: str, repairs: tuple[str, ...]) -> None:
+    """Bare ampersands, entities of HTML and control characters: the list that goes out is well-formed."""
+    comment = "<!-- R&D --><![CDATA[R&D]]>"
+    document = read_opml(an_opml(f"<outline {outline}/>{comment}").encode())
+    assert document.repairs == repairs
+    assert document.with_urls([None]) == an_opml(f"<outline {made}/>{comment}").encode()
+
+
+OTHER = '<outline text="b" xmlUrl="http://b.test/"/>'
+
+
+@pytest.mark.parametrize(
+    ("outline", "made", "repairs"),
+    [
+        ('text="a < b" xmlUrl="http://a.test/"', 'text="a &lt; b" xmlUrl="http://a.test/"', ("less-than",)),
+        (
+            'description="<p>A &amp; B<br>\n</p>" xmlUrl="http://a.test/"',
+            'description="&lt;p>A &amp; B&lt;br>\n&lt;/p>" xmlUrl="http://a.test/"',
+            ("less-than",),
+        ),
+        (
+            "text='<i>x</i> & y' xmlUrl='http://a.test/'",
+            "text='&lt;i>x&lt;/i> &amp; y' xmlUrl='http://a.test/'",
+            ("ampersands", "less-than"),
+        ),
+        (
+            'text="he is "the best," and "old"" xmlUrl="http://a.test/"',
+            'text="he is &quot;the best,&quot; and &quot;old&quot;" xmlUrl="http://a.test/"',
+            ("attributes",),
+        ),
+        (
+            "text='it's <b' title='x' xmlUrl='http://a.test/'",
+            "text='it&apos;s &lt;b' title='x' xmlUrl='http://a.test/'",
+            ("attributes", "less-than"),
+        ),
+        (
+            'text="see <a href="http://x.test/?a&b" target="_b">it</a>" xmlUrl="http://a.test/"',
+            'text="see &lt;a href=&quot;http://x.test/?a&amp;b&quot; target=&quot;_b&quot;>it&lt;/a>" xmlUrl="http://a.test/"',
+            ("ampersands", "attributes", "less-than"),
+        ),
+        (
+            'xmlUrl="http://a.test/" own:num="1" text="a "quoted" > word"',
+            'xmlUrl="http://a.test/" own:num="1" text="a &quot;quoted&quot; > word"',
+            ("attributes",),
+        ),
+    ],
+)
+@pytest.mark.parametrize("end", ["/>", " />", "></outline>", f">\n{OTHER}\n</outline>"])
+def test_markup_and_quotes_in_a_value_are_put_right(
+    outline: str, made: str, repairs: tuple[str, ...], end: str
+) -> None:
+    """docs/repair.md: a value ends where the next attribute or the tag's end follows; what stands in it
+    before that is escaped, and everything around it stays, byte for byte."""
+
+    def listed(inside: str) -> bytes:
+        return an_opml(
+            f'{OTHER}\n<outline xmlns:own="urn:own" text="folder">\n'
+            f"<outline {inside}{end}<!-- <&> --></outline>\n{OTHER}"
+        ).encode()
+
+    document = read_opml(listed(outline))
+    assert document.repairs == repairs
+    assert document.with_urls([None] * len(document.subscriptions)) == listed(made)
+    others = 2 + (OTHER in end)
+    assert sorted(each.url for each in document.subscriptions) == [
+        "http://a.test/",
+        *["http://b.test/"] * others,
+    ]
+    assert read_opml(listed(made)).repairs == ()
+
+
+@pytest.mark.parametrize(
+    ("outline", "told"),
+    [
+        ('text="a < b xmlUrl="http://a.test/"/>', "line 3"),
+        ('text="a < b" xmlUrl="http://a.test/"', "line 3"),
+        ('text="a < b" text="c" xmlUrl="http://a.test/"/>', "duplicate attribute"),
+        ('text="a < b" xmlUrl="http://a.test/" text>', "line 3"),
+        ('text="<"/><outline text=""/>" xmlUrl="http://a.test/"/>', r"outside of them \(line 3\)"),
+        ('text="x" title="a" xmlUrl="http://evil.test/" b" xmlUrl="http://a.test/"/>', "line 3"),
+    ],
+)
+def test_a_tag_that_can_be_read_in_two_ways_is_refused(outline: str, told: str) -> None:
+    """No feed is lost or made up: what cannot be put right for certain is refused with its place."""
+    with pytest.raises(ParseError, match=told) as caught:
+        read_opml(an_opml(f"<outline {outline}\n{OTHER}").encode())
+    assert caught.value.slug == "malformed-xml"
+
+
+LISTS = sorted((Path(__file__).parents[2].parent / "shared" / "corpus" / "opml").rglob("*.opml"))
+
+
+@pytest.mark.skipif(not LISTS, reason="the corpus of real lists is absent")
+def test_every_real_list_is_read_with_all_its_feeds() -> None:
+    """awesome-rss-feeds has HTML and quotes in its descriptions: whatever is put right, each xmlUrl that is
+    written in a list is found in it, as it stands there."""
+    read = 0
+    for path in LISTS:
+        if path.name == "missingOpml.opml":
+            continue
+        body = path.read_bytes()
+        document = read_opml(body)
+        written = [
+            html.unescape(url)
+            for url in re.findall(r'\sxmlUrl\s*=\s*"([^"]*)"', body.decode("utf-8", "replace"))
+        ]
+        if "awesome-rss-feeds" in path.as_posix():
+            assert [each.url for each in document.subscriptions] == written, path
+            read += 1
+    assert read > 15
+
+
+@pytest.mark.fault("94")
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("<outline a='", '<outline a="', '<outline a="b" ', '<outline a="<', '<outline a="b" c="', '" c="'),
+        *("'", '" xmlUrl="', '<outline a="x" y', "<b ", '"  ', '" /', '" />', '<outline a="<b" />\n'),
+    ],
+)
+def test_the_cost_of_putting_tags_right_grows_with_the_length(unit: str) -> None:
+    """docs/faults.md row 94: half a megabyte takes a second or two; a quadratic search would take hours."""
+    began = process_time()
+    with suppress(ParseError):
+        read_opml(f'<opml><outline a="{unit * (500_000 // len(unit))}"/></opml>'.encode())
+    assert process_time() - began < SLOW_MACHINE
+
+
+def test_a_wrong_encoding_and_blanks_before_the_declaration_are_put_right() -> None:
+    """A text of windows-1252 that says that it is in UTF-8 goes out in UTF-8."""
+    text = an_opml('<outline text="für €" xmlUrl="http://a.test/"/>')
+    document = read_opml(b"\r\n" + text.encode("windows-1252"))
+    assert document.repairs == ("declaration", "encoding")
+    assert document.with_urls([None]) == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "slug", "told"),
+    [
+        ("", "not-opml", "got nothing"),
+        ("example.org\n", "not-opml", "a document of XML"),
+        ("<!DOCTYPE html><html><body>", "not-opml", "HTML"),
+        ("<rss version='2.0'></rss>", "not-opml", "a document of <rss> (line 1, column 1)"),
+        ("<opml>\n<body>\n <outline></body></opml>", "malformed-xml", "mismatched tag (line 3, column 13)"),
+        ("<opml><body>\n<outline text='a'", "malformed-xml", "line 2"),
+        ("<opml><outline a='1' a='2'/></opml>", "malformed-xml", "duplicate attribute"),
+        ("<opml><outline x:a='1'/></opml>", "malformed-xml", "unbound prefix"),
+        ("<opml>" + "<outline>" * MAX_DEPTH, "xml-limit", f"at most {MAX_DEPTH} levels"),
+        (" " * MAX_BYTES + "<opml/>", "xml-limit", f"at most {MAX_BYTES} bytes"),
+        ("<?xml version='1.0' encoding='utf-7'?><opml/>", "unsupported-encoding", "utf-7"),
+    ],
+)
+def test_what_is_no_list_is_refused_with_the_place(body: str, slug: str, told: str) -> None:
+    """A list that cannot be read whole is refused, with line and column of what is wrong."""
+    with pytest.raises(ParseError, match=re.escape(told)) as caught:
+        read_opml(body.encode())
+    assert caught.value.slug == slug
+
+
+@pytest.mark.parametrize(
+    "subset",
+    [
+        '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">',
+        '<!ENTITY x SYSTEM "file:///etc/passwd">',
+        "<!ELEMENT opml ANY>",
+    ],
+)
+@pytest.mark.fault("94")
+def test_entities_are_refused(subset: str) -> None:
+    """Neither bombs nor files: a document type of its own is none that a list needs."""
+    with pytest.raises(ParseError) as caught:
+        read_opml(f'<!DOCTYPE opml [{subset}]><opml><outline xmlUrl="http://a.test/"/></opml>'.encode())
+    assert caught.value.slug == "dtd-forbidden"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<opml>" + "<outline/>" * MAX_ELEMENTS,
+        "<opml>" + "<outline a='&'/>\n" * MAX_ELEMENTS * 2,
+        "<opml><outline a='<" + "\" '" * MAX_ELEMENTS * 4 + "'/></opml>",
+    ],
+    ids=["elements", "repairs", "quotes"],
+)
+@pytest.mark.fault("94")
+def test_what_costs_too_much_is_refused(body: str) -> None:
+    """More elements than anybody subscribes to are not looked at, well-formed or not."""
+    with pytest.raises(ParseError) as caught:
+        read_opml(body.encode())
+    assert caught.value.slug == "xml-limit"
+
+
+def test_a_tag_may_have_so_much_and_no_more() -> None:
+    """A picture may stand in an attribute; what is much longer would keep the server from its other work."""
+    tag = "<outline icon='{}' xmlUrl='http://a.test/'/>"
+    assert urls(an_opml(tag.format("x" * (MAX_TAG_BYTES - 100))).encode()) == ["http://a.test/"]
+    with pytest.raises(ParseError, match="start tags of at most") as caught:
+        read_opml(an_opml(tag.format("x" * 2 * MAX_TAG_BYTES)).encode())
+    assert caught.value.slug == "xml-limit"
+
+
+def test_bytes_that_are_not_of_their_encoding_are_refused() -> None:
+    """What could not go out again as it came is told, not changed."""
+    body = an_opml(
+        '<outline text="X" xmlUrl="http://a.test/"/>', '<?xml version="1.0" encoding="shift_jis"?>'
+    )
+    with pytest.raises(ParseError, match="save the list as UTF-8") as caught:
+        read_opml(body.encode().replace(b'"X"', b'"\x81"'))
+    assert caught.value.slug == "unsupported-encoding"
+
+
+CHARACTERS = st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff")
+
+
+@given(st.lists(st.text(CHARACTERS, max_size=30), max_size=5), st.text(CHARACTERS, max_size=20), st.data())
+def test_any_url_can_stand_there(values: list[str], title: str, data: st.DataObject) -> None:
+    """Whatever a URL holds, it is read as it was put in, and everything around it stays."""
+    from wholefeed.core.text.markup import quoteattr  # noqa: PLC0415
+
+    outlines = "".join(f"<outline text={quoteattr(title)} xmlUrl='http://a.test/'/>\n" for _ in values)
+    document = read_opml(an_opml(outlines).encode())
+    changed = document.with_urls(values)
+    assert urls(changed) == values
+    kept = [None if data.draw(st.booleans()) else "http://a.test/" for _ in values]
+    back = read_opml(read_opml(changed).with_urls(["http://a.test/"] * len(values))).with_urls(kept)
+    assert back == an_opml(outlines).encode()
+
+
+@given(st.binary(max_size=200))
+def test_anything_else_ends_in_a_parse_error(noise: bytes) -> None:
+    """Nothing but ParseError comes out of the reading, whatever goes in."""
+    for body in (noise, b"<opml>" + noise + b"</opml>", an_opml('<outline xmlUrl="a"/>').encode() + noise):
+        try:
+            document = read_opml(body)
+        except ParseError:
+            continue
+        assert read_opml(document.with_urls([None] * len(document.subscriptions))).repairs == ()
+
+
+def test_titles_urls_and_sites_come_through() -> None:
+    """OPML 2.0: `text` is there, `type` is rss, `xmlUrl` and `htmlUrl` are what they were; no site, no
+    htmlUrl."""
+    feeds = [
+        Listed('A & B\'s "<news>"\x0b', "http://p.test/feed?url=a&token=b", "https://example.org/"),
+        Listed("Ü", "http://p.test/feed?url=b", ""),
+    ]
+    made = compose_opml("mine & yours", feeds)
+    root = ET.fromstring(made)
+    assert (root.tag, root.attrib) == ("opml", {"version": "2.0"})
+    assert root.findtext("head/title") == "mine & yours"
+    first, second = root.findall("body/outline")
+    assert first.attrib == {
+        "type": "rss",
+        "text": 'A & B\'s "<news>"',
+        "title": 'A & B\'s "<news>"',
+        "xmlUrl": "http://p.test/feed?url=a&token=b",
+        "htmlUrl": "https://example.org/",
+    }
+    assert "htmlUrl" not in second.attrib
+    assert [each.url for each in read_opml(made).subscriptions] == [feed.url for feed in feeds]
+    assert read_opml(compose_opml("x", [])).subscriptions == ()

@@ -1,0 +1,199 @@
+"""Each statement of the tables, on both engines: work is proportional to the change, not to the store."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from wholefeed.store import tables
+from wholefeed.store.base import TEMPORARY_TABLES, TWINS, either
+from wholefeed.store.postgres_connection import PostgresDatabase, connect
+from wholefeed.store.tables import documents, feeds, live, segments
+
+LISTS_ALL = {
+    "wholefeed.store.tables.feeds._LIST",
+    "wholefeed.store.tables.feeds._STATES",
+    "wholefeed.store.tables.feeds._SEARCH_BY_URL",
+    "wholefeed.store.tables.feeds._SEARCH_BY_ASKED",
+    "wholefeed.store.tables.feeds._COUNT_MATCHING",
+    "wholefeed.store.tables.feeds._UNFINISHED",
+    "wholefeed.store.tables.feeds._COUNT_FEEDS",
+}
+"""What walks through a table because it returns or counts it."""
+
+SMALL_IN_SQLITE = re.compile(
+    r"SCAN (c|changed|decided|json_each|probe|two|\(subquery-\d+\)|feed USING INDEX feed_walking)( |$)"
+)
+"""Temporary tables and arguments, as long as the change; an index of nothing but what is wanted; one row."""
+
+
+def statements(*modules: ModuleType) -> dict[str, str]:
+    return {
+        f"{module.__name__}.{name}": value
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, str) and re.match(r"\s*(SELECT|UPDATE|DELETE|INSERT)\b", value)
+    }
+
+
+def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
+    """What returns or counts a whole table is named."""
+    found = statements(documents, feeds, live, segments)
+    assert len(found) > 40
+    walking = dict[str, list[str]]()
+    with closing(sqlite3.connect(database)) as db:
+        db.executescript(TEMPORARY_TABLES)
+        for name, sql in found.items():
+            parameters = dict.fromkeys(re.findall(r":(\w+)", sql), "[1]") or [1] * sql.count("?")
+            plan = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, parameters)]
+            walking[name] = [
+                line for line in plan if line.startswith("SCAN") and not SMALL_IN_SQLITE.match(line)
+            ]
+    assert {name for name, scans in walking.items() if scans} <= LISTS_ALL, walking
+
+
+# On PostgreSQL
+
+_BYTES = """
+before coded content context deflated digest enclosure enclosures head identity key link packed
+"""
+BYTES = frozenset(re.findall(r"\w+", _BYTES))
+_TEXTS = """
+documents ending etag family feeds fetch_url final_url found_by kept kind last_modified links marks media_type
+memento name names notes outcome payload pinned position progress reading reason replica role served
+site_id state subscription token url version via_url warning words
+"""
+TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
+OTHERS: dict[str, dict[str, object]] = {
+    "wholefeed.store.tables.documents._EXPIRED": {"before": 1.0},
+    "wholefeed.store.tables.feeds._DUE": {"before": 1.0, "now": 1e6, "ahead": 1e6},
+    "wholefeed.store.tables.feeds._NEXT_DUE_AT": {"before": 1.0, "ahead": 1e6},
+    "wholefeed.store.tables.segments._INSERT": {"position": 1},
+    "wholefeed.store.tables.segments._PUBLISH": {"documents": 1},
+}
+"""Where a name means something else than in other statements."""
+
+SMALL = {"concerned", "changed", "contested", "decided", "forgotten", "probe", "lease", "replica"}
+"""As long as the change, of one row, or as many as there are replicas and what they are doing."""
+PARTIAL = {"feed_unfinished", "segment_retired"}
+"""Indexes of nothing but what is wanted."""
+WALKED = LISTS_ALL | {
+    "wholefeed.store.tables.failures._OPEN_SEARCHES",  # of all that is missing in any feed
+    "wholefeed.store.tables.failures._NEXT_SEARCH_AT",
+}
+
+
+FILLED = """
+    SET LOCAL session_replication_role = replica;  -- nothing is looked up, row by row
+    INSERT INTO feed (url, fetch_url, family, kind, state, first_seen_at, asked_at, checked_at, fresh_until)
+        SELECT 'u' || n, 'u', 'atom', 'plain', 'complete', n, n, n, n FROM generate_series(1, 4000) AS n;
+    INSERT INTO alias SELECT 'a' || n, n FROM generate_series(1, 4000) AS n;
+    INSERT INTO segment (
+        feed, position, length, crc32, crc_shift, deflated_bytes, digest, prefixes, entries, parser_version
+    ) SELECT n, 1, 1, 1, 1, 1, 'd', 1, 1, 1 FROM generate_series(1, 4000) AS n;
+    INSERT INTO block SELECT n, 'd' FROM generate_series(1, 4000) AS n;
+    INSERT INTO block_rest SELECT n, 1, 'd' FROM generate_series(1, 4000) AS n;
+    INSERT INTO outline SELECT n, 'd' FROM generate_series(1, 4000) AS n;
+    INSERT INTO member SELECT n, 'd' FROM generate_series(1, 4000) AS n;
+    INSERT INTO document (
+        feed, url, final_url, role, rank, family, site_id, links, is_marked, is_settled, is_uncacheable,
+        brought_news, digest, media_type, fetched_at, checked_at, parser_version, body_bytes, entries,
+        segment, is_dirty, live_bytes
+    ) SELECT n, 'u' || n, 'u', 'archive', 1, 'atom', '', '{}', 0, 0, 0, 0, 'd', '', 1, 1, 1, 1, 1, n, 0, 0
+        FROM generate_series(1, 4000) AS n;
+    INSERT INTO body SELECT n, 1, 'd' FROM generate_series(1, 4000) AS n;
+    INSERT INTO entry (document, ordinal, feed, identity, size, is_live)
+        SELECT n / 10 + 1, n % 10, n / 10 + 1, decode(md5('' || n), 'hex'), 1, least(n % 9, 1)
+        FROM generate_series(1, 39900) AS n;
+    INSERT INTO entry_key SELECT n, 1, n, md.d, md.d, md.d, md.d
+        FROM generate_series(1, 4000) AS n, LATERAL (SELECT decode(md5('' || n), 'hex') AS d) AS md;
+    INSERT INTO ambiguous_key SELECT n, decode(md5('' || n), 'hex') FROM generate_series(1, 4000) AS n;
+    INSERT INTO settled SELECT n, md.d, md.d, md.d, md.d, md.d
+        FROM generate_series(1, 4000) AS n, LATERAL (SELECT decode(md5('' || n), 'hex') AS d) AS md;
+    INSERT INTO tombstone (feed, identity, document, when_at, ref)
+        SELECT n, decode(md5('' || n), 'hex'), n, 1, '' FROM generate_series(1, 4000) AS n;
+    INSERT INTO attempt SELECT n, 'u', 'r', 1, 1, 1, 1, 1 FROM generate_series(1, 4000) AS n;
+    INSERT INTO memento_search SELECT n, 'u', '', 1, 1 FROM generate_series(1, 4000) AS n;
+    INSERT INTO concerned SELECT decode(md5('' || n), 'hex'), 0 FROM generate_series(1, 50) AS n;
+    INSERT INTO contested SELECT decode(md5('' || n), 'hex'), 0, 0 FROM generate_series(1, 50) AS n;
+    INSERT INTO changed SELECT n FROM generate_series(1, 5) AS n;
+    INSERT INTO decided SELECT n, 1, 1 FROM generate_series(1, 50) AS n;
+    ANALYZE feed, alias, segment, block, block_rest, outline, member, document, body, entry, entry_key,
+        ambiguous_key, settled, tombstone, attempt, memento_search
+"""
+"""Enough of everything, so that an index is the shorter way; and what one change brings."""
+
+
+def every_statement() -> dict[str, str]:
+    names = [f"{tables.__name__}.{each.name}" for each in pkgutil.iter_modules(tables.__path__)]
+    found = statements(*map(import_module, names))
+    del found["wholefeed.store.tables.identities._BEARERS"]  # from which two are made
+    return found
+
+
+def values(name: str, sql: str) -> Any:
+    """Arguments of the types that the program gives."""
+    named = set(re.findall(r"(?<!:):(\w+)", sql))
+    if not named:
+        return [None] * sql.count("?")
+    made = {each: b"b" * 16 if each in BYTES else "[1]" if each in TEXTS else 1 for each in named}
+    return made | {each: value for each, value in OTHERS.get(name, {}).items() if each in named}
+
+
+@pytest.fixture
+def db(postgres_url: str) -> Iterator[PostgresDatabase]:
+    db = connect(postgres_url)
+    db.executescript(TEMPORARY_TABLES)
+    yield db
+    db.close()
+
+
+def planned(db: PostgresDatabase, name: str, sql: str) -> dict[str, Any]:
+    explain = "EXPLAIN (FORMAT JSON) "
+    text = either(sqlite=explain + sql, postgres=explain + TWINS[sql]) if sql in TWINS else explain + sql
+    ((found,),) = db.execute(text, values(name, sql)).fetchall()
+    plan: dict[str, Any] = found[0]["Plan"]
+    return plan
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for each in plan.get("Plans", []):
+        yield from nodes(each)
+
+
+def test_each_statement_is_taken(db: PostgresDatabase) -> None:
+    """PostgreSQL finds every table, column and function of it, and a type for each parameter."""
+    refused = {}
+    assert len(every_statement()) > 90
+    for name, sql in every_statement().items():
+        try:
+            planned(db, name, sql)
+        except Exception as error:  # noqa: BLE001 - all are wanted
+            refused[name] = str(error)
+    assert refused == {}
+
+
+def test_no_statement_walks_through_a_table_of_postgres(db: PostgresDatabase) -> None:
+    """docs/design.md#the-store: work is proportional to the change, not to the store."""
+    # Of tables so small the whole may be read sooner than some of it.
+    db.executescript(f"BEGIN; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; {FILLED}")
+    walked = {
+        (name, node["Relation Name"])
+        for name, sql in every_statement().items()
+        if name not in WALKED
+        for node in nodes(planned(db, name, sql))
+        if node["Node Type"] in ("Seq Scan", "Index Scan", "Index Only Scan", "Bitmap Index Scan")
+        if "Index Cond" not in node and node.get("Index Name") not in PARTIAL
+        if node.get("Relation Name", "concerned") not in SMALL
+    }
+    assert walked == set()

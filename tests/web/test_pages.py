@@ -1,0 +1,604 @@
+"""wholefeed.web.pages: home, the choice of a feed, the page of one, and what their forms do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from html import unescape
+from html.parser import HTMLParser
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+
+from tests.answers import Status
+from tests.feeds import Item, an_item, atom, publish_chain, rss
+from tests.origin import Origin
+from tests.publishers.wordpress import WordPress
+from tests.running import Proxy, Reply, StartProxy
+from tests.web.browsing import BROWSER, browse, read, submit, text
+from tests.web.test_feed import plain_publisher
+from wholefeed.core.model import Family, Kind, State
+from wholefeed.core.readers import READERS
+from wholefeed.core.words import STATES
+from wholefeed.web import pages
+
+TOKEN = "a token for readers"
+
+
+async def known(proxy: Proxy, *urls: str) -> None:
+    """Let the store know feeds, each asked for a second after the one before."""
+    for number, url in enumerate(urls):
+        now = 1_700_000_000.0 + number
+        await proxy.store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=now)
+
+
+def listed(page: bytes, *urls: str) -> list[str]:
+    """Those of the URLs that a page links, in its order."""
+    links = {url: page.find(f'href="./?url={quote(url, safe="/")}"'.encode()) for url in urls}
+    return sorted((url for url in urls if links[url] >= 0), key=lambda url: links[url])
+
+
+async def test_a_program_is_told_how_to_subscribe(proxy: Proxy) -> None:
+    """`curl localhost:8080`: a few lines of plain text with the proxy's own address."""
+    reply = await proxy.ask("GET", "/", headers={"Host": "localhost:8080"})
+    assert reply.status == 200
+    assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert reply.headers["Vary"] == "Accept"
+    lines = reply.body.decode().splitlines()
+    assert len(lines) == 5
+    assert "http://localhost:8080/feed?url=FEED-URL" in reply.body.decode()
+
+
+async def test_a_program_is_told_what_each_url_needs(start: StartProxy) -> None:
+    """How one gets a signature; the token is no part of what everybody is told."""
+    proxy = await start(server={"signing_keys": ("a key that signs",)})
+    reply = await proxy.ask("GET", "/")
+    assert b"wholefeed sign URL" in reply.body
+    proxy = await start(server={"access_token": TOKEN})
+    reply = await proxy.ask("GET", "/")
+    assert b"/feed?token=TOKEN&url=" in reply.body
+    assert TOKEN.encode() not in reply.body
+
+
+async def test_a_browser_gets_a_page_that_says_how_to_begin(proxy: Proxy) -> None:
+    """A form that asks for a URL, relative links, a policy of its own, and nothing known yet."""
+    reply = await browse(proxy)
+    assert reply.status == 200
+    assert "script-src 'self'" in reply.headers["Content-Security-Policy"]
+    # with `no-referrer` a browser sends `Origin: null` with the page's own forms, and they are refused
+    assert reply.headers["Referrer-Policy"] == "same-origin"
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert "Accept" in reply.headers["Vary"]
+    page = read(reply)
+    assert page.actions == ["./", "./opml"]
+    assert "None yet." in text(reply)
+    assert "./opml" in page.links
+
+
+async def test_known_feeds_are_listed_with_what_each_is(proxy: Proxy, origin: Origin) -> None:
+    """State and its meaning, entries, documents, last and next refresh; a link to its page, and two forms."""
+    publish_chain(origin, archives=1, entries=2)
+    url = origin.url("/feed?a=1&b=2")
+    titled = atom(an_item("a")).replace(b"A feed", b"On &lt;script&gt;\n and on")
+    origin.publish("/feed?a=1&b=2", titled)
+    await proxy.whole(url)
+    reply = await browse(proxy)
+    quoted = quote(url, safe="")
+    assert read(reply).actions[2:4] == [f"./refresh?url={quoted}", f"./forget?url={quoted}"]
+    shown = text(reply)
+    assert "1 feed, sorted by when they were last asked for" in shown
+    assert "Remembered" in shown
+    assert "remembered" not in shown
+    assert STATES[State.REMEMBERED].meaning in shown
+    assert STATES[State.PARTIAL].meaning not in shown
+    assert "Forget for good" in shown
+    assert "On <script> and on" in shown
+    assert "<script>" not in reply.body.decode()
+
+
+async def test_feeds_are_listed_last_asked_for_first_or_by_url(proxy: Proxy) -> None:
+    """Both orders, as the links of the page ask for them."""
+    first, second, third = "https://c.test/", "https://a.test/", "https://b.test/"
+    await known(proxy, first, second, third)
+    assert listed((await browse(proxy)).body, first, second, third) == [third, second, first]
+    by_url = await browse(proxy, "/?sort=url")
+    assert listed(by_url.body, first, second, third) == [second, third, first]
+
+
+async def test_the_list_is_filtered_by_what_a_url_holds(proxy: Proxy) -> None:
+    """In any case, taken literally; the words stay in the box, and all feeds are a link away."""
+    one, other = "https://Example.org/100%25_feed".lower(), "https://other.test/100xfeed"
+    await known(proxy, one, other)
+    found = await browse(proxy, "/?q=EXAMPLE")
+    assert listed(found.body, one, other) == [one]
+    assert b'value="EXAMPLE"' in found.body
+    assert "1 feed has" in text(found)
+    assert listed((await browse(proxy, "/?q=100%2525_")).body, one, other) == [one]
+    none = await browse(proxy, '/?q="><b>')
+    assert listed(none.body, one, other) == []
+    assert b"<b>" not in none.body
+
+
+async def test_more_than_a_hundred_feeds_are_listed_in_parts(proxy: Proxy) -> None:
+    """Each feed once, the parts linked; a part that is not there is the last one, nonsense the first."""
+    urls = [f"https://example.org/{number:03}" for number in range(205)]
+    await known(proxy, *urls)
+    first = await browse(proxy, "/?sort=url&q=example")
+    assert listed(first.body, *urls) == urls[:100]
+    assert "./?q=example&sort=url&page=2" in read(first).links
+    second = await browse(proxy, "/?sort=url&page=2")
+    assert listed(second.body, *urls) == urls[100:200]
+    assert {"./?sort=url", "./?sort=url&page=3"} <= set(read(second).links)
+    for number in ("3", "4", "9999999"):
+        assert listed((await browse(proxy, f"/?sort=url&page={number}")).body, *urls) == urls[200:]
+    for nonsense in ("0", "-1", "x", "9" * 400, "\u0663"):
+        page = await browse(proxy, f"/?sort=url&page={quote(nonsense)}")
+        assert listed(page.body, *urls) == urls[:100]
+
+
+async def test_what_stands_in_a_url_is_never_markup(proxy: Proxy) -> None:
+    """A feed's URL is a stranger's text."""
+    url = "https://example.org/?a='%3Cscript%3E&b=%22onload=1"
+    await known(proxy, url)
+    page = (await browse(proxy)).body.decode()
+    assert "<script>" not in page.replace("<script src", "")
+    assert "'%3Cscript" not in page
+
+
+SEVERAL = """<html><head><link rel=alternate type="application/rss+xml" title="All &amp; <i>" href="/rss">
+<link rel=alternate type="application/atom+xml" href="/feed">
+<link rel=alternate type="application/rss+xml" title="again" href="/rss"></head>"""
+ONE = '<html><head><link rel=alternate type="application/atom+xml" href="/feed"></head>'
+
+
+def target(url: str) -> str:
+    return f"/?url={quote(url, safe='')}"
+
+
+async def test_a_page_with_several_feeds_lets_a_person_choose(proxy: Proxy, origin: Origin) -> None:
+    """Title, format and URL of each, once; nothing is stored until one is chosen."""
+    origin.publish("/site", SEVERAL, content_type="text/html")
+    reply = await browse(proxy, target(origin.url("/site")))
+    assert reply.status == 200
+    links = [link for link in read(reply).links if "?url=" in link]
+    assert links == [f".{target(origin.url(path)).replace('%2F', '/')}" for path in ("/rss", "/feed")]
+    assert "All & <i> RSS" in text(reply)
+    assert "Without a title Atom" in text(reply)
+    assert b"<i>" not in reply.body
+    assert await proxy.service.feeds() == []
+
+
+TURNING = "\u202e\u2067"
+
+
+@pytest.mark.fault("110")
+async def test_no_page_shows_what_turns_the_words_around_a_url(proxy: Proxy, origin: Origin) -> None:
+    """docs/faults.md row 110: a URL with U+202E looks like another; its octets are shown instead."""
+    announced = SEVERAL.replace('="/rss', f'="/f{TURNING}eed')
+    origin.publish("/site", announced, content_type="text/html; charset=utf-8")
+    choosing = await browse(proxy, target(origin.url("/site")))
+    site = f"<link rel='alternate' href='http://s{TURNING}.test/{TURNING}'/>"
+    file = f"<link rel='enclosure' href='http://e{TURNING}.test/' type='image/png'/>"
+    entry = f"<entry><id>urn:a</id><link href='/{TURNING}'/>{file}</entry>"
+    feed = atom(prev_archive=f"/archive/{TURNING}").replace(b"</feed>", f"{site}{entry}</feed>".encode())
+    origin.publish("/feed", feed)
+    await proxy.whole(origin.url("/feed"))
+    view = f"/view?url={quote(origin.url('/feed'), safe='')}"
+    others = (target(origin.url("/feed")), view, f"{view}&media=1", target(f"h{TURNING}"))
+    for reply in (choosing, *[await browse(proxy, each) for each in others]):
+        assert not set(TURNING) & set(unescape(reply.body.decode()))
+        assert b"%E2%80%AE" in reply.body
+    (link,) = [link for link in read(choosing).links if "eed" in link and "%25E2" in link]
+    shown = origin.url("/f%E2%80%AE%E2%81%A7eed")
+    assert shown in text(choosing)
+    assert parse_qs(urlsplit(link).query)["url"] == [shown]
+
+
+async def test_a_person_and_a_reader_who_ask_at_once_each_get_theirs(proxy: Proxy, origin: Origin) -> None:
+    """They do not share what comes of looking at the page: one chooses, the other does not."""
+    origin.publish("/site", SEVERAL, content_type="text/html")
+    publish_chain(origin, archives=1)
+    url = origin.url("/site")
+    with origin.held("/site") as gate:  # whoever comes when the other has its feed is led there
+        async with asyncio.timeout(10), asyncio.TaskGroup() as both:
+            person, reader = both.create_task(browse(proxy, target(url))), both.create_task(proxy.get(url))
+            while len(origin.requests_for("/site")) < 2:
+                await asyncio.sleep(0.001)
+            gate.release()
+    assert "Which feed?" in text(person.result())
+    assert reader.result().status == 200
+
+
+async def test_a_page_with_one_feed_leads_straight_to_it(proxy: Proxy, origin: Origin) -> None:
+    """There is nothing to choose."""
+    origin.publish("/site", ONE, content_type="text/html")
+    publish_chain(origin, archives=1)
+    reply = await browse(proxy, target(origin.url("/site")))
+    assert reply.status == 200
+    assert origin.url("/feed") in text(reply)
+    await proxy.settled()
+    assert origin.counts() == {"/site": 1, "/feed": 1, "/archive/1": 1}
+
+
+async def test_a_url_without_its_scheme_is_taken_by_http_where_https_is_refused(proxy: Proxy) -> None:
+    """As people write URLs; the feed is known by what answered, and its page is found by what was written."""
+    async with plain_publisher() as bare:
+        for _ in range(2):
+            reply = await browse(proxy, target(f"  {bare} "))
+            assert reply.status == 200
+            assert f"http://{bare}" in text(reply)
+        assert (await browse(proxy, target(f"https://{bare}/other"))).status == 502
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "http://localhost:8080/feed?url=https%3A%2F%2Fexample.org%2F%3Fa%3D1&token=secret-of-the-proxy",
+        "http://localhost:8080/https://example.org/?a=1",
+        "feed://localhost:8080/feed?url=https://example.org/?a=1",
+        "localhost:8080/feed/?limit=3&url=https%3A%2F%2Fexample.org%2F%3Fa%3D1",
+    ],
+)
+async def test_an_address_that_the_proxy_made_leads_to_the_feed_behind_it(proxy: Proxy, written: str) -> None:
+    """What stands in one's reader is what one copies from there; the proxy is not asked for itself."""
+    reply = await browse(proxy, target(written), headers={"Host": "localhost:8080"})
+    assert (reply.status, reply.headers["Location"]) == (303, f".{target('https://example.org/?a=1')}")
+
+
+@pytest.mark.parametrize(
+    ("written", "status", "said"),
+    [
+        ("", 400, "Nothing was typed."),
+        ("ftp://example.org/feed", 400, "That is no web address."),
+        ("https://user:secret@example.org/", 400, "Leave the user name and the password out"),
+        ("/nothing", 422, "link called RSS, Atom or Feed"),
+        ("/gone", 404, "Check the spelling"),
+        ("/broken", 502, "The publisher answered with an error"),
+        ("http://10.0.0.1/", 403, "Private addresses"),
+    ],
+)
+async def test_what_leads_to_no_feed_is_told_beside_the_form(
+    proxy: Proxy, origin: Origin, written: str, status: int, said: str
+) -> None:
+    """What was wrong and what to type, with the right status, and what was typed is still there."""
+    origin.publish("/nothing", "<html><body>no feed", content_type="text/html")
+    origin.fault("/broken", Status(500))
+    url = origin.url(written) if written.startswith("/") else written
+    reply = await browse(proxy, target(url))
+    assert reply.status == status
+    assert said in text(reply)
+    assert b'role="alert"' in reply.body
+    assert b'aria-invalid="true"' in reply.body
+    assert f'value="{url}"'.encode() in reply.body
+
+
+MONTH = 24 * 30
+ENTRY = "<entry><author><name>Ann \u202e A</name></author>"
+
+
+async def shown(proxy: Proxy, url: str) -> Reply:
+    """The page of a feed that is not loading any more."""
+    await proxy.whole(url)
+    reply = await browse(proxy, target(url))
+    assert reply.status == 200
+    return reply
+
+
+async def test_what_turns_the_text_around_it_is_on_no_page(proxy: Proxy, origin: Origin) -> None:
+    """Titles of strangers: what overrides the direction, and the names of authors and choices alike."""
+    turned = "All \u202e of it"
+    feed = atom(an_item("a")).replace(b"A feed", turned.encode()).replace(b"<entry>", ENTRY.encode(), 1)
+    origin.publish("/feed", feed)
+    both = "".join(
+        f'<link rel="alternate" type="application/rss+xml" href="/{name}" title="{turned}">' for name in "ab"
+    )
+    origin.publish("/site", f"<html><head>{both}</head></html>".encode(), content_type="text/html")
+    pages = [
+        await shown(proxy, origin.url("/feed")),
+        await browse(proxy),
+        await browse(proxy, target(origin.url("/site"))),
+    ]
+    for page in pages:
+        assert "All of it" in text(page)
+        assert "\u202e" not in page.body.decode()
+    assert "Ann A" in text(pages[0])
+
+
+class _Inputs(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, str] = {}
+        self.attributes: set[str] = set()
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append(tag)
+        self.attributes |= given.keys()
+        if tag == "input" and given.get("id"):
+            self.values[given["id"] or ""] = given.get("value") or ""
+
+
+def inputs(reply: Reply) -> _Inputs:
+    found = _Inputs()
+    found.feed(reply.body.decode())
+    return found
+
+
+async def test_a_complete_feed_is_told_with_its_address_and_its_two_ends(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """Title, state in words, counts, the address for readers, the newest and the oldest entries."""
+    names = publish_chain(origin, archives=6)
+    url = origin.url("/feed")
+    reply = await shown(proxy, url)
+    said = text(reply)
+    assert "A feed" in said
+    assert STATES[State.COMPLETE].meaning in said
+    assert "14 entries out of 7 documents" in said
+    assert "the oldest document links to no older one" in said
+    assert [name for name in names if f" {name} " in said] == [*names[:5], *names[-3:]]
+    address = inputs(reply).values["proxied"]
+    assert address.startswith("http://127.0.0.1:")
+    assert parse_qs(urlsplit(address).query) == {"url": [url]}
+    assert f"feed:{address}" in read(reply).links
+    assert (await proxy.ask("GET", address.partition(str(proxy.client.port))[2])).state == "complete"
+
+
+async def test_what_is_missing_is_told_with_its_reason_and_its_place_in_time(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """R16: which document, why, of when its entries are, how often it was tried, and when again."""
+    origin.publish("/feed", atom(an_item("new", 21 * MONTH), prev_archive="/archive/3"))
+    third = atom(an_item("newer", 20 * MONTH), archive=True, prev_archive="/archive/2")
+    origin.publish("/archive/3", third)
+    origin.publish("/archive/1", atom(an_item("old", 0), archive=True, next_archive="/archive/2"))
+    said = text(await shown(proxy, origin.url("/feed")))
+    assert STATES[State.PARTIAL].meaning in said
+    assert origin.url("/archive/2") in said
+    assert "answered with an error instead of the document (status 404)" in said
+    assert "Its entries are from between November 2023 and July 2025." in said
+    assert "Tried once, again in 59 minutes." in said
+    assert "Months without entries: December 2023 to June 2025 (19 months)." in said
+
+
+async def test_a_collected_feed_says_how_it_was_found(proxy: Proxy, origin: Origin) -> None:
+    """R31: nobody promises that it is all; whose pages they are, and how many."""
+    blog = WordPress(origin, posts=60)
+    said = text(await shown(proxy, blog.url))
+    assert STATES[State.COLLECTED].meaning in said
+    assert "Found as pages of WordPress" in said
+    assert "60 entries of 60 that the site claims to have" in said
+
+
+async def test_a_feed_of_one_entry_and_one_without_dates_have_pages(proxy: Proxy, origin: Origin) -> None:
+    """One bar and no oldest; no chart, and why there is none."""
+    origin.publish("/one", atom(an_item("only"), complete=True))
+    origin.publish("/undated", rss(an_item("a", None), an_item("b", None)))
+    origin.publish("/none", atom(complete=True))
+    one = await shown(proxy, origin.url("/one"))
+    assert "All dated entries are of November 2023." in text(one)
+    assert "The oldest" not in text(one)
+    undated = await shown(proxy, origin.url("/undated"))
+    assert "None of its 2 entries bears a date" in text(undated)
+    assert b"<figure" not in undated.body
+    assert "It has no entries." in text(await shown(proxy, origin.url("/none")))
+
+
+async def test_the_chart_and_its_table_say_the_same(proxy: Proxy, origin: Origin) -> None:
+    """Each bar has a row; months without entries are told in words, and undated entries apart."""
+    items = [an_item("a", 0), an_item("b", 1), an_item("c", 3 * MONTH), an_item("d", None)]
+    origin.publish("/feed", rss(*items))
+    reply = await shown(proxy, origin.url("/feed"))
+    body = reply.body.decode()
+    # the first hour is "undated" to the maker of RSS
+    bars = re.findall(r"<title>(\w+ \d{4}): ([\d,]+) entr", body)
+    rows = re.findall(r'<th scope="row">([^<]+)</th><td class="number">([\w,]+)<', body)
+    assert bars == [each for each in rows if each[1] != "none" and each[0] != "Without a date"]
+    assert sum(int(number) for _, number in bars) == 2
+    assert ("Without a date", "2") in rows
+    assert "Months without entries: December 2023 to January 2024 (2 months)." in text(reply)
+
+
+async def test_the_page_of_an_unknown_feed_appears_while_its_publisher_is_asked(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for 8 s: the page says that it is being asked, and looks again with script and without."""
+    monkeypatch.setattr(pages, "WAIT_SECONDS", 0.2)
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    with origin.held("/feed") as gate:
+        began = time.monotonic()
+        reply = await browse(proxy, target(url))
+        assert time.monotonic() - began < 5
+        assert (reply.status, "Asking the publisher" in text(reply)) == (200, True)
+        assert '<noscript><meta http-equiv="refresh" content="4"></noscript>' in reply.body.decode()
+        assert b'data-reload="4"' in reply.body
+        assert inputs(reply).values["proxied"].endswith(quote(url, safe=""))
+        gate.release()
+    await proxy.settled()
+    assert STATES[State.COMPLETE].meaning in text(await browse(proxy, target(url)))
+    assert origin.counts()["/feed"] == 1
+
+
+async def test_progress_is_on_the_page_while_a_walk_goes_on(proxy: Proxy, origin: Origin) -> None:
+    """What has come can be seen already; the page follows the rest, with script and without."""
+    publish_chain(origin, archives=4)
+    url = origin.url("/feed")
+    with origin.held("/archive/1"):
+        await proxy.begun(url)
+        while (await proxy.status(url))["progress"]["documents"] < 4:
+            pass
+        reply = await browse(proxy, target(url))
+        said = text(reply)
+        assert STATES[State.LOADING].meaning in said
+        assert "Read so far: 8 entries out of 4 documents" in said
+        assert re.search(r'<progress[^>]* max="5" value="4"', reply.body.decode())
+        assert f'data-events="./events?url={quote(url)}"' in reply.body.decode()
+        assert b'http-equiv="refresh"' in reply.body
+    reply = await shown(proxy, url)
+    assert b"data-events" not in reply.body
+    assert b'http-equiv="refresh"' not in reply.body
+
+
+async def test_what_a_publisher_writes_stays_text(proxy: Proxy, origin: Origin) -> None:
+    """Titles, authors, links and URLs cannot add markup; long ones are cut; nothing stands in line."""
+    hostile = "<script>alert(1)</script>"
+    body = rss(Item("&lt;script&gt;" + "W" * 3000, 5, "x")).replace(
+        b"<title>A channel</title>",
+        f"<title><![CDATA[{hostile}&lt;img src=x&gt;{'Q' * 3000}]]></title>".encode(),
+    )
+    path = f"/feed?q=%22%3E%3Cscript%3E{'a' * 1900}"
+    origin.publish(path, body)
+    reply = await shown(proxy, origin.url(path))
+    found = inputs(reply)
+    assert found.tags.count("script") == 2
+    assert "img" not in found.tags or found.tags.count("img") == 1  # the proxy's own icon
+    assert not {"style", "onerror", "onclick", "onload"} & found.attributes
+    assert "Q" * 300 not in reply.body.decode()
+    assert "W" * 300 not in reply.body.decode()
+    assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
+
+
+async def test_readers_with_needs_of_their_own_get_addresses_of_their_own(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """Each row of the table is there; what is added to the URL of one that has a cap is its cap."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    reply = await shown(proxy, origin.url("/feed"))
+    said = text(reply)
+    addresses = [value for name, value in inputs(reply).values.items() if name.startswith("for-")]
+    queries = [parse_qs(urlsplit(each).query) for each in addresses]
+    capped = [str(each.answer_bytes) for each in READERS if each.answer_bytes is not None]
+    assert [query["answer_bytes"][0] for query in queries if "answer_bytes" in query] == capped
+    assert sum("since" in query for query in queries) == sum(each.starts_now for each in READERS)
+    for each in READERS:
+        assert each.name in said
+
+
+async def test_the_address_holds_the_token_for_who_knows_it(start: StartProxy, origin: Origin) -> None:
+    """What is copied works in a reader; without the token there is no page."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    url = origin.url("/feed")
+    proxy = await start(server={"access_token": TOKEN})
+    assert (await browse(proxy, target(url))).status in (303, 401)
+    known = {"Authorization": f"Bearer {TOKEN}"}
+    reply = await browse(proxy, target(url), headers=known)
+    address = inputs(reply).values["proxied"]
+    assert parse_qs(urlsplit(address).query) == {"url": [url], "token": [TOKEN]}
+    assert "keep it to yourself" in text(reply)
+    fetched = await proxy.ask("GET", address.partition(str(proxy.client.port))[2])
+    assert fetched.status == 200
+
+
+async def test_of_many_missing_documents_the_page_lists_some(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of five thousand lines helps nobody; how many more there are is told, and where."""
+    monkeypatch.setattr(pages, "MOST_MISSING", 0)
+    origin.publish("/feed", atom(an_item("a"), prev_archive="/gone"))
+    said = text(await shown(proxy, origin.url("/feed")))
+    assert "/gone" not in said
+    assert "1 more: see everything that is known" in said
+
+
+async def test_a_publisher_that_takes_too_long_is_not_waited_for_any_more(
+    start: StartProxy, origin: Origin
+) -> None:
+    """Once the publisher was given up it is an error with advice, and no page that looks again for ever."""
+    publish_chain(origin, archives=1)
+    proxy = await start(fetch={"read_timeout_seconds": 0.1})
+    with origin.held("/feed"):
+        reply = await browse(proxy, target(origin.url("/feed")))
+        while reply.status == 200:
+            assert "Asking the publisher" in text(reply)
+            reply = await browse(proxy, target(origin.url("/feed")))
+    assert reply.status == 504
+    assert b'role="alert"' in reply.body
+
+
+async def test_a_browser_is_led_on_and_a_program_gets_what_it_always_got(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """Refresh leads to the feed's page, forget home; programs get the status object and 204."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    quoted = quote(url, safe="")
+    await proxy.whole(url)
+    origin.forget_requests()
+    reply = await submit(proxy, f"/refresh?url={quoted}")
+    assert (reply.status, reply.headers["Location"]) == (303, f"./?url={quoted}")
+    await proxy.settled()
+    assert origin.counts()["/feed"] == 1
+    program = await proxy.ask("POST", "/refresh", params={"url": url})
+    assert (program.status, json.loads(program.body)["url"]) == (202, url)
+    await proxy.settled()
+    reply = await submit(proxy, f"/forget?url={quoted}")
+    assert (reply.status, reply.headers["Location"]) == (303, "./")
+    assert await proxy.service.feeds() == []
+    await proxy.whole(url)
+    assert (await proxy.ask("POST", "/forget", params={"url": url})).status == 204
+    assert (await proxy.ask("POST", "/forget", params={"url": url})).status == 404
+    assert await proxy.service.feeds() == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_refused"),
+    [
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}, True),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:1"}, True),
+        ({"Sec-Fetch-Site": "cross-site"}, True),
+        ({"Origin": "http://evil.example"}, True),
+        ({"Origin": "null"}, True),
+        ({}, True),
+        ({"Referer": "http://localhost:8080/"}, True),
+        ({"Sec-Fetch-Site": "same-origin"}, False),
+        ({"Origin": "http://localhost:8080"}, False),
+    ],
+)
+async def test_a_form_of_another_site_does_nothing_for_who_is_logged_in(
+    start: StartProxy, origin: Origin, fields: dict[str, str], is_refused: bool
+) -> None:
+    """Even where the browser sends the cookie along, and where it does not say where the form stands."""
+    publish_chain(origin, archives=1)
+    headers = {"Host": "localhost:8080", "Accept": BROWSER["Accept"], **fields}
+    target = f"?url={quote(origin.url('/feed'), safe='')}"
+    proxy = await start(server={"access_token": TOKEN})
+    options = {"headers": headers, "allow_redirects": False}
+    assert (await proxy.ask("POST", f"/forget{target}", **options)).status == (
+        403 if is_refused and fields and "Referer" not in fields else 401
+    )
+    await submit(proxy, "/login", token=TOKEN)
+    await proxy.whole(origin.url("/feed"))
+    origin.forget_requests()
+    refreshed = await proxy.ask("POST", f"/refresh{target}", **options)
+    await proxy.settled()
+    assert len(origin.requests) == (0 if is_refused else 1)
+    forgotten = await proxy.ask("POST", f"/forget{target}", **options)
+    assert len(await proxy.service.feeds()) == is_refused
+    assert {refreshed.status, forgotten.status} == ({403} if is_refused else {303})
+
+
+async def test_a_browser_that_does_not_say_where_a_form_stands_proves_it(
+    start: StartProxy, origin: Origin
+) -> None:
+    """Text browsers send neither Sec-Fetch-Site nor Origin: their forms bear what only our pages know."""
+    publish_chain(origin, archives=1)
+    proxy = await start(server={"access_token": TOKEN})
+    await submit(proxy, "/login", token=TOKEN)
+    await proxy.whole(origin.url("/feed"))
+    (action,) = [each for each in read(await browse(proxy)).actions if "forget" in each]
+    options = {"headers": {"Accept": "text/html, text/plain"}, "allow_redirects": False}
+    assert (await proxy.ask("POST", action[1:].replace("proof=", "proof=A"), **options)).status == 403
+    assert (await proxy.ask("POST", action[1:], **options)).status == 303
+    assert await proxy.service.feeds() == []
+
+
+async def test_links_of_other_schemes_are_no_links(proxy: Proxy, origin: Origin) -> None:
+    """A javascript: URL of an entry cannot be clicked."""
+    body = atom(an_item("a")).replace(b'href="http://site.test/a"', b'href="javascript:alert(1)"')
+    origin.publish("/feed", body)
+    reply = await shown(proxy, origin.url("/feed"))
+    assert [link for link in read(reply).links if link.startswith("javascript")] == []

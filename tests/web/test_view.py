@@ -1,0 +1,321 @@
+"""GET /view: a feed for people, page by page, in all formats, whatever stands in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from urllib.parse import quote, urljoin
+
+import pytest
+
+from tests.answers import Silence
+from tests.feeds import an_item, atom, json_feed, publish_chain, rdf, rss
+from tests.origin import Origin
+from tests.patching import set_constant
+from tests.running import Proxy, Reply, StartProxy
+from tests.web.browsing import browse, text
+from wholefeed.core.model import State
+from wholefeed.core.words import STATES
+from wholefeed.server.clients import sign
+
+
+def quoted(text: str) -> str:
+    return quote(text, safe="")
+
+
+MAKERS = [atom, rss, rdf, json_feed]
+
+
+async def view(proxy: Proxy, url: str, *, query: str = "") -> Reply:
+    """The page of a feed that is known, and not being loaded."""
+    await proxy.whole(url)
+    return await browse(proxy, f"/view?url={quoted(url)}{query}")
+
+
+def titles(reply: Reply) -> list[str]:
+    return re.findall(r"<bdi>(.*?)</bdi></(?:a|h2)>", reply.body.decode().partition("</h1>")[2])
+
+
+def page_links(reply: Reply) -> dict[str, str]:
+    """Where the links of the page's own lead, by what they say."""
+    found = re.findall(
+        r'<a href="([^"]*)"(?: rel="\w+"| download="[a-z.]+")?>([\w ,]+)</a>', reply.body.decode()
+    )
+    return {words: target.replace("&amp;", "&") for target, words in found}
+
+
+@pytest.mark.parametrize("make", MAKERS)
+async def test_a_feed_is_shown_with_what_it_says(proxy: Proxy, origin: Origin, make: Any) -> None:
+    """Title, state in words, entries newest first with their text, and the ways to its other forms."""
+    origin.publish("/feed", make(an_item("a", 2, "one &amp; two"), an_item("b", 1)))
+    url = origin.url("/feed")
+    reply = await view(proxy, url)
+    assert reply.status == 200
+    assert titles(reply) == ["a", "b"]
+    said = text(reply)
+    assert f"Remembered 2 entries {STATES[State.REMEMBERED].meaning} More about" in said
+    assert "one & two" in said or "one &amp; two" in said  # JSON has no references
+    links = page_links(reply)
+    assert links["More about this feed"] == f"./?url={quoted(url)}"
+    assert links["Download the feed"] == f"./feed?url={quoted(url)}"
+
+
+async def test_dates_authors_links_and_files_are_told(proxy: Proxy, origin: Origin) -> None:
+    """Each as its publisher says, the link and the files as links that tell nobody where they stand."""
+    entry = (
+        "<entry><id>urn:a</id><title>A</title><published>2023-11-14T22:13:20Z</published>"
+        "<updated>2023-11-20T00:00:00Z</updated><author><name>Ann</name></author><link href='http://s.test/a'/>"
+        "<link rel='enclosure' href='http://s.test/a%20b.mp3' type='audio/mpeg' length='12345678'/></entry>"
+        "</feed>"
+    )
+    origin.publish("/feed", atom().replace(b"</feed>", entry.encode()))
+    reply = await view(proxy, origin.url("/feed"))
+    said = text(reply)
+    assert "14 November 2023, 22:13 UTC , updated 20 November 2023, 00:00 UTC · Ann" in said
+    assert "a b.mp3 (audio/mpeg, 12 MB)" in said
+    body = reply.body.decode()
+    for target in ("http://s.test/a", "http://s.test/a%20b.mp3"):
+        assert f'<a href="{target}" rel="noopener noreferrer nofollow">' in body
+
+
+async def test_a_long_feed_has_pages(proxy: Proxy, origin: Origin) -> None:
+    """Fifty entries each; newest and oldest page, and those beside, are one step away."""
+    names = [f"e{number}" for number in range(120, 0, -1)]
+    origin.publish(
+        "/feed", atom(*(an_item(name, number) for number, name in zip(range(120, 0, -1), names, strict=True)))
+    )
+    url = origin.url("/feed")
+    first = await view(proxy, url)
+    assert titles(first) == names[:50]
+    assert {"Older", "Oldest"} <= page_links(first).keys()
+    assert not {"Newer", "Newest"} & page_links(first).keys()
+    second = await browse(proxy, urljoin("/view", page_links(first)["Older"]))
+    assert titles(second) == names[50:100]
+    assert page_links(second)["Newest"] == f"./view?url={quoted(url)}"
+    last = await view(proxy, url, query="&page=3")
+    assert titles(last) == names[100:]
+    assert not {"Older", "Oldest"} & page_links(last).keys()
+    assert page_links(last)["Newer"] == f"./view?url={quoted(url)}&page=2"
+
+
+@pytest.mark.parametrize("number", ["0", "x", "4", "9" * 30])
+async def test_a_page_that_is_none_is_told_in_words(proxy: Proxy, origin: Origin, number: str) -> None:
+    """400, what was expected, and a form to try again."""
+    origin.publish("/feed", atom(an_item("a")))
+    reply = await view(proxy, origin.url("/feed"), query=f"&page={number}")
+    assert reply.status == 400
+    assert "expected page as a" in text(reply)
+
+
+async def test_a_page_can_be_typed(proxy: Proxy, origin: Origin) -> None:
+    """docs/design.md#the-interface: what stands behind an unencoded URL and is no option belongs to it."""
+    origin.publish("/feed?a=1&b=2", atom(an_item("a")))
+    reply = await proxy.raw(
+        f"GET /view?url={origin.url('/feed')}?a=1&b=2&media=1&wait=8 HTTP/1.1\r\nHost: localhost\r\n"
+        "Connection: close\r\n\r\n".encode()
+    )
+    assert reply.startswith(b"HTTP/1.1 200 ")
+    assert b"media-src https: http:" in reply
+    assert b"<bdi>a</bdi>" in reply
+
+
+async def test_nothing_is_loaded_from_elsewhere_unless_it_is_asked_for(proxy: Proxy, origin: Origin) -> None:
+    """The policy of the page says so too, whatever the sanitiser leaves."""
+    content = "&lt;img src='i.png' alt='A cat'>&lt;script>alert(1)&lt;/script>"
+    entry = (
+        f"<entry><id>urn:a</id><link rel='enclosure' type='audio/mpeg' href='a.mp3'/>"
+        f"<content type='html' xml:base='http://s.test/x/'>{content}</content></entry></feed>"
+    )
+    origin.publish("/feed", atom().replace(b"</feed>", entry.encode()))
+    url = origin.url("/feed")
+    without = await view(proxy, url)
+    policy = without.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http:" not in policy
+    assert (
+        b'<a href="http://s.test/x/i.png" rel="noopener noreferrer nofollow">[Image: A cat]</a>'
+        in without.body
+    )
+    assert not re.search(rb"<(img|audio|video)\b", without.body.partition(b"<article")[2])
+    with_media = await browse(proxy, urljoin("/view", page_links(without)["With pictures and sound"]))
+    assert (
+        "img-src 'self' data: https: http:; media-src https: http:"
+        in with_media.headers["Content-Security-Policy"]
+    )
+    assert b'<img src="http://s.test/x/i.png" alt="A cat"' in with_media.body
+    assert f'<audio src="{origin.url("/a.mp3")}" controls preload="none"'.encode() in with_media.body
+    for reply in (without, with_media):
+        assert b"alert(1)" not in reply.body
+        assert reply.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.fault("97")
+@pytest.mark.parametrize(
+    "own",
+    [
+        "http://localhost:8080",
+        "https://LOCALHOST:8080",
+        "http://feeds.test/below",
+        "http://%66eeds.test/./below",
+    ],
+)
+async def test_media_at_the_proxy_s_own_urls_are_left_out(
+    start: StartProxy, origin: Origin, own: str
+) -> None:
+    """docs/faults.md row 97: a picture there would be asked for with the reader's session, and add a feed."""
+    target = f"{own}/view?url=http%3A%2F%2Fs.test%2F"
+    content = (
+        f"<img src='{target}' alt='A cat'><audio src='{target}'></audio>"
+        f"<video><source src='{target}'></video>"
+        "<img src='http://s.test/i.png'>"
+    )
+    entry = (
+        f"<entry><id>urn:a</id><link rel='enclosure' type='image/png' href='{target}'/>"
+        f"<content type='html'>{content.replace('<', '&lt;')}</content></entry></feed>"
+    )
+    origin.publish("/feed", atom().replace(b"</feed>", entry.encode()))
+    proxy = await start(server={"public_url": "https://feeds.test/below"})
+    await proxy.whole(origin.url("/feed"))
+    asked = f"/below/view?url={quoted(origin.url('/feed'))}&media=1"
+    reply = await browse(proxy, asked, headers={"Host": "localhost:8080"})
+    shown = reply.body.decode().partition("<article")[2]
+    assert re.findall(r' src="([^"]*)"', shown) == ["http://s.test/i.png"]
+    assert "[Image: A cat]" in shown
+
+
+HOSTILE_TITLES = [
+    "<script>alert(1)</script>",
+    "</title><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "{{ 7 * 7 }}{% raise %}",
+    "\u202etxet",
+]
+
+
+@pytest.mark.parametrize("make", [atom, rss, json_feed])
+@pytest.mark.parametrize("title", HOSTILE_TITLES)
+async def test_titles_names_and_files_are_text(proxy: Proxy, origin: Origin, make: Any, title: str) -> None:
+    """What stands in one is shown or left out, and is no markup of the page."""
+    if make is json_feed:
+        item = {"id": "a", "title": title, "url": "javascript:alert(1)", "authors": [{"name": title}]}
+        item["attachments"] = [{"url": f"http://s.test/{title}", "mime_type": title}]
+        body = json.dumps(
+            {"version": "https://jsonfeed.org/version/1.1", "title": title, "items": [item]}
+        ).encode()
+    else:
+        name, head = ("entry", "feed") if make is atom else ("item", "channel")
+        escaped = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+        entry = f"<{name}><title>{escaped}</title><author><name>{escaped}</name></author></{name}></{head}>"
+        body = make(an_item("b")).replace(f"</{head}>".encode(), entry.encode())
+    origin.publish("/feed", body)
+    reply = await view(proxy, origin.url("/feed"))
+    assert reply.status == 200
+    found = reply.body.decode()
+    assert not re.search("<script>|<img src=x|\u202e", found)
+    assert "javascript:" not in found
+    assert found.count("<script") == 1  # the page's own
+    assert found.count("</main>") == 1
+
+
+async def test_huge_entries_make_no_huge_page(proxy: Proxy, origin: Origin) -> None:
+    """Megabytes are cut short with a mark; the next entry is whole."""
+    origin.publish("/feed", atom(an_item("a", 2, "word " * 400_000), an_item("b", 1, "short")))
+    reply = await view(proxy, origin.url("/feed"))
+    assert len(reply.body) < 400_000
+    assert text(reply).count("too long to be shown whole") == 1
+    assert titles(reply) == ["a", "b"]
+
+
+@pytest.mark.fault("119")
+async def test_what_is_cut_says_so_with_a_way_to_the_rest(proxy: Proxy, origin: Origin) -> None:
+    """docs/faults.md row 119: an entry's own page, or the feed; of its files those that find room."""
+    link = '<link href="http://s.test/a"/>'
+    files = "".join(f'<link rel="enclosure" href="http://s.test/{"f" * 1900}{n}"/>' for n in range(9))
+    much = "&lt;b>x&lt;/b>" * 4000
+    entries = [
+        f"<entry><id>urn:{number}</id><updated>2024-01-0{9 - number}T00:00:00Z</updated>{inside}</entry>"
+        for number, inside in enumerate(
+            (
+                f'{link}<content type="html">{much}</content>',
+                f'<content type="html">{much}</content>',
+                f"{link}<content>{'word ' * 60_000}</content>",
+                f"{link}{files}<content>short</content>",
+            )
+        )
+    ]
+    origin.publish("/feed", atom().replace(b"</feed>", f"{''.join(entries)}</feed>".encode()))
+    reply = await view(proxy, origin.url("/feed"))
+    articles = reply.body.decode().split("<article")[1:]
+    said = [" ".join(re.sub("<[^>]*>", " ", each).split()) for each in articles]
+    too_much = "This entry has too much markup to be shown as it is: this is its text. "
+    assert f"x {too_much}Its page, linked above, may have the rest." in said[0]
+    assert f"x {too_much}The feed itself, which can be downloaded above, has the rest." in said[1]
+    assert "This entry is too long to be shown whole. Its page, linked above, may have the rest." in said[2]
+    left = re.search("short .* ([0-9]) more, which the feed itself has", said[3])
+    assert left is not None
+    assert articles[3].count("<li>") == 9 - int(left[1]) + 1
+
+
+@pytest.mark.fault("119")
+async def test_a_page_that_is_too_costly_is_told_in_words(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 119: 422, and what can be done instead."""
+    costly = "&lt;p>&lt;a href='x'>x&lt;/a>" * 1900
+    origin.publish("/feed", rss(*(an_item(f"e{number}", number, costly) for number in range(3))))
+    set_constant(monkeypatch, "PAGE_SECONDS", 0.01)
+    reply = await view(proxy, origin.url("/feed"))
+    assert reply.status == 422
+    assert "Read it where it was published" in text(reply)
+
+
+async def test_head_says_what_get_would(proxy: Proxy, origin: Origin) -> None:
+    """RFC 9110, 9.3.2: the same fields, and nothing behind them."""
+    origin.publish("/feed", atom(an_item("a", 1, "word " * 9000)))
+    whole = await view(proxy, origin.url("/feed"))
+    head = await browse(proxy, f"/view?url={quoted(origin.url('/feed'))}", method="HEAD")
+    assert (head.status, head.body) == (200, b"")
+    assert int(head.headers["Content-Length"]) == len(whole.body) > 40_000
+
+
+async def test_a_feed_that_is_not_there_yet_is_being_read(proxy: Proxy, origin: Origin) -> None:
+    """After about a second the page says so and looks again by itself; the walk has begun."""
+    origin.fault("/feed", Silence())
+    url = origin.url("/feed")
+    reply = await browse(proxy, f"/view?url={quoted(url)}")
+    assert reply.status == 200
+    assert b'http-equiv="refresh"' in reply.body
+    assert "Reading the feed" in text(reply)
+    assert [request.path for request in origin.requests] == ["/feed"]
+
+
+async def test_a_walk_goes_on_while_its_first_entries_are_read(proxy: Proxy, origin: Origin) -> None:
+    """`loading` is told, with a link to look again."""
+    publish_chain(origin, archives=2)
+    origin.fault("/archive/1", Silence())
+    url = origin.url("/feed")
+    await proxy.begun(url)
+    reply = await browse(proxy, f"/view?url={quoted(url)}")
+    assert reply.status == 200
+    assert STATES[State.LOADING].meaning in text(reply)
+    assert page_links(reply)["Show what has come since"] == f"./view?url={quoted(url)}"
+
+
+async def test_who_holds_a_signature_can_read_on(start: StartProxy, origin: Origin) -> None:
+    """It is good for the feed for people, too, and goes with the links to its other pages."""
+    origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(60, 0, -1))))
+    url, keys = origin.url("/feed"), ["k" * 32]
+    proxy = await start(server={"signing_keys": tuple(keys)})
+    target = f"/view?url={quoted(url)}&signed={sign(url, keys)}"
+    assert (await browse(proxy, f"/view?url={quoted(url)}")).status == 403
+    reply = await browse(proxy, f"{target}&wait=8")
+    assert reply.status == 200
+    assert page_links(reply)["Older"] == f".{target}&page=2"
+
+
+async def test_without_entries_it_says_so(proxy: Proxy, origin: Origin) -> None:
+    """An empty feed is no blank page."""
+    origin.publish("/feed", atom(complete=True))
+    assert "This feed has no entries." in text(await view(proxy, origin.url("/feed")))
