@@ -160,9 +160,7 @@ def json_feed(*items: Item, version: str = "1.1", **head: object) -> bytes:
     return json.dumps(named | head | {"items": entries}).encode()
 
 
-def publish_chain(
-    origin: Origin, *, archives: int, entries: int = 2, make: Any = atom, marked: bool = True
-) -> list[str]:
+def publish_chain(origin: Origin, *, archives: int, entries: int = 2, make: Any = atom) -> list[str]:
     """Publish /feed and /archive/N … /archive/1; return the entry ids, newest first."""
     names: list[str] = []
     number = (archives + 1) * entries
@@ -172,7 +170,7 @@ def publish_chain(
         older = f"/archive/{place - 1}" if place > 1 else None
         is_archive = place <= archives
         body = make(
-            *held, updated=number, archive=is_archive and marked, prev_archive=older,
+            *held, updated=number, archive=is_archive, prev_archive=older,
             current="/feed" if is_archive else None,
         )  # fmt: skip
         origin.publish(f"/archive/{place}" if is_archive else "/feed", body)
