@@ -381,11 +381,7 @@ def is_confirmed(
     An archive is another site, and a domain may have changed hands: the URL alone says nothing. A feed that
     moved to https is the same one, by whichever of the two its documents name it.
 
-    Args:
-        site_id: What the document names its feed.
-        links: The document's.
-        feed_site_id: What the subscription document does.
-        feed_urls: By which the subscription document is known.
+    `site_id` and `links` are the document's; `feed_site_id` and `feed_urls` the subscription document's.
     """
     if site_id and feed_site_id:
         are_urls = is_http(site_id) and is_http(feed_site_id)

@@ -92,11 +92,8 @@ from wholefeed.core.verbatim.addresses import ABSOLUTE, rebased
 class Opening:
     """Waits for the root of a document and hands over to the parser of its family.
 
-    Args:
-        guard: Takes the document.
-        url: Of the document.
-        is_full: Also collect what stands in for an entry's id or update instant.
-        is_early: Stop where the first entry begins.
+    `is_full` also collects what stands in for an entry's id or update instant; `is_early` stops where the
+    first entry begins.
     """
 
     def __init__(self, guard: Guard, url: str, *, is_full: bool = False, is_early: bool = False) -> None:

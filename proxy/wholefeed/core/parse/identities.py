@@ -32,12 +32,9 @@ def has_id(values: Mapping[str, str]) -> bool:
 
 
 def entry_keys(values: Mapping[str, str], enclosures: Sequence[str], base: str) -> EntryKeys:
-    """Return what can identify an entry.
+    """Return what can identify an entry: link, title, content or summary, media, authors and dates.
 
-    Args:
-        values: Its link, title, content or summary, media, authors and dates, as far as it has them.
-        enclosures: The URLs of its enclosures, as written.
-        base: What its relative URLs count from.
+    The URLs of its enclosures are as written; relative ones count from `base`.
     """
     link = absolute(base, values.get("link", ""))
     files = [url for url in (absolute(base, each) for each in enclosures) if url]
@@ -83,12 +80,8 @@ def told_apart(
     Entries of a document of remembered copies come from several: that two share a key there means nothing,
     and they are as many as were remembered.
 
-    Args:
-        url: Of the document.
-        entries: From the top.
-        keys: Of all entries, those with an id too; none where that was not collected.
-        own_links: What the feed links to as itself, absolute.
-        text: Of the document.
+    `keys` are of all entries, those with an id too; none where that was not collected. `own_links` is what
+    the feed links to as itself, absolute.
     """
     if url.startswith(MEMORY_URL):
         return Identified(tuple(entry.identified(()) for entry in entries), frozenset(), ())

@@ -759,11 +759,7 @@ def mended_references(text: bytes, repairs: set[str]) -> bytes:
     """Return character data or an attribute's value whose references XML knows.
 
     An entity of HTML becomes the characters that it stands for, as numbers; an ampersand that begins no
-    reference, or one that nobody knows, becomes an escaped one.
-
-    Args:
-        text: Between markup.
-        repairs: Gains the names of what was done.
+    reference, or one that nobody knows, becomes an escaped one. `repairs` gains the names of what was done.
 
     Raises:
         TooManyError: There is no end of ampersands.
