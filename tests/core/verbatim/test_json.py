@@ -131,7 +131,12 @@ def test_an_item_that_needs_nothing_stays_byte_for_byte() -> None:
 def test_an_item_takes_its_feed_s_author_and_language_under_another_head() -> None:
     """R22; JSON Feed 1.1, "Items": the feed's are those of the items that name none. An empty or huge list of
     authors is not copied into every item."""
-    items = ({"id": "a"}, {"id": "b", "authors": BOB}, {"id": "c", "language": "fr"}, {})
+    items: tuple[dict[str, object], ...] = (
+        {"id": "a"},
+        {"id": "b", "authors": BOB},
+        {"id": "c", "language": "fr"},
+        {},
+    )
     own = {"authors": ANN, "author": ANN[0], "language": "de"}
     fragments, other = JsonFragments(read(*items, **own)), context(authors=BOB, language="en")
     assert fragments.needs_context
