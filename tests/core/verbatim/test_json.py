@@ -88,18 +88,14 @@ def test_the_head_is_written_absolute() -> None:
 
 
 def test_copies_are_kept_with_absolute_urls() -> None:
-    """R8, R22: nothing else keeps the base of a JSON Feed; and a memory document is no base."""
+    """R8, R22: nothing else keeps the base of a JSON Feed; and a memory document is no base. An item grows by
+    a bounded factor."""
     body = b'{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[{"id":"1","url":"a"}]}'
-
     assert fragments_of(parse(body, URL)).entry(0).decode() == f'{{"id":"1","url":"{AT}a"}}'
     assert fragments_of(parse(body, f"{MEMORY_URL}1")).entry(0) == b'{"id":"1","url":"a"}'
 
-
-def test_a_long_base_does_not_make_much_out_of_little() -> None:
-    """R22: an item grows by a bounded factor."""
     item = '{"id":"1","attachments":[' + ",".join(['{"url":"a"}'] * 5000) + "]}"
     made = sent(item, f"http://example.org/{'b' * 1900}/")
-
     assert made.count("bbb/a") > 10
     assert len(made) < 6 * len(item)
 
@@ -132,28 +128,23 @@ def test_an_item_that_needs_nothing_stays_byte_for_byte() -> None:
     assert not fragments.needs_context
 
 
-def test_an_item_without_an_author_takes_its_feed_s_under_another_head() -> None:
-    """JSON Feed 1.1, "Items": the feed's authors are those of the items that name none."""
-    fragments = JsonFragments(read({"id": "a"}, {"id": "b", "authors": BOB}, {}, authors=ANN, author=ANN[0]))
+def test_an_item_takes_its_feed_s_author_and_language_under_another_head() -> None:
+    """R22; JSON Feed 1.1, "Items": the feed's are those of the items that name none. An empty or huge list of
+    authors is not copied into every item."""
+    items: tuple[dict[str, object], ...] = (
+        {"id": "a"},
+        {"id": "b", "authors": BOB},
+        {"id": "c", "language": "fr"},
+        {},
+    )
+    own = {"authors": ANN, "author": ANN[0], "language": "de"}
+    fragments, other = JsonFragments(read(*items, **own)), context(authors=BOB, language="en")
     assert fragments.needs_context
-    other = context(authors=BOB)
-    assert json.loads(fragments.entry(0, other)) == {"author": ANN[0], "authors": ANN, "id": "a"}
-    assert json.loads(fragments.entry(1, other)) == {"id": "b", "authors": BOB}
-    assert json.loads(fragments.entry(2, other)) == {"author": ANN[0], "authors": ANN}
+    found = [json.loads(fragments.entry(n, other)) for n in range(4)]
+    by_ann = {"author": ANN[0], "authors": ANN}
+    assert found[0] == {**by_ann, "language": "de", "id": "a"} == json.loads(fragments.entry(0))
+    assert found[1] == {"language": "de", "id": "b", "authors": BOB}
+    assert found[2] == {**by_ann, "id": "c", "language": "fr"}
+    assert found[3] == {**by_ann, "language": "de"}
     assert json.loads(fragments.entry(0, fragments.context)) == {"id": "a"}
-
-
-def test_an_item_without_a_language_takes_its_feed_s_under_another_head() -> None:
-    """R22: a JSON item keeps its feed's language when the answer's head says another one."""
-    fragments = JsonFragments(read({"id": "a"}, {"id": "b", "language": "fr"}, language="de"))
-    assert fragments.needs_context
-    assert json.loads(fragments.entry(0, context(language="en"))) == {"language": "de", "id": "a"}
-    assert json.loads(fragments.entry(0, context(language="de"))) == {"id": "a"}
-    assert json.loads(fragments.entry(0)) == {"language": "de", "id": "a"}
-    assert json.loads(fragments.entry(1)) == {"id": "b", "language": "fr"}
-
-
-def test_authors_that_say_nothing_or_too_much_are_not_repeated() -> None:
-    """R22: an empty or huge list of authors is not copied into every item."""
-    assert context(authors=[]) == HeadContext()
-    assert context(authors=[{"name": "x" * MAX_CONTEXT_BYTES}]) == HeadContext()
+    assert context(authors=[]) == context(authors=[{"name": "x" * MAX_CONTEXT_BYTES}]) == HeadContext()

@@ -253,15 +253,9 @@ def compose_prologue(
 ) -> bytes:
     """Return everything before the first entry.
 
-    Args:
-        family: Of the feed.
-        head: `ComposedHead.text`.
-        prefixes: Mask of the well-known prefixes used in the head and in the entries.
-        address: What rel=self and rel=via name.
-        is_complete: Whether to say fh:complete (RFC 5005, 2): the state is `complete`, nothing was cut.
-            JSON Feed has no word for it.
-        version: Of the subscription document; empty for the family's usual one.
-        warning: A pseudo-entry to stand first (R16), or nothing.
+    `prefixes` are the well-known ones of head and entries, `version` is the subscription document's (empty:
+    the family's usual one), `warning` a pseudo-entry to stand first (R16). `is_complete`: to say
+    fh:complete (RFC 5005, 2), for which JSON Feed has no word.
     """
     if family is Family.JSON:
         return _json_prologue(head, address) + warning
@@ -349,13 +343,10 @@ def synthesize(
     *,
     namespace: str | None = None,
 ) -> bytes:
-    """Return a minimal feed document of self-contained entries.
+    """Return a minimal feed document of self-contained entries, made without a context.
 
-    Args:
-        family: Of the entries.
-        version: Of RSS and JSON Feed. Atom and RDF are always 1.0: older entries say their namespace.
-        fragments: From `fragments_of(document).entry`, without a context.
-        namespace: The default one that they were made for; the family's usual one when None.
+    The version counts in RSS and JSON Feed: Atom and RDF are always 1.0, and older entries say their
+    namespace. `namespace` is the default one that they were made for; the family's usual one when None.
     """
     entries = SEPARATOR[family].join(fragments) + (segment_end(family) if fragments else b"")
     if family is Family.JSON:

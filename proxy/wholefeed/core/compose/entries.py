@@ -151,10 +151,8 @@ class Entries(Sequence[Entry]):
     to and fro reads one for each jump; `list(feed.entries)` keeps them all, uncompressed. Of collected pages
     (R26), whose entries are sorted across them, some more are kept.
 
-    Args:
-        documents: In output order.
-        ambiguous: Keys that identify no entry of the feed (R9).
-        order: How the entries stand, as their places in the documents one after the other; None: as there.
+    Documents are given in output order, with the keys that identify no entry of the feed (`ambiguous`, R9);
+    `order` says how the entries stand, as their places in the documents one after the other (None: as there).
     """
 
     def __init__(

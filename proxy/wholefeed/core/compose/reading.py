@@ -93,13 +93,8 @@ def show_entries(
 ) -> list[Article]:
     """Return the entries of a page.
 
-    Args:
-        entries: Their texts.
-        family: Of the feed.
-        namespace: The default one around each.
-        base: What relative URLs count from where an entry does not say.
-        loads_all_but: Pictures, audio and video may be loaded unless they are there; None: none is, and they
-            become links.
+    Relative URLs count from `base` where an entry does not say. Pictures, audio and video may be loaded
+    unless they are at the places `loads_all_but`; None: none is, and they become links.
     """
     read = [
         _headed(shown(family, text, namespace=namespace, is_cut=is_cut))

@@ -220,13 +220,9 @@ def cut_short(
     is a beginning of what stood there, it ends in a mark of cutting, and half of the entries were shortened
     at once. An author who shortens an entry does one of them, or two.
 
-    Args:
-        old: The document that stood there.
-        new: The one that stands there now.
-        was_cut: What had been cut in the old one; it is cut still where it says the same up to the mark, or
-            is a beginning of what is remembered of it: a publisher that has its excerpts longer, or another
-            mark behind them ("Read more (4 comments)"), gives no more of the text than a beginning still.
-        remembered: What was remembered last, where the fuller texts mostly are.
+    What had been cut in the old one (`was_cut`) is cut still where it says the same up to the mark, or is a
+    beginning of what is remembered of it: a publisher that has its excerpts longer, or another mark behind
+    them ("Read more (4 comments)"), gives no more of the text than a beginning still.
     """
     before, now = _first_ones(old), _first_ones(new)
     wholes = _remembered_texts(remembered, was_cut)

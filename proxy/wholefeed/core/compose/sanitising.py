@@ -76,8 +76,7 @@ def sanitised(
         base: What relative URLs count from.
         left: What is left for this page; what is used of it is taken away.
         most_bytes: What it may come to, in UTF-8.
-        loads_all_but: Pictures, audio and video are loaded unless they are there, where they are left out;
-            None: none is loaded, and all become links.
+        loads_all_but: Media are loaded, those from there left out; None: none is, and all become links.
     """
     shown = _DATA.sub("data:", content).encode("utf-8", "replace").decode()
     tags, references = shown.count("<"), shown.count("&")

@@ -52,9 +52,8 @@ def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> li
     and small segments side by side are each more than twice the next, so they stay few. Groups fill up from
     the old end, so a document that is put in front moves nothing behind it.
 
-    Args:
-        documents: The attached documents in output order. Those without live bytes belong to no segment.
-        target_bytes: What several documents may come to together. A larger document stands alone.
+    Documents are the attached ones in output order; those without live bytes belong to no segment. One that
+    is larger than the target stands alone.
     """
     groups: list[_Group] = []
     for group in _kept_or_single(documents):
@@ -421,12 +420,9 @@ _ENTRY: Final = struct.Struct("=Qd")
 
 
 def pack_outline(entries: Sequence[tuple[int, float | None]], joint: int, length: int) -> bytes:
-    """Return the outline of a segment.
+    """Return the outline of a segment, from length and date of each entry.
 
-    Args:
-        entries: Length and date of each, in their order.
-        joint: How many bytes stand between two of them.
-        length: Of the whole, with what ends it.
+    `joint` is what stands between two of them, `length` the whole with what ends it, in bytes.
     """
     ends = list(accumulate([size + joint for size, _ in entries]))
     ends[-1:] = [length] if ends else []

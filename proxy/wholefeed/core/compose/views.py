@@ -70,10 +70,8 @@ _UNLIMITED: Final = 1 << 62
 class Cut:
     """One view on its way through a feed's segments.
 
-    Args:
-        view: What is wanted.
-        room: Bytes that the entries may come to; None: any number.
-        joint: Bytes that the answer puts between two segments.
+    Its entries may come to `room` bytes (None: any number); the answer puts `joint` bytes between two
+    segments.
     """
 
     def __init__(self, view: View, *, room: int | None = None, joint: int = 0) -> None:
@@ -219,13 +217,8 @@ def compose_warning(
 ) -> bytes:
     """Return the pseudo-entry.
 
-    Args:
-        family: Of the feed.
-        told: What it says.
-        identifier: Stable atom:id, guid, rdf:about or JSON id.
-        url: Where more is known of it: the proxy's page of the feed.
-        dated_at: Epoch seconds.
-        version: Of the subscription document; empty for the family's usual one.
+    The identifier is its atom:id, guid, rdf:about or JSON id, the URL the
+    proxy's page of the feed, the version the subscription document's (empty: the family's usual one).
     """
     instant = format_rfc3339(dated_at)
     match family:
@@ -322,10 +315,8 @@ class Turn(NamedTuple):
     def next(self, first_failed_at: float | None, *, is_lost: bool, now: float) -> Turn:
         """Return where it stands once it is published.
 
-        Args:
-            first_failed_at: When what is missing now failed first; None: nothing is missing.
-            is_lost: Whether something that was missing is neither missing any more nor was it had.
-            now: Epoch seconds.
+        What is missing now failed first at `first_failed_at` (None: nothing is missing). `is_lost`: something
+        that was missing is neither missing any more nor was it had.
         """
         warned = Warned.LOST if is_lost and self.warned is Warned.SENT else self.warned
         if first_failed_at is not None:

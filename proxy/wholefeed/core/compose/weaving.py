@@ -192,12 +192,10 @@ class Difference(NamedTuple):
 def compare(
     strands: Iterable[Strand], stamps: Mapping[int, bytes], live: Mapping[int, Sequence[int]]
 ) -> Difference:
-    """Compare what is published with what is live.
+    """Compare what is published, and can stay so, with what is live.
 
-    Args:
-        strands: What is published and can stay so.
-        stamps: Of all attached documents, in output order.
-        live: The ordinals of the live entries of those that may have changed; the others have not.
+    The stamps are those of all attached documents, in output order; `live` has the ordinals of the live
+    entries of those that may have changed: the others have not.
     """
     wanted = {document: set(ordinals) for document, ordinals in live.items()}
     gone: dict[int, set[int]] = {}

@@ -322,14 +322,9 @@ def _small(document: FeedDocument, names: Mapping[str, Collection[str]]) -> Sequ
 
 
 class Surroundings:
-    """What one element that holds entries has in force for them.
+    """What one element that holds entries has in force for them; the first entry begins at `entries_at`.
 
-    Args:
-        scope: What holds inside of it.
-        family: Of its document.
-        namespace: The default namespace around the entries in the output.
-        text: The whole document.
-        entries_at: Where the first entry begins.
+    The namespace is the default one around the entries in the output.
     """
 
     def __init__(self, scope: Scope, family: Family, namespace: str, text: bytes, entries_at: int) -> None:
@@ -483,9 +478,7 @@ ALL_PREFIXES: Final = (1 << len(WELL_KNOWN_PREFIXES)) - 1
 def prefixes_in(text: bytes, among: int = ALL_PREFIXES) -> int:
     """Return the mask of the well-known prefixes that occur as `prefix:` in the text.
 
-    Args:
-        text: Fragments, or any text with names in it.
-        among: The prefixes to look for. `Fragments.prefixes` saves looking for what cannot be there.
+    `Fragments.prefixes` as `among` saves looking for what cannot be there.
     """
     mask = 0
     for needle, bit in _PREFIX_BITS:

@@ -109,12 +109,9 @@ _EMPTY: Final = re.compile(rb"\{[ \t\r\n]*\}")
 
 
 def with_absolute_members(slice_: bytes, paths: _Paths, base: str) -> bytes:
-    """Return an object of a JSON Feed with the URLs in it written absolute.
+    """Return an object of a JSON Feed, which is well-formed, with the URLs at these paths written absolute.
 
-    Args:
-        slice_: The object as it was written; it is well-formed.
-        paths: Where URLs stand in it.
-        base: The document's URL. JSON Feed has no other base.
+    The base is the document's URL: JSON Feed has no other.
     """
     if not _PERHAPS.search(slice_):
         return slice_
