@@ -642,16 +642,18 @@ def _move(
     if not moved:
         return
     change.concern_moved(moved)
-    segments = {places[d].segment for d in moved} - {None}
-    order_before = [d for d in _ordered(before) if places[d].segment in segments]
-    order_after = [d for d in _ordered(after) if places[d].segment in segments]
-    turned = [
-        (segment,)
-        for segment in segments
-        if [d for d in order_before if places[d].segment == segment]
-        != [d for d in order_after if places[d].segment == segment]
-    ]
+    old, new = _in_segments(before, places), _in_segments(after, places)
+    turned = [(segment,) for segment, order in new.items() if order != old[segment]]
     db.executemany(_SEGMENT_DIRTY, turned)
+
+
+def _in_segments(order: Mapping[int, tuple[int, int]], places: Mapping[int, _Place]) -> dict[int, list[int]]:
+    """Return the documents of each segment, in order."""
+    found: dict[int, list[int]] = {}
+    for document in _ordered(order):
+        if (segment := places[document].segment) is not None:
+            found.setdefault(segment, []).append(document)
+    return found
 
 
 def moved_documents(
