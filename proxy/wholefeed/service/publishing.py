@@ -52,18 +52,10 @@ async def assemble(
     ending: Ending | None = None,
     missing: Sequence[Attempt] | None = None,
 ) -> FeedRow | None:
-    """Publish the feed as it is stored now.
+    """Publish the feed as it is stored now; None: it has no subscription document.
 
-    Args:
-        storage: What is stored of the feed.
-        state: What the reconstruction is.
-        notes: What is to be known about it, beside what was remarked on its documents when they were read.
-        is_walking: Whether the walk goes on.
-        ending: Why it has ended; None leaves what is stored.
-        missing: What could not be had; None leaves what is stored.
-
-    Returns:
-        The feed as published; None when it has no subscription document.
+    Arguments as for `RefreshIO.publish`; `notes` beside what was remarked on documents when they were read,
+    `is_walking`: the walk goes on.
     """
     stored = await storage.material()
     if stored is None:
@@ -168,11 +160,8 @@ def _noted(notes: Sequence[NoteDict], documents: Sequence[DocumentRow]) -> list[
 class Rendering:
     """What is sent of the documents of one feed: rendered from what is at hand, else from stored bodies.
 
-        composed = await rendering.composed(subscription, tombstones, held)
-        segment = await rendering.segment(rows, composed.style, held)
-
-    Args:
-        storage: What is stored of the feed, and what is at hand of it.
+    composed = await rendering.composed(subscription, tombstones, held)
+    segment = await rendering.segment(rows, composed.style, held)
     """
 
     def __init__(self, storage: FeedStorage) -> None:
@@ -196,18 +185,9 @@ class Rendering:
             return await self._work.run(work_bytes(body), compose, stored_as(subscription, body), tombstones)
 
     async def segment(
-        self,
-        rows: Sequence[DocumentRow],
-        style: Style,
-        held: Mapping[int, ToRender],
+        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
     ) -> NewSegment:
-        """Return the live entries of documents as one segment.
-
-        Args:
-            rows: The documents, in output order.
-            style: What it is rendered for.
-            held: What was read of them before; the rest is read now.
-        """
+        """Return the live entries of documents as one segment; of what is not in `held`, that is read now."""
         rendered = await self.rendered(rows, style, held)
         outline = rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b""
         return new_segment(rendered, outline=outline, documents=[row.id for row in rows])
@@ -215,9 +195,18 @@ class Rendering:
     async def rendered(
         self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
     ) -> Rendered:
-        """Return live entries of documents, one document after the other; arguments as for `segment`."""
+        """Return live entries of documents, one document after the other."""
         async with self._work.large.turn(sum(row.body_bytes for row in rows)):
-            return await self._rendered(await self._parts(rows, style, held), style)
+            parts = await self._parts(rows, style, held)
+            if len(parts) == 1 and isinstance(parts[0].document, Rendered):
+                return parts[0].document
+            unparsed = [part.document.body for part in parts if isinstance(part.document, Stored)]
+            unparsed_bytes = sum(map(work_bytes, unparsed))
+            if unparsed_bytes:  # perhaps in another process
+                return await self._work.run(unparsed_bytes, render, parts, style)
+            if sum(_size_bytes(part) for part in parts) <= INLINE_BYTES:
+                return render(parts, style)
+            return await asyncio.to_thread(render, parts, style)
 
     async def _parts(
         self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
@@ -249,17 +238,6 @@ class Rendering:
         if rendered is not None and rendered.entries == len(held.live):
             return rendered
         return None if held.body is None else stored_as(row, held.body)
-
-    async def _rendered(self, parts: Sequence[Part], style: Style) -> Rendered:
-        if len(parts) == 1 and isinstance(parts[0].document, Rendered):
-            return parts[0].document
-        unparsed = [part.document.body for part in parts if isinstance(part.document, Stored)]
-        unparsed_bytes = sum(map(work_bytes, unparsed))
-        if unparsed_bytes:  # perhaps in another process
-            return await self._work.run(unparsed_bytes, render, parts, style)
-        if sum(_size_bytes(part) for part in parts) <= INLINE_BYTES:
-            return render(parts, style)
-        return await asyncio.to_thread(render, parts, style)
 
 
 _OUTLINED_BYTES: Final = 1 << 16

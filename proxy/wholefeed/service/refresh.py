@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 from wholefeed.config.tables import Config
 from wholefeed.core.adapters.base import There
 from wholefeed.core.jobs import Style
-from wholefeed.core.model import EntryId, Family, Kind, State
+from wholefeed.core.model import EntryId, Kind, State
 from wholefeed.core.notes import Ending, Note
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -42,6 +42,7 @@ from wholefeed.core.refresh.port import (
     StoredDocument,
     SubscriptionCame,
     SubscriptionFailed,
+    SubscriptionPlacement,
 )
 from wholefeed.core.schedule import seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -96,14 +97,8 @@ _LEAVING_SECONDS: Final = 1.0
 class Refresh:
     """One refresh of one feed, and all that is done for it; the methods from `ask` on are `RefreshIO`.
 
-    `run` is called once; the attributes can be read meanwhile.
-
-    Args:
-        context: What all refreshes share.
-        feed: As it is stored.
-        request: What is asked for beside the usual.
-        found: The subscription document, when it has just been fetched.
-        copies: Of documents that are missing, in a web archive.
+    `run` is called once; the attributes can be read meanwhile. `found` is the subscription document, when it
+    has just been fetched, `copies` are a web archive's of documents that are missing.
     """
 
     def __init__(
@@ -279,27 +274,11 @@ class Refresh:
         self._subscription = found if obtained is found.obtained else replace(found, obtained=obtained)
         return self._subscription
 
-    async def store_subscription(
-        self,
-        *,
-        kind: Kind,
-        family: Family,
-        remembers: StoredDocument | None = None,
-        changes_family: bool = False,
-        detached: Sequence[int] = (),
-    ) -> None:
+    async def store_subscription(self, placement: SubscriptionPlacement) -> None:
         found, self._subscription = self._subscription, None
         assert found is not None, "it has come"
         async with self._changing():
-            await self._storage.put_subscription(
-                found.document_url,
-                found.obtained,
-                kind=kind,
-                family=family,
-                remembers=remembers,
-                changes_family=changes_family,
-                detached=detached,
-            )
+            await self._storage.put_subscription(found.obtained, placement)
 
     def note_reply(self, reply: ReplyFacts) -> None:
         self._subscription = None  # what has not changed is not stored again

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.facts import DocumentFacts, PackedKeys
 from wholefeed.core.links import updated_links
-from wholefeed.core.model import EntryId, Family, Kind, Role, Tombstone
+from wholefeed.core.model import EntryId, Role, Tombstone
 from wholefeed.core.refresh.port import (
     Attempt,
     KnownEntries,
@@ -29,6 +29,7 @@ from wholefeed.core.refresh.port import (
     Progress,
     ReplyFacts,
     StoredDocument,
+    SubscriptionPlacement,
 )
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.fetch.base import Fetched
@@ -71,13 +72,7 @@ _T = TypeVar("_T")
 class FeedStorage:
     """What is stored of one feed, for one refresh. All of it raises `StoreError`.
 
-    Args:
-        store: Where the feed is stored.
-        work: Where documents are worked on.
-        feed_id: Its number.
-        now: Epoch seconds.
-        memory: What is held of feeds.
-        fence: What each transaction begins with, where others write to the store, too.
+    `fence` is what each transaction begins with, where others write to the store, too.
     """
 
     def __init__(
@@ -107,24 +102,19 @@ class FeedStorage:
 
     async def start(self, *, is_new: bool) -> Beginning:
         """Return what a refresh starts from; of a feed that was made just now nothing is stored."""
-        found = Beginning([], Failures((), None)) if is_new else await self._beginning()
-        self._rows = found.rows
-        return found
-
-    async def _beginning(self) -> Beginning:
-        memory, feed_id = self._memory, self.feed_id
-        if self._store.is_shared:  # what others change is not held
-            return await self.read(partial(_read_beginning, feed=feed_id))
-        if (held := memory.beginning(feed_id)) is not None:
+        memory, feed_id, since = self._memory, self.feed_id, self._memory.generation
+        if is_new:
+            found = Beginning([], Failures((), None))
+        elif self._store.is_shared:  # what others change is not held
+            found = await self.read(partial(_read_beginning, feed=feed_id))
+        elif (held := memory.beginning(feed_id)) is not None:
             self._feed, found = held
-            return found
-        since = memory.generation
-        # The row, too: whoever began the refresh may have it from before the last one.
-        self._feed, found = await self.read(
-            lambda db: (feeds.find(db, feed_id), _read_beginning(db, feed_id))
-        )
-        if not memory.has_changed(feed_id, since):
-            memory.keep_beginning(feed_id, found)
+        else:  # the row, too: whoever began the refresh may have it from before the last one
+            look = partial(_read_beginning, feed=feed_id)
+            self._feed, found = await self.read(lambda db: (feeds.find(db, feed_id), look(db)))
+            if not memory.has_changed(feed_id, since):
+                memory.keep_beginning(feed_id, found)
+        self._rows = found.rows
         return found
 
     # Reading
@@ -162,7 +152,9 @@ class FeedStorage:
         links = updated_links(fetched.links, fetched.final_url, stored.links)
         if links is None:
             return fetched
-        media_type, body = await self.read(partial(_stored_answer, document=stored.id))
+        media_type, body = await self.read(
+            lambda db: (documents.read_media_type(db, stored.id), documents.read_body(db, stored.id))
+        )
         kept = {"etag": stored.etag, "last-modified": stored.last_modified, "content-length": str(len(body))}
         if stored.is_uncacheable and stored.role is not Role.SUBSCRIPTION:
             kept["cache-control"] = "no-cache"
@@ -246,25 +238,15 @@ class FeedStorage:
         remembered = await documents_to_remember(self._store, self.work, leaving)
         return (await self._put([new, *remembered], now, leaving=leaving))[0]
 
-    async def put_subscription(
-        self,
-        url: str,
-        obtained: Obtained,
-        *,
-        kind: Kind,
-        family: Family,
-        remembers: StoredDocument | None,
-        changes_family: bool,
-        detached: Sequence[int],
-    ) -> None:
-        """Put the subscription document; arguments as for `RefreshIO.store_subscription`."""
-        now, rows = self._now(), await self.documents()
-        changes: FeedChanges = {"kind": kind, "family": family}
-        if changes_family:
+    async def put_subscription(self, obtained: Obtained, placement: SubscriptionPlacement) -> None:
+        now, rows, remembers = self._now(), await self.documents(), placement.remembers
+        changes: FeedChanges = {"kind": placement.kind, "family": placement.family}
+        if placement.changes_family:
             changes["family_since"] = now
         feed = self._feed
         is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
-        new = [new_document(obtained, Placement(url=url, role=Role.SUBSCRIPTION, rank=0))]
+        place = Placement(url=obtained.fetched.url, role=Role.SUBSCRIPTION, rank=0)
+        new = [new_document(obtained, place)]
         leaving = None
         if remembers is not None:
             leaving = Leaving(rows, _row_of(remembers, rows), obtained, now, self._memory.parsed)
@@ -273,8 +255,8 @@ class FeedStorage:
         await self._put(
             new,
             now,
-            ranks=returning(rows, family) if changes_family else {},
-            detached=detached,
+            ranks=returning(rows, placement.family) if placement.changes_family else {},
+            detached=placement.detached,
             changes={} if is_said else changes,
             leaving=leaving,
             looks=True,
@@ -296,11 +278,10 @@ class FeedStorage:
         Args:
             puts: As they were read.
             now: Epoch seconds.
-            ranks: As for `documents.arrange`.
-            detached: The same.
+            ranks: As for `documents.arrange`, like `detached`.
+            detached: Numbers of documents.
             changes: Columns of the feed.
-            leaving: What leaves the document that the first one replaces; what is to be remembered of it is
-                put, too.
+            leaving: What leaves the document that the first one replaces, and is put, too.
             looks: Whether to look in the same trip at what a decision wants to know and publish next.
         """
         new = await coded([each.new for each in puts])
@@ -412,11 +393,6 @@ def touch(db: Database, feed: int, document: int, changes: DocumentChanges) -> N
     documents.touch(db, document, changes)
 
 
-def _stored_answer(db: Database, document: int) -> tuple[str, bytes]:
-    """Return the media type and the body of a stored document."""
-    return documents.read_media_type(db, document), documents.read_body(db, document)
-
-
 def _note_reply(db: Database, feed: int, reply: ReplyFacts) -> None:
     changes: FeedChanges = {
         "is_stale": False,
@@ -468,15 +444,10 @@ def _checked(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
 def known_entries(
     db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts | None, *, with_copies: bool
 ) -> KnownEntries:
-    """Look for the identities of entries.
+    """Look for the identities of the entries of a document that waits, and for their copies, too.
 
-    Args:
-        db: The connection.
-        feed: Its number.
-        asked: The identities.
-        waiting: Their document. What was stored since it came may be unlike it: so its entries are looked for
-            by what identifies them now, and told of by what the decision knows them by.
-        with_copies: Whether to look for their copies, too.
+    What was stored since it came may be unlike it: so its entries are looked for by what identifies them now,
+    and told of by what the decision knows them by.
     """
     present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
     known = _renamed(documents.known(db, feed, present, but=None), asked, present)
@@ -650,14 +621,8 @@ def _read_material(
 ) -> Material | None:
     """Read what a publication is made of; of what has changed, the bodies too where they are small.
 
-    Args:
-        db: The connection.
-        feed_id: The feed.
-        at_hand: As `FreshDocuments.at_hand`.
-        documents: All of the feed, as they are stored at this moment.
-
-    Returns:
-        None when there is no subscription document.
+    `documents` are all of the feed, as they are stored at this moment, `at_hand` as in `FreshDocuments`.
+    None: there is no subscription document.
     """
     feed = feeds.find(db, feed_id)
     places = segments.places(db, feed_id) if feed is not None else []
@@ -702,13 +667,7 @@ class ToRender(NamedTuple):
 
 
 def read_to_render(db: Database, wanted: Sequence[int], at_hand: Mapping[int, int]) -> dict[int, ToRender]:
-    """Read what is needed of documents.
-
-    Args:
-        db: The connection.
-        wanted: Their numbers.
-        at_hand: As `FreshDocuments.at_hand`.
-    """
+    """Read what is needed of documents by their numbers; `at_hand` as in `FreshDocuments`."""
     rendered = {document: at_hand[document] for document in wanted if at_hand.get(document, ANY) != ANY}
     counts = live_counts(db, rendered) if rendered else {}
     found = {

@@ -36,6 +36,7 @@ from wholefeed.core.refresh.port import (
     StoredFeed,
     SubscriptionCame,
     SubscriptionFailed,
+    SubscriptionPlacement,
     Unchanged,
 )
 from wholefeed.core.text.urls import document_key
@@ -307,23 +308,15 @@ class WorldIO:
         self.held[url] = page
         return SubscriptionCame(url=url, reply=reply, fresh=fresh)
 
-    async def store_subscription(
-        self,
-        *,
-        kind: Kind,
-        family: Family,
-        remembers: StoredDocument | None = None,
-        changes_family: bool = False,
-        detached: Sequence[int] = (),
-    ) -> None:
+    async def store_subscription(self, placement: SubscriptionPlacement) -> None:
         self.call("store_subscription")
         world = self.world
-        for number in detached:
+        for number in placement.detached:
             world.change(number, rank=None, detached_at=world.now)
-        if remembers is not None:
-            self.remember(remembers)
+        if placement.remembers is not None:
+            self.remember(placement.remembers)
         world.put(FEED, self.held.pop(FEED), Role.SUBSCRIPTION, 0)
-        world.feed = dataclasses.replace(world.feed, kind=kind, family=family)
+        world.feed = dataclasses.replace(world.feed, kind=placement.kind, family=placement.family)
 
     def remember(self, old: StoredDocument) -> None:
         world = self.world

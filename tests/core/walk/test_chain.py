@@ -184,7 +184,8 @@ def test_previous_and_prev_are_one_among_pages_and_two_in_a_chain() -> None:
 def test_two_pages_in_a_row_without_a_new_identity_are_the_end() -> None:
     """R17: one may be empty, and an update is no new identity."""
     documents = [a_page(0, next=2), a_page(2, entry="e0", next=3), a_page(3, next=4)]
-    documents += [a_page(n, entry="e0", next=n + 1) for n in range(4, 9)]
+    updated = [a_page(n, entry="e0", next=n + 1) for n in range(4, 9)]
+    documents += [dataclasses.replace(each, keys=[a_key("e0", n)]) for n, each in enumerate(updated)]
     assert ending_of(PAGES, *documents) == (Ending(None, (PagesRepeat(page(5), documents=2),)), 5)
 
 

@@ -250,12 +250,12 @@ class Collecting:
         """Nothing is due: what was missing is missing still."""
         if not (self._known.is_ended or self._asking.has_kept):
             return self._refused(self._known.reason)
-        notes: list[Note] = []
-        for url, attempt in self._basis.missing.items():
-            if attempt.reason == HistoryUnfinished.slug:
-                notes.append(HistoryUnfinished(url, adapter=self._adapter.name, reason="not tried again yet"))
-            elif not attempt.is_subscription:
-                notes.append(DocumentUnavailable(url, reason=attempt.reason))
+        notes = [
+            HistoryUnfinished(url, adapter=self._adapter.name, reason="not tried again yet")
+            if attempt.reason == HistoryUnfinished.slug
+            else DocumentUnavailable(url, reason=attempt.reason)
+            for url, attempt in self._basis.missing.items()
+        ]
         return replace(self._walked(notes), has_tried=False)
 
     def _concluded(self, found: Outcome | None) -> WalkResult:

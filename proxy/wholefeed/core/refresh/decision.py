@@ -268,7 +268,8 @@ class Decision:
             # What repeats other pages is not kept, and the order of the pages is not judged by it: beyond the
             # last page some publishers send the first one again.
             kept = [arrival for arrival in met if arrival.news or is_known(arrival.url)]
-            side.add(walked.path[::step], kept[::step])
+            side.ids += walked.path[::step]
+            side.arrivals += kept[::step]
             total.notes += walked.notes
             total.failures |= walked.failures
             if total.is_true_end:
@@ -425,10 +426,6 @@ class _Pages:
 
     ids: list[int] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
-
-    def add(self, ids: list[int], arrivals: list[Arrival]) -> None:
-        self.ids += ids
-        self.arrivals += arrivals
 
 
 def _put_in_order(

@@ -43,25 +43,8 @@ class RefreshIO(Protocol):
         of this URL on, which may be an archive (R3).
         """
 
-    async def store_subscription(
-        self,
-        *,
-        kind: Kind,
-        family: Family,
-        remembers: StoredDocument | None = None,
-        changes_family: bool = False,
-        detached: Sequence[int] = (),
-    ) -> None:
-        """Store what came, and with it what no longer fits it, all at once (R8, R23).
-
-        Args:
-            kind: Of the feed from now on.
-            family: The same.
-            remembers: The document that it replaces, when the copies of entries that leave it are to be kept.
-            changes_family: Whether the feed was of another family: then its memory documents come back.
-            detached: Documents that leave with their format (R23), or the URL that the feed had: they settle
-                nothing.
-        """
+    async def store_subscription(self, placement: SubscriptionPlacement) -> None:
+        """Store the subscription document that has come."""
 
     def note_reply(self, reply: ReplyFacts) -> None:
         """The publisher is there: note what its reply means for the feed."""
@@ -682,6 +665,22 @@ class Placement:
     found_in: int = 0
     may_wait: bool = False
     """Whether it may be put with those that come next: nothing is stored of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionPlacement:
+    """How the subscription document is stored, and what no longer fits it with it, all at once (R8, R23)."""
+
+    kind: Kind
+    """Of the feed from now on."""
+    family: Family
+    """The same."""
+    remembers: StoredDocument | None = None
+    """The document that it replaces, when the copies of entries that leave it are to be kept."""
+    changes_family: bool = False
+    """Whether the feed was of another family: then its memory documents come back."""
+    detached: tuple[int, ...] = ()
+    """Documents that leave with their format (R23), or the URL that the feed had: they settle nothing."""
 
 
 class KnownEntries(NamedTuple):

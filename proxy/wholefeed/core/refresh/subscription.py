@@ -29,6 +29,7 @@ from wholefeed.core.refresh.port import (
     StoredDocument,
     SubscriptionCame,
     SubscriptionFailed,
+    SubscriptionPlacement,
     subscription_of,
 )
 from wholefeed.core.schedule import (
@@ -114,7 +115,15 @@ class Subscription:
         if stored is not None and any(row.is_capture and row.memento == stored.memento for row in attached):
             is_kept = False  # the archive's copy that it was stands behind (R33)
         full = self._memory_limit(stored) if stored is not None and is_kept else ()
-        await self._store(came, kind, remembers=stored if is_kept and not full else None)
+        await self._io.store_subscription(
+            SubscriptionPlacement(
+                kind=kind,
+                family=fresh.arrival.family,
+                remembers=stored if is_kept and not full else None,
+                changes_family=stored is not None and stored.family is not fresh.arrival.family,
+                detached=self._leaving(came.reply.url, fresh.arrival.family),
+            )
+        )
         return True, brings_news, (*notes, *full)
 
     def _kind_of(self, fresh: FreshDocument) -> Kind:
@@ -124,21 +133,13 @@ class Subscription:
         was_paged = self._feed.kind is Kind.PAGED and is_alike and not self._basis.request.is_full
         return Kind.PAGED if fresh.is_tentative and was_paged else fresh.kind
 
-    async def _store(self, came: SubscriptionCame, kind: Kind, remembers: StoredDocument | None) -> None:
-        stored, family = self._stored, came.fresh.arrival.family
-        leaving = (
+    def _leaving(self, url: str, family: Family) -> tuple[int, ...]:
+        """Return which documents leave a feed that is had from a URL, and is of a family."""
+        return tuple(
             old.id
             for old in self._documents
             if old.rank is not None
-            and (old.role is not Role.SUBSCRIPTION or old.url != came.reply.url)
-            and (old.role is Role.SUBSCRIPTION or old.family is not family)
-        )
-        await self._io.store_subscription(
-            kind=kind,
-            family=family,
-            remembers=remembers,
-            changes_family=stored is not None and stored.family is not family,
-            detached=tuple(leaving),
+            and (old.url != url if old.role is Role.SUBSCRIPTION else old.family is not family)
         )
 
     def _memory_limit(self, stored: StoredDocument) -> tuple[Note, ...]:
@@ -221,7 +222,8 @@ class Subscription:
         if copy is None:
             return None
         fresh = copy.fresh
-        await self._io.store_subscription(kind=fresh.kind, family=fresh.arrival.family)
+        placement = SubscriptionPlacement(kind=fresh.kind, family=fresh.arrival.family)
+        await self._io.store_subscription(placement)
         notes = (*fresh.reading_notes, *fresh.link_notes)
         return self._current(fresh, has_changed=True, has_news=True, notes=notes)
 

@@ -62,7 +62,7 @@ class TrailWalk:
         current: The subscription document.
         stored: The documents that may stand on the trail, attached or not, by `document_key` of their URL.
         trail: The one that is followed.
-        answers: What came of what the walks of this refresh asked for.
+        answers: Of all walks of this refresh.
         passed: Documents of earlier trails, which are not part of this one.
     """
 
@@ -151,10 +151,6 @@ class TrailWalk:
     def _stored_as(self, url: str) -> StoredDocument | None:
         """Return the stored document of a URL, however the URL is spelled."""
         return self._stored.get(document_key(url))
-
-    def _rank(self, row: StoredDocument | None, place: int) -> int:
-        """Return the rank of the document at a place of the path: one that is attached keeps its own."""
-        return row.rank if row is not None and row.rank is not None else self._first_rank + place
 
     # What is next
 
@@ -332,34 +328,41 @@ class TrailWalk:
         path = self._walk.path
         while self._joined < len(path):
             arrival = path[self._joined]
-            kept = await self._keep(arrival, self._joined)
+            kept = await self._keep(arrival.url)
             if kept is not None:
                 self._result.path.append(kept)
             self._joined += 1
             self._basis.progress.add(arrival.url, arrival.entries, path[0].links.get(Relation.LAST, ""))
 
-    async def _keep(self, arrival: Arrival, place: int) -> int | None:
+    async def _keep(self, url: str) -> int | None:
         """Store a document that has joined; return its id, None when it is not worth keeping."""
-        row, fresh = self._stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
-        rank = self._rank(row, place)
-        self._result.notes += self._basis.remarks(arrival.url, fresh, row)
-        if fresh is None:
-            assert row is not None, "what joins without a fetch is stored"
-            return await self._reattach(row, rank)
+        row, fresh = self._stored_as(url), self._answers.fresh.get(document_key(url))
+        # One that is attached keeps its rank.
+        rank = row.rank if row is not None and row.rank is not None else self._first_rank + self._joined
+        self._result.notes += self._basis.remarks(url, fresh, row)
+        if fresh is not None:
+            return await self._keep_fresh(url, fresh, row, rank)
+        assert row is not None, "what joins without a fetch is stored"
+        return await self._reattach(row, rank)
+
+    async def _keep_fresh(
+        self, url: str, fresh: FreshDocument, row: StoredDocument | None, rank: int
+    ) -> int | None:
         if row is not None and not row.memento and row.digest != fresh.arrival.digest:
-            self._result.notes.append(ArchiveChanged(arrival.url))
-        number = await self._io.put(
-            arrival.url,
-            Placement(
-                url=row.url if row is not None else arrival.url,
-                role=Role.ARCHIVE,
-                rank=rank,
-                is_settled=place > 1,
-                brought_news=self._walk.news(arrival.url),
-                may_wait=row is None,
-            ),
+            self._result.notes.append(ArchiveChanged(url))
+        placement = Placement(
+            url=row.url if row is not None else url,
+            role=Role.ARCHIVE,
+            rank=rank,
+            is_settled=self._joined > 1,
+            brought_news=self._walk.news(url),
+            may_wait=row is None,
         )
-        del self._answers.fresh[document_key(arrival.url)]
+        return await self._put(url, placement)
+
+    async def _put(self, url: str, placement: Placement) -> int:
+        number = await self._io.put(url, placement)
+        del self._answers.fresh[document_key(url)]
         return number
 
     def _drop(self, url: str) -> None:
@@ -506,29 +509,18 @@ class PageTrailWalk(TrailWalk):
             return PageGone(url, reason=failure.slug)
         return DocumentUnavailable(url, reason=failure.slug)
 
-    async def _keep(self, arrival: Arrival, place: int) -> int | None:
-        row, fresh = self._stored_as(arrival.url), self._answers.fresh.get(document_key(arrival.url))
-        self._result.notes += self._basis.remarks(arrival.url, fresh, row)
-        rank = self._rank(row, place)
-        if fresh is None:
-            assert row is not None, "what joins without a fetch is stored"
-            return await self._reattach(row, rank)
-        self._is_past_gap |= row is None or self._is_gap(arrival.url)
-        if arrival.url not in self._news:
-            await self._compare(arrival.url, fresh)
-        if row is None and not await self._adds(arrival.url, fresh):
-            self._drop(arrival.url)
+    async def _keep_fresh(
+        self, url: str, fresh: FreshDocument, row: StoredDocument | None, rank: int
+    ) -> int | None:
+        self._is_past_gap |= row is None or self._is_gap(url)
+        if url not in self._news:
+            await self._compare(url, fresh)
+        if row is None and not await self._adds(url, fresh):
+            self._drop(url)
             return None
-        if row is not None and _is_same(row, fresh) and not row.memento:
-            self._drop(arrival.url)
+        is_same = row is not None and (row.digest, row.links) == (fresh.arrival.digest, fresh.arrival.links)
+        if row is not None and is_same and not row.memento:
+            self._drop(url)
             self._io.touch(row.id)
             return await self._reattach(row, rank)
-        number = await self._io.put(
-            arrival.url, Placement(url=arrival.url, role=Role.PAGE, rank=rank, remembers=row)
-        )
-        del self._answers.fresh[document_key(arrival.url)]
-        return number
-
-
-def _is_same(row: StoredDocument, fresh: FreshDocument) -> bool:
-    return row.digest == fresh.arrival.digest and row.links == fresh.arrival.links
+        return await self._put(url, Placement(url=url, role=Role.PAGE, rank=rank, remembers=row))

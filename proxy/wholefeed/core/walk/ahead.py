@@ -65,7 +65,11 @@ class Ahead:
         self._limits = limits
         self._known = known
         self._max_window = max_window
-        self._guesses = Guesses(max_window=max_window if look_ahead else 0)
+        self._max_guesses = max_window if look_ahead else 0
+        self._window = min(_FIRST_WINDOW, self._max_guesses)
+        """How many documents may be guessed: twice as many after each guess that the chain then links to, and
+        none any more after the first that is wrong."""
+        self._followers: dict[str, str] = {}
         self._asked: dict[str, str] = {}
         self._early: dict[str, str] = {}
         self._answers: dict[str, Arrival | Note] = {}
@@ -91,7 +95,7 @@ class Ahead:
         if isinstance(answer, Arrival):
             self._arrived_bytes += answer.body_bytes
         else:
-            self._guesses.end()
+            self._window = 0
 
     def answer_to(self, url: str) -> Arrival | Note | None:
         """Return what has come, a document only once; None: nothing has."""
@@ -111,7 +115,10 @@ class Ahead:
 
     def check(self, url: str, older_url: str) -> None:
         """Compare with what was guessed the link that a document of the chain turned out to bear."""
-        self._guesses.check(url, older_url)
+        guessed = self._followers.pop(document_key(url), None)
+        if guessed is not None and self._window:
+            is_hit = guessed == document_key(older_url)
+            self._window = min(self._window * 2, self._max_guesses) if is_hit else 0
 
     def wanted(self, target: str, *, steps: Sequence[str], is_alone: bool) -> tuple[Want, ...]:
         """Return what to fetch, the most urgent first.
@@ -147,11 +154,17 @@ class Ahead:
                 return line[1:]
             line.append(older)
         is_stored = self._known(line[-1])  # then the older link costs no wait
-        for guess in () if is_stored else self._guesses.after([*steps[-3:-1], *line]):
+        for guess in () if is_stored else self._guessed_after([*steps[-3:-1], *line]):
             if len(line) > room or self._chain.repetition(guess) or not self._allows(line[-1]):
                 break
             line.append(guess)
         return line[1:]
+
+    def _guessed_after(self, steps: Sequence[str]) -> tuple[str, ...]:
+        guessed = next_urls(steps, self._window) if self._window else ()
+        for url, follower in zip((steps[-1], *guessed), guessed, strict=False):
+            self._followers[document_key(url)] = document_key(follower)
+        return guessed
 
     def _allows(self, url: str) -> bool:
         """Return whether counting may go on behind a page: towards `last`, and no further."""
@@ -177,42 +190,7 @@ class Want(NamedTuple):
     """Not on the path yet; no loss if it is never fetched."""
 
 
-class Guesses:
-    """What was guessed on one walk, and whether guessing has paid.
-
-    Args:
-        max_window: Documents ahead of the chain at most. The window begins with two and doubles with
-            each guess that the chain then links to; the first wrong guess closes it for good.
-    """
-
-    FIRST_WINDOW: Final = 2
-
-    def __init__(self, *, max_window: int) -> None:
-        self._window = min(self.FIRST_WINDOW, max_window)
-        self._max_window = max_window
-        self._followers: dict[str, str] = {}
-
-    @property
-    def window(self) -> int:
-        """How many documents ahead may be guessed now."""
-        return self._window
-
-    def after(self, steps: Sequence[str]) -> tuple[str, ...]:
-        guessed = next_urls(steps, self._window) if self._window else ()
-        for url, follower in zip((steps[-1], *guessed), guessed, strict=False):
-            self._followers[document_key(url)] = document_key(follower)
-        return guessed
-
-    def check(self, url: str, older_url: str) -> None:
-        """Compare with what was guessed the link that a document of the chain turned out to bear."""
-        guessed = self._followers.pop(document_key(url), None)
-        if guessed is None or not self._window:
-            return
-        is_hit = guessed == document_key(older_url)
-        self._window = min(self._window * 2, self._max_window) if is_hit else 0
-
-    def end(self) -> None:
-        self._window = 0
+_FIRST_WINDOW: Final = 2
 
 
 # Counting on: the URLs that follow those before, by the one number or date in which they differ
