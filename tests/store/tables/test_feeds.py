@@ -260,6 +260,18 @@ FAILED = (None, -2 * DAY, -10.0, 61.0, 3600.0)
 TIMES = Times(NOW, 3600.0, DAY)
 
 
+async def test_the_time_of_the_next_one_is_told(store: NamedStore) -> None:
+    """R7: polling sleeps until the earliest feed is due, by its freshness and by its last check."""
+    assert (await store.outlook(TIMES)).next_at is None
+    for name, checked, fresh in (("a", -3000, -2100), ("b", -100, 800), ("c", -4000, 700)):
+        feed = await a_feed(store, f"http://o.test/{name}")
+        await store.update_feed(feed.id, checked_at=NOW + checked, fresh_until=NOW + fresh)
+
+    outlook = await store.outlook(TIMES)
+
+    assert (outlook.due, outlook.next_at) == ((), NOW + 600)
+
+
 async def test_the_feeds_that_are_due_are_those_that_the_rule_names(store: NamedStore) -> None:
     """`wholefeed.core.schedule.poll_due_at`, for every order of the instants."""
     due: list[tuple[float, int]] = []
