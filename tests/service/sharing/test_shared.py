@@ -15,6 +15,7 @@ from wholefeed.errors import (
     PublisherError,
     StorageFullError,
     StoreError,
+    UnknownFeedError,
 )
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, Shared
@@ -155,6 +156,33 @@ async def test_who_waits_for_a_refresh_elsewhere_hears_how_far_it_is(
         work.may_end.set()
         await asyncio.gather(refreshing, waiting)
         assert heard[-1] is None
+
+
+async def test_a_feed_that_was_forgotten_is_refreshed_by_nobody(store: SharedStore, feed: FeedRow) -> None:
+    """Who waits for it begins anew."""
+    work = Work()
+    async with a_replica(store) as one:
+        await store.execute("DELETE FROM feed")
+        with pytest.raises(UnknownFeedError):
+            await one.refresh(wanted(feed), work.refresh)
+    assert work.begun == 0
+
+
+async def test_a_refresh_that_is_cancelled_leaves_its_lease_until_it_is_released(
+    store: SharedStore, feed: FeedRow
+) -> None:
+    """At the end of the program others take it up; a feed that is forgotten is nobody's."""
+    work = Work()
+    async with a_replica(store) as one:
+        refreshing = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
+        await work.has_begun()
+        refreshing.cancel()
+        await asyncio.wait({refreshing})
+        assert work.stopped == 1
+        await asyncio.sleep(0.1)
+        assert not await store.has_none()
+        one.release(1)
+        await until(store.has_none)
 
 
 async def test_a_feed_is_taken_for_its_first_refresh_as_it_is_made(store: SharedStore, feed: FeedRow) -> None:

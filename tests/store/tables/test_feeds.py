@@ -260,6 +260,17 @@ FAILED = (None, -2 * DAY, -10.0, 61.0, 3600.0)
 TIMES = Times(NOW, 3600.0, DAY)
 
 
+async def test_a_publication_and_a_document_make_another_one(store: NamedStore) -> None:
+    """What is published is sent; a document that is not yet makes that the feed is due."""
+    feed = (await a_feed(store)).id
+    seen = [(await store.versions([feed]))[feed]]
+    await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+    seen.append((await store.versions([feed]))[feed])
+    await publish(store, feed)
+    seen.append((await store.versions([feed]))[feed])
+    assert len({each.published for each in seen}) == 3
+
+
 async def test_the_time_of_the_next_one_is_told(store: NamedStore) -> None:
     """R7: polling sleeps until the earliest feed is due, by its freshness and by its last check."""
     assert (await store.outlook(TIMES)).next_at is None
