@@ -20,12 +20,14 @@ from wholefeed.store.sqlite_file import locked
 psycopg = pytest.importorskip("psycopg")
 from wholefeed.store.moving import (  # noqa: E402 - it needs psycopg
     Moved,
+    Table,
     batches,
     digest_of,
     move,
     opened_source,
     opened_target,
     read_key,
+    rows_after,
     write_key,
 )
 
@@ -187,6 +189,17 @@ def test_batches_hold_every_row_once_within_their_bounds(
     assert [row for batch in found for row in batch] == rows
     assert all(1 <= len(batch) <= at_most for batch in found)
     assert all(len(batch) == 1 or sum(8 + len(row[1]) for row in batch) <= size for batch in found)
+
+
+def test_rows_are_asked_for_behind_a_key() -> None:
+    """A copy that goes on reads what is behind the last row that came, in the order of the key."""
+    table = Table(name="attempt", columns=("feed", "reason"), key=("feed", "url"))
+    everything = "SELECT feed, reason, feed, url FROM attempt"
+    assert rows_after(table, None) == (f"{everything} ORDER BY feed, url", [])
+    assert rows_after(table, (1, "\udc80")) == (
+        f"{everything} WHERE (feed, url) > (?, CAST(? AS TEXT)) ORDER BY feed, url",
+        [1, b"\xed\xb2\x80"],
+    )
 
 
 @given(KEYS)

@@ -111,6 +111,18 @@ async def test_queries_of_many_at_once_get_their_own_answers(empty_postgres_url:
         assert got == [[(each,)] for each in range(20) if each not in {0, 7}]
 
 
+async def test_a_statement_that_fails_is_its_own_failure(empty_postgres_url: str) -> None:
+    """The connection goes on, and so do those who asked after it."""
+    async with Notices.open(empty_postgres_url) as notices:
+        failing = asyncio.create_task(notices.ask("SELECT 1 / 0"))
+        fine = asyncio.create_task(notices.ask("SELECT NULL, 7"))
+
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await failing
+        assert await fine == [(None, 7)]
+        assert notices.is_listening
+
+
 @pytest.mark.fault("108")
 async def test_a_lost_connection_is_made_again(empty_postgres_url: str, shared_postgres: Cluster) -> None:
     """Who listens is told of the gap before anything that comes after it, and queries fail meanwhile."""

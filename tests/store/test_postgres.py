@@ -566,6 +566,22 @@ async def test_a_document_that_is_attached_meanwhile_is_not_purged(postgres_url:
         assert [row.id for row in await store.documents(feed)] == [number]
 
 
+async def test_a_row_that_another_replica_makes_meanwhile_is_found(another: OpenEngine) -> None:
+    """Both have found none: whoever is second is begun again, and finds what the first has made."""
+    meeting, made = threading.Barrier(2), list[bool]()
+
+    def work(db: Database) -> None:
+        is_there = bool(fetch_value(db, "SELECT count(*) FROM probe"))
+        made.append(not is_there)
+        if not is_there:
+            meeting.wait(10)
+            run(db, "INSERT INTO probe (id, filler) VALUES (1, '')")
+
+    async with another() as one, another() as other:
+        await asyncio.gather(one.write(work), other.write(work))
+    assert made == [True, True, False]
+
+
 async def test_two_replicas_make_a_feed_once(postgres_url: str) -> None:
     """R25: whoever is second is given what the first has made."""
     async with (

@@ -116,17 +116,12 @@ MAX_ADOPTED: Final = 64
 
 
 T = TypeVar("T")
-_Judging = Callable[[bool], Judge]
-"""Makes a judge; given whether another replica has been waited for."""
+_Decide = Callable[[bool, LeaseRow | None, FeedRow | None], Verdict]
+"""A judge that is also given whether another replica has been waited for."""
 
 
 class Shared(Sharing):
-    """Shares the work with the other replicas, for one process; `run` goes on as long as it is used.
-
-    Args:
-        store: Of all of them; its tables say who does what.
-        clock: Monotonic seconds.
-    """
+    """Shares the work with the other replicas, for one process; `run` goes on as long as it is used."""
 
     is_shared = True
 
@@ -157,8 +152,7 @@ class Shared(Sharing):
     async def refresh(self, wanted: Wanted, work: RefreshWork) -> bool:
         name, feed_id = feed_lease(wanted.feed.id), wanted.feed.id
 
-        def judging(has_waited: bool) -> Judge:
-            return partial(judge_refresh, self.member.name, wanted, has_waited)
+        decide = partial(judge_refresh, self.member.name, wanted)
 
         def heard(progress: str) -> None:
             wanted.heard(UnderWay.of(progress))
@@ -170,7 +164,7 @@ class Shared(Sharing):
                 token, feed = claim.token, claim.feed or wanted.feed
             else:
                 try:
-                    token, looked = await self._taken(name, judging, heard, feed_id)
+                    token, looked = await self._taken(name, decide, heard, feed_id)
                 finally:
                     wanted.heard(None)
                 if looked.verdict is Verdict.DONE:
@@ -187,22 +181,22 @@ class Shared(Sharing):
         kind = "choose" if is_choosing else "open"
         name = f"{kind}:{sha256(url.encode('utf-8', 'surrogatepass')).hexdigest()}"  # it may be a long one
 
-        def judging(has_waited: bool) -> Judge:
-            return lambda lease, _: judge(lease, self.member.name, has_waited=has_waited, is_opening=True)
+        def decide(has_waited: bool, lease: LeaseRow | None, _: FeedRow | None) -> Verdict:
+            return judge(lease, self.member.name, has_waited=has_waited, is_opening=True)
 
         while True:
-            token, _ = await self._taken(name, judging, _nobody)
+            token, _ = await self._taken(name, decide, _nobody)
             with suppress(LeaseLostError):
                 return await self._working(name, token, work(), str)
 
     async def _taken(
-        self, name: str, judging: _Judging, heard: Heard, feed: int | None = None, *, tells: bool = False
+        self, name: str, decide: _Decide, heard: Heard, feed: int | None = None, *, tells: bool = False
     ) -> tuple[str, Looked]:
         """Wait until a lease is this one's, or nothing is left to do; `tells` as for `leases.take`."""
         has_waited = False
         while True:
             with self.waits.waiting(name, heard) as woken:
-                token, looked = await self._take(name, judging(has_waited), feed, tells=tells)
+                token, looked = await self._take(name, partial(decide, has_waited), feed, tells=tells)
                 if looked.verdict is Verdict.WAIT:
                     has_waited = True
                     assert looked.lease is not None, "somebody has it"
@@ -338,7 +332,9 @@ class Shared(Sharing):
         """
         # What this replica has itself is being given back: taken before that, no other would hear of it.
         nobodys = judge_claim(lambda _: True)
-        token, looked = await self._taken(name, lambda _: nobodys, lambda _: on_wait(), tells=True)
+        token, looked = await self._taken(
+            name, lambda _, lease, feed: nobodys(lease, feed), lambda _: on_wait(), tells=True
+        )
         holding, was = self.member.hold(name, token, tell=tell), looked.lease
         if was is None or was.replica == self.member.name:
             return Kept(holding)
@@ -515,10 +511,6 @@ class Membership:
     comes round after seconds only, and its replica is alive all the same: taken for dead, what it has just
     fetched would be fetched again by another (94 of 381 documents, three replicas that were asked three times
     as much as two cores could answer).
-
-    Args:
-        store: Of all replicas.
-        clock: Monotonic seconds.
     """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
@@ -557,22 +549,14 @@ class Membership:
         return self.silent_seconds > CUT_OFF_SECONDS
 
     def require(self) -> None:
-        """Make sure that the others take this one for alive.
-
-        Raises:
-            LeaseLostError: They may not.
-        """
+        """Make sure that the others take this one for alive, or raise `LeaseLostError`."""
         if self.is_cut_off:
             why = f": {self._failure}" if self._failure is not None else ""
             slug = self._failure.slug if isinstance(self._failure, StorageFullError) else ""
             raise LeaseLostError(f"cut off from the database that the replicas share{why}", slug=slug)
 
     def require_held(self, db: Database, holding: Holding) -> None:
-        """Make sure, within a transaction, that a lease is still this one's.
-
-        Raises:
-            LeaseLostError: It is not.
-        """
+        """Make sure, within a transaction, that a lease is still this one's, or raise `LeaseLostError`."""
         self.require()
         if holding.is_lost or not leases.is_held(db, holding.name, holding.token):
             raise LeaseLostError(f"another replica has taken over: {holding.name}")

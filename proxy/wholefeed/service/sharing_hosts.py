@@ -71,13 +71,7 @@ class _Turn:
 
 
 class ReplicaHosts:
-    """As `wholefeed.fetch.politeness.HostTurns` says; for one event loop. `close` it.
-
-    Args:
-        shared: This replica among the others.
-        counts: Where requests are counted that the other replicas do not know of.
-        clock: Monotonic seconds, the gate's.
-    """
+    """As `wholefeed.fetch.politeness.HostTurns` says; for one event loop. `close` it."""
 
     def __init__(self, shared: Shared, counts: Counts, clock: Callable[[], float] = time.monotonic) -> None:
         self._shared = shared
@@ -243,12 +237,6 @@ class ReplicaTurns:
 
     A replica that takes one when all of a minute are taken reserves the first that there will be: nobody is
     passed over.
-
-    Args:
-        shared: This replica among the others.
-        archive: Its URL.
-        per_minute: How many turns any minute has.
-        clock: Monotonic seconds.
     """
 
     def __init__(

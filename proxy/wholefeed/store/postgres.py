@@ -98,11 +98,6 @@ class PostgresEngine(Engine):
 
     Writes of one feed wait for each other here and not in the database, where each would hold a connection;
     and some connections are left to those who read.
-
-    Args:
-        pool: For all work.
-        spare: Of one connection, for what waits for nothing else.
-        notices: Has told what others say, and whether the server is there.
     """
 
     is_shared = True
@@ -553,7 +548,7 @@ class Write(Generic[_T]):
             if db.raw.execute("COMMIT").statusmessage != "COMMIT":  # a statement failed, and the work went on
                 raise psycopg.errors.InFailedSqlTransaction("expected a transaction that can be committed")
         except BaseException:
-            if not db.is_lost:  # the server has said so itself
+            if not db.raw.closed:  # the server has said so itself
                 self._ending = None
             _roll_back(db)
             raise
@@ -639,10 +634,6 @@ class Notices:
     sense of it passes over, and says nothing (docs/faults.md row 100).
 
     A server that does not answer for some seconds is given up and looked for again.
-
-    Args:
-        url: Of the database.
-        traffic: Counts how often it was lost.
     """
 
     def __init__(self, url: str, traffic: Traffic) -> None:

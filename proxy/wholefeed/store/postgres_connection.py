@@ -144,11 +144,6 @@ class PostgresDatabase:
         if script:
             self.raw.execute(translate(script).plain)
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether nothing can be asked of it any more."""
-        return self.raw.closed
-
     def close(self) -> None:
         self.raw.close()
 

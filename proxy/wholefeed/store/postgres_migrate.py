@@ -29,13 +29,9 @@ async def migrate_database(
 ) -> list[str]:
     """Make the tables, or bring them to the newest schema, one transaction a migration.
 
-    Args:
-        url: Of the database, as libpq takes it.
-        migrations: What there is to apply; None: this program's.
-        is_moving: Whether it may hold the unfinished copy of a SQLite database, which no server opens.
+    `is_moving`: it may hold the unfinished copy of a SQLite database, which no server opens.
 
-    Returns:
-        The names of the migrations applied by this call, oldest first.
+    Returns the names of those applied by this call, oldest first.
 
     Raises:
         StoreUnusableError: The database is what it was, or what the migrations before that one have made it.

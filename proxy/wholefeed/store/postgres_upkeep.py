@@ -20,9 +20,6 @@ from wholefeed.store.tables.leases import COUNT_LIVE
 _T = TypeVar("_T")
 
 
-# A look at a database, without changing anything, beside replicas that may be using it
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedDatabase:
     """What can be told of a PostgreSQL database."""

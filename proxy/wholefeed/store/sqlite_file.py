@@ -381,9 +381,6 @@ async def migrate_file(path: Path | str, migrations: Sequence[Migration] | None 
 
     An existing database is copied to `<path>.before-NNNN` first, NNNN being the first migration it lacks.
 
-    Returns:
-        The names of the migrations applied, oldest first.
-
     Raises:
         StoreUnusableError: The file is foreign, empty, damaged, newer than this program or in use by another
             process, or a migration failed. The database is what it was.
@@ -505,11 +502,7 @@ _MODE: Final = 0o600
 
 
 def _create_private(path: Path) -> None:
-    """Make an empty file for its owner alone; what SQLite makes beside a database gets the database's rights.
-
-    Raises:
-        OSError: It cannot be made, or is there already.
-    """
+    """Make a new file for its owner alone; what SQLite makes beside a database gets the database's rights."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
 
 

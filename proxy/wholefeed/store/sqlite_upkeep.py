@@ -29,11 +29,6 @@ def back_up(path: Path, target: Path, *, replace: bool = False) -> Backup:
     or writer waits for it, and it starts over for nobody; the log only grows by what is written meanwhile.
     The copy gets its name when it is whole, checked and on disk.
 
-    Args:
-        path: The database.
-        target: Where the copy is to be; its folder is there.
-        replace: Whether a file may be there already.
-
     Raises:
         StoreUnusableError: The database is not there, or none of this program's.
         StoreError: The copy cannot be written, or is not whole; then there is none.
@@ -214,12 +209,7 @@ def _damage(db: sqlite3.Connection) -> str | None:
 
 
 def lock_holder(path: Path, locks: Path = Path("/proc/locks")) -> int | None:
-    """Return the process that has the database for itself; None: nobody, or it cannot be told.
-
-    Args:
-        path: The database.
-        locks: Where the kernel lists who holds which lock.
-    """
+    """Return the process that has the database for itself; None: nobody, or it cannot be told."""
     try:
         lock = Path(f"{path}.lock").stat()
         lines = locks.read_text("ascii").splitlines()

@@ -99,13 +99,7 @@ class Store:
         return await self._engine.versions(feeds)
 
     async def check(self) -> None:
-        """Make sure that the store can be read and written; a full volume is tried again.
-
-        Raises:
-            StorageFullError: The volume is full or read-only.
-            StoreDamagedError: The file is damaged.
-            StoreError: The database failed.
-        """
+        """Make sure that the store can be read and written; a full volume is tried again."""
         await self.read(feeds.read_probe)
         self._engine.condition.require_sound()
         if self._engine.condition.is_full:
@@ -133,7 +127,7 @@ class Store:
             is_single: Whether it is one SELECT: then a database elsewhere is asked once, and not three times.
         """
         if feed is None or feed in self._deferred.feeds:
-            await self._is_written(within_seconds=READ_SECONDS)
+            await self._deferred.written(within_seconds=READ_SECONDS)
         return await self._engine.read(work, is_first=is_first, is_single=is_single)
 
     async def find(self, url: str, *, is_first: bool = False) -> FeedRow | None:
@@ -161,7 +155,7 @@ class Store:
             tell: Told the result, instead of the listener of `on_change`: by whoever knows what of the feed
                 stays as it was.
         """
-        await self._is_written()
+        await self._deferred.written()
         is_lasting = self.is_shared or not comes_more
         return await self._engine.write(work, feed=feed, is_lasting=is_lasting, tell=tell)
 
@@ -232,11 +226,6 @@ class Store:
             yield piece
             number, left_bytes = number + 1, left_bytes - len(piece)
 
-    async def _is_written(self, *, within_seconds: float | None = None) -> None:
-        """Wait until there is nothing that would be written after what is asked for now, or for so long."""
-        if self._deferred.are_waiting:
-            await self._deferred.written(within_seconds=within_seconds)
-
     async def tell_others(self, feed: int) -> None:
         """Let the other processes drop what they hold of a feed that was changed.
 
@@ -254,10 +243,6 @@ class Store:
         is_number = feed.isascii() and feed.isdigit() and len(feed) <= _MOST_DIGITS
         if is_number and name != self._name:  # its own change was told already
             self._engine.on_change(int(feed))
-
-
-def _nobody(*_: object) -> None:
-    """Nobody wants to be told."""
 
 
 _MOST_DIGITS: Final = 18
@@ -294,11 +279,6 @@ class _DeferredChecks:
         self._task: asyncio.Task[None] | None = None
         self._is_late = False
         """Whether somebody has read without waiting for the end of the task."""
-
-    @property
-    def are_waiting(self) -> bool:
-        """Whether anything is not written yet."""
-        return bool(self._waiting) or self._task is not None
 
     @property
     def feeds(self) -> frozenset[int]:
@@ -423,12 +403,7 @@ class Upkeep:
         return None if measure is None else await self._engine.read(lambda db: measure(db, feed_id))
 
     async def require_answer(self) -> None:
-        """Make sure that the store can be read.
-
-        Raises:
-            OverloadedError: It does not answer in time.
-            StoreError: It cannot be.
-        """
+        """Make sure that the store can be read; raises `OverloadedError` where it does not answer in time."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._engine.read(lambda db: fetch_value(db, _PROBE), is_single=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -15,6 +15,7 @@ from wholefeed.errors import (
     PublisherError,
     StorageFullError,
     StoreError,
+    UnknownFeedError,
 )
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, Shared
@@ -58,14 +59,15 @@ async def feed(store: SharedStore) -> FeedRow:
     return await store.a_feed()
 
 
-def wanted(feed: FeedRow, *, is_due: bool = True, insists: bool = False) -> Wanted:
-    return Wanted(
-        feed=feed,
-        insists=lambda _: insists,
-        is_due=lambda _: is_due,
-        tell=UnderWay,
-        heard=lambda _: None,
-    )
+def wanted(
+    feed: FeedRow,
+    *,
+    is_due: bool = True,
+    insists: bool = False,
+    tell: Callable[[], UnderWay] = UnderWay,
+    heard: Callable[[UnderWay | None], None] = lambda _: None,
+) -> Wanted:
+    return Wanted(feed=feed, insists=lambda _: insists, is_due=lambda _: is_due, tell=tell, heard=heard)
 
 
 @asynccontextmanager
@@ -130,6 +132,57 @@ async def test_a_refresh_that_another_replica_has_done_is_not_done_again(
         assert await refreshing is True
         assert await waiting is (begun == 1)
         assert second.begun == begun
+
+
+async def test_who_waits_for_a_refresh_elsewhere_hears_how_far_it_is(
+    store: SharedStore, feed: FeedRow
+) -> None:
+    """As it goes on, and that it has ended."""
+    work, heard = Work(), list[UnderWay | None]()
+    near = UnderWay(is_confirmed=True)
+    far = UnderWay(is_walking=True, documents=3, entries=30, fetched=2, left=4, seconds=1.5)
+    at = [near]
+    async with a_replica(store) as one, a_replica(store) as other:
+        want = wanted(feed, tell=lambda: at[0])
+        refreshing = asyncio.create_task(one.refresh(want, work.refresh))
+        await work.has_begun()
+        want = wanted(feed, is_due=False, heard=heard.append)
+        waiting = asyncio.create_task(other.refresh(want, work.refresh))
+        await until(lambda: near in heard)
+        at[0] = far
+        await until(lambda: far in heard)
+        assert await store.read(lambda db: other.elsewhere(db, 1)) == far
+        assert await store.read(lambda db: one.elsewhere(db, 1)) is None
+        work.may_end.set()
+        await asyncio.gather(refreshing, waiting)
+        assert heard[-1] is None
+
+
+async def test_a_feed_that_was_forgotten_is_refreshed_by_nobody(store: SharedStore, feed: FeedRow) -> None:
+    """Who waits for it begins anew."""
+    work = Work()
+    async with a_replica(store) as one:
+        await store.execute("DELETE FROM feed")
+        with pytest.raises(UnknownFeedError):
+            await one.refresh(wanted(feed), work.refresh)
+    assert work.begun == 0
+
+
+async def test_a_refresh_that_is_cancelled_leaves_its_lease_until_it_is_released(
+    store: SharedStore, feed: FeedRow
+) -> None:
+    """At the end of the program others take it up; a feed that is forgotten is nobody's."""
+    work = Work()
+    async with a_replica(store) as one:
+        refreshing = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
+        await work.has_begun()
+        refreshing.cancel()
+        await asyncio.wait({refreshing})
+        assert work.stopped == 1
+        await asyncio.sleep(0.1)
+        assert not await store.has_none()
+        one.release(1)
+        await until(store.has_none)
 
 
 async def test_a_feed_is_taken_for_its_first_refresh_as_it_is_made(store: SharedStore, feed: FeedRow) -> None:

@@ -68,17 +68,6 @@ async def test_a_document_comes_back_as_it_was_put(store: NamedStore) -> None:
     assert await store.documents(feed) == [row]
 
 
-async def test_a_document_that_is_put_detached_may_have_left_before(store: NamedStore) -> None:
-    """R25: else it leaves as it is put."""
-    feed = (await a_feed(store)).id
-    left = [a_document(url=f"/{at}", rank=None, detached_at=at) for at in (None, NOW - 9.0)]
-    await store.put_documents(feed, left, now=NOW)
-    assert {row.url: row.detached_at for row in await store.documents(feed)} == {
-        "/None": NOW,
-        f"/{NOW - 9.0}": NOW - 9.0,
-    }
-
-
 async def test_a_damaged_body_is_told(store: NamedStore, place: Place) -> None:
     """Row 70: a stored body that is cut, or not of its length, is an error instead of a shorter document."""
     feed = (await a_feed(store)).id
@@ -90,21 +79,6 @@ async def test_a_damaged_body_is_told(store: NamedStore, place: Place) -> None:
             await store.body(number)
     with pytest.raises(StoreError, match="no body"):
         await store.body(number + 1)
-
-
-async def test_a_replaced_document_keeps_its_number(store: NamedStore) -> None:
-    """docs/faults.md row 52: the new body replaces the old one."""
-    feed = (await a_feed(store)).id
-    (first,) = await store.put_documents(feed, [a_document(URL, an_entry("a"), body=b"old")], now=NOW)
-
-    (second,) = await store.put_documents(
-        feed, [a_document(URL, an_entry("b"), an_entry("c"), body=b"new", rank=5)], now=NOW
-    )
-
-    assert second == first
-    assert await store.body(first) == b"new"
-    (row,) = await store.documents(feed)
-    assert (row.rank, row.entries, row.live_bytes) == (5, 2, 200)
 
 
 async def test_touching_leaves_the_live_entries_alone(store: NamedStore) -> None:

@@ -93,6 +93,18 @@ async def test_a_feed_whose_subscription_document_is_a_copy_has_begun(store: Nam
     assert search.is_begun
 
 
+async def test_nothing_is_kept_of_a_feed_that_was_forgotten(store: NamedStore) -> None:
+    """R25."""
+    feed = await lacking(store, an_attempt("http://o.test/1"))
+    (search,) = await found(store)
+    await store.write(partial(failures.note_search, search=search, next_at=NOW + 60))
+    await store.forget(feed.id, now=NOW)
+    await store.write(partial(failures.note_search, search=search, next_at=NOW + 60))
+    await store.write(partial(failures.postpone_search, search=search, next_at=NOW + 60))
+    assert await found(store, NOW + 61) == []
+    assert await store.read(partial(failures.next_search_at, now=NOW)) is None
+
+
 async def test_a_document_whose_url_has_any_length_is_looked_for(store: NamedStore) -> None:
     """R33: what could not be had may have a URL that is longer than any that is fetched."""
     long = "http://o.test/" + "".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(200))

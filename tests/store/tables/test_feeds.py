@@ -63,18 +63,6 @@ async def test_an_alias_leads_to_its_feed_and_the_key_wins(store: NamedStore) ->
     assert await store.feed_by_url(other.url) == other
 
 
-async def test_columns_of_a_feed_are_changed(store: NamedStore) -> None:
-    """R14: only the columns named are changed, and a feed whose walk is under way is listed for the next
-    start."""
-    feed = await a_feed(store)
-
-    changed = await store.update_feed(feed.id, is_stale=True, kind=Kind.COMPLETE, fresh_until=5.5)
-
-    assert (changed.is_stale, changed.is_private) == (True, False)
-    assert (changed.kind, changed.fresh_until) == (Kind.COMPLETE, 5.5)
-    assert await store.update_feed(feed.id) == changed
-
-
 async def test_a_walk_is_unfinished_until_its_last_publication(store: NamedStore) -> None:
     """R16: the state is `loading` from its beginning to the publication at its end, whatever stops it."""
     feed = (await a_feed(store)).id
@@ -184,17 +172,6 @@ async def test_what_is_missing_is_part_of_a_publication_and_of_its_snapshot(stor
     assert (await store.failures(other)).missing == (late,)
 
 
-async def test_a_publication_that_does_not_fit_leaves_what_was_missing(store: NamedStore) -> None:
-    """R16: all of it, or nothing."""
-    feed = (await a_feed(store)).id
-    await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
-    await publish(store, feed, missing=[an_attempt(URL)])
-    stale = a_publication([], missing=[], is_walking=True)
-    assert await store.publish(feed, stale, revision=0, now=NOW) is None
-    async with store.snapshot(feed) as snapshot:
-        assert (len(snapshot.missing), snapshot.feed.is_walking) == (1, False)
-
-
 async def test_the_failure_of_the_subscription_document_is_no_missing_document(store: NamedStore) -> None:
     """R14: the feed is stale; publications have nothing to do with it."""
     feed = (await a_feed(store)).id
@@ -283,6 +260,29 @@ FAILED = (None, -2 * DAY, -10.0, 61.0, 3600.0)
 TIMES = Times(NOW, 3600.0, DAY)
 
 
+async def test_a_publication_and_a_document_make_another_one(store: NamedStore) -> None:
+    """What is published is sent; a document that is not yet makes that the feed is due."""
+    feed = (await a_feed(store)).id
+    seen = [(await store.versions([feed]))[feed]]
+    await store.put_documents(feed, [a_document(URL, an_entry("a"))], now=NOW)
+    seen.append((await store.versions([feed]))[feed])
+    await publish(store, feed)
+    seen.append((await store.versions([feed]))[feed])
+    assert len({each.published for each in seen}) == 3
+
+
+async def test_the_time_of_the_next_one_is_told(store: NamedStore) -> None:
+    """R7: polling sleeps until the earliest feed is due, by its freshness and by its last check."""
+    assert (await store.outlook(TIMES)).next_at is None
+    for name, checked, fresh in (("a", -3000, -2100), ("b", -100, 800), ("c", -4000, 700)):
+        feed = await a_feed(store, f"http://o.test/{name}")
+        await store.update_feed(feed.id, checked_at=NOW + checked, fresh_until=NOW + fresh)
+
+    outlook = await store.outlook(TIMES)
+
+    assert (outlook.due, outlook.next_at) == ((), NOW + 600)
+
+
 async def test_the_feeds_that_are_due_are_those_that_the_rule_names(store: NamedStore) -> None:
     """`wholefeed.core.schedule.poll_due_at`, for every order of the instants."""
     due: list[tuple[float, int]] = []
@@ -305,10 +305,3 @@ async def test_the_feeds_that_are_due_are_those_that_the_rule_names(store: Named
     assert [checked_at[feed] for feed, _ in outlook.due] == sorted(checked_at.values())
     assert outlook.next_at is not None
     assert NOW < outlook.next_at <= min(later)
-
-
-async def test_a_feed_that_was_never_heard_of_is_its_readers_business(store: NamedStore) -> None:
-    """R7: a feed whose first fetch has not ended is not polled."""
-    await a_feed(store)
-    outlook = await store.outlook(TIMES)
-    assert (outlook.feeds, outlook.due, outlook.next_at) == (1, (), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
@@ -181,16 +180,6 @@ def test_items_only_ever_split(a_database: Databases, found: list[list[Item]]) -
             pairs = set(itertools.permutations(named, 2))
             assert all(named[one] != named[other] for one, other in apart)
             apart |= {(one, other) for one, other in pairs if named[one] != named[other]}
-
-
-@given(bodies)
-def test_every_entry_is_live_once(a_database: Databases, found: list[list[Item]]) -> None:
-    """R9, R10: of each identity exactly one copy is the feed's."""
-    with a_database() as db:
-        feed = put(db, [a_document(number, body) for number, body in enumerate(found)])
-        named = identities(db, feed)
-        times = Counter(named[place] for place in live(db, feed))
-        assert times == Counter(set(named.values()))
 
 
 def test_what_is_settled_or_deleted_stays_so_when_it_splits(a_database: Databases) -> None:

@@ -373,8 +373,7 @@ def _put_arrivals(
     Put one after the other, eight documents of a walk were two hundred and fifty times that SQLite's thread
     waited for its turn (`inserting`).
 
-    Returns:
-        Their numbers, by their places among the documents.
+    Returns their numbers, by their places among the documents.
     """
     plain = dict[tuple[str, Role], int]()
     for place, document in enumerate(documents):
@@ -511,11 +510,7 @@ _GET_BODY: Final = "SELECT length, coded FROM body WHERE document = :document"
 
 
 def read_body(db: Database, document: int) -> bytes:
-    """Return a document's body as it was fetched, decoded.
-
-    Raises:
-        StoreError: There is no such document, or its body is damaged.
-    """
+    """Return a document's body as it was fetched, decoded."""
     row = fetch_one(db, _GET_BODY, {"document": document})
     if row is None:
         raise StoreError(f"no body is stored for document {document}")
@@ -549,13 +544,7 @@ def arrange(
 ) -> None:
     """Give documents their ranks, attaching those that were detached, and detach others.
 
-    Args:
-        db: In the writer's thread.
-        feed: The feed.
-        ranks: By the numbers of documents.
-        detached: Documents that are no part of the feed any more.
-        now: Epoch seconds.
-        is_withdrawn: Whether their publisher took these out of its chain, which settles their entries (R8).
+    `is_withdrawn`: their publisher took those out of its chain, which settles their entries (R8).
     """
     require_known(db, feed)
     before = _places_of(db, feed)
@@ -575,7 +564,7 @@ def arrange(
         if is_withdrawn and before[document].role is Role.ARCHIVE:
             change.withdraw(document)
         if before[document].role is Role.SUBSCRIPTION:
-            live.release_tombstones(db, feed, document)
+            live.replace_tombstones(db, feed, document, (), now)
     for document in coming:
         _attach(db, change, document, ranks[document])
     db.executemany(_RANK, moving)
@@ -653,16 +642,18 @@ def _move(
     if not moved:
         return
     change.concern_moved(moved)
-    segments = {places[d].segment for d in moved} - {None}
-    order_before = [d for d in _ordered(before) if places[d].segment in segments]
-    order_after = [d for d in _ordered(after) if places[d].segment in segments]
-    turned = [
-        (segment,)
-        for segment in segments
-        if [d for d in order_before if places[d].segment == segment]
-        != [d for d in order_after if places[d].segment == segment]
-    ]
+    old, new = _in_segments(before, places), _in_segments(after, places)
+    turned = [(segment,) for segment, order in new.items() if order != old[segment]]
     db.executemany(_SEGMENT_DIRTY, turned)
+
+
+def _in_segments(order: Mapping[int, tuple[int, int]], places: Mapping[int, _Place]) -> dict[int, list[int]]:
+    """Return the documents of each segment, in order."""
+    found: dict[int, list[int]] = {}
+    for document in _ordered(order):
+        if (segment := places[document].segment) is not None:
+            found.setdefault(segment, []).append(document)
+    return found
 
 
 def moved_documents(

@@ -77,11 +77,7 @@ _CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :
 
 
 def note_refetch(db: Database, feed: int, failure: Attempt | None, changes: Mapping[str, Any]) -> None:
-    """Note that the subscription document could not be had, None: that it could; and set columns.
-
-    Raises:
-        UnknownFeedError: It was forgotten.
-    """
+    """Note that the subscription document could not be had, None: that it could; and update the feed."""
     feeds.update(db, feed, changes)  # first: it tells whether the feed is there
     run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     if failure is not None:

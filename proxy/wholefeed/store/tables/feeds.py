@@ -53,11 +53,7 @@ def find(db: Database, feed: int) -> FeedRow | None:
 
 
 def require(db: Database, feed: int) -> FeedRow:
-    """Return the feed.
-
-    Raises:
-        UnknownFeedError: It was forgotten.
-    """
+    """Return the feed, or raise `UnknownFeedError`: it was forgotten."""
     found = find(db, feed)
     if found is None:
         raise unknown(feed)
@@ -192,11 +188,7 @@ def add_alias(db: Database, url: str, feed: int) -> None:
 
 
 def update(db: Database, feed: int, changes: Mapping[str, Any]) -> None:
-    """Set columns of a feed. The names are the program's own, never input.
-
-    Raises:
-        UnknownFeedError: It was forgotten.
-    """
+    """Set columns of a feed, or raise `UnknownFeedError`. The names are the program's own, never input."""
     columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
     if not run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed}):  # noqa: S608
         raise unknown(feed)

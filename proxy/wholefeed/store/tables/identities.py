@@ -111,12 +111,7 @@ def carry(db: Database, feed: int, before: EntryId, identity: EntryId) -> None:
 
 
 def proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:
-    """Return the links that were ambiguous where remembered copies were made, before that was kept.
-
-    Args:
-        keys: Of a document of remembered copies.
-        before: What has identified its entries.
-    """
+    """Return the links that were ambiguous where remembered copies were made, before that was kept."""
     return frozenset(
         each.link
         for ordinal, each in keys

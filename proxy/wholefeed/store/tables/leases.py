@@ -22,7 +22,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run
 from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
 
 DEAD_SECONDS: Final = 6.0
@@ -125,15 +125,8 @@ def take(
 ) -> Looked:
     """Take a lease if its judge says so; in a transaction that writes.
 
-    Args:
-        db: In a connection's thread.
-        name: Of the lease.
-        replica: Which one takes it.
-        token: Of this taking.
-        judge: Decides whether.
-        feed: The feed that it is on.
-        skips_locked: Whether a feed that another transaction is changing at this moment is left to that one.
-        tells: Whether the replica that has it is told that it is wanted.
+    `skips_locked`: a feed that another transaction is changing at this moment is left to that one. `tells`:
+    the replica that has it is told that it is wanted.
     """
     row = None
     if feed is None:
@@ -170,11 +163,7 @@ _LOOK: Final = """
 def look_all(db: Database, names: Iterable[str]) -> dict[str, LeaseRow]:
     """Return leases by name, those that there are."""
     found = fetch_all(db, _LOOK, {"names": json.dumps(list(names))})
-    return {row["name"]: _lease(row) for row in found}
-
-
-def _lease(row: Row) -> LeaseRow:
-    return LeaseRow(**{name: row[name] for name in LeaseRow.__dataclass_fields__})
+    return {row["name"]: LeaseRow(**{name: row[name] for name in row.keys()}) for row in found}  # noqa: SIM118 - a row
 
 
 _IS_HELD: Final = "SELECT 1 FROM lease WHERE name = :name AND token = :token AND ended_at IS NULL"
@@ -215,6 +204,13 @@ class Beat(NamedTuple):
     """How many are alive, itself too."""
 
 
+_IS_KNOWN_REPLICA: Final = "SELECT 1 FROM replica WHERE name = :replica AND began_at > 0"
+_BEAT_REPLICA: Final = """
+    INSERT INTO replica (name, began_at, beat_at) VALUES (:replica, clock_seconds(), clock_seconds())
+    ON CONFLICT (name) DO UPDATE SET
+        beat_at = excluded.beat_at,
+        began_at = CASE WHEN replica.began_at > 0 THEN replica.began_at ELSE excluded.began_at END
+"""
 _NOTE_PROGRESS: Final = "UPDATE lease SET progress = ? WHERE name = ? AND token = ?"
 _HELD: Final = "SELECT name, token FROM lease WHERE replica = :replica AND ended_at IS NULL"
 
@@ -224,7 +220,8 @@ def beat(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -
 
     Its `progress` is how far it is with what it does: text, lease and token.
     """
-    was_known = beat_replica(db, replica)
+    was_known = fetch_value(db, _IS_KNOWN_REPLICA, {"replica": replica}) is not None
+    run(db, _BEAT_REPLICA, {"replica": replica})
     if progress:
         db.executemany(_NOTE_PROGRESS, progress)
     held = {row["name"]: row["token"] for row in fetch_all(db, _HELD, {"replica": replica})}
@@ -286,22 +283,6 @@ def forget_old(db: Database) -> None:
 
 
 # Replicas
-
-
-_IS_KNOWN_REPLICA: Final = "SELECT 1 FROM replica WHERE name = :name AND began_at > 0"
-_BEAT_REPLICA: Final = """
-    INSERT INTO replica (name, began_at, beat_at) VALUES (:name, clock_seconds(), clock_seconds())
-    ON CONFLICT (name) DO UPDATE SET
-        beat_at = excluded.beat_at,
-        began_at = CASE WHEN replica.began_at > 0 THEN replica.began_at ELSE excluded.began_at END
-"""
-
-
-def beat_replica(db: Database, name: str) -> bool:
-    """Give a sign of life; return whether the replica was known before."""
-    is_known = fetch_value(db, _IS_KNOWN_REPLICA, {"name": name}) is not None
-    run(db, _BEAT_REPLICA, {"name": name})
-    return is_known
 
 
 _BEAT_AGAIN: Final = """

@@ -244,11 +244,7 @@ class Change:
 
     @classmethod
     def begin(cls, db: Database, feed: int) -> Self:
-        """Call it before anything is changed.
-
-        Raises:
-            UnknownFeedError: The feed was forgotten.
-        """
+        """Call it before anything is changed; raises `UnknownFeedError` where the feed was forgotten."""
         row = fetch_one(db, _BEFORE, {"feed": feed})
         if row is None:
             raise unknown(feed)
@@ -500,11 +496,6 @@ def replace_tombstones(
     run(db, _DELETE_TOMBSTONES, {"document": document})
     rows = [(feed, t.identity, document, min(t.when_at, fetched_at), t.ref) for t in tombstones]
     run_many(db, _PUT_TOMBSTONE, rows)
-
-
-def release_tombstones(db: Database, feed: int, document: int) -> None:
-    """Keep the tombstones of a document that ceases to be the subscription document."""
-    replace_tombstones(db, feed, document, (), 0.0)
 
 
 _COUNTING_TOMBSTONES: Final = """

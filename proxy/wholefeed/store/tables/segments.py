@@ -76,11 +76,7 @@ _PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND nu
 
 
 def piece(db: Database, segment: int, number: int) -> bytes:
-    """Return a piece of the deflated text of a segment, from 0; all have `PIECE_BYTES` but the last one.
-
-    Raises:
-        StoreError: There is none.
-    """
+    """Return a piece of the deflated text of a segment, from 0; all have `PIECE_BYTES` but the last one."""
     row = fetch_one(db, _PIECE if number else _FIRST_PIECE, {"segment": segment, "number": number})
     if row is None:
         raise StoreError(f"no segment is stored under the number {segment} with a piece {number}")
@@ -187,8 +183,7 @@ def publish(
 ) -> FeedRow | None:
     """Make the publication what the feed is, or return None when it was made from what is no longer so.
 
-    Raises:
-        UnknownFeedError: The feed was forgotten.
+    Raises `UnknownFeedError` where the feed was forgotten.
     """
     before = fetch_one(db, _BEFORE, {"feed": feed})
     if before is None:
