@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Final, NamedTuple
 
-from tests.store.postgres.relay import Relay, serving
+from tests.store.relay import Relay, serving
 
 CODES: Final = {"disk-full": "53100", "serialization": "40001", "input-output": "58030"}
 """What the server says of a statement, as its code."""

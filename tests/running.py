@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -65,6 +66,11 @@ class Reply:
     @property
     def reconstruction(self) -> str:
         return self.headers["Feed-Reconstruction"]
+
+    @property
+    def slug(self) -> str:
+        """Of a problem."""
+        return str(json.loads(self.body)["type"]).removeprefix("urn:wholefeed:")
 
 
 class Proxy:

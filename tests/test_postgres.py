@@ -27,16 +27,6 @@ with a_cluster() as cluster:
 """
 
 
-def test_databases_share_nothing(empty_postgres_url: str, shared_postgres: Cluster) -> None:
-    """Each test has a database of its own; what it makes is in no other."""
-    shared_postgres.run("CREATE TABLE mine (a bigint)", empty_postgres_url)
-    count = "SELECT count(*) FROM pg_tables WHERE tablename = 'mine'"
-
-    with shared_postgres.database() as other:
-        assert shared_postgres.run(count, other) == [(0,)]
-    assert shared_postgres.run(count, empty_postgres_url) == [(1,)]
-
-
 def test_a_database_is_gone_afterwards(shared_postgres: Cluster) -> None:
     """A database is removed at its end, also when somebody is connected to it."""
     import psycopg  # noqa: PLC0415 - an extra

@@ -47,23 +47,8 @@ from wholefeed.service.sharing_hosts import ReplicaHosts, ReplicaTurns
 from wholefeed.service.sources import Source
 from wholefeed.store.opening import migrate_store, open_store
 from wholefeed.store.store import Store
+from wholefeed.web import keys
 from wholefeed.web.answer import Wants
-from wholefeed.web.keys import (
-    BUCKETS,
-    CONFIG,
-    CONNECTIONS,
-    COUNTS,
-    LISTENERS,
-    LISTS,
-    LOGINS,
-    METRICS_NETWORKS,
-    PREFIX,
-    SERVICE,
-    STORE,
-    TRUSTED,
-    UPLOADS,
-    WANTS,
-)
 from wholefeed.web.middlewares import attending, hide_version, protect
 from wholefeed.web.request import prefix_of
 from wholefeed.web.routes import add_routes
@@ -103,7 +88,7 @@ async def serve(
         loop.add_signal_handler(number, stopping.set)
     # aiohttp waits for a hanging handler twice: once before it cancels it and once after.
     app = make_app(config)
-    app[CONNECTIONS].at_most = most_connections
+    app[keys.CONNECTIONS].at_most = most_connections
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=config.server.shutdown_grace_seconds / 2)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(supervisor.watching())
@@ -112,7 +97,7 @@ async def serve(
             async with unless(stopping if config.store.url else asyncio.Event()):
                 await runner.setup()
             if runner.server is not None:
-                async with reaping(runner.server, app[CONNECTIONS]), AsyncExitStack() as listeners:
+                async with reaping(runner.server, app[keys.CONNECTIONS]), AsyncExitStack() as listeners:
                     host, port = await _listen(runner.server, app, listeners)
                     if on_started is not None:
                         on_started(host, port)
@@ -129,11 +114,11 @@ async def serve(
 
 async def _listen(server: web.Server, app: web.Application, stack: AsyncExitStack) -> tuple[str, int]:
     """Listen where the configuration says until the stack is closed; return the address and the port."""
-    config = app[CONFIG].server
-    accept = partial(accepting, server, app[CONNECTIONS])
+    config = app[keys.CONFIG].server
+    accept = partial(accepting, server, app[keys.CONNECTIONS])
     listener = await stack.enter_async_context(accept(host=config.host, port=config.port))
     addresses = [each.getsockname() for each in listener.sockets]
-    app[LISTENERS].add(addresses)
+    app[keys.LISTENERS].add(addresses)
     host, port, *_ = addresses[0]
     facts = {}
     if config.socket:
@@ -164,25 +149,25 @@ def make_app(config: Config, **parts: Any) -> web.Application:
     """
     hide_version()
     app = web.Application()
-    app[CONFIG] = config
-    counts = app[COUNTS] = Counts()
-    app[CONNECTIONS] = Connections()
-    app[LISTENERS] = Listeners()
-    app[UPLOADS] = MemoryBudget(total_bytes=_UPLOADED_BYTES, wait_seconds=_UPLOAD_WAIT_SECONDS)
-    app[LISTS] = LargeWork()
-    app[LOGINS] = Buckets(_LOGINS_PER_MINUTE)
-    app[TRUSTED] = TrustedProxies(config.server.trusted_proxies)
-    app[WANTS] = Wants(config)
-    app[METRICS_NETWORKS] = Networks(config.server.metrics_networks)
+    app[keys.CONFIG] = config
+    counts = app[keys.COUNTS] = Counts()
+    app[keys.CONNECTIONS] = Connections()
+    app[keys.LISTENERS] = Listeners()
+    app[keys.UPLOADS] = MemoryBudget(total_bytes=_UPLOADED_BYTES, wait_seconds=_UPLOAD_WAIT_SECONDS)
+    app[keys.LISTS] = LargeWork()
+    app[keys.LOGINS] = Buckets(_LOGINS_PER_MINUTE)
+    app[keys.TRUSTED] = TrustedProxies(config.server.trusted_proxies)
+    app[keys.WANTS] = Wants(config)
+    app[keys.METRICS_NETWORKS] = Networks(config.server.metrics_networks)
     if config.server.client_requests_per_minute:
-        app[BUCKETS] = Buckets(config.server.client_requests_per_minute)
+        app[keys.BUCKETS] = Buckets(config.server.client_requests_per_minute)
 
     async def resources(app: web.Application) -> AsyncIterator[None]:
-        own_addresses = app[LISTENERS].include
+        own_addresses = app[keys.LISTENERS].include
         opened = open_service(config, counts=counts, own_addresses=own_addresses, **parts)
         async with opened as (store, service):
-            app[STORE] = store
-            app[SERVICE] = service
+            app[keys.STORE] = store
+            app[keys.SERVICE] = service
             await service.resume()
             in_background = {
                 "house-keeping": service.keep_house(),
@@ -199,8 +184,8 @@ def make_app(config: Config, **parts: Any) -> web.Application:
     app.cleanup_ctx.append(resources)
     app.on_response_prepare.append(protect)
     app.on_shutdown.append(_stop_waiting)
-    app[PREFIX] = prefix_of(config.server.public_url)
-    app.middlewares.append(attending(app, add_routes(app, app[PREFIX])))
+    app[keys.PREFIX] = prefix_of(config.server.public_url)
+    app.middlewares.append(attending(app, add_routes(app, app[keys.PREFIX])))
     return app
 
 
@@ -214,7 +199,7 @@ async def _log_failure(counts: Counts, name: str, work: Coroutine[Any, Any, None
 
 
 async def _stop_waiting(app: web.Application) -> None:
-    app[SERVICE].stop_waiting()
+    app[keys.SERVICE].stop_waiting()
 
 
 # The service on its own
@@ -237,14 +222,8 @@ async def open_service(
 ) -> AsyncIterator[tuple[Store, FeedService]]:
     """Migrate and open the store, open the fetcher, and put the service on top of them.
 
-    Args:
-        config: What is in force.
-        counts: What everything adds to.
-        own_addresses: Whether a proxy listens at an address, which is then never fetched.
-        now: The time that freshness and attempts are counted by, in epoch seconds.
-        open_fetcher: `Fetcher.open`, or what does the same with parts that are given to it.
-        walks: How many walks use the network at once.
-        archive_turns: How often a web archive is asked.
+    What listens at one of the `own_addresses` is never fetched. Freshness and attempts are counted by `now`,
+    in epoch seconds. The last three are parts that a test gives in place of the usual ones.
 
     Raises:
         StoreError: The database cannot be used.

@@ -72,10 +72,6 @@ async def in_daemon(work: Callable[[], _T], *, name: str | None = None) -> _T:
     """Run a function in a thread of its own, which the end of the program does not wait for.
 
     For what nobody can end: whoever leaves leaves it behind, and it ends with the process.
-
-    Args:
-        work: It may block.
-        name: Of the thread.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()

@@ -99,7 +99,9 @@ async def areconstruct(
     Arguments, result and errors are the same. Large documents are worked on in threads; cancelling it closes
     everything that it has opened.
     """
-    canonical = _canonical(url)
+    if not url:
+        raise InvalidUrlError("expected the URL of a feed, got nothing")
+    canonical = feed_url(url)
     given = config if isinstance(config, Config) else config_of(config or {})
     async with stored(given, store) as own, open_service(own) as (opened, service):
         wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
@@ -144,12 +146,6 @@ def _is_loop_running() -> bool:
     return True
 
 
-def _canonical(url: str) -> str:
-    if not url:
-        raise InvalidUrlError("expected the URL of a feed, got nothing")
-    return feed_url(url)
-
-
 async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: Config) -> Feed:
     feed = reconstruction.feed
     asked = Representation(self_url=url, is_gzip=True, warns=config.history.warn_entry)
@@ -162,7 +158,9 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
         with suppress(ParseError):  # an earlier version could read it: its entries are in the document alone
             if row.role is Role.SUBSCRIPTION:
                 title, links = await asyncio.to_thread(_head, row, body)
-            documents.append(await asyncio.to_thread(_held, row, body, live[row.id]))
+            is_current = row.parser_version == PARSER_VERSION
+            document = stored_as(row, body)
+            documents.append(await asyncio.to_thread(held, document, live[row.id], is_current=is_current))
     entries_of = Entries.by_publication if is_collected(rows) else Entries
     entries = await asyncio.to_thread(entries_of, documents, ambiguous)
     return Feed(
@@ -192,10 +190,6 @@ def _attached(
     """Return a feed's documents, the ordinals of each one's live entries, and the keys of no entry (R9)."""
     rows = [row for row in list_all(db, feed_id) if row.rank is not None]
     return rows, live_ordinals(db, [row.id for row in rows]), identities.ambiguous(db, feed_id)
-
-
-def _held(row: DocumentRow, body: bytes, live: tuple[int, ...]) -> Held:
-    return held(stored_as(row, body), live, is_current=row.parser_version == PARSER_VERSION)
 
 
 def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:

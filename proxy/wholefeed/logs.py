@@ -423,13 +423,7 @@ _USERINFO: Final = re.compile(r"(?<=://)[^/?#@\s]*@")
 
 def _hide_credentials(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Take what `_without_userinfo` does out of the event, however deep it stands."""
-    for key, value in event.items():
-        if isinstance(value, str):
-            if "@" in value:  # most have none, and a search costs three times as much
-                event[key] = _without_userinfo(value)
-        elif isinstance(value, list | tuple | dict):
-            event[key] = _each_text(value, _without_userinfo)
-    return event
+    return {key: _each_text(value, _without_userinfo) for key, value in event.items()}
 
 
 def _without_userinfo(text: str) -> str:
@@ -437,30 +431,22 @@ def _without_userinfo(text: str) -> str:
     return _USERINFO.sub("", text)
 
 
-_LINE_BREAKING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_LINE_BREAKING_BUT_NEWLINE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+_CONTROLS: Final = (
+    *(*range(0x20), *range(0x7F, 0xA0)),
+    *(0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)),
 )
+_ESCAPES: Final = {code: chr(code).encode("unicode_escape").decode("ascii") for code in _CONTROLS}
+_ESCAPES_IN_TRACEBACKS: Final = {code: text for code, text in _ESCAPES.items() if chr(code) not in "\t\n"}
 
 
 def _escape_controls(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Escape what steers a terminal or breaks a line (docs/faults.md row 79). A traceback keeps its lines."""
-    return {
-        key: _each_text(value, _escape_but_newline if key == "exception" else _escape)
-        for key, value in event.items()
-    }
 
+    def escaped(key: str, value: object) -> Any:
+        escapes = _ESCAPES_IN_TRACEBACKS if key == "exception" else _ESCAPES
+        return _each_text(value, lambda text: text.translate(escapes))
 
-def _escape(text: str) -> str:
-    return _LINE_BREAKING.sub(_escaped, text)
-
-
-def _escape_but_newline(text: str) -> str:
-    return _LINE_BREAKING_BUT_NEWLINE.sub(_escaped, text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
+    return {key: escaped(key, value) for key, value in event.items()}
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:

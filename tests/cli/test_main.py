@@ -447,12 +447,10 @@ async def fetched_through(
 
 
 async def test_sigterm_ends_a_fetch_and_leaves_nothing_behind(origin: Origin, tmp_path: Path) -> None:
-    """SIGTERM while the publisher is awaited, twice, as a supervisor sends it to a process and its group:
-    exit 143, no message, no half file, no temporary store."""
+    """SIGTERM while the publisher is awaited: exit 143, no message, no half file, no temporary store."""
     with origin.held("/feed") as gate:
         process = await fetched_through(origin, tmp_path, "-o", "out.atom")
         await asyncio.wait_for(gate.reached(), 30)
-        process.terminate()
         process.terminate()
         _, told = await asyncio.wait_for(process.communicate(), 30)
     assert (process.returncode, told) == (143, b"")
@@ -482,6 +480,28 @@ def test_sigterm_before_the_work_removes_the_half_made_file(own_folder: Path) ->
         signal.raise_signal(signal.SIGTERM)
     assert end.value.code == 143
     assert list(own_folder.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_sigterm_twice_lets_the_work_clean_up() -> None:
+    """A supervisor that signals a process and its group comes twice; the handler is put back."""
+    has_ended = False
+
+    async def work() -> None:
+        nonlocal has_ended
+        try:
+            signal.raise_signal(signal.SIGTERM)
+            await asyncio.Event().wait()
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            has_ended = True
+
+    with pytest.raises(SystemExit) as end, Termination() as termination:
+        asyncio.run(termination.ending(work()))
+    assert end.value.code == 143
+    assert has_ended
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 

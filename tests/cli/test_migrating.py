@@ -16,7 +16,7 @@ import pytest
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.processes import serving
-from tests.store.moving.databases import a_database
+from tests.store.databases import a_database
 from wholefeed.cli.main import main
 
 WAIT_SECONDS = 30.0

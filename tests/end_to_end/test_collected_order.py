@@ -92,32 +92,31 @@ def import_posts(feed: Feed, number: int, *, first_days: float, every: float) ->
 @on_both
 async def test_what_was_imported_stands_by_its_dates(proxy: Proxy, origin: Origin) -> None:
     """R20: of posts most of which were imported later, `limit` and `answer_bytes` give the newest ones."""
-    feed = a_long_feed(proxy, origin, 40)
-    import_posts(feed, 110, first_days=500.5, every=10.2)
+    feed = a_long_feed(proxy, origin, 25)
+    import_posts(feed, 50, first_days=500.5, every=20.2)
     reply = await feed.whole()
     expected = newest_first(feed)
     assert own_ids(reply.body) == expected
-    assert own_ids((await proxy.get(feed.url, limit="30")).body) == expected[:30]
+    assert own_ids((await proxy.get(feed.url, limit="15")).body) == expected[:15]
     few = own_ids((await proxy.get(feed.url, answer_bytes="300000")).body)
     assert few == expected[: len(few)]
     assert len(few) >= 5
 
 
-@on_both
 @pytest.mark.parametrize(
-    ("first_days", "every"), [(1600.3, 6.1), (2500.0, 1.0), (10.0, 0.01)], ids=["between", "older", "newer"]
+    ("first_days", "every"), [(1750.3, 2.1), (2500.0, 1.0), (10.0, 0.01)], ids=["between", "older", "newer"]
 )
 async def test_an_import_into_what_is_there_stands_by_its_dates(
     proxy: Proxy, origin: Origin, first_days: float, every: float
 ) -> None:
     """R20: wherever what comes later was published, and what is edited then stays where it stands."""
-    feed = a_long_feed(proxy, origin, 100)
+    feed = a_long_feed(proxy, origin, 60)
     feed.blog.blog.now += 20 * 86_400
     assert own_ids((await feed.whole()).body) == newest_first(feed)
-    import_posts(feed, 60, first_days=first_days, every=every)
+    import_posts(feed, 30, first_days=first_days, every=every)
     reply = await feed.later()
     assert own_ids(reply.body) == newest_first(feed)
-    for place in (3, 70, 140):
+    for place in (3, 40, 80):
         feed.blog.edit(feed.blog.posts[place])
     edited = await feed.later()
     assert own_ids(edited.body) == newest_first(feed)
@@ -132,8 +131,8 @@ async def test_a_post_under_an_old_date_stands_in_its_place_also_after_a_restart
     """R20: what is newer than all, what was published in between, and what an edit leaves where it is."""
     store = {"url": store_url}
     async with running(a_config(tmp_path, store=store)) as proxy:
-        feed = a_long_feed(proxy, origin, 120)
-        import_posts(feed, 25, first_days=300.5, every=20.2)
+        feed = a_long_feed(proxy, origin, 70)
+        import_posts(feed, 15, first_days=300.5, every=20.2)
         assert own_ids((await feed.whole()).body) == newest_first(feed)
         clock = proxy.clock
     for change in (
@@ -158,23 +157,23 @@ DAMAGE = {
 """What may befall the text of segments, and what tells which entries they hold."""
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
 async def test_a_segment_that_is_damaged_is_made_of_its_documents_again(
-    tmp_path: Path, origin: Origin, damage: str
+    tmp_path: Path, origin: Origin
 ) -> None:
     """R20; docs/design.md#the-store: bodies are the source of truth, wherever entries are taken from."""
     async with running(a_config(tmp_path)) as proxy:
         feed = a_long_feed(proxy, origin, 45)
         await feed.whole()
         clock = proxy.clock
-    with closing(sqlite3.connect(tmp_path / "wholefeed.db")) as db:
-        db.execute(DAMAGE[damage])
-        db.commit()
-    feed.blog.add()
-    feed.blog.edit(feed.blog.posts[7])
-    async with running(a_config(tmp_path), clock) as proxy:
-        feed.proxy = proxy
-        assert own_ids((await feed.later()).body) == newest_first(feed)
+    for what, damage in DAMAGE.items():
+        with closing(sqlite3.connect(tmp_path / "wholefeed.db")) as db:
+            db.execute(damage)
+            db.commit()
+        feed.blog.add()
+        feed.blog.edit(feed.blog.posts[7])
+        async with running(a_config(tmp_path), clock) as proxy:
+            feed.proxy = proxy
+            assert own_ids((await feed.later()).body) == newest_first(feed), what
 
 
 async def test_a_post_is_written_with_its_segment_alone(proxy: Proxy, origin: Origin, tmp_path: Path) -> None:

@@ -109,8 +109,7 @@ async def test_a_refresh_without_news_costs_one_request(tmp_path: Path, origin: 
         assert len(origin.requests) == 2
 
 
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("new", [1, 45])
+@pytest.mark.parametrize(("name", "new"), [*((name, 45) for name in MAKERS), ("blogger", 1)])
 async def test_new_entries_appear(tmp_path: Path, origin: Origin, name: str, new: int) -> None:
     """R30: few, and more than the subscription document holds."""
     publisher, clock = MAKERS[name](origin, 120), Clock()
@@ -181,8 +180,10 @@ async def test_parameters_that_are_redirected_away_leave_a_remembered_feed(
     assert len(origin.requests) <= 4
 
 
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize(("status", "pause"), [(404, 7 * DAY), (429, HOUR), (403, DAY)])
+@pytest.mark.parametrize(
+    ("name", "status", "pause"),
+    [*((name, 404, 7 * DAY) for name in MAKERS), ("github", 429, HOUR), ("discourse", 403, DAY)],
+)
 async def test_a_refusal_is_heeded(
     tmp_path: Path, origin: Origin, name: str, status: int, pause: float
 ) -> None:
@@ -297,8 +298,10 @@ async def gone_on(proxy: Proxy, publisher: Publisher, seconds: float) -> Reply:
     return await proxy.refreshed(publisher.feed_url())
 
 
-@pytest.mark.parametrize("name", ["github", "discourse", "blogger"])
-@pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.parametrize(
+    ("name", "is_restarted"),
+    [("github", False), ("discourse", False), ("blogger", False), ("github", True), ("blogger", True)],
+)
 async def test_a_look_that_was_cut_short_half_way_is_made_up_for(
     tmp_path: Path, origin: Origin, name: str, is_restarted: bool
 ) -> None:

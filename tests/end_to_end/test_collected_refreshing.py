@@ -9,7 +9,7 @@ import pytest
 from tests.answers import Answer, Document, Request, Status
 from tests.feeds import own_ids, texts
 from tests.origin import Origin
-from tests.publishers.collected import DAY, FORMATS, WEEK, Feed, pages_asked
+from tests.publishers.collected import ALL, DAY, FORMATS, WEEK, Feed, pages_asked
 from tests.publishers.wordpress import WordPress
 from tests.publishers.wordpress_feeds import CONTENT_TYPES
 from tests.running import Proxy
@@ -44,8 +44,7 @@ async def test_new_posts_appear_at_once(proxy: Proxy, origin: Origin, posts: int
     feed = await a_collected(proxy, origin, form)
     for _ in range(posts):
         feed.blog.add()
-    reply = await feed.later(3600)
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later(3600)) == ALL
     assert len(origin.requests) <= 1 + 2 * (posts // 10 + 1) + 1  # from the front, and by date of change
 
 
@@ -67,8 +66,7 @@ async def test_news_behind_numbers_that_are_ignored_now_are_not_silently_lost(
     await feed.later(3000)
     assert len(origin.requests) <= 1  # all is asked for anew, and later each time
     blog.paged_ignored = False
-    reply = await feed.later()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later()) == ALL
 
 
 async def test_news_of_a_look_that_was_cut_off_are_read_to_their_end(proxy: Proxy, origin: Origin) -> None:
@@ -82,8 +80,7 @@ async def test_news_of_a_look_that_was_cut_off_are_read_to_their_end(proxy: Prox
     origin.fault("/feed/?paged=4", Status(503))
     assert (await feed.later(3600)).state == "partial"
     origin.heal("/feed/?paged=4")
-    reply = await feed.later()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later()) == ALL
 
 
 class _BehindACache(WordPress):
@@ -111,8 +108,7 @@ async def test_the_last_page_of_a_walk_that_was_cut_off_may_have_grown(proxy: Pr
     for _ in range(20):
         blog.add()
     origin.heal(first)
-    reply = await feed.later()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later()) == ALL
 
 
 async def test_news_that_the_feed_holds_need_no_numbers(proxy: Proxy, origin: Origin) -> None:
@@ -123,8 +119,7 @@ async def test_news_that_the_feed_holds_need_no_numbers(proxy: Proxy, origin: Or
     blog.paged_ignored = True
     for _ in range(9):
         blog.add()
-    reply = await feed.later(3600)
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later(3600)) == ALL
 
 
 async def test_news_behind_a_page_that_is_not_there_are_not_silently_lost(
@@ -138,8 +133,7 @@ async def test_news_behind_a_page_that_is_not_there_are_not_silently_lost(
     origin.fault("/feed/?paged=2", Status(404), times=1)
     for _ in range(25):
         feed.blog.add()
-    reply = await feed.later(3600)
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later(3600)) == ALL
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -206,8 +200,7 @@ async def test_a_back_dated_post_appears_within_a_day(proxy: Proxy, origin: Orig
     """R30: it moves no validator and stands in the middle; by ID it is the last."""
     feed = await a_collected(proxy, origin, form)
     feed.blog.back_date()
-    reply = await feed.later()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later()) == ALL
 
 
 async def test_a_back_dated_post_appears_though_the_blog_has_news_every_twenty_hours(
@@ -233,7 +226,7 @@ async def test_a_deleted_post_stays(proxy: Proxy, origin: Origin, form: str) -> 
     reply = await feed.later()
     assert set(gone) <= set(own_ids(reply.body))
     reply = await proxy.refreshed(feed.url, full=True)
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(reply) == ALL
     assert set(gone) <= set(own_ids(reply.body))
     await proxy.ask("DELETE", "/feed", params={"url": feed.url})
     reply = await feed.whole()
@@ -260,8 +253,7 @@ async def test_posts_that_shift_while_a_page_is_read_twice_stay(proxy: Proxy, or
         blog.go_live(drafts[number // 2 - 2]) if number in (4, 6, 8) else None
     )
     feed = Feed(proxy, blog)
-    reply = await feed.whole()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.whole()) == ALL
 
 
 async def test_after_an_import_the_pages_are_asked_for_again_once_a_week_at_most(
@@ -295,8 +287,7 @@ async def test_front_pages_that_failed_are_asked_for_the_next_time(proxy: Proxy,
     blog.on_request = refuse
     assert (await feed.later(3600)).state == "partial"
     blog.on_request, blog.refusal = None, None
-    reply = await feed.later(DAY / 2)
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later(DAY / 2)) == ALL
 
 
 async def test_front_pages_that_failed_half_way_are_asked_for_the_next_time(
@@ -318,8 +309,7 @@ async def test_front_pages_that_failed_half_way_are_asked_for_the_next_time(
     assert (await feed.later(3600)).state == "partial"
     blog.on_request, blog.refusal = None, None
     blog.edit(blog.posts[-1])
-    reply = await feed.later(DAY / 2)
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later(DAY / 2)) == ALL
 
 
 async def test_page_numbers_that_are_ignored_later_on_are_told(proxy: Proxy, origin: Origin) -> None:
@@ -332,8 +322,7 @@ async def test_page_numbers_that_are_ignored_later_on_are_told(proxy: Proxy, ori
         blog.add()
     assert (await feed.later(3600)).state == "partial"
     blog.paged_ignored = blog.orderby_ignored = False
-    reply = await feed.later()
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later()) == ALL
 
 
 @pytest.mark.parametrize("per_feed", [4, 25])
@@ -346,8 +335,7 @@ async def test_a_back_dated_post_appears_though_pages_have_another_length(
     for _ in range(3):
         feed.blog.back_date(days=1800.5)
         origin.forget_requests()
-        reply = await feed.later()
-        assert (reply.state, feed.lacks(reply)) == ("collected", set())
+        assert feed.shown(await feed.later()) == ALL
     assert len(origin.requests) <= 5
 
 
@@ -360,8 +348,7 @@ async def test_a_site_read_by_date_loses_nothing_between_two_looks(proxy: Proxy,
     for days in range(1, 150, 4):
         at = now + days * int(DAY)
         feed.blog.add(published=at, modified=at)
-    reply = await feed.later(151 * DAY)
-    assert (reply.state, feed.lacks(reply)) == ("collected", set())
+    assert feed.shown(await feed.later(151 * DAY)) == ALL
 
 
 async def test_a_feed_that_comes_back_in_its_format_is_collected_again(proxy: Proxy, origin: Origin) -> None:
@@ -374,7 +361,7 @@ async def test_a_feed_that_comes_back_in_its_format_is_collected_again(proxy: Pr
         feed.blog.default_feed = form
         reply = await feed.later()
         assert reply.headers["Content-Type"].startswith(CONTENT_TYPES[form])
-        assert (reply.state, feed.lacks(reply)) == ("collected", set())
+        assert feed.shown(reply) == ALL
         if form == "rss2":
             assert ever <= set(own_ids(reply.body))
         feed.blog.delete(feed.blog.posts[3])

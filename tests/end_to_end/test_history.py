@@ -46,26 +46,6 @@ async def test_each_document_is_asked_for_once_and_archives_never_again(proxy: P
     assert set(origin.counts()) == {"/feed"}
 
 
-async def test_a_complete_feed_is_its_document_alone(proxy: Proxy, origin: Origin) -> None:
-    """R1; RFC 5005, 2; docs/faults.md row 60: no link is followed, and what was there before leaves."""
-    origin.publish("/feed", atom(an_item("a"), an_item("b"), complete=True, prev_archive="/archive/1"))
-    url = origin.url("/feed")
-    reply = await proxy.whole(url)
-    assert (reply.state, ids(reply.body)) == ("complete", ["a", "b"])
-
-    origin.publish("/feed", atom(an_item("c"), complete=True))
-    reply = await proxy.refreshed(url)
-    assert (reply.reconstruction, ids(reply.body)) == ("complete;documents=1;entries=1;missing=0", ["c"])
-    assert "/archive/1" not in origin.counts()
-
-
-async def test_an_empty_complete_feed_is_legal(proxy: Proxy, origin: Origin) -> None:
-    """R1."""
-    origin.publish("/feed", atom(complete=True))
-    reply = await proxy.whole(origin.url("/feed"))
-    assert (reply.state, ids(reply.body)) == ("complete", [])
-
-
 async def test_complete_on_an_archive_document_means_nothing(proxy: Proxy, origin: Origin) -> None:
     """R1."""
     origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.feeds import an_item, atom, ids, own_ids, publish_chain, rss, texts
+from tests.feeds import an_item, atom, ids, own_ids, publish_chain, texts
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Clock, Proxy, Reply, a_config, running
@@ -190,58 +190,6 @@ async def test_detached_documents_come_back_without_a_fetch(proxy: Proxy, origin
     assert reply.state == "complete"
     assert [name for name in ids(reply.body) if name != "x"] == expected
     assert "/archive/1" not in origin.counts()
-
-
-@pytest.mark.parametrize(
-    ("older", "state"),
-    [("/1", "complete"), ("/feed", "partial"), ("/2", "partial")],
-    ids=["names itself", "back to the start", "back to the newest archive"],
-)
-async def test_a_loop_ends_the_chain(proxy: Proxy, origin: Origin, older: str, state: str) -> None:
-    """R17; docs/faults.md row 50: a document whose older link names itself is the end; a larger circle is
-    partial."""
-    origin.publish("/feed", atom(an_item("c", 3), prev_archive="/2"))
-    origin.publish("/2", atom(an_item("b", 2), archive=True, prev_archive="/1"))
-    origin.publish("/1", atom(an_item("a", 1), archive=True, prev_archive=older))
-    reply = await proxy.whole(origin.url("/feed"))
-    assert reply.state == state
-    assert [name for name in ids(reply.body) if len(name) == 1] == ["c", "b", "a"]
-    assert max(origin.counts().values()) == 1
-
-
-async def test_another_format_in_the_chain_counts_as_missing(proxy: Proxy, origin: Origin) -> None:
-    """R23; docs/faults.md row 59."""
-    origin.publish("/feed", atom(an_item("c", 3), prev_archive="/2"))
-    origin.publish("/2", rss(an_item("b", 2), archive=True))
-    reply = await proxy.whole(origin.url("/feed"))
-    assert reply.reconstruction == "partial;documents=1;entries=1;missing=1"
-    (missing,) = (await proxy.status(origin.url("/feed")))["missing"]
-    assert missing["reason"] == "format"
-
-
-async def test_another_sites_archive_joins_only_with_a_confirmation(proxy: Proxy) -> None:
-    """R24; docs/faults.md row 22: the same atom:id, or a `current` that leads back."""
-    async with Origin("127.0.0.1") as here, Origin("127.0.0.2") as there:
-        for path, feed_id, current in (
-            ("/same", "urn:feed", None), ("/back", "urn:other", here.url("/back")), ("/alien", "urn:x", None),
-        ):  # fmt: skip
-            here.publish(path, atom(an_item("b", 2), prev_archive=there.url(path)))
-            there.publish(path, atom(an_item("a", 1), feed_id=feed_id, archive=True, current=current))
-        assert (await proxy.whole(here.url("/same"))).state == "complete"
-        assert (await proxy.whole(here.url("/back"))).state == "complete"
-        reply = await proxy.whole(here.url("/alien"))
-        assert (reply.state, ids(reply.body)[1:]) == ("partial", ["b"])
-        (missing,) = (await proxy.status(here.url("/alien")))["missing"]
-        assert missing["reason"] == "cross-origin-unconfirmed"
-
-
-async def test_entries_of_one_feed_are_not_another_feeds(proxy: Proxy, origin: Origin) -> None:
-    """R9; docs/faults.md row 23: identity is scoped to the feed."""
-    origin.publish("/mine", atom(an_item("a", 1, "mine")))
-    origin.publish("/theirs", atom(an_item("a", 9, "theirs")))
-    await proxy.whole(origin.url("/mine"))
-    await proxy.whole(origin.url("/theirs"))
-    assert texts((await proxy.whole(origin.url("/mine"))).body) == {"a": "mine"}
 
 
 async def test_a_link_that_cannot_be_followed_ends_it_partial(proxy: Proxy, origin: Origin) -> None:

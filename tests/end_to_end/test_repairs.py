@@ -5,27 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.answers import Raw
-from tests.feeds import an_item, atom, ids, links, own_ids, publish_chain, texts
+from tests.feeds import an_item, atom, ids, own_ids
 from tests.origin import Origin
 from tests.running import Proxy
 
 WHOLE = atom(an_item("b", 2), an_item("a", 1), archive=True)
 CUT = WHOLE[: WHOLE.index(b"urn:a")]
-
-
-async def test_a_repaired_archive_is_part_of_a_complete_feed(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 45: nothing is missing of it, and a note says what was done."""
-    origin.publish("/feed", atom(an_item("c", 3), prev_archive="/1"))
-    origin.publish(
-        "/1", atom(an_item("b", 2, "x &amp; y"), an_item("a", 1, "caf&eacute; & <br>"), archive=True)
-    )
-    reply = await proxy.whole(origin.url("/feed"))
-
-    assert (reply.state, own_ids(reply.body)) == ("complete", ["c", "b", "a"])
-    assert texts(reply.body)["a"] == "café & <br>"
-    (note,) = (await proxy.status(origin.url("/feed")))["notes"]
-    assert (note["code"], note["url"]) == ("DocumentRepaired", origin.url("/1"))
 
 
 @pytest.mark.fault("49")
@@ -105,41 +90,6 @@ async def test_a_truncated_subscription_document_takes_nothing_away(proxy: Proxy
     proxy.clock.advance(4000)
     reply = await proxy.whole(url)
     assert (reply.state, own_ids(reply.body)) == ("complete", ["b", "a"])
-
-
-async def test_a_body_that_only_its_end_delimits_is_incomplete_without_its_end(
-    proxy: Proxy, origin: Origin
-) -> None:
-    """docs/faults.md row 32: the connection was closed early; that is no fault of the document."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/atom+xml\r\nConnection: close\r\n\r\n"
-    origin.answer("/feed", Raw(head + CUT))
-    assert (await proxy.get(origin.url("/feed"))).status == 502
-    proxy.clock.advance(60)
-    origin.answer("/feed", Raw(head + WHOLE))
-    reply = await proxy.get(origin.url("/feed"))
-    assert reply.status == 200
-    assert "a" in ids(reply.body)
-
-
-async def test_an_undeclared_prefix_is_declared_for_the_reader(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 45; R22."""
-    publish_chain(origin, archives=1)
-    body = atom(an_item("n", 9), prev_archive="/archive/1", extra="<itunes:block>no</itunes:block>")
-    origin.publish("/feed", body.replace(b"<content>", b"<q:r/><content>"))
-    reply = await proxy.whole(origin.url("/feed"))
-
-    assert reply.state == "complete"
-    assert ids(reply.body)[0] == "n"
-    assert b"urn:wholefeed:undeclared-prefix:q" in reply.body
-    assert links(reply.body)["via"]
-
-
-@pytest.mark.parametrize("page", [b"<html><p>&nbsp;<br></html>", b"\n<!DOCTYPE html><html><body><p>x"])
-async def test_a_page_stays_a_page(proxy: Proxy, origin: Origin, page: bytes) -> None:
-    """docs/faults.md row 38."""
-    origin.publish("/feed", page, content_type="text/html")
-
-    assert (await proxy.get(origin.url("/feed"))).status == 422
 
 
 async def test_a_truncated_page_makes_the_feed_partial_until_it_is_whole(

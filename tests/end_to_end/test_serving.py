@@ -9,24 +9,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from tests.answers import Reset, Status
+from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Clock, Proxy, a_config, running
 from tests.sqlite_faults import rows
-
-
-async def test_a_hundred_readers_of_a_cold_feed_cause_one_walk(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 64: one fetch a document."""
-    expected = publish_chain(origin, archives=8)
-    url = origin.url("/feed")
-    replies = await asyncio.gather(*(proxy.get(url) for _ in range(100)))
-    assert {reply.status for reply in replies} == {200}
-    assert {tuple(ids(reply.body)) for reply in replies} == {tuple(expected)}
-    counts = origin.counts()
-    assert {path: n for path, n in counts.items() if path != "/archive/0"} == dict.fromkeys(
-        ["/feed", *(f"/archive/{n}" for n in range(1, 9))], 1
-    )
 
 
 async def test_a_long_walk_is_answered_in_time_with_what_is_there(tmp_path: Path, origin: Origin) -> None:
@@ -93,31 +80,6 @@ async def test_the_walk_goes_on_when_the_reader_has_left(proxy: Proxy, origin: O
     assert origin.requests == []
 
 
-@pytest.mark.parametrize("fault", [Status(500), Status(410), Reset()])
-@pytest.mark.fault("75")
-async def test_a_stored_feed_is_served_stale_when_the_publisher_fails(
-    proxy: Proxy, origin: Origin, fault: object
-) -> None:
-    """docs/faults.md row 75: every known feed answers 200; the publisher is left alone until the next
-    attempt."""
-    expected = publish_chain(origin, archives=2)
-    url = origin.url("/feed")
-    fresh = await proxy.whole(url)
-    origin.fault("/feed", fault)  # type: ignore[arg-type]
-    origin.forget_requests()
-    proxy.clock.advance(4000)
-    stale = await proxy.get(url)
-    assert (stale.status, stale.reconstruction) == (200, f"{fresh.reconstruction};stale")
-    assert (ids(stale.body), stale.headers["ETag"]) == (expected, fresh.headers["ETag"])
-    tried = len(origin.requests)
-    assert (await proxy.get(url)).status == 200
-    assert len(origin.requests) == tried
-
-    origin.heal("/feed")
-    proxy.clock.advance(90_000)
-    assert not (await proxy.whole(url)).reconstruction.endswith("stale")
-
-
 async def test_an_unfinished_feed_leaves_a_failing_publisher_alone(proxy: Proxy, origin: Origin) -> None:
     """docs/faults.md row 75: a walk that has not begun is no reason to ask at each request."""
     publish_chain(origin, archives=1)
@@ -129,30 +91,6 @@ async def test_an_unfinished_feed_leaves_a_failing_publisher_alone(proxy: Proxy,
         reply = await proxy.get(url)
         assert (reply.status, reply.reconstruction) == (200, "loading;documents=1;entries=2;missing=0;stale")
     assert len(origin.requests) == 1
-
-
-async def test_a_hanging_publisher_does_not_hold_up_a_known_feed(tmp_path: Path, origin: Origin) -> None:
-    """A stored feed is answered within the `wait` that was asked for while its publisher hangs."""
-    publish_chain(origin, archives=1)
-    url = origin.url("/feed")
-    async with running(a_config(tmp_path)) as proxy:
-        await proxy.whole(url)
-        proxy.clock.advance(4000)
-        with origin.held("/feed"):
-            reply = await proxy.get(url, wait="0.1")
-            assert (reply.status, reply.state) == (200, "complete")
-
-
-async def test_a_feed_that_turned_into_a_page_keeps_the_stored_copy(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 38."""
-    expected = publish_chain(origin, archives=1)
-    url = origin.url("/feed")
-    await proxy.whole(url)
-    origin.publish("/feed", b"<!DOCTYPE html><html><body>maintenance</body></html>")
-    proxy.clock.advance(4000)
-    reply = await proxy.get(url)
-    assert (reply.status, ids(reply.body)) == (200, expected)
-    assert reply.reconstruction.endswith(";stale")
 
 
 @pytest.mark.fault("74")
@@ -213,35 +151,6 @@ async def test_a_refetch_is_conditional(proxy: Proxy, origin: Origin) -> None:
     proxy.clock.advance(4000)
     await proxy.whole(url)
     assert [request.headers.get("if-none-match") for request in origin.requests] == [None, '"1"']
-
-
-@pytest.mark.fault("73")
-async def test_a_clock_that_jumped_makes_a_feed_due(tmp_path: Path, origin: Origin) -> None:
-    """docs/faults.md row 73."""
-    origin.publish("/feed", atom(an_item("a")))
-    url = origin.url("/feed")
-    clock = Clock()
-    clock.advance(315_360_000)
-    async with running(a_config(tmp_path), clock) as proxy:
-        await proxy.whole(url)
-        origin.forget_requests()
-        clock.advance(-315_360_000)
-        assert (await proxy.get(url)).status == 200
-        assert len(origin.requests) == 1
-
-
-async def test_a_failure_rests_longer_than_freshness_may_last(tmp_path: Path, origin: Origin) -> None:
-    """R14; docs/faults.md row 54: 410 rests a day, however short `freshness.maximum_seconds`."""
-    origin.publish("/feed", atom(an_item("a")))
-    url = origin.url("/feed")
-    async with running(a_config(tmp_path, freshness={"maximum_seconds": 900})) as proxy:
-        await proxy.whole(url)
-        origin.fault("/feed", Status(410))
-        origin.forget_requests()
-        for _ in range(5):
-            proxy.clock.advance(1000)
-            assert (await proxy.get(url)).reconstruction.endswith(";stale")
-        assert len(origin.requests) == 1
 
 
 @pytest.mark.fault("35")

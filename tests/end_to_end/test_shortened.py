@@ -19,8 +19,6 @@ from tests.publishers.wordpress import WordPress
 from tests.running import Clock, Proxy, a_config, running
 from wholefeed.core.model import ATOM_NS
 
-pytestmark = on_both
-
 WORDS = [f"word{number}" for number in range(80)]
 FULL = " ".join(WORDS)
 CUT = " ".join(WORDS[:20]) + " [\u2026]"
@@ -63,6 +61,7 @@ async def test_a_blog_that_turns_to_excerpts_takes_no_full_text_away(
         assert len(own_ids(reply.body)) == len(feed.blog.posts)
 
 
+@on_both
 @pytest.mark.fault("124")
 async def test_no_insisting_makes_excerpts_of_full_texts_but_forgetting(proxy: Proxy, origin: Origin) -> None:
     """R10, R14; row 124: `full=1` takes every page anew, and says that they are no better than before."""
@@ -209,6 +208,7 @@ def all_of(text: str, names: Sequence[str] = NAMES) -> Texts:
     return dict.fromkeys(names, text)
 
 
+@on_both
 @pytest.mark.parametrize("form", LOSES_CONTENT)
 async def test_full_content_goes_before_none(proxy: Proxy, origin: Origin, form: str) -> None:
     """R10: without instants, or with equal ones; in each format, as long as it lasts, and when it leaves."""
@@ -263,6 +263,7 @@ async def test_the_last_full_text_is_served_whenever_a_feed_turns_to_excerpts(
             assert [first_word.decode() in served(body, name) for name in NAMES] == [True] * 3
 
 
+@on_both
 @pytest.mark.fault("124")
 async def test_a_correction_outlives_the_turn_to_excerpts(proxy: Proxy, origin: Origin) -> None:
     """R8, R10; row 124: one made in the subscription document alone; the archive has the old text."""
@@ -285,6 +286,7 @@ async def test_a_later_instant_goes_before_all(proxy: Proxy, origin: Origin) -> 
     assert await looked(proxy, origin, later) == all_of("short")
 
 
+@on_both
 @pytest.mark.fault("124")
 @pytest.mark.parametrize("form", IS_CUT)
 async def test_texts_that_are_cut_are_not_full(proxy: Proxy, origin: Origin, form: str) -> None:
@@ -376,6 +378,7 @@ def bound(body: bytes, links: bytes) -> bytes:
 # What is stored
 
 
+@on_both
 async def test_what_was_stored_before_is_judged_by_its_bytes(aged: Aged, origin: Origin) -> None:
     """R10: an earlier version kept no word of what is full, nor has the publisher given it again since."""
     clock, make = Clock(), LOSES_CONTENT["content:encoded"]
@@ -387,6 +390,7 @@ async def test_what_was_stored_before_is_judged_by_its_bytes(aged: Aged, origin:
         assert await looked(proxy, origin, make(all_of(SUMMARY), 3)) == all_of("full")
 
 
+@on_both
 async def test_a_copy_of_the_store_knows_what_was_cut(
     tmp_path: Path, origin: Origin, store_url: str, request: pytest.FixtureRequest
 ) -> None:

@@ -463,14 +463,6 @@ async def test_documents_of_several_encodings_come_out_in_one(proxy: Proxy, orig
     )
 
 
-@pytest.mark.parametrize("codec", ["iso-8859-1", "windows-1252"])
-async def test_the_charset_of_the_content_type_counts(proxy: Proxy, origin: Origin, codec: str) -> None:
-    """RFC 7303, 3: it stands above the XML declaration; docs/faults.md row 48."""
-    await came_out(
-        proxy, origin, atom(an_entry(2, POLISH)), atom(an_entry(1, LATIN), codec=codec, charset=codec)
-    )
-
-
 async def test_rss_documents_of_several_encodings_come_out_in_one(proxy: Proxy, origin: Origin) -> None:
     """R22."""
     polish, latin = (text.replace("summary", "description") for text in (POLISH, LATIN))

@@ -40,8 +40,7 @@ async def test_an_archive_at_another_site_has_to_say_that_it_belongs_here(
 
 @pytest.mark.fault("23")
 async def test_a_feed_cannot_change_the_entries_of_another(proxy: Proxy, origin: Origin) -> None:
-    """docs/faults.md row 23: identity is scoped to the feed; neither the same ids, newer, nor its archives
-    matter."""
+    """R9; docs/faults.md row 23: identity is scoped to the feed, whatever ids and archives another has."""
     names = publish_chain(origin, archives=2)
     before = await proxy.whole(origin.url("/feed"))
     async with Origin("127.0.0.2") as hostile:

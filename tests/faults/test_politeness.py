@@ -21,16 +21,11 @@ from tests.answers import BODY_DRIP, ENDLESS_BODY, HEADER_DRIP, Answer, Reset, S
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.fetchers import Names, SilentNames, opening
 from tests.origin import Origin
-from tests.running import Proxy, Reply, a_config, running
+from tests.running import Proxy, a_config, running
 
 DEAD = "http://nowhere.example/feed"
 LONGEST_QUEUE = 256
 """Requests that wait at one host."""
-
-
-def slug(reply: Reply) -> str:
-    problem: str = json.loads(reply.body)["type"]
-    return problem.removeprefix("urn:wholefeed:")
 
 
 def failures(logs: list[Any]) -> list[str]:
@@ -75,7 +70,7 @@ async def test_a_name_without_an_address_is_looked_up_once_a_minute(tmp_path: Pa
         with capture_logs() as logs:
             replies = [await proxy.get(DEAD) for _ in range(10)]
         other = await proxy.get("http://nowhere.example/another")
-        assert {(reply.status, slug(reply)) for reply in [*replies, other]} == {(502, "dns-error")}
+        assert {(reply.status, reply.slug) for reply in [*replies, other]} == {(502, "dns-error")}
         assert int(replies[-1].headers["Retry-After"]) in range(55, 61)
         assert failures(logs) == ["dns-error"]
         assert await is_nothing_stored(proxy)
@@ -94,7 +89,7 @@ async def test_a_name_server_that_does_not_answer_delays_nobody_else(tmp_path: P
         assert (await proxy.get(origin.url("/feed"))).status == 200
         assert not any(task.done() for task in slow)
         replies = await asyncio.gather(*slow)
-    assert {(reply.status, slug(reply)) for reply in replies} == {(504, "dns-timeout")}
+    assert {(reply.status, reply.slug) for reply in replies} == {(504, "dns-timeout")}
 
 
 @pytest.mark.parametrize("fault", [Status(404), Status(403), Status(500), Reset(), Silence()])
@@ -105,7 +100,7 @@ async def test_a_url_that_gives_no_feed_is_asked_once_a_minute(
     origin.fault("/feed", fault)
     async with running(a_config(tmp_path, fetch={"read_timeout_seconds": 0.3})) as proxy:
         replies = [await proxy.get(origin.url("/feed")) for _ in range(100)]
-        assert len({(reply.status, slug(reply)) for reply in replies}) == 1
+        assert len({(reply.status, reply.slug) for reply in replies}) == 1
         assert len(origin.requests) <= 2
         origin.forget_requests()
         origin.publish("/feed", atom(an_item("a")))
@@ -123,7 +118,7 @@ async def test_a_host_that_is_down_is_left_alone_and_its_stored_feeds_are_served
         await origin.stop()
         with capture_logs() as logs:
             replies = [await proxy.get(origin.url(f"/{number}")) for number in range(5 + 3)]
-        assert {(reply.status, slug(reply)) for reply in replies} == {(502, "connection-failed")}
+        assert {(reply.status, reply.slug) for reply in replies} == {(502, "connection-failed")}
         assert [log["event"] for log in logs].count("host.rested") == 1
         assert "Retry-After" in replies[-1].headers
         await origin.start()
@@ -223,7 +218,7 @@ async def test_requests_beyond_the_walks_that_may_wait_are_refused_and_stored_fe
         third.publish("/feed", atom(an_item("a")))
         async with walking(tmp_path, origin, second, walks=8, waits=32) as proxy:
             refused = await proxy.get(third.url("/feed"))
-            assert (refused.status, slug(refused)) == (503, "overloaded")
+            assert (refused.status, refused.slug) == (503, "overloaded")
             assert int(refused.headers["Retry-After"]) > 0
             stored = await proxy.get(origin.url("/stored"))
             assert (stored.status, ids(stored.body)) == (200, ["a"])
@@ -236,7 +231,7 @@ async def test_a_slow_publisher_of_many_feeds_keeps_no_other_waiting(tmp_path: P
     async with Origin("127.0.0.2") as other, walking(tmp_path, origin, walks=8, waits=32) as proxy:
         expected = publish_chain(other, archives=1)
         refused = await proxy.get(origin.url("/feed"))
-        assert (refused.status, slug(refused)) == (503, "overloaded")
+        assert (refused.status, refused.slug) == (503, "overloaded")
         async with asyncio.timeout(20):
             reply = await proxy.whole(other.url("/feed"))
         assert (reply.state, ids(reply.body)) == ("complete", expected)
@@ -252,7 +247,7 @@ async def test_a_request_that_the_queue_has_no_room_for_is_refused_and_not_remem
         async with crowded(proxy, origin):
             refused = await proxy.get(origin.url("/c"))
             assert (await proxy.get(other.url("/d"))).status == 200
-    assert (refused.status, slug(refused), refused.headers["Retry-After"]) == (503, "overloaded", "10")
+    assert (refused.status, refused.slug, refused.headers["Retry-After"]) == (503, "overloaded", "10")
     assert (await proxy.get(origin.url("/c"))).status == 200
 
 
@@ -300,7 +295,7 @@ async def test_a_document_that_does_not_end_is_given_up(
         origin.fault("/feed", fault)
         with capture_logs() as logs:
             reply = await proxy.get(origin.url("/feed"))
-        assert (reply.status, slug(reply), failures(logs)) == (status, expected, [expected])
+        assert (reply.status, reply.slug, failures(logs)) == (status, expected, [expected])
         assert await is_nothing_stored(proxy)
 
         entries = publish_chain(origin, archives=1)
@@ -390,7 +385,7 @@ async def test_a_host_that_wants_to_be_left_alone_is(
     (missing,) = (await proxy.status(url))["missing"]
     next_at = datetime.fromisoformat(missing["next_attempt"]).timestamp()
     assert next_at - asked_at == pytest.approx(seconds, abs=2)
-    assert (other.status, slug(other)) == (503, "host-backoff")
+    assert (other.status, other.slug) == (503, "host-backoff")
     assert origin.counts()["/other"] == 0
     if seconds > 60:
         assert seconds - 5 <= int(other.headers["Retry-After"]) <= seconds

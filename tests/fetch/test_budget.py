@@ -17,7 +17,7 @@ from tests.fetchers import a_fetcher
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import a_config, running
-from wholefeed.errors import QueueFullError
+from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.budget import LARGE_BYTES, TOTAL_BYTES, MemoryBudget, Share, Sizes, budget_bytes
 from wholefeed.fetch.fetcher import Fetcher
 
@@ -178,3 +178,13 @@ async def test_a_walk_along_large_documents_needs_no_more_memory_than_there_is(
         gc.collect()
         await asyncio.sleep(0.01)
         assert budget.free_bytes == 1500
+
+
+async def test_the_memory_comes_back_when_a_fetch_fails(origin: Origin) -> None:
+    """Row 30: a body that turns out too large leaves nothing counted behind."""
+    origin.publish("/feed", bytes(3 << 20))
+    budget = MemoryBudget()
+    async with a_fetcher(document_bytes=2 << 20, budget=budget) as fetcher:
+        with pytest.raises(DocumentError):
+            await fetcher.fetch(origin.url("/feed"))
+        assert budget.free_bytes == TOTAL_BYTES

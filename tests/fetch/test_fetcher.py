@@ -506,9 +506,27 @@ async def test_the_proxy_does_not_ask_itself(host: str) -> None:
     assert spy.opened == 0
 
 
-@pytest.mark.fault("19")
-async def test_a_redirect_to_the_proxy_is_a_loop(origin: Origin) -> None:
-    """docs/faults.md row 19."""
-    origin.redirect("/feed", "http://127.0.0.1:8080/")
-    async with a_fetcher(own_addresses=lambda _, port: port == 8080) as fetcher:
-        assert isinstance(await error_of(fetcher, origin.url("/feed")), LoopDetectedError)
+@pytest.mark.parametrize(
+    "validators", [Validators(etag='W/"1"'), Validators(last_modified="Tue, 14 Nov 2023 22:13:20 GMT")]
+)
+async def test_a_document_that_has_not_changed_is_not_sent_again(
+    origin: Origin, validators: Validators
+) -> None:
+    """RFC 9110, section 13.1; docs/faults.md row 39: at the end of redirects too."""
+    origin.redirect("/old", "/feed")
+    origin.publish("/feed", FEED, etag='W/"1"', last_modified="Tue, 14 Nov 2023 22:13:20 GMT")
+    async with a_fetcher() as fetcher:
+        fetched = await fetcher.fetch(origin.url("/old"), validators=validators)
+        assert (fetched.not_modified, fetched.status, fetched.body) == (True, 304, b"")
+        assert fetched.headers["etag"] == 'W/"1"'
+        assert (await fetcher.fetch(origin.url("/feed"), validators=Validators(etag='"2"'))).body == FEED
+
+
+@pytest.mark.parametrize("circle", [["/feed"], ["/a", "/feed"], ["/a", "/b", "/a"]])
+async def test_redirects_in_a_circle_are_an_error(origin: Origin, circle: list[str]) -> None:
+    """docs/faults.md row 35."""
+    for source, target in zip(["/feed", *circle], circle, strict=False):
+        origin.redirect(source, f"{target}#again")
+    async with a_fetcher() as fetcher:
+        assert (await error_of(fetcher, origin.url("/feed"))).slug == "redirect-loop"
+    assert len(origin.requests) == len(set(circle) | {"/feed"})

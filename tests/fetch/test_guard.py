@@ -20,7 +20,6 @@ from wholefeed.fetch.guard import (
     GuardedResolver,
     IpAddress,
     NameTimeoutError,
-    OwnAddressError,
     TargetRefusedError,
     guarded_socket_factory,
     is_forbidden,
@@ -83,23 +82,6 @@ def test_the_ports_of_the_configuration_are_allowed(port: int) -> None:
     assert is_refused(AddressPolicy.from_config(FetchConfig(ports=(70,))), "example.org", port)
 
 
-def test_only_allowed_hosts_are_asked_where_some_are_named() -> None:
-    """config.example.toml: fetch.allow_hosts."""
-    policy = AddressPolicy.from_config(FetchConfig(allow_hosts=("example.org", "*.example.net")))
-    allowed = ["example.org", "a.example.net", "a.b.example.net"]
-    refused = ["www.example.org", "example.net", "badexample.net", "example.org.evil.example"]
-    assert [host for host in allowed + refused if not is_refused(policy, host)] == allowed
-
-
-def test_denied_hosts_are_never_asked() -> None:
-    """config.example.toml: fetch.deny_hosts; it outranks allow_hosts."""
-    policy = AddressPolicy.from_config(
-        FetchConfig(allow_hosts=("*.example.net",), deny_hosts=("bad.example.net",))
-    )
-    assert is_refused(policy, "bad.example.net")
-    assert not is_refused(policy, "good.example.net")
-
-
 @pytest.mark.parametrize("written", ["2606:4700::dead:0", "2606:4700:0:0::DEAD:0000", "93.184.215.66"])
 @pytest.mark.parametrize("address", ["2606:4700::dead:0", "93.184.215.66", "::ffff:93.184.215.66"])
 def test_a_denied_address_is_denied_however_it_is_written_and_reached(written: str, address: str) -> None:
@@ -122,16 +104,6 @@ def test_an_allowed_host_is_still_guarded_at_the_socket() -> None:
 
 def own(address: str, port: int) -> bool:
     return address in ("127.0.0.1", "93.184.215.14") and port == 8080
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::ffff:7f00:1", "93.184.215.14"])
-def test_the_proxy_itself_is_told_from_other_refused_targets(host: str) -> None:
-    """docs/faults.md row 19."""
-    with pytest.raises(OwnAddressError):
-        AddressPolicy(own_addresses=own).check_target(host, 8080)
-    if host != "localhost":
-        with pytest.raises(OwnAddressError):
-            AddressPolicy(own_addresses=own).check_address(host, 8080)
 
 
 def test_another_port_of_this_machine_is_not_the_proxy() -> None:

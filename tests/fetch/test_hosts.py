@@ -29,16 +29,6 @@ def test_one_more_is_allowed_after_as_many_good_answers_as_are_allowed() -> None
     assert allowed == [2, 3, 3, 3, 4, 4]
 
 
-def test_strain_takes_the_good_answers_before_it_back() -> None:
-    """Good answers from before the strain do not count towards the next place."""
-    pace = Pace(4)
-    for _ in range(3):
-        pace.answered()
-    pace.strained(started_at=0.0, now=0.0)
-    pace.answered()
-    assert pace.allowed == 2
-
-
 @given(most=st.integers(1, 64), events=st.lists(st.none() | st.floats(0, 60)))
 def test_the_pace_stays_in_its_bounds_and_recovers(most: int, events: list[float | None]) -> None:
     """Never below 1, never above the most; good answers bring it back."""
@@ -84,11 +74,6 @@ def test_a_few_failures_change_nothing() -> None:
     assert rest(host, 0.0) is None
 
 
-def test_many_in_a_row_make_it_rest() -> None:
-    """At the limit of failures a host is left alone for the pause, and the reason is kept for readers."""
-    assert rest(a_resting_host(100.0), 110.0) == ("timeout", PAUSE_SECONDS - 10)
-
-
 def test_a_probe_that_fails_makes_it_rest_again() -> None:
     """When the try after the pause fails, the host rests once more, for the latest reason."""
     host = a_resting_host()
@@ -114,3 +99,13 @@ def test_requests_go_through_again_within_a_pause_whatever_happened(events: list
             host.learn(start, now=now, slug=event, is_heard=False)
         _, seconds = rest(host, now) or ("", 0.0)
         assert seconds <= PAUSE_SECONDS
+
+
+def test_strain_takes_the_good_answers_before_it_back() -> None:
+    """Good answers from before the strain do not count towards the next place."""
+    pace = Pace(4)
+    for _ in range(3):
+        pace.answered()
+    pace.strained(started_at=0.0, now=0.0)
+    pace.answered()
+    assert pace.allowed == 2

@@ -110,30 +110,6 @@ async def test_redirects_and_further_tries_count(saved: WebArchive) -> None:
     assert taken == len(saved.origin.requests) == 3
 
 
-async def test_a_copy_is_as_its_publisher_sent_it_then(saved: WebArchive) -> None:
-    """R33, R10: its URL, its time; nothing of the archive's own header fields."""
-    copy = saved.save(URL, 2019, BODY, original="http://www.blog.example.org:80/feed")
-    async with asking(saved) as archive:
-        (capture,) = (await archive.newest(URL)).captures
-        async with archive.fetching(capture, URL) as (fetched, copy_url):
-            assert (fetched.url, fetched.final_url) == (URL, "http://www.blog.example.org/feed")
-            assert fetched.fetched_at == instant_of("20190501120000")
-            assert (fetched.links, fetched.hops, fetched.permanent_url) == ((), (), None)
-            assert fetched.headers.keys() == {"content-length"}
-            assert fetched.media_type == "application/atom+xml"
-            assert copy_url == copy
-
-
-async def test_a_copy_of_another_time_says_so(saved: WebArchive) -> None:
-    """RFC 7089, 2.1.1: some archives give the nearest copy that they have, without leading there."""
-    said = (("Memento-Datetime", "Tue, 01 May 2018 12:00:00 GMT"),)
-    saved.save(URL, 2019, b"", answer=Document(body=BODY, headers=said))
-    capture = Capture("20190501120000", URL)
-    async with asking(saved) as archive, archive.fetching(capture, URL) as (fetched, copy_url):
-        assert fetched.fetched_at == instant_of("20180501120000")
-        assert "/20180501120000id_/" in copy_url
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -155,6 +131,34 @@ async def test_what_is_no_copy_of_the_document_is_refused(saved: WebArchive, ans
         with pytest.raises(PublisherError):
             async with archive.fetching(Capture("20190501120000", URL), URL):
                 pass
+
+
+async def test_the_guard_judges_the_archive_and_where_it_leads(saved: WebArchive) -> None:
+    """R33: a private address only where fetch.allow_networks has it, and no other place than its copies."""
+    async with asking(saved, allow_networks=()) as archive:
+        with pytest.raises(ForbiddenTargetError):
+            await archive.newest(URL)
+    async with Origin("127.0.0.3") as other:
+        saved.save(URL, 2019, b"", answer=Redirect(other.url("/feed")))
+        async with asking(saved) as archive:
+            with pytest.raises(PublisherError):
+                async with archive.fetching(Capture("20190501120000", URL), URL):
+                    pass
+        assert other.requests == []
+
+
+async def test_a_copy_is_as_its_publisher_sent_it_then(saved: WebArchive) -> None:
+    """R33, R10: its URL, its time; nothing of the archive's own header fields."""
+    copy = saved.save(URL, 2019, BODY, original="http://www.blog.example.org:80/feed")
+    async with asking(saved) as archive:
+        (capture,) = (await archive.newest(URL)).captures
+        async with archive.fetching(capture, URL) as (fetched, copy_url):
+            assert (fetched.url, fetched.final_url) == (URL, "http://www.blog.example.org/feed")
+            assert fetched.fetched_at == instant_of("20190501120000")
+            assert (fetched.links, fetched.hops, fetched.permanent_url) == ((), (), None)
+            assert fetched.headers.keys() == {"content-length"}
+            assert fetched.media_type == "application/atom+xml"
+            assert copy_url == copy
 
 
 async def test_the_index_is_asked_for_so_much_at_once(saved: WebArchive) -> None:
@@ -180,17 +184,3 @@ async def test_an_empty_index_is_one_and_another_thing_is_none(saved: WebArchive
             await archive.newest(URL)
         with pytest.raises(DocumentError):
             await archive.newest(URL)
-
-
-async def test_the_guard_judges_the_archive_and_where_it_leads(saved: WebArchive) -> None:
-    """R33: a private address only where fetch.allow_networks has it, and no other place than its copies."""
-    async with asking(saved, allow_networks=()) as archive:
-        with pytest.raises(ForbiddenTargetError):
-            await archive.newest(URL)
-    async with Origin("127.0.0.3") as other:
-        saved.save(URL, 2019, b"", answer=Redirect(other.url("/feed")))
-        async with asking(saved) as archive:
-            with pytest.raises(PublisherError):
-                async with archive.fetching(Capture("20190501120000", URL), URL):
-                    pass
-        assert other.requests == []

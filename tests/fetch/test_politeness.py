@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from wholefeed.errors import DocumentError, PublisherError, QueueFullError
+from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutError, QueueFullError
 from wholefeed.fetch.hosts import FAILURES_TO_REST, PAUSE_SECONDS, Host, Pace, Start
 from wholefeed.fetch.politeness import MAX_HOSTS, MAX_WAITING, MAX_WAITING_PER_HOST, HostGate, Slot
 
@@ -233,17 +233,6 @@ async def test_a_request_is_told_when_too_many_wait_for_its_host() -> None:
         await in_slot(gate, host="b")
 
 
-async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
-    """The queue of all hosts is bounded too: a request is refused, and taken again when it is shorter."""
-    gate = a_gate(concurrency=1)
-    async with a_crowd(gate) as crowd:
-        await crowd.arrives("first", *(f"host-{number}" for number in range(MAX_WAITING)))
-        assert isinstance(await refusal(gate), QueueFullError)
-        await crowd.leaves()
-        await crowd.arrives("a")
-    assert crowd.running[-1] == "a"
-
-
 @pytest.mark.parametrize("is_heard", [True, False])
 async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
     """A host that runs into a time-out is asked half as much at once, whether it was heard of or not."""
@@ -252,16 +241,6 @@ async def test_a_time_out_is_a_sign_of_strain(is_heard: bool) -> None:
     async with a_crowd(gate) as crowd:
         await crowd.arrives(*["a"] * 5)
         assert crowd.running == ["a"] * 2
-
-
-async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
-    """Row 55: of two Retry-After the later end counts, and for that host alone."""
-    gate = a_gate()
-    async with gate.slot("a", 443, url="https://a/feed") as begun_before:
-        await in_slot(gate, told_to_wait(60))
-        begun_before.answered(is_strained=True, rest_seconds=1)
-    assert gate.blocked_seconds("a") == 60
-    assert gate.blocked_seconds("b") == 0
 
 
 async def test_a_host_that_cannot_be_reached_is_asked_no_more() -> None:
@@ -336,6 +315,78 @@ async def test_the_memory_for_ports_is_bounded() -> None:
         await in_slot(gate, unreachable, port=port)
     async with gate.slot("a", 443, url="https://a/") as slot:
         assert len(slot.host.breakers) == 64
+
+
+async def test_a_request_is_told_when_too_many_wait_in_all() -> None:
+    """The queue of all hosts is bounded too: a request is refused, and taken again when it is shorter."""
+    gate = a_gate(concurrency=1)
+    async with a_crowd(gate) as crowd:
+        await crowd.arrives("first", *(f"host-{number}" for number in range(MAX_WAITING)))
+        assert isinstance(await refusal(gate), QueueFullError)
+        await crowd.leaves()
+        await crowd.arrives("a")
+    assert crowd.running[-1] == "a"
+
+
+async def test_a_later_wish_does_not_shorten_an_earlier_one() -> None:
+    """Row 55: of two Retry-After the later end counts, and for that host alone."""
+    gate = a_gate()
+    async with gate.slot("a", 443, url="https://a/feed") as begun_before:
+        await in_slot(gate, told_to_wait(60))
+        begun_before.answered(is_strained=True, rest_seconds=1)
+    assert gate.blocked_seconds("a") == 60
+    assert gate.blocked_seconds("b") == 0
+
+
+@pytest.mark.parametrize("slug", ["incomplete", "too-large", "content-coding", "tls-certificate"])
+async def test_an_answer_that_is_of_no_use_is_one(slug: str) -> None:
+    """Bad bodies and certificates do not count as an unreachable host: its other feeds are asked for."""
+    gate = a_gate()
+    for _ in range(3 * FAILURES_TO_REST):
+        await in_slot(gate, lambda slot: slot.failed(slug, is_heard=slug != "tls-certificate"))
+    assert len(gate) == 0
+
+
+async def test_a_place_comes_back_when_a_request_is_cancelled_just_as_it_gets_it() -> None:
+    """A request cancelled between its turn and its run does not lose the place."""
+    gate = a_gate(per_host=1)
+    async with gate.slot("a", 443, url="https://a/"):
+        second = asyncio.create_task(in_slot(gate))
+        await settled()
+    second.cancel()  # its turn has come, but it has not run since
+    await asyncio.wait({second})
+    assert second.cancelled()
+    await in_slot(gate)
+    assert len(gate) == 0
+
+
+async def test_requests_that_wait_are_told_at_once() -> None:
+    """docs/faults.md row 55: a long queue ends at once."""
+    gate = a_gate(per_host=1)
+    async with gate.slot("a", 443, url="https://a/feed") as slot, a_crowd(gate) as crowd:
+        await crowd.arrives("a", "a", "b")
+        slot.answered(is_strained=True, rest_seconds=60)
+        await settled()
+        assert [task.done() for task in crowd.tasks] == [True, True, False]
+        ended = await crowd.goes()
+    assert [type(outcome) for outcome in ended] == [PublisherError, PublisherError, type(None)]
+
+
+async def test_requests_that_wait_for_a_host_that_fails_are_told_how() -> None:
+    """Row 30: who waited in the queue of a failing host gets its reason, 504, and waits no longer."""
+    gate = a_gate(per_host=1)
+    for _ in range(FAILURES_TO_REST - 1):
+        await in_slot(gate, lambda slot: slot.failed("timeout", is_heard=False))
+    async with gate.slot("a", 443, url="https://a/feed") as slot:
+        waiting = asyncio.create_task(refusal(gate))
+        await settled()
+        slot.failed("timeout", is_heard=False)
+        error = await waiting
+    assert isinstance(error, PublisherTimeoutError)
+    assert error.answer_status == 504
+
+
+# Where other processes ask the same hosts
 
 
 class Turns:

@@ -2,7 +2,7 @@
 
 feed = Feed(proxy, wordpress, "atom")
 reply = await feed.whole()
-assert feed.lacks(reply) == set()
+assert feed.shown(reply) == ALL
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tests.running import Proxy, Reply
 DAY = 86_400.0
 WEEK = 7 * DAY
 FORMATS = ("rss2", "atom", "rdf")
+ALL: tuple[str, set[str]] = ("collected", set())
 
 
 @dataclass
@@ -43,6 +44,10 @@ class Feed:
         await self.proxy.get(self.url)
         await self.proxy.settled()
         return await self.whole()
+
+    def shown(self, reply: Reply) -> tuple[str, set[str]]:
+        """Return the state of an answer, and what it lacks: `ALL` where it has every post."""
+        return reply.state, self.lacks(reply)
 
     def lacks(self, reply: Reply) -> set[str]:
         """Return the identities of published posts that the answer does not have."""

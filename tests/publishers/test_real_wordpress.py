@@ -59,44 +59,32 @@ async def pair(origin: Origin, real_wordpress: RealWordPress) -> AsyncIterator[P
         )
 
 
-@pytest.mark.parametrize(
-    ("method", "target"), [*(("GET", target) for target in TARGETS), *(("HEAD", target) for target in HEADS)]
-)
-async def test_both_answer_alike(method: str, target: str, pair: Pair) -> None:
+async def test_both_answer_alike(pair: Pair) -> None:
     """Status, header fields, elements, titles and posts, validators included."""
-    facts = await pair.simulated.facts(target, method=method)
-    assert facts == await pair.by_name.facts(target, method=method)
-
-
-@pytest.mark.parametrize("target", [target for target in TARGETS if "feed" in target][::4])
-async def test_both_answer_alike_with_a_port(target: str, pair: Pair) -> None:
-    """The same, and nobody is led to the usual address."""
+    for method, target in (*(("GET", target) for target in TARGETS), *(("HEAD", target) for target in HEADS)):
+        facts = await pair.simulated.facts(target, method=method)
+        assert facts == await pair.by_name.facts(target, method=method), (method, target)
     pair.wordpress.canonical = False
-    facts = await pair.simulated.facts(target)
-    assert without_self(facts) == without_self(await pair.visited.facts(target))
+    for target in [target for target in TARGETS if "feed" in target][::4]:  # with a port nobody is led on
+        simulated, visited = [await each.facts(target) for each in (pair.simulated, pair.visited)]
+        del simulated["self"], visited["self"]  # WordPress 6.1 forgets the port in the feed's own address
+        assert simulated == visited, target
 
 
-def without_self(facts: dict[str, object]) -> dict[str, object]:
-    """WordPress 6.1 forgets the port in the feed's own address."""
-    return {name: value for name, value in facts.items() if name != "self"}
-
-
-@pytest.mark.parametrize(
-    "target", ["/feed/", "/feed/?paged=1", "/feed/?paged=31", "/2018/05/feed/", "/feed/rdf/"]
-)
-async def test_both_say_304_alike(target: str, pair: Pair) -> None:
+async def test_both_say_304_alike(pair: Pair) -> None:
     """By tag, by date, and by both, whatever the page holds; a date alone may be later than theirs."""
     theirs = await pair.simulated.facts("/feed/")
     tag, date = theirs["ETag"], theirs["Last-Modified"]
-    for headers in (
-        {"If-None-Match": tag},
-        {"If-Modified-Since": date},
-        {"If-Modified-Since": "Sat, 01 Jan 2050 00:00:00 GMT"},
-        {"If-None-Match": tag, "If-Modified-Since": "Tue, 01 Jan 2019 00:00:00 GMT"},
-        {"If-None-Match": '"other"', "If-Modified-Since": date},
-    ):
-        facts = await pair.simulated.facts(target, headers=headers)
-        assert facts == await pair.by_name.facts(target, headers=headers)
+    for target in ("/feed/", "/feed/?paged=1", "/feed/?paged=31", "/2018/05/feed/", "/feed/rdf/"):
+        for headers in (
+            {"If-None-Match": tag},
+            {"If-Modified-Since": date},
+            {"If-Modified-Since": "Sat, 01 Jan 2050 00:00:00 GMT"},
+            {"If-None-Match": tag, "If-Modified-Since": "Tue, 01 Jan 2019 00:00:00 GMT"},
+            {"If-None-Match": '"other"', "If-Modified-Since": date},
+        ):
+            facts = await pair.simulated.facts(target, headers=headers)
+            assert facts == await pair.by_name.facts(target, headers=headers), (target, headers)
 
 
 class Watch:

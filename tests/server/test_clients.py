@@ -89,13 +89,6 @@ def test_a_minute_s_worth_may_be_asked_at_once_and_then_evenly() -> None:
     assert buckets.take("a", 115.0) == pytest.approx(15)
 
 
-def test_a_quiet_minute_fills_the_bucket_and_no_more() -> None:
-    """Row 80: however long a client was quiet, it may ask one minute's worth at once."""
-    buckets = Buckets(per_minute=2)
-    for now in (0.0, 1000.0):
-        assert [buckets.take("a", now) > 0 for _ in range(3)] == [False, False, True]
-
-
 def test_those_who_asked_longest_ago_are_forgotten() -> None:
     """Row 80: the clients that are counted are bounded, and those who ask just now stay counted."""
     buckets = Buckets(per_minute=1, max_clients=2)
@@ -198,3 +191,10 @@ def test_two_grants_have_two_marks(grant: tuple[str, int | None], data: st.DataO
     other = data.draw(st.tuples(st.text("/a1", min_size=1), st.none() | st.integers(1, 10**12 - 1)))
     marks = {sign(url, KEYS, expires_at=expires_at).partition(".")[0] for url, expires_at in (grant, other)}
     assert len(marks) == len({grant, other})
+
+
+def test_a_quiet_minute_fills_the_bucket_and_no_more() -> None:
+    """Row 80: however long a client was quiet, it may ask one minute's worth at once."""
+    buckets = Buckets(per_minute=2)
+    for now in (0.0, 1000.0):
+        assert [buckets.take("a", now) > 0 for _ in range(3)] == [False, False, True]

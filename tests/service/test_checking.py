@@ -28,7 +28,7 @@ from tests.processes import Served, serving, starting
 from tests.replicas import replicas
 from tests.running import Clock, Proxy, Reply
 from tests.service.snapshots import a_snapshot, hold, url_of
-from tests.store.postgres.relay import a_relay
+from tests.store.relay import a_relay
 from wholefeed.config.tables import LimitsConfig
 from wholefeed.service.checking import PATIENCE_SECONDS, Checks
 from wholefeed.service.memory import Memory

@@ -17,7 +17,7 @@ from wholefeed.core.facts import Stored
 from wholefeed.core.jobs import Composed, Part, Rendered, Style, compose, render
 from wholefeed.core.model import Family, HeadContext, Role
 from wholefeed.service import documents as module
-from wholefeed.service.documents import Fresh, FreshDocuments, ParsedDocuments, Put
+from wholefeed.service.documents import ANY, Fresh, FreshDocuments, ParsedDocuments, Put, at_hand
 from wholefeed.store.rows import DocumentRow
 
 # What was put a moment ago
@@ -27,6 +27,13 @@ STORED = Stored(atom(an_item("a", 1), an_item("b", 2)), "http://o.test/", "appli
 DOCUMENT = STORED.parse()
 COMPOSED: Composed = compose(STORED)
 RENDERED: Rendered = render([Part(DOCUMENT, None)], COMPOSED.style)
+
+
+def test_what_is_at_hand_says_what_its_body_is_needed_for() -> None:
+    """A parsed document serves whichever entries are live, a rendered one only with all of them."""
+    rendered = Fresh(b"2", rendered=RENDERED, style=COMPOSED.style)
+    found = {1: Fresh(b"1", document=DOCUMENT), 2: rendered, 3: Fresh(b"3", composed=COMPOSED)}
+    assert at_hand(found) == {1: ANY, 2: 2}
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
-"""A store in a place of its own, on each engine."""
+"""A store in a place of its own, on each engine; and PostgreSQL's engine by itself."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +14,9 @@ from tests import empty_store
 from tests.named_store import NamedStore
 from tests.postgres import Cluster
 from tests.store.places import Place
+
+if TYPE_CHECKING:  # where there is no driver, tests are skipped by their fixtures
+    from wholefeed.store.postgres import PostgresEngine
 
 
 @pytest.fixture
@@ -36,3 +42,26 @@ def place(tmp_path: Path, request: pytest.FixtureRequest) -> Place:
 async def store(place: Place) -> AsyncIterator[NamedStore]:
     async with place.opened() as store:
         yield store
+
+
+OpenEngine = Callable[..., "AbstractAsyncContextManager[PostgresEngine]"]
+
+
+def open_engine(url: str, *, connections: int = 4) -> AbstractAsyncContextManager[PostgresEngine]:
+    """Open an engine, as a replica does."""
+    from wholefeed.store import postgres  # noqa: PLC0415 - an extra
+
+    return postgres.open_engine(url, connections=connections)
+
+
+@pytest.fixture
+def another(postgres_url: str) -> OpenEngine:
+    """What opens an engine on the test's database, as another replica does."""
+    return partial(open_engine, postgres_url)
+
+
+@pytest.fixture
+async def engine(another: OpenEngine) -> AsyncIterator[PostgresEngine]:
+    """An engine with four connections."""
+    async with another() as engine:
+        yield engine

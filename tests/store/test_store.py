@@ -1,20 +1,30 @@
+"""The store: what it keeps whatever happens, what is written a moment later, and how large it is."""
+
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.named_store import NamedStore
-from tests.sqlite_faults import Connections
+from tests.sqlite_faults import Connections, SqliteFaults, rows
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish
 from tests.store.places import Place
-from wholefeed.errors import StorageFullError, StoreUnusableError
-from wholefeed.futures import to_the_end
-from wholefeed.store import sqlite_file
+from wholefeed.errors import OverloadedError, StorageFullError, StoreUnusableError
+from wholefeed.store import sqlite_file, store
+from wholefeed.store import store as store_module
 from wholefeed.store.base import fetch_value
+from wholefeed.store.engine import Engine
+from wholefeed.store.opening import open_shared
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.store import Summary, Upkeep
+from wholefeed.store.tables.segments import Pins
 
 ENTRIES = 50
 ROOT = Path(__file__).parents[2]
@@ -205,24 +215,219 @@ async def test_a_store_that_is_closed_while_cancelled_leaves_no_thread(database:
         await store.check()
 
 
-async def test_closing_comes_to_its_end_before_a_cancellation_goes_on() -> None:
-    """Row 74: a store that is being closed when its task is cancelled, even repeatedly, is closed all the
-    same."""
-    may_close = asyncio.Event()
-    is_closed = asyncio.Event()
+FRESH_UNTIL = "SELECT checked_at, fresh_until FROM feed"
 
-    async def close() -> None:
-        await may_close.wait()
-        is_closed.set()
 
-    task = asyncio.create_task(to_the_end(close))
-    for _ in range(3):
-        await asyncio.sleep(0)
-        task.cancel()
+def nobody(*_: object) -> None:
+    """Nothing is done with what is told."""
+
+
+async def a_checked_feed(store: NamedStore) -> tuple[FeedRow, int]:
+    """A feed of one document, with the row that says that it was looked at, and the document."""
+    feed = await a_feed(store)
+    document, *_ = await store.put_documents(feed.id, [a_document(URL, an_entry("a"))], now=NOW)
+    found = await store.feed(feed.id)
+    assert found is not None
+    return replace(found, checked_at=NOW + 5, fresh_until=NOW + 60), document
+
+
+async def test_it_is_read_at_once_and_written_a_moment_later(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R13: whoever asks the store has it; the file has it without anybody asking."""
+    monkeypatch.setattr(store_module, "WRITE_SECONDS", 0.05)
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        assert store.store.note_unchanged(row, document)
+        assert rows(database, FRESH_UNTIL) == [(None, None)]
+        async with asyncio.timeout(10):
+            while rows(database, FRESH_UNTIL) != [(NOW + 5, NOW + 60)]:
+                await asyncio.sleep(0.01)
+        assert rows(database, "SELECT checked_at FROM document") == [(NOW + 5,)]
+
+        again = replace(row, checked_at=NOW + 70, fresh_until=NOW + 90)
+        assert store.store.note_unchanged(again, document)
+        assert await store.feed(row.id) == again
+
+
+async def test_what_is_written_after_it_is_not_undone(database: Path) -> None:
+    """What is remarked later is newer: it may be that the publisher could not be reached."""
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        store.store.note_unchanged(row, document)
+        await store.update_feed(row.id, fresh_until=NOW + 7)
+        found = await store.feed(row.id)
+
+    assert found == replace(row, fresh_until=NOW + 7)
+    assert rows(database, FRESH_UNTIL) == [(NOW + 5, NOW + 7)]
+
+
+@pytest.mark.fault("73")
+async def test_it_counts_for_more_than_what_a_wrong_clock_wrote(database: Path) -> None:
+    """docs/faults.md row 73: later than what has just been said can only be what was of the future."""
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        await store.update_feed(row.id, checked_at=NOW + 3600, fresh_until=NOW + 7200)
+        store.store.note_unchanged(row, document)
+        async with store.store.snapshot(row.id) as snapshot:
+            assert (snapshot.feed.checked_at, snapshot.feed.fresh_until) == (NOW + 5, NOW + 60)
+
+
+async def test_who_reads_does_not_wait_behind_a_long_transaction(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other feeds are read meanwhile as ever; who held this one as it was lets go of it afterwards."""
+    monkeypatch.setattr(store_module, "READ_SECONDS", 0.05)
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        told: list[int] = []
+        store.store.on_change(told.append)
+        may_end = threading.Event()
+        long = asyncio.create_task(store.write(lambda _: may_end.wait(30)))
+        try:
+            await asyncio.sleep(0)
+            assert store.store.note_unchanged(row, document)
+            async with asyncio.timeout(5):
+                found = [await store.feed(row.id) for _ in range(3)]
+        finally:
+            may_end.set()
+        assert await long
+        assert found == [replace(row, checked_at=None, fresh_until=None)] * 3
+        await store.write(lambda _: None)
+        assert await store.feed(row.id) == row
+        assert told == [row.id]
+
+
+async def test_answers_do_not_wait_for_it(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have it, as has whoever asks by a URL; one of another feed leaves at once, too."""
+    monkeypatch.setattr(store_module, "READ_SECONDS", 30)
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        other = await a_feed(store, URL + "/2")
+        may_end = threading.Event()
+        long = asyncio.create_task(store.write(lambda _: may_end.wait(30)))
+        try:
+            await asyncio.sleep(0)
+            assert store.store.note_unchanged(row, document)
+            async with asyncio.timeout(5):
+                assert await store.store.find(other.url) == other
+                async with store.store.snapshot(other.id) as found:
+                    assert found.feed == other
+                async with store.store.snapshot(row.id) as found:
+                    assert found.feed == row
+        finally:
+            may_end.set()
+        await long
+        assert await store.store.find(URL) == row
+
+
+async def test_what_cannot_be_written_is_told_to_have_changed(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows 68, 70: whoever holds the feed lets go of it; the next one is written at once, and fails."""
+    faults = SqliteFaults()
+    monkeypatch.setattr(sqlite_file, "connect", faults.connect)
+    async with NamedStore.open(database) as store:
+        row, document = await a_checked_feed(store)
+        told: list[int] = []
+        store.store.on_change(told.append)
+        faults.arm(1, "SQLITE_FULL", for_good=True)
+
+        assert store.store.note_unchanged(row, document)
+        found = await store.feed(row.id)
+
+        assert told == [row.id]
+        assert found is not None
+        assert found.fresh_until is None
+        assert not store.store.note_unchanged(row, document)
+        faults.heal()
+
+
+class Measuring:
+    """An engine that takes as long as a test says to look at all that is stored."""
+
+    is_shared = True
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.may_end = asyncio.Event()
+
+    async def read(self, _: object, *, is_long: bool = False, is_single: bool = False) -> Summary:
+        self.reads += is_long
+        await self.may_end.wait()
+        return Summary({}, 1, 2, None)
+
+
+BODY = random.Random(1).randbytes(1 << 20)
+"""Nothing makes it smaller."""
+
+
+async def test_what_is_stored_counts_until_it_is_forgotten(store: NamedStore) -> None:
+    """Row 68: feeds are evicted until the rest fits, so what is deleted must count no more, at once."""
+    before = await store.upkeep.used_bytes()
+    feed = (await a_feed(store)).id
+    await store.put_documents(feed, [a_document(URL, an_entry("a"), body=BODY)], now=NOW)
+    await publish(store, feed)
+
+    stored = await store.upkeep.used_bytes() - before
+    await store.forget(feed, now=NOW)
+
+    assert len(BODY) * 0.95 < stored < len(BODY) * 1.2  # free pages are used first
+    assert await store.upkeep.used_bytes() - before < len(BODY) // 20
+
+
+async def test_without_a_feed_as_much_less_is_stored_as_it_takes(postgres_url: str) -> None:
+    """Evicting many feeds looks at the rows of each, and at all rows once: that comes to the same."""
+    async with open_shared(postgres_url, connections=2) as opened:
+        store = NamedStore(opened)
+        for number, name in enumerate("abc"):
+            feed = (await a_feed(store, f"{URL}/{name}")).id
+            held = [
+                a_document(f"{URL}/{name}/{n}", an_entry(str(n)), body=BODY[:n]) for n in range(1, number + 2)
+            ]
+            await store.put_documents(feed, held, now=NOW)
+            await publish(store, feed)
+        await a_feed(store)
+        used_bytes = await store.upkeep.used_bytes()
+        for feed, _ in await store.upkeep.least_asked():
+            own_bytes = await store.upkeep.feed_bytes(feed)
+            assert own_bytes
+            await store.forget(feed, now=NOW)
+            used_bytes -= own_bytes
+            assert await store.upkeep.used_bytes() == used_bytes
+        assert used_bytes == 0
+
+
+async def test_the_summary_says_how_large_it_is(store: NamedStore, place: Place) -> None:
+    """What a database has on a volume that is not here is not known."""
+    await a_feed(store)
+    summary = await store.upkeep.summary()
+
+    assert summary is not None
+    assert summary.feeds == {"loading": (1, 0)}
+    assert summary.file_bytes > 0
+    assert summary.used_bytes > 0
+    assert (summary.free_bytes is None) == bool(place.url)
+
+
+async def test_a_long_measurement_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 107: the other figures come in time, and it ends though whoever wanted it has left."""
+    monkeypatch.setattr(store, "SUM_UP_SECONDS", 0.02)
+    engine = Measuring()
+    measured = Upkeep(cast(Engine, engine), Pins())
+    for _ in range(2):
+        async with asyncio.timeout(5):
+            assert await measured.summary() is None
+    engine.may_end.set()
     await asyncio.sleep(0)
-    assert not task.done()
-    may_close.set()
+    assert await measured.summary() == Summary({}, 1, 2, None)
+    assert engine.reads == 1
 
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert is_closed.is_set()
+
+async def test_a_store_that_does_not_answer_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row 107: its summary, which may be an old one, says nothing of that."""
+    monkeypatch.setattr(store, "ANSWER_SECONDS", 0.02)
+    silent = Upkeep(cast(Engine, Measuring()), Pins())
+    with pytest.raises(OverloadedError):
+        async with asyncio.timeout(5):
+            await silent.require_answer()

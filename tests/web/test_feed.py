@@ -172,7 +172,15 @@ async def test_its_own_url_is_refused(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "status"), [("evil.example", 421), ("feeds.example", 200), ("[::1]:80", 200)]
+    ("host", "status"),
+    [
+        ("evil.example", 421),
+        ("feeds.example", 200),
+        ("[::1]:80", 200),
+        ("a" * 253, 200),
+        ("a" * 254, 421),
+        (f"[{':' * 46}]", 421),
+    ],
 )
 async def test_a_public_url_opens_no_list_to_other_names(start: StartProxy, host: str, status: int) -> None:
     """docs/faults.md row 77: its own name counts beside those that nobody else's name can be."""

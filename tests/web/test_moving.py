@@ -19,7 +19,7 @@ from wholefeed.config.tables import FetchConfig, ServerConfig
 from wholefeed.core.opml import Listed, OpmlDocument, compose_opml, read_opml
 from wholefeed.core.text.urls import Places
 from wholefeed.fetch.guard import AddressPolicy
-from wholefeed.web.moving import Left, Moved, Way, moved_in, moved_out, proxied_url
+from wholefeed.web.moving import Left, Moved, moved_in, moved_out, proxied_url
 
 SAMPLES = sorted((Path(__file__).parents[1] / "data" / "opml").glob("*.opml"))
 BASE = "http://127.0.0.1:8080"
@@ -31,8 +31,16 @@ SERVERS = [
 ]
 
 
-def a_way(base: str = BASE, server: ServerConfig = SERVERS[0], **fetch: Any) -> Way:
-    return Way(base, server, AddressPolicy.from_config(FetchConfig(**fetch)), {"answer_bytes": "5000000"})
+def led(
+    document: OpmlDocument,
+    *,
+    base: str = BASE,
+    own: Places = OWN,
+    server: ServerConfig = SERVERS[0],
+    **fetch: Any,
+) -> Moved:
+    policy, options = AddressPolicy.from_config(FetchConfig(**fetch)), {"answer_bytes": "5000000"}
+    return moved_in(document, own, base=base, server=server, policy=policy, options=options)
 
 
 def a_list(*urls: str) -> OpmlDocument:
@@ -48,7 +56,7 @@ def urls(moved: Moved) -> list[str]:
 def test_there_and_back_gives_the_very_bytes(sample: Path, server: ServerConfig) -> None:
     """What readers export is rewritten, whatever secret goes with it, and `undo` gives the original."""
     body = sample.read_bytes()
-    moved = moved_in(read_opml(body), a_way(server=server), OWN)
+    moved = led(read_opml(body), server=server)
     assert moved.rewritten
     assert moved.document != body
     back = moved_out(read_opml(moved.document), OWN)
@@ -79,10 +87,10 @@ def test_any_list_comes_back_as_it_was(urls: list[str], server: ServerConfig, ba
     outlines = "".join(f"  <outline xmlUrl={value}  x:y='&#x20;' />\r\n" for value in values)
     body = f"<opml xmlns:x='urn:x'><body>\n{outlines}</body></opml>\n".encode()
     own = Places.of([base])
-    moved = moved_in(read_opml(body), a_way(base, server), own)
+    moved = led(read_opml(body), base=base, own=own, server=server)
     assert moved.rewritten + len(moved.left) == len(urls)
     assert moved_out(read_opml(moved.document), own).document == body
-    again = moved_in(read_opml(moved.document), a_way(base, server), own)
+    again = led(read_opml(moved.document), base=base, own=own, server=server)
     assert again.document == moved.document
     assert not again.rewritten
 
@@ -113,7 +121,7 @@ def test_any_list_comes_back_as_it_was(urls: list[str], server: ServerConfig, ba
 def test_what_the_proxy_could_not_serve_stays_and_is_told(url: str, why: Left) -> None:
     """Nobody loses a feed by moving: what is no web address, or one that the proxy refuses, is left alone."""
     document = a_list("https://example.org/", url)
-    moved = moved_in(document, a_way(deny_hosts=("denied.example",)), OWN)
+    moved = led(document, deny_hosts=("denied.example",))
     assert urls(moved)[1] == url
     assert [(left.line, left.why) for left in moved.left] == [(6, why)]
     assert moved.counts() == {"rewritten": 1, str(why): 1}
@@ -123,7 +131,7 @@ def test_what_the_proxy_could_not_serve_stays_and_is_told(url: str, why: Left) -
 def test_what_the_configuration_allows_is_moved() -> None:
     """A feed in the own network, where `fetch.allow_networks` lets the proxy ask it."""
     document = a_list("http://192.168.1.20:3000/rss")
-    assert moved_in(document, a_way(allow_networks=("192.168.1.0/24",)), OWN).rewritten == 1
+    assert led(document, allow_networks=("192.168.1.0/24",)).rewritten == 1
 
 
 @pytest.mark.parametrize(
@@ -187,7 +195,7 @@ def test_what_nobody_could_ask_for_is_left_at_once(behind: str) -> None:
     """A stranger's list may hold 200 KB in one URL: to read more took seconds, or went on for ever."""
     document = a_list(f"{BASE}/https://o.test/{behind}", f"{BASE}/feed?url=https://o.test/{behind}")
     started = time.process_time()
-    for moved in (moved_in(document, a_way(), OWN), moved_out(document, OWN)):
+    for moved in (led(document), moved_out(document, OWN)):
         assert [each.why for each in moved.left] == [Left.INVALID] * 2
     assert time.process_time() - started < 1
 

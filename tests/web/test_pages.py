@@ -51,11 +51,15 @@ async def test_a_program_is_told_how_to_subscribe(proxy: Proxy) -> None:
     assert "http://localhost:8080/feed?url=FEED-URL" in reply.body.decode()
 
 
-async def test_a_program_is_told_where_only_signed_urls_are_good(start: StartProxy) -> None:
-    """Where there are keys and no token, how one gets a signature."""
+async def test_a_program_is_told_what_each_url_needs(start: StartProxy) -> None:
+    """How one gets a signature; the token is no part of what everybody is told."""
     proxy = await start(server={"signing_keys": ("a key that signs",)})
     reply = await proxy.ask("GET", "/")
     assert b"wholefeed sign URL" in reply.body
+    proxy = await start(server={"access_token": TOKEN})
+    reply = await proxy.ask("GET", "/")
+    assert b"/feed?token=TOKEN&url=" in reply.body
+    assert TOKEN.encode() not in reply.body
 
 
 async def test_a_browser_gets_a_page_that_says_how_to_begin(proxy: Proxy) -> None:
@@ -590,3 +594,11 @@ async def test_a_browser_that_does_not_say_where_a_form_stands_proves_it(
     assert (await proxy.ask("POST", action[1:].replace("proof=", "proof=A"), **options)).status == 403
     assert (await proxy.ask("POST", action[1:], **options)).status == 303
     assert await proxy.service.feeds() == []
+
+
+async def test_links_of_other_schemes_are_no_links(proxy: Proxy, origin: Origin) -> None:
+    """A javascript: URL of an entry cannot be clicked."""
+    body = atom(an_item("a")).replace(b'href="http://site.test/a"', b'href="javascript:alert(1)"')
+    origin.publish("/feed", body)
+    reply = await shown(proxy, origin.url("/feed"))
+    assert [link for link in read(reply).links if link.startswith("javascript")] == []

@@ -8,6 +8,7 @@ from urllib.parse import quote, urljoin
 
 import pytest
 
+from tests.answers import Status
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy, StartProxy
@@ -249,3 +250,14 @@ async def test_a_reader_that_names_html_is_refused_in_no_page(
     reply = await proxy.ask("GET", asked, headers={"Accept": "text/html,application/rss+xml,*/*;q=0.9"})
     assert reply.status == 404
     assert reply.headers["Content-Type"] == "application/problem+json; charset=utf-8"
+
+
+async def test_a_failure_says_when_to_come_again(proxy: Proxy, origin: Origin) -> None:
+    """Header fields of the problem document stay those of the page."""
+    origin.fault("/feed", Status(503, headers=(("Retry-After", "120"),)))
+    target = f"/view?url={quote(origin.url('/feed'), safe='')}"
+    problem = await proxy.ask("GET", target)
+    reply = await browse(proxy, target)
+    assert (problem.status, reply.status) == (502, 502)
+    assert reply.headers.get("Retry-After") == problem.headers.get("Retry-After")
+    assert reply.headers["Content-Type"] == "text/html; charset=utf-8"

@@ -159,6 +159,9 @@ def test_the_wait_is_at_most_what_is_configured() -> None:
     assert read_wait({}, 8) == 8
     assert read_wait({"wait": "2.5"}, 8) == 2.5
     assert read_wait({"wait": "90"}, 8) == 8
+    for none in ("x", "-1", "nan", "inf"):
+        with pytest.raises(RequestError, match="wait in seconds"):
+            read_wait({"wait": none}, 8)
 
 
 IDENTITY = {"Accept-Encoding": "identity"}
@@ -314,3 +317,11 @@ async def test_a_reverse_proxy_that_is_believed_says_what_path_it_has_stripped(
     assert f'href="http://localhost{base}/feed?url='.encode() in reply.body
     assert b"script" not in reply.body
     assert b"evil" not in reply.body
+
+
+async def test_public_url_goes_before_what_a_reverse_proxy_says(start: StartProxy, origin: Origin) -> None:
+    """The operator's word counts."""
+    origin.publish("/feed", atom(an_item("1", 1)))
+    proxy = await start(server={"public_url": PUBLIC, "trusted_proxies": ("127.0.0.0/8",)})
+    reply = await proxy.get(origin.url("/feed"), headers={"X-Forwarded-Prefix": "/other"})
+    assert f'href="{PUBLIC}/feed?url='.encode() in reply.body

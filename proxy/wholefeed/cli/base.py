@@ -84,11 +84,6 @@ def add_url(parser: argparse.ArgumentParser) -> None:
 
 
 def seconds(text: str) -> float:
-    """Read a duration in seconds.
-
-    Raises:
-        argparse.ArgumentTypeError: It is no number, or below zero.
-    """
     with suppress(ValueError):
         if 0 <= (value := float(text)) < float("inf"):
             return value

@@ -135,33 +135,26 @@ CHECK_SECONDS: Final = 9.5
 async def examined(config: Config, url: str, machine: Machine, *, is_offline: bool) -> list[Finding]:
     """Run all checks; return what they found, in an order that does not depend on them.
 
-    Args:
-        config: What is in force.
-        url: A document to fetch; empty: none.
-        machine: What this process may use.
-        is_offline: Nothing may be asked that is not on this machine.
+    `url` is a document to fetch, empty for none; offline nothing is asked that is not on this machine.
     """
+    loop, is_container = type(asyncio.get_running_loop()), machine.is_container
+    has_uvloop, named = find_spec("uvloop") is not None, f"{loop.__module__}.{loop.__name__}"
     checks = {
-        "installation": _check_installation(machine),
-        "settings": _check_settings(config, machine),
+        "installation": beside(
+            lambda: check_versions() + judge_machine(machine, has_uvloop=has_uvloop, loop=named)
+        ),
+        "settings": beside(
+            lambda: [
+                *judge_settings(config, machine),
+                *check_secrets(config.store.path, os.environ, is_container=is_container),
+            ]
+        ),
         "database": _check_store(config, url, is_offline=is_offline),
         "fetch": check_fetch("" if is_offline else url, config),
-        "server": check_server(config, is_container=machine.is_container, is_offline=is_offline),
+        "server": check_server(config, is_container=is_container, is_offline=is_offline),
     }
     results = await asyncio.gather(*(_bounded(name, check) for name, check in checks.items()))
     return [finding for result in results for finding in result]
-
-
-async def _check_installation(machine: Machine) -> list[Finding]:
-    loop = type(asyncio.get_running_loop())
-    named, has_uvloop = f"{loop.__module__}.{loop.__name__}", find_spec("uvloop") is not None
-    return [*await beside(check_versions), *judge_machine(machine, has_uvloop=has_uvloop, loop=named)]
-
-
-async def _check_settings(config: Config, machine: Machine) -> list[Finding]:
-    found, path = judge_settings(config, machine), config.store.path
-    is_container = machine.is_container
-    return found + await beside(lambda: [*check_secrets(path, os.environ, is_container=is_container)])
 
 
 async def _check_store(config: Config, url: str, *, is_offline: bool) -> list[Finding]:
@@ -251,15 +244,12 @@ def judge_versions(
     requirements: Sequence[str],
     version_of: Callable[[str], str | None],
 ) -> list[Finding]:
-    """Hold the version of Python, and each library's, against bounds such as ">=3.11".
-
-    `version_of` gives a library's version; None: it is not installed.
-    """
+    """Hold the version of Python, and each library's, against bounds such as ">=3.11"."""
     found = [good("python", f"Python {python}, wholefeed {__version__}")]
     if not _is_within(python, requires_python):
         advice = "install that Python and make the environment anew: make PYTHON=python3.13 setup"
         found = [wrong("python", f"Python {python}; wholefeed needs {requires_python}", advice)]
-    matches = [match for each in requirements if (match := _REQUIREMENT.match(each))]
+    matches = filter(None, map(_REQUIREMENT.match, requirements))
     wanted = [match for match in matches if _is_for(match["marker"] or "", python)]
     outside = []
     for match in wanted:
@@ -511,10 +501,7 @@ _EXAMINE_SECONDS: Final = 4.0
 
 
 def check_database(path: Path, max_bytes: int) -> tuple[list[Finding], Examined | None]:
-    """Look at the database and judge it; also return what was read of it. Blocks, for seconds at most.
-
-    `max_bytes` is `store.max_bytes`.
-    """
+    """Look at the database and judge it; also return what was read of it. Blocks, for seconds at most."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return [wrong(_DATABASE, f"the folder {folder} is not there", f"mkdir -p {folder}")], None
@@ -574,7 +561,6 @@ def _file_system(folder: Path, mounts: Path) -> str:
 
 
 _EXPOSED: Final = 0o077
-_ROOT: Final = 0
 
 
 def _check_rights(path: Path, folder: Path) -> Iterator[Finding]:
@@ -585,7 +571,7 @@ def _check_rights(path: Path, folder: Path) -> Iterator[Finding]:
     if not (os.access(path, os.R_OK) and os.access(path, os.W_OK)):
         lack = "written" if os.access(path, os.R_OK) else "read"
         yield wrong(_DATABASE, f"{path} cannot be {lack} by uid {user}", f"chown {user} {path}*")
-    elif foreign and user == _ROOT and owner != _ROOT:
+    elif foreign and not user and owner:
         # root may do everything; the service, whose folder it is, cannot open what was copied there as root
         text = f"not of the user whose folder it is (uid {owner}): {', '.join(foreign)}"
         yield wrong(_DATABASE, text, f"chown {owner} {path}*")
@@ -596,7 +582,7 @@ def _check_rights(path: Path, folder: Path) -> Iterator[Finding]:
 
 _LEAST_FREE_BYTES: Final = 64 << 20
 _FEW_FREE_BYTES: Final = 512 << 20
-_LARGE_LOG_BYTES: Final = 512 << 20
+_LARGE_LOG_BYTES: Final = _FEW_FREE_BYTES
 
 
 def judge_room(path: Path, free_bytes: int, max_bytes: int) -> Iterator[Finding]:
@@ -666,7 +652,6 @@ def check_shared(url: str, connections: int) -> tuple[list[Finding], ExaminedDat
 
 
 def judge_shared(examined: ExaminedDatabase, connections: int) -> list[Finding]:
-    """Judge the server, its tables, the user's rights and the way there; `connections` is of the store."""
     return [
         *_judge_shared_server(examined),
         _judge_schema(examined),
@@ -981,13 +966,8 @@ def judge_server(
 ) -> Iterator[Finding]:
     """Say whether it runs, and what a reader elsewhere needs.
 
-    Args:
-        config: What is in force.
-        own: From this machine.
-        outer: By the address that others see; None: there is none, or only this machine is listened to.
-        public: By `server.public_url`; None: there is none, or it was not to be asked.
-        by_socket: By `server.socket`; None: there is none.
-        is_container: Whether only what shares its network reaches loopback.
+    It was asked from this machine, by the address that others see, by `server.public_url` and by
+    `server.socket`; None where there is no such address, or it was not to be asked.
     """
     server, is_running = config.server, own.listener is Listener.WHOLEFEED
     yield _judge_own(own)

@@ -38,14 +38,13 @@ def _fetch(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import Database, Server, StrangerError, fetch_once
     from wholefeed.cli.output import Termination, opened_output, watched
-    from wholefeed.core.model import State
     from wholefeed.errors import UnknownFeedError
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
     wait_seconds = config.limits.walk_seconds if options.wait is None else options.wait
 
-    async def work() -> State:
+    async def work() -> str:
         for feeds in places:
             try:
                 if isinstance(feeds, Database) or await feeds.is_there():
@@ -60,7 +59,7 @@ def _fetch(options: argparse.Namespace) -> int:
     with watched() as progress, Termination() as termination, opened_output(path) as output:
         places = (Server(config, progress), Database(config, progress))
         state = run(termination.ending(work()))
-    return EXIT_UNFINISHED if state in (State.PARTIAL, State.LOADING) else EXIT_DONE
+    return _exit_code(state)
 
 
 FETCH: Final = Command(
@@ -96,7 +95,7 @@ def _explain(options: argparse.Namespace) -> int:
         with watched() as progress:
             status = run(explain_once(config, url, wait_seconds=wait_seconds, progress=progress))
     show(json_text(status) if options.json else explained(status, time.time()))
-    return _unfinished(status)
+    return _exit_code(status["state"])
 
 
 EXPLAIN: Final = Command(
@@ -224,7 +223,7 @@ def _refresh(options: argparse.Namespace) -> int:
     show(f"{_summary(status)}\n")
     if status["failure"] is not None:
         tell(f"stale: {slug_in_words(status['failure']['reason'])}")
-    return _unfinished(status)
+    return _exit_code(status["state"])
 
 
 REFRESH: Final = Command(
@@ -268,9 +267,5 @@ def _summary(status: Mapping[str, Any]) -> str:
     )
 
 
-_UNFINISHED: Final = frozenset({"partial", "loading"})
-
-
-def _unfinished(status: Mapping[str, Any]) -> int:
-    """Return the exit code that a feed's state stands for."""
-    return EXIT_UNFINISHED if status["state"] in _UNFINISHED else EXIT_DONE
+def _exit_code(state: str) -> int:
+    return EXIT_UNFINISHED if state in ("partial", "loading") else EXIT_DONE

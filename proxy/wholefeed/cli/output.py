@@ -98,13 +98,7 @@ def _cannot_write(path: Path, exc: OSError) -> WholefeedError:
 
 
 class Output(io.FileIO):
-    """Where the feed goes, unbuffered.
-
-    Args:
-        descriptor: An open file, device or pipe.
-        name: What messages call it.
-        is_owned: It is closed with this object.
-    """
+    """Where the feed goes, unbuffered; `name` is what messages call it."""
 
     def __init__(self, descriptor: int, name: str, *, is_owned: bool = True) -> None:
         super().__init__(descriptor, "wb", closefd=is_owned)
@@ -113,9 +107,7 @@ class Output(io.FileIO):
     def write(self, data: Any, /) -> int:
         """Write all of it, however long whoever reads it takes.
 
-        Raises:
-            WholefeedError: It cannot be written.
-            BrokenPipeError: Whoever was reading standard output has gone.
+        Raises BrokenPipeError where whoever was reading standard output has gone.
         """
         rest = memoryview(data).cast("B")
         size = len(rest)
@@ -132,11 +124,6 @@ class Output(io.FileIO):
         return size
 
     def close(self) -> None:
-        """Close it.
-
-        Raises:
-            WholefeedError: What was written could not be kept.
-        """
         try:
             super().close()
         except OSError as exc:
@@ -159,9 +146,6 @@ def watched() -> Iterator[Callable[[Mapping[str, object]], None] | None]:
         progress.close()
 
 
-_PARTS: Final = ("documents", "entries")
-
-
 class Progress:
     """One line on a terminal that is written over and over.
 
@@ -174,8 +158,9 @@ class Progress:
         self._shown = 0
 
     def __call__(self, status: Mapping[str, object]) -> None:
-        """Show the state, the number of documents and entries, and what is missing."""
-        parts = [f"{status[name]} {name}" for name in _PARTS if status.get(name) is not None]
+        parts = [
+            f"{status[name]} {name}" for name in ("documents", "entries") if status.get(name) is not None
+        ]
         missing = status.get("missing")
         if isinstance(missing, list) and missing:
             parts.append(f"{len(missing)} missing")

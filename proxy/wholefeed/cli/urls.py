@@ -291,18 +291,19 @@ def _read(path: Path) -> bytes:
 def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) -> Moved:
     from wholefeed.core.text.urls import Places
     from wholefeed.fetch.guard import AddressPolicy
-    from wholefeed.web.moving import Way, moved_in, moved_out
+    from wholefeed.web.moving import moved_in, moved_out
 
     own = Places.of([*(options.base or ()), config.server.public_url, url_here(config)])
     if options.undo:
         return moved_out(document, own)
-    way = Way(
-        _base_of(options.base and options.base[0], config.server),
-        _server_with_token(config),
-        AddressPolicy.from_config(config.fetch),
-        options.reader.parameters(time.time()) if options.reader is not None else {},
+    return moved_in(
+        document,
+        own,
+        base=_base_of(options.base and options.base[0], config.server),
+        server=_server_with_token(config),
+        policy=AddressPolicy.from_config(config.fetch),
+        options=options.reader.parameters(time.time()) if options.reader is not None else {},
     )
-    return moved_in(document, way, own)
 
 
 def _tell(moved: Moved, *, is_undone: bool) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -300,19 +300,18 @@ def header_links(fields: Iterable[str], document_url: str) -> Sequence[Link]:
     Targets are relative to the document's URL, whatever xml:base says; a link whose `anchor` is not the
     document itself is skipped.
     """
-    return list(islice(_header_links(fields, document_url), MAX_HEADER_LINKS))
-
-
-def _header_links(fields: Iterable[str], document_url: str) -> Iterator[Link]:
+    found: list[Link] = []
     for href, parameters in chain.from_iterable(map(parse_link_field, fields)):
         if _is_foreign(parameters.get("anchor"), document_url):
             continue
         target = resolve_or_empty(document_url, href)
         media_type = parameters.get("type", "").partition(";")[0].strip().lower()
         names = (name.lower().removeprefix(IANA_RELATION_PREFIX) for name in _relations(parameters))
-        for name in dict.fromkeys(names):
-            if name in HEADER_RELATIONS:
-                yield Link(name, target, media_type, href)
+        relations = [name for name in dict.fromkeys(names) if name in HEADER_RELATIONS]
+        found += [Link(relation, target, media_type, href) for relation in relations]
+        if len(found) >= MAX_HEADER_LINKS:
+            break
+    return found[:MAX_HEADER_LINKS]
 
 
 def _relations(parameters: Mapping[str, str]) -> list[str]:

@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from aiohttp.abc import AbstractResolver
 
@@ -120,18 +120,10 @@ class Fetcher:
                 counts=Counts() if counts is None else counts,
             )
 
-    async def fetch(
-        self,
-        url: str,
-        *,
-        validators: Validators | None = None,
-        on_chunk: Callable[[str, bytes], None] | None = None,
-        is_ahead: Callable[[], bool] = lambda: False,
-    ) -> Fetched:
-        """Return the document at a URL: `fetching` for who has nothing to object to what came."""
-        async with self.fetching(url, validators=validators, on_chunk=on_chunk, is_ahead=is_ahead) as fetched:
-            pass
-        return fetched
+    async def fetch(self, url: str, **options: Any) -> Fetched:
+        """Return the document at a URL: `fetching`, with its options, for who has nothing to object to it."""
+        async with self.fetching(url, **options) as fetched:
+            return fetched
 
     @contextlib.asynccontextmanager
     async def fetching(

@@ -144,7 +144,6 @@ def _literal(host: str) -> IpAddress | None:
 _LOOPBACK: Final = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
 
 
-@lru_cache(maxsize=1024)
 def _addresses_of(host: str) -> tuple[IpAddress, ...]:
     """Return the addresses that a host names without a look-up."""
     literal = _literal(host)

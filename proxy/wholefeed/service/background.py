@@ -54,12 +54,9 @@ class Polling:
     polled stands in the store alone (`feed.checked_at`), so a restart polls nothing again.
     """
 
-    def __init__(
-        self, context: RefreshContext, running: Running, *, jitter: Callable[[], float] = random.random
-    ) -> None:
+    def __init__(self, context: RefreshContext, running: Running) -> None:
         self._context = context
         self._running = running
-        self._jitter = jitter
         self._interval_seconds = context.config.history.poll_seconds
         self._most = max(1, min(MAX_POLLS, context.config.fetch.concurrency // 4))
         self._outlook = Outlook(feeds=0, due=(), next_at=None)
@@ -174,7 +171,7 @@ class Polling:
         return pause_seconds(
             interval_seconds=self._interval_seconds,
             feeds=-(-self._outlook.feeds // self._context.sharing.replicas),
-            jitter=self._jitter(),
+            jitter=random.random(),  # noqa: S311 - it spreads polls
             longest_seconds=LONGEST_PAUSE_SECONDS,
         )
 

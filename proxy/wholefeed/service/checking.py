@@ -44,11 +44,6 @@ class Checks:
 
     While the database does not answer, what is held is taken as it is. Where notices were lost meanwhile, all
     is compared with what it answers first; of a database that may be another one now, nothing is kept.
-
-    Args:
-        store: Where feeds are.
-        memory: What is held of them.
-        limits: How long an answer may take.
     """
 
     def __init__(self, store: Store, memory: Memory, limits: LimitsConfig) -> None:
@@ -105,18 +100,13 @@ class Checks:
     def bounds(self, wait_seconds: float) -> Callable[[], AbstractAsyncContextManager[None]]:
         """Return what does as `in_time`, as often as it is called, until an answer begun now has to leave.
 
-        Args:
-            wait_seconds: How long whoever asks waits for a publisher, where that is more than is configured.
+        `wait_seconds` is for how long it waits for a publisher, where that is more than is configured.
         """
         latest_at = time.monotonic() + max(wait_seconds, self._respond_within_seconds) + LEFT_SECONDS
         return lambda: self.in_time(latest_at - time.monotonic())
 
     async def require_answer(self) -> None:
-        """Make sure that feeds can be read.
-
-        Raises:
-            OverloadedError: The database does not answer.
-        """
+        """Make sure that feeds can be read; else raise `OverloadedError`."""
         if self.are_needed:
             async with within(LEFT_SECONDS / 2, _silent()):
                 await self._store.read(lambda db: feeds.find(db, 0), is_single=True)

@@ -201,13 +201,6 @@ class Fresh(NamedTuple):
         held = 0 if self.document is None else 2 * len(self.document.text)
         return held + (0 if self.rendered is None else len(self.rendered.sealed.block))
 
-    @property
-    def at_hand(self) -> int | None:
-        """How many entries have to be live for the body not to be needed, or `ANY`; None: it is needed."""
-        if self.document is not None:
-            return ANY
-        return None if self.rendered is None else self.rendered.entries
-
     def fits(self, style: Style) -> bool:
         """Whether it can be sent as it was rendered."""
         if self.rendered is None or self.style is None:
@@ -223,8 +216,13 @@ ANY: Final = -1
 
 def at_hand(documents: Mapping[int, Fresh]) -> dict[int, int]:
     """Return how many entries have to be live for a document's body not to be needed, or `ANY`."""
-    entries = {number: fresh.at_hand for number, fresh in documents.items()}
-    return {number: count for number, count in entries.items() if count is not None}
+    found: dict[int, int] = {}
+    for number, fresh in documents.items():
+        if fresh.document is not None:
+            found[number] = ANY
+        elif fresh.rendered is not None:
+            found[number] = fresh.rendered.entries
+    return found
 
 
 MAX_FRESH_BYTES: Final = 12 << 20
@@ -287,9 +285,6 @@ class ParsedDocuments:
 
     What is here depends on nothing but the bytes, where they came from and what they were said to be, and is
     found by these. So nothing has to drop it: what no document is stored as any more goes with time.
-
-    Args:
-        max_bytes: What they may come to; 0: nothing is kept.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -541,14 +536,6 @@ async def reparse(
 
     They are not fetched again: the body is the source of truth (docs/design.md#the-store). One that the
     present parser cannot read stays as it is. The old segments serve until the new ones are published.
-
-    Args:
-        store: Where the bodies are.
-        write: Changes what is stored of the feed.
-        work: Where they are read.
-        feed_id: The number of the feed.
-        rows: Its documents.
-        now: Epoch seconds.
     """
     outdated = [row for row in rows if row.parser_version != PARSER_VERSION]
     for start in range(0, len(outdated), _BATCH):

@@ -12,11 +12,11 @@ which keeps it and walks on. How far a search has come stands in the store: a re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from wholefeed.core.memento import (
     UNHEARD_ATTEMPTS,
@@ -43,6 +43,8 @@ from wholefeed.store.tables import documents, failures, feeds
 from wholefeed.store.tables.failures import Search
 
 log = get_logger()
+
+_T = TypeVar("_T")
 
 
 _SEARCH_AGAIN_SECONDS: Final = 7 * DAY_SECONDS
@@ -77,12 +79,7 @@ class Mementos:
         running.on_end.append(self._news.set)
 
     async def stand_in(self, url: str, error: DocumentError) -> Subscription | None:
-        """Return what the archive has of a feed that nothing is stored of; None where it has nothing.
-
-        Args:
-            url: Canonical.
-            error: How its publisher failed.
-        """
+        """Return what the archive has of a feed that nothing is stored of, and whose publisher failed so."""
         archive, now = self._context.archive, self._context.now()
         is_lost = is_gone(error.slug, error.publisher_status, attempts=UNHEARD_ATTEMPTS)
         if archive is None or not is_lost or not may_be_sent(url, self._hosts):
@@ -202,7 +199,8 @@ class Mementos:
         room = limits.documents_per_feed - len(attached)
         room_bytes = limits.feed_bytes - sum(each.body_bytes for each in attached)
         url, taken_at = search.target, search.taken_at
-        captures, following = await _oldest(archive, url, search.position, now=self._context.now())
+        page, following = await _given(archive.oldest(url, search.position)) or (None, "")
+        captures = [] if page is None else for_gone(page.captures, url, now=self._context.now())
         for capture in captures:
             if taken_at is not None and capture.captured_at <= taken_at:  # taken before
                 continue
@@ -249,18 +247,11 @@ class Mementos:
     async def _newest(self, archive: Archive, url: str, like: DocumentRow | None) -> Obtained | None:
         """Return the newest copy of a document that is of use; None where none is.
 
-        Args:
-            archive: Has the copies.
-            url: Of the document.
-            like: The subscription document of its feed; None: nothing is stored of it.
+        `like` is the subscription document of its feed; None: nothing is stored of it.
         """
-        try:
-            page = await archive.newest(url)
-        except DocumentError as exc:
-            if _is_of_archive(exc):
-                raise
-            return None
-        for capture in for_missing(page.captures, url, now=self._context.now()):
+        page = await _given(archive.newest(url))
+        captures = [] if page is None else for_missing(page.captures, url, now=self._context.now())
+        for capture in captures:
             obtained = await self._obtained(archive, capture, url, like)
             if obtained is not None:
                 return obtained
@@ -283,15 +274,14 @@ class Mementos:
         return obtained
 
 
-async def _oldest(archive: Archive, url: str, position: str, *, now: float) -> tuple[list[Capture], str]:
-    """Return the copies of a page of the index, the oldest first, and where the next page begins."""
+async def _given(asking: Awaitable[_T]) -> _T | None:
+    """Return what the archive says of a URL; None where it has nothing of it, and did not fail itself."""
     try:
-        page, following = await archive.oldest(url, position)
+        return await asking
     except DocumentError as exc:
         if _is_of_archive(exc):
             raise
-        return [], ""
-    return for_gone(page.captures, url, now=now), following
+        return None
 
 
 def _belongs(obtained: Obtained, like: DocumentRow) -> bool:

@@ -35,8 +35,7 @@ from wholefeed.store.tables.feeds import AGES, Version, version_of
 class Memory:
     """Feeds as they are sent, found by the URLs that lead to them; those not asked for longest go first.
 
-    Args:
-        max_bytes: What all of it may come to; 0: nothing is held.
+    All of it comes to `max_bytes` at most; 0: nothing is held.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -88,15 +87,10 @@ class Memory:
     # Filling it
 
     def put(self, snapshot: Snapshot, url: str, since: int) -> Held | None:
-        """Hold a feed that was read, unless it has changed since the read began.
+        """Hold a feed that was read for a URL; return what is held of this very snapshot.
 
-        Args:
-            snapshot: The feed.
-            url: What was asked for, and leads to the feed.
-            since: What `generation` was before it was read what the URL leads to, and the snapshot.
-
-        Returns:
-            What is held of this very snapshot; None when nothing is.
+        Nothing is if it has changed since the read began, of where the URL leads and of the snapshot:
+        `since` is what `generation` was then.
         """
         feed_id = snapshot.feed.id
         if not self._max_bytes or self.has_changed(feed_id, since):
@@ -170,11 +164,9 @@ class Memory:
             self._remove(feed_id)
 
     def renew(self, feed: FeedRow, *, is_checked: bool = False) -> None:
-        """Take the row of a feed whose text stays.
+        """Take the row of a feed whose text stays; what was made of one that said something else goes.
 
-        Args:
-            feed: Its row. What was made of one that said something else goes.
-            is_checked: Whether its documents and failures are what they were, too.
+        `is_checked`: its documents and failures are what they were, too.
         """
         self._note_change(feed.id)
         held = self._held.get(feed.id)
@@ -192,9 +184,7 @@ class Memory:
     def replace(self, snapshot: Snapshot, new: Mapping[int, bytes]) -> None:
         """Take what has been published of a feed; hold it if an answer waits for it, with all of its text.
 
-        Args:
-            snapshot: The feed. Its key leads to it, whatever else does.
-            new: The texts of new segments. What stays may have been held before.
+        `new` has the texts of new segments; what stays may have been held before.
         """
         feed_id = snapshot.feed.id
         self._note_change(feed_id)
@@ -344,37 +334,32 @@ _PAIR_BYTES: Final = 200
 
 
 def _snapshot_size(snapshot: Snapshot) -> int:
-    size = _OVERHEAD_BYTES + _row_size(snapshot.feed, _of_feed) + sys.getsizeof(snapshot.segments)
-    size += sum(_row_size(each, _of_segment) for each in snapshot.segments)
-    return size + sum(_row_size(each, _of_attempt) for each in snapshot.missing)
+    rows = (snapshot.feed, *snapshot.segments, *snapshot.missing)
+    return _OVERHEAD_BYTES + sys.getsizeof(snapshot.segments) + sum(map(_row_size, rows))
 
 
 def _beginning_size(found: Beginning) -> int:
     missing, last = found.failures
-    attempts = missing if last is None else (*missing, last)
-    size = sum(_row_size(each, _of_attempt) for each in attempts)
-    return size + sum(map(_document_size, found.rows))
+    rows = (*missing, *found.rows) if last is None else (*missing, last, *found.rows)
+    size = sum(map(_row_size, rows))
+    for row in found.rows:
+        size += _PAIR_BYTES * len(row.links) + _sum(row.links.values())
+        size += sum(_NOTE_BYTES + _sum(note.values()) for note in row.notes)
+    return size
 
 
-def _document_size(row: DocumentRow) -> int:
-    inside = _PAIR_BYTES * len(row.links) + _sum(row.links.values())
-    inside += sum(_NOTE_BYTES + _sum(note.values()) for note in row.notes)
-    return inside + _row_size(row, _of_document)
-
-
-def _row_size(row: object, values: Callable[[object], tuple[object, ...]]) -> int:
-    return sys.getsizeof(row) + _sum(values(row))
+def _row_size(row: object) -> int:
+    return sys.getsizeof(row) + _sum(_COLUMNS[type(row)](row))
 
 
 def _sum(values: Iterable[object]) -> int:
     return sum(map(sys.getsizeof, values))
 
 
-_FEED: Final = tuple(each.name for each in fields(FeedRow))
-_of_feed: Final = attrgetter(*_FEED)
-_of_segment: Final = attrgetter(*(each.name for each in fields(SegmentRow)))
-_of_attempt: Final = attrgetter(*(each.name for each in fields(Attempt)))
-_of_document: Final = attrgetter(*(each.name for each in fields(DocumentRow)))
+_COLUMNS: Final[dict[type, Callable[[Any], tuple[object, ...]]]] = {
+    row: attrgetter(*(each.name for each in fields(row)))
+    for row in (FeedRow, SegmentRow, Attempt, DocumentRow)
+}
 _APART: Final = ("asked_at", *AGES, "revision")
 """Columns that nothing which is made of a feed depends on: a document that is stored is not published yet."""
-_of_answers: Final = attrgetter(*(name for name in _FEED if name not in _APART))
+_of_answers: Final = attrgetter(*(each.name for each in fields(FeedRow) if each.name not in _APART))

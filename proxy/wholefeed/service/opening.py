@@ -52,12 +52,7 @@ Opened = tuple[FeedRow, asyncio.Task[None] | None]
 class Openings:
     """Waits for feeds that can be served, within the time that a request has, and opens URLs for that.
 
-    Args:
-        context: What the service works with.
-        running: The refreshes under way.
-        mementos: What a web archive has of a feed that cannot be had.
-        checks: Whether what is held in memory is still so.
-        stopping: Done when the program is to stop: then nobody waits for anything any more.
+    Once `stopping` is done nobody waits for anything any more.
     """
 
     def __init__(
@@ -91,10 +86,7 @@ class Openings:
     async def ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
         """Return a feed that can be served, and whether its publisher was not heard of in time.
 
-        Args:
-            url: Canonical URL.
-            deadline: Until when to wait for the publisher, by the monotonic clock.
-            is_head: As `FeedService.answer` has it.
+        It is waited for until the deadline, by the monotonic clock; `is_head` as `FeedService.answer` has it.
 
         Raises:
             DocumentError: There is none, and the publisher did not give one (in time: 504).
@@ -111,13 +103,8 @@ class Openings:
     async def announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
         """Open a URL that nothing is stored of, unless it is a page that announces several feeds.
 
-        Args:
-            url: Canonical URL.
-            wait_seconds: How long to wait for the publisher.
-
-        Returns:
-            The feeds of the page, each once, as listed; none where the URL leads to a feed now: it is open,
-            and its walk has begun.
+        Return the feeds of the page, each once, as listed; none where the URL leads to a feed now: then it is
+        open, and its walk has begun.
 
         Raises:
             DocumentError: There is no feed to be had (or not in time: 504, and it is still looked for).
@@ -214,8 +201,8 @@ class Openings:
         """Find the subscription document behind a URL, and begin the feed's refresh.
 
         Args:
-            url: Canonical URL.
-            may_walk: Whether the refresh may walk.
+            url: Canonical.
+            may_walk: Whether the refresh may.
             is_choosing: Whether a person chooses where a page announces several feeds. A reader that asks
                 meanwhile does not choose: it has an opening of its own.
             unknown_at: What `_opened` was before the store was asked for the URL and had nothing; -1: it was

@@ -59,11 +59,7 @@ class Watching:
 
     What changes all the time, the progress of a walk, is in memory and looked at twice a second. The rest is
     read from the database, once for all who follow a feed, from time to time and when the refresh has ended.
-
-    Args:
-        context: What the service works with.
-        running: The refreshes under way.
-        stopping: Done when the program is to stop: then nobody follows anything any more.
+    Once `stopping` is done nobody follows anything any more.
     """
 
     def __init__(self, context: RefreshContext, running: Running, stopping: asyncio.Future[None]) -> None:
@@ -108,11 +104,7 @@ class Watching:
 
     @asynccontextmanager
     async def follow(self, feed_id: int) -> AsyncIterator[News]:
-        """Follow what becomes of a feed until nothing is under way any more.
-
-        Raises:
-            OverloadedError: Too many do.
-        """
+        """Follow what becomes of a feed until nothing is under way; `OverloadedError`: too many do."""
         if self.followers >= MAX_FOLLOWERS:
             raise OverloadedError(f"expected at most {MAX_FOLLOWERS} who follow feeds at once")
         watched = self._watched.get(feed_id)
@@ -373,12 +365,7 @@ class Timeline:
 
 
 def timeline_of(chain: Sequence[ChainDocument], months: Mapping[int, Months]) -> Timeline:
-    """Return the timeline of a feed.
-
-    Args:
-        chain: Its account, as `Watching.account` tells it.
-        months: How many entries each document has of each month, by its number.
-    """
+    """Return the timeline of a feed by its account and the entries that each document has of each month."""
     total: Counter[int | None] = Counter()
     for each in months.values():
         total.update(each)

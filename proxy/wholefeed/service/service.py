@@ -171,21 +171,13 @@ class FeedService:
             return await self.watching.status(feed.id)
 
     async def account(self, url: str) -> tuple[Status, list[ChainDocument]]:
-        """Tell what is known of a feed, document by document.
-
-        Raises:
-            UnknownFeedError: Nothing is stored for the URL.
-        """
+        """Tell what is known of a feed, document by document; raises as `status`."""
         async with self._of_known(url) as feed:
             return await self.watching.account(feed.id)
 
     @asynccontextmanager
     async def _of_known(self, url: str) -> AsyncIterator[FeedRow]:
-        """Find the feed that is stored for a URL; what the block reads of it is bounded in time, too.
-
-        Raises:
-            UnknownFeedError: Nothing is stored for the URL.
-        """
+        """Find the feed that is stored for a URL; what the block reads of it is bounded in time, too."""
         async with self.checks.answering():
             feed = await self._store.find(url, is_first=True)
             if feed is None:
@@ -214,10 +206,7 @@ class FeedService:
     async def listed(self, *, words: str, by_url: bool, number: int) -> Listing:
         """Return the feeds whose URL holds the words, in any case; the last part where that one is not there.
 
-        Args:
-            words: Empty: all feeds.
-            by_url: Sorted by URL; else those asked for last come first.
-            number: Which part, from 1 on.
+        They come by URL, or those asked for last first; `number` is which part, from 1 on.
         """
 
         async def part(wanted: int) -> Listing:

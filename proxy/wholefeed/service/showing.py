@@ -77,12 +77,7 @@ class Page:
 
 
 class Showing:
-    """Makes pages; belongs to one event loop.
-
-    Args:
-        store: Where the feeds are.
-        work: Where work is done.
-    """
+    """Makes pages; belongs to one event loop."""
 
     def __init__(self, store: Store, work: Workers) -> None:
         self._store = store
@@ -100,10 +95,7 @@ class Showing:
     ) -> Page:
         """Return a page of a feed.
 
-        Args:
-            reconstruction: The feed.
-            wanted: Its entries.
-            rendered: Makes HTML of them and of the place of the first, from 1; it is called on a thread.
+        `rendered` makes HTML of its entries and of the place of the first, from 1; it is called on a thread.
 
         Raises:
             OverloadedError: Too many are being made; or what made it has ended.
@@ -234,14 +226,7 @@ class Excerpt(NamedTuple):
 
 
 async def excerpt(snapshot: Snapshot, store: Store, *, newest: int, oldest: int) -> Excerpt:
-    """Return the ends of a feed; of a short feed the newest entries come first.
-
-    Args:
-        snapshot: That is held (`Reconstruction.snapshot`, `Store.snapshot`).
-        store: Where it is.
-        newest: How many of the first in output order.
-        oldest: How many of the last.
-    """
+    """Return so many entries of each end of a feed that is held; of a short one the newest come first."""
     total = entries_in(snapshot)
     first = await read_entries(snapshot, store, 0, newest)
     start = max(total - oldest, len(first))
@@ -258,7 +243,7 @@ async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int)
     Args:
         snapshot: That is held (`Reconstruction.snapshot`, `Store.snapshot`).
         store: Where it is.
-        start: The first of them, counted in output order (R20) from 0.
+        start: The first of them, in output order (R20), from 0.
         count: How many.
     """
     texts = await read_texts(snapshot, store, start, count, room_bytes=_ROOM_BYTES)
@@ -278,14 +263,9 @@ def namespace_of(feed: FeedRow) -> str:
 async def read_texts(
     snapshot: Snapshot, store: Store, start: int, count: int, *, room_bytes: int
 ) -> tuple[Begun, ...]:
-    """Return the texts of entries, or their beginnings.
+    """Return the texts of entries, or their beginnings; arguments as for `read_entries`.
 
-    Args:
-        snapshot: As for `read_entries`, and so the others.
-        store: Where it is.
-        start: The first of them.
-        count: How many.
-        room_bytes: What they may come to before they are cut to `_LEAST_BYTES` each.
+    They may come to `room_bytes` before they are cut to `_LEAST_BYTES` each.
     """
     end, room = start + count, room_bytes
     found: list[Begun] = []
@@ -321,10 +301,8 @@ async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, 
 class _Taken:
     """Takes entries out of the text of a segment while that is inflated.
 
-    Args:
-        segment: Whose pieces are added.
-        slices: Where the entries stand in its text, ascending.
-        room: Bytes that they may come to before they are cut short; the attribute is what is left of it.
+    They stand at the slices, ascending, and may come to `room` bytes before they are cut short; the attribute
+    is what is left of it.
     """
 
     def __init__(self, segment: SegmentRow, slices: Sequence[Slice], room: int) -> None:

@@ -46,12 +46,8 @@ from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Work
 async def find_subscription(source: Source, url: str, *, is_choosing: bool = False) -> Subscription:
     """Fetch a URL and find the subscription document behind it.
 
-    An HTML page leads to the feed that it announces, an archive document to its `current`.
-
-    Args:
-        source: Where documents come from.
-        url: What was asked for.
-        is_choosing: Whether a person chooses where a page announces several feeds; else it is the preferred.
+    An HTML page leads to the feed that it announces; where these are several, to the preferred one, unless a
+    person is choosing. An archive document leads to its `current`.
 
     Raises:
         DocumentError: Nothing usable as a feed was found.
@@ -75,8 +71,8 @@ def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
     best = preferred(found)
     if best is not None:
         return best.url
-    what = "an HTML page that announces no feed"
-    raise UnreadableError(f"expected a feed, got {what}", url=fetched.final_url, slug="not-a-feed")
+    message = "expected a feed, got an HTML page that announces no feed"
+    raise UnreadableError(message, url=fetched.final_url, slug="not-a-feed")
 
 
 async def settle_subscription(source: Source, url: str, obtained: Obtained) -> Subscription:
@@ -129,12 +125,7 @@ class Subscription:
 
 
 class SeveralFeedsError(UnreadableError):
-    """The answer is an HTML page that announces several feeds, and a person is to choose.
-
-    Args:
-        url: The page's.
-        feeds: What it announces, each URL once.
-    """
+    """The answer is an HTML page that announces several feeds, each URL once, and a person is to choose."""
 
     def __init__(self, url: str, feeds: tuple[Alternate, ...]) -> None:
         super().__init__("expected a feed, got an HTML page that announces several", url=url)

@@ -157,7 +157,7 @@ class Connection(aiosqlite.Connection):
     """A connection in a thread of its own, which runs whole functions there.
 
     aiosqlite gives each statement a trip to the thread of its own, and has no method for a function of many:
-    `_execute` and `_conn` are used here, and nowhere else (tests/store/sqlite/test_files.py).
+    `_execute` and `_conn` are used here, and nowhere else (tests/store/test_sqlite_file.py).
     """
 
     async def hop(self, work: Callable[[sqlite3.Connection], _T]) -> _T:

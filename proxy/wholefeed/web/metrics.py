@@ -1,7 +1,7 @@
 """GET /metrics: what has been counted and what goes on, for Prometheus.
 
 Nothing of it names a feed, a URL, a host or a reader. All numbers are read at one moment (`_families`), and
-written on a thread. Names follow the conventions of Prometheus; docs/operations.md has a row for each.
+written on a thread. Names follow the conventions of Prometheus.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import ProcessCollector
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
@@ -70,20 +70,15 @@ async def _looked(app: web.Application) -> tuple[bool, Summary | None]:
 
 
 def _rendered(families: Sequence[Metric], *, is_openmetrics: bool) -> tuple[bytes, str]:
-    """Return the text of all metrics, and its media type. It reads files about the process.
-
-    Each answer has a registry of its own, so that several applications in one process do not mix.
-    """
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(families))
-    ProcessCollector(registry=registry)
+    """Return the text of all metrics, and its media type. It reads files about the process."""
+    everything = _Families([*families, *ProcessCollector(registry=None).collect()])
     if is_openmetrics:
-        return openmetrics.generate_latest(registry), _OPENMETRICS  # type: ignore[no-untyped-call]
-    return generate_latest(registry), _TEXT
+        return openmetrics.generate_latest(everything), _OPENMETRICS  # type: ignore[no-untyped-call]
+    return generate_latest(everything), _TEXT
 
 
 class _Families(Collector):
-    """Gives metrics that have been read already to a registry."""
+    """Metrics that have been read already, as prometheus_client takes them."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
         self._families = families

@@ -1,7 +1,7 @@
 """URLs of subscriptions led through the proxy, and back to the publishers; nothing is fetched or looked up.
 
     own = Places.of(["http://127.0.0.1:8080"])
-    moved = moved_in(read_opml(body), Way("http://127.0.0.1:8080", config.server, policy), own)
+    moved = moved_in(read_opml(body), own, base="http://127.0.0.1:8080", server=config.server, policy=policy)
     moved.document, moved.rewritten, moved.left     # what was left alone, and why
     moved_out(read_opml(moved.document), own)       # back again
 
@@ -40,8 +40,19 @@ _LONGEST_URL: Final = 8192
 _WEB: Final = re.compile(r"\s*(?:feed:/*)?https?:|\s*feed:", re.IGNORECASE)
 
 
-def moved_in(document: OpmlDocument, way: Way, own: Places) -> Moved:
-    """Return the list with each subscription through the proxy."""
+def moved_in(
+    document: OpmlDocument,
+    own: Places,
+    *,
+    base: str,
+    server: ServerConfig,
+    policy: AddressPolicy,
+    options: Mapping[str, str] = _NO_OPTIONS,
+) -> Moved:
+    """Return the list with each subscription through the proxy.
+
+    `policy` says which publishers it asks; the rest is as for `proxied_url`.
+    """
 
     def move(url: str) -> str | Left:
         if (behind := feed_behind(url, own)) is not None:
@@ -50,12 +61,12 @@ def moved_in(document: OpmlDocument, way: Way, own: Places) -> Moved:
             return Left.NOT_WEB
         try:
             target = parse_target(feed_url(url))
-            way.policy.check_target(target.host, target.port)
+            policy.check_target(target.host, target.port)
         except InvalidUrlError as exc:
             return Left.CREDENTIALS if exc.slug == "userinfo-not-allowed" else Left.INVALID
         except OSError:
             return Left.REFUSED
-        return proxied_url(way.base, url, way.server, way.options)
+        return proxied_url(base, url, server, options)
 
     return _moved_urls(document, move)
 
@@ -97,19 +108,6 @@ def _moved_urls(
 
 def _shown(url: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in safe_url(url.strip()))
-
-
-class Way(NamedTuple):
-    """How subscriptions are led through the proxy."""
-
-    base: str
-    """The proxy's URL, without a final slash."""
-    server: ServerConfig
-    """Of the running proxy, for the token or the signatures."""
-    policy: AddressPolicy
-    """Which publishers it asks."""
-    options: Mapping[str, str] = _NO_OPTIONS
-    """Of the view: what is added to each URL."""
 
 
 class Moved(NamedTuple):

@@ -23,7 +23,7 @@ from wholefeed.errors import OverloadedError, UploadError
 from wholefeed.fetch.guard import AddressPolicy
 from wholefeed.service.service import FeedService
 from wholefeed.web.keys import ASKED, CONFIG, LISTS, SERVICE, UPLOADS
-from wholefeed.web.moving import Way, moved_in, moved_out, proxied_url
+from wholefeed.web.moving import moved_in, moved_out, proxied_url
 from wholefeed.web.request import (
     VIEW_OPTIONS,
     base_url,
@@ -103,7 +103,7 @@ def _moved_list(
     else:
         policy = AddressPolicy.from_config(config.fetch)
         view = {name: options[name] for name in VIEW_OPTIONS if name in options}
-        moved = moved_in(document, Way(base, config.server, policy, view), own)
+        moved = moved_in(document, own, base=base, server=config.server, policy=policy, options=view)
     return moved.document, moved.counts()
 
 

@@ -74,11 +74,7 @@ def _end_with_parent(requests: int) -> None:
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Do one job after the other.
-
-    Raises:
-        EOFError: There will be no further one.
-    """
+    """Do one job after the other; raises `EOFError` when there will be no further one."""
     write_frame(replies, (READY, os.getpid()))
     while True:
         name, arguments, options, cpu_seconds = read_frame(requests)
@@ -110,11 +106,7 @@ _CORE: Final = "wholefeed.core."
 
 
 def write_frame(stream: IO[bytes], message: object) -> None:
-    """Write an object and flush it.
-
-    Raises:
-        OSError: Nobody reads any more.
-    """
+    """Write an object and flush it."""
     pickle.dump(message, stream, _PICKLE_PROTOCOL)
     stream.flush()
 

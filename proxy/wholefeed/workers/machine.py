@@ -5,6 +5,8 @@ for as long as the kernel takes to write a few lines.
 
     usable_cores()          # 1.5
     free_memory_bytes()     # 187695104
+
+`root` is where `proc` and `sys` are.
 """
 
 from __future__ import annotations
@@ -16,11 +18,7 @@ from pathlib import Path
 
 
 def usable_cores(root: Path = Path("/")) -> float:
-    """Return how many cores this process may keep busy; a quota may allow a part of one.
-
-    Args:
-        root: Where `proc` and `sys` are.
-    """
+    """Return how many cores this process may keep busy; a quota may allow a part of one."""
     quotas = (quota for folder in _groups(root, "cpu") for quota in _quota(folder))
     return min([_cores_by_affinity(), *quotas])
 
@@ -34,10 +32,7 @@ def _cores_by_affinity() -> int:
 def _quota(folder: Path) -> Iterator[float]:
     quota, _, period = _text(folder / "cpu.max").partition(" ")  # version 2
     if not quota:
-        quota, period = (
-            _text(folder / "cpu.cfs_quota_us"),
-            _text(folder / "cpu.cfs_period_us"),
-        )  # version 1
+        quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")  # version 1
     if quota.isdigit() and period.isdigit() and int(period):  # else "max" or -1: none
         yield int(quota) / int(period)
 

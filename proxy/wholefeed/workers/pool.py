@@ -114,11 +114,8 @@ class Workers:
     ) -> _T:
         """Do a job where it disturbs nobody. A caller that is cancelled takes its worker with it.
 
-        Args:
-            body_bytes: Of the documents that are worked on, or of those that take as long.
-            job: One of `wholefeed.core.jobs.JOBS`.
-            arguments: Its arguments.
-            options: Those that have names.
+        `body_bytes` are those of the documents that are worked on, or of such as take as long; the job is one
+        of `wholefeed.core.jobs.JOBS`.
 
         Raises:
             ParseError: As the job does.
@@ -406,20 +403,19 @@ class _Worker:
 
     def _begin(self, request: tuple[object, ...]) -> subprocess.Popen[bytes]:
         """Hand a job over; a process that was killed while it had nothing to do is replaced."""
-        for process in (self._process, None):
-            asked = process or self._start()
-            requests, replies = _pipes(asked)
-            try:
-                write_frame(requests, request)
-                kind, _ = read_frame(replies)
-            except (OSError, EOFError) as exc:
-                if process is None or self.is_ended:
-                    raise self._end_of(asked, 0) from exc
-                self.reap()
-            else:
-                assert kind == BEGUN, "it says that first"
-                return asked
-        raise AssertionError("the second one was new")
+        is_new = self._process is None
+        process = self._process or self._start()
+        requests, replies = _pipes(process)
+        try:
+            write_frame(requests, request)
+            kind, _ = read_frame(replies)
+        except (OSError, EOFError) as exc:
+            if is_new or self.is_ended:
+                raise self._end_of(process, 0) from exc
+            self.reap()
+            return self._begin(request)
+        assert kind == BEGUN, "it says that first"
+        return process
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self.is_ended:
@@ -528,9 +524,7 @@ _MOST_WORKERS: Final = 4
 def worker_count(setting: int | str, root: Path = Path("/")) -> int:
     """Return how many workers `limits.workers` stands for. It reads files.
 
-    Args:
-        setting: A number, or "auto": one less than there are usable cores, from 1 to 4.
-        root: Where `proc` and `sys` are.
+    That is a number, or "auto": one less than there are usable cores, from 1 to 4.
     """
     if isinstance(setting, int):
         return setting

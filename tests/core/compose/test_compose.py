@@ -1,7 +1,10 @@
+"""What stands around the entries of an answer, and what a feed calls itself (`core.compose.compose`)."""
+
 from __future__ import annotations
 
 import html
 import json
+from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,8 +19,11 @@ from wholefeed.core.compose.compose import (
     EPILOGUE,
     MAX_HEAD_BYTES,
     Address,
+    Heading,
     compose_prologue,
+    heading_of,
     newest_first,
+    stored_heading,
 )
 from wholefeed.core.compose.views import HEALED, Missing, compose_warning, told_missing
 from wholefeed.core.jobs import compose
@@ -38,6 +44,8 @@ from wholefeed.core.parse.documents import parse
 from wholefeed.core.verbatim.fragments import fragments_of, prefixes_in
 
 ADDRESS = Address("http://p.test/feed?url=x&a", "http://o.test/feed")
+URL = "http://o.test/feed"
+Make = Callable[..., bytes]
 
 
 def composed(document: FeedDocument, *, is_complete: bool = False, warning: bytes = b"") -> bytes:
@@ -61,15 +69,13 @@ def composed(document: FeedDocument, *, is_complete: bool = False, warning: byte
 
 
 @pytest.mark.parametrize("make", [atom, atom_03, rss, rdf, json_feed])
-def test_the_composed_document_parses_to_the_same_entries(make: object) -> None:
+def test_the_composed_document_parses_to_the_same_entries(make: Make) -> None:
     """R22."""
-    body = make(an_item("a", 2), an_item("b", 1))  # type: ignore[operator]
-    document = parse(body, "http://o.test/feed")
+    document = parse(make(an_item("a", 2), an_item("b", 1)), URL)
     again = parse(composed(document), "http://p.test/feed")
     assert [entry.identity for entry in again.entries] == [entry.identity for entry in document.entries]
-    assert (again.head.title, again.family, again.version) == (
-        document.head.title, document.family, document.version
-    )  # fmt: skip
+    assert (again.head.title, again.family) == (document.head.title, document.family)
+    assert again.version == document.version
     namespace = default_namespace(document.family, document.version)
     fragments, once_more = fragments_of(document, namespace), fragments_of(again, namespace)
     for n in range(len(document.entries)):
@@ -81,78 +87,33 @@ def test_the_composed_document_parses_to_the_same_entries(make: object) -> None:
 def test_links_that_would_mislead_are_dropped(relation: str, iri: str) -> None:
     """R21: also when the relation is written as an IRI, in any case."""
     extra = f'<link rel="{iri}{relation.upper() if not iri else relation}" href="http://x.test/"/>'
-    document = parse(atom(an_item("a"), extra=extra), "http://o.test/feed")
-    assert b"x.test" not in composed(document)
+    assert b"x.test" not in composed(parse(atom(an_item("a"), extra=extra), URL))
 
 
 def test_other_links_and_elements_of_the_head_stay() -> None:
-    """R21, R22."""
+    """R21, R22: but for signatures, which are not true of the synthesized document."""
     extra = (
         '<link rel="license" href="/l"/><generator uri="u">G</generator><fh:incremental>true</fh:incremental>'
+        '<ds:Signature xmlns:ds="http://www.w3.org/2000/09/xmldsig#"><ds:X/></ds:Signature>'
     )
-    document = parse(atom(an_item("a"), extra=extra), "http://o.test/feed")
-    body = composed(document)
+    body = composed(parse(atom(an_item("a"), extra=extra), URL))
     assert b'rel="license" href="http://o.test/l"' in body
     assert b">G</generator>" in body
     assert b"incremental" not in body
+    assert b"Signature" not in body
     assert feedparser.parse(body).feed.links[0].href == "http://o.test/l"
-
-
-def test_a_signature_of_the_feed_document_is_dropped() -> None:
-    """R21: it is not true of the synthesized document."""
-    extra = '<ds:Signature xmlns:ds="http://www.w3.org/2000/09/xmldsig#"><ds:X/></ds:Signature>'
-    assert b"Signature" not in composed(parse(atom(extra=extra), "http://o.test/"))
-
-
-@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
-def test_it_names_itself_and_where_it_comes_from(make: object) -> None:
-    """R21."""
-    document = parse(make(an_item("a"), self="/feed"), "http://o.test/feed")  # type: ignore[operator]
-    found = links(composed(document, is_complete=True))
-    assert (found["self"], found["via"]) == ([ADDRESS.self_url], [ADDRESS.via_url])
 
 
 @pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
 @pytest.mark.parametrize("is_complete", [True, False])
-def test_it_says_complete_exactly_when_it_is(make: object, is_complete: bool) -> None:
-    """R21; RFC 5005, 2."""
-    document = parse(make(an_item("a"), complete=True), "http://o.test/feed")  # type: ignore[operator]
-    again = parse(composed(document, is_complete=is_complete), "http://p.test/")
-    assert ("complete" in [element.name for element in again.head.history]) is is_complete
-
-
-@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
-def test_the_pseudo_entry_says_what_is_missing_and_does_not_churn(make: object) -> None:
-    """R16."""
-    document = parse(make(an_item("a")), "http://o.test/")  # type: ignore[operator]
-    warning = a_warning(document)
-    (entry, _) = feedparser.parse(composed(document, warning=warning)).entries
-    assert entry.id == "urn:uuid:1"
-    assert "http://o.test/1?a&b: the publisher did not answer in time" in html.unescape(entry.summary)
-    assert entry["published" if document.family is Family.RSS else "updated"]
-    assert a_warning(document) == warning
-
-
-@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
-def test_the_words_of_the_pseudo_entry_declare_no_namespace(make: object) -> None:
-    """R16: a document whose name ends like a prefix does not change the root of the answer."""
-    document = parse(make(an_item("a")), "http://o.test/")  # type: ignore[operator]
-    plain, named = (a_warning(document, url=f"http://o.test/{name}") for name in ("1", "x.atom:media:thr:"))
-    roots = [composed(document, warning=each).split(b">", 2)[1] for each in (plain, named)]
-    assert roots[0] == roots[1]
-
-
-@pytest.mark.parametrize("make", [atom, atom_03, rss, rdf, json_feed])
-@pytest.mark.fault("49")
-def test_of_a_document_that_broke_off_the_pseudo_entry_says_that(make: object) -> None:
-    """R16; docs/faults.md row 49: no older document is known to be missing, and none is said to be."""
-    document = parse(make(an_item("a")), "http://o.test/")  # type: ignore[operator]
-    said = a_warning(document, "truncated").decode()
-    assert "This feed broke off" in said
-    assert "Older entries" not in said
-    assert "several documents" not in said
-    both = a_warning(document, "truncated", "timeout").decode()
-    assert "Older entries of this feed are missing" in both
+def test_it_says_complete_exactly_when_it_is(make: Make, is_complete: bool) -> None:
+    """R21; RFC 5005, 2: and names itself, and where it comes from."""
+    document = parse(make(an_item("a"), complete=True, self="/feed"), URL)
+    body = composed(document, is_complete=is_complete)
+    found = links(body)
+    assert (found["self"], found["via"]) == ([ADDRESS.self_url], [ADDRESS.via_url])
+    history = parse(body, "http://p.test/").head.history
+    assert ("complete" in [element.name for element in history]) is is_complete
 
 
 def a_warning(document: FeedDocument, *reasons: str, url: str = "http://o.test/1?a&b") -> bytes:
@@ -167,24 +128,39 @@ def a_warning(document: FeedDocument, *reasons: str, url: str = "http://o.test/1
 
 
 @pytest.mark.parametrize("make", [atom, atom_03, rss, rdf])
-def test_the_pseudo_entry_promises_nothing_and_leads_to_the_proxy(make: object) -> None:
-    """R16: what is known of the feed changes; what readers keep does not."""
-    document = parse(make(an_item("a")), "http://o.test/")  # type: ignore[operator]
-    entry = feedparser.parse(composed(document, warning=a_warning(document))).entries[0]
+def test_the_pseudo_entry_says_what_is_missing_and_does_not_churn(make: Make) -> None:
+    """R16: it leads to the proxy and promises nothing; what is known of the feed changes, what readers keep
+    does not. A document whose name ends like a prefix does not change the root of the answer."""
+    document = parse(make(an_item("a")), URL)
+    warning = a_warning(document)
+    body = composed(document, warning=warning)
+    (entry, _) = feedparser.parse(body).entries
+    said = html.unescape(entry.summary)
+    assert entry.id == "urn:uuid:1"
     assert entry.links[0].href == "http://p.test/status?url=a&b"
+    assert "http://o.test/1?a&b: the publisher did not answer in time" in said
+    assert not {"when", "goes on", "will", "soon"} & set(said.lower().split())
     dated = entry["published_parsed" if document.family is Family.RSS else "updated_parsed"]
     assert dated[:5] == (2026, 11, 21, 10, 0)
-    assert not {"when", "goes on", "will", "soon"} & set(html.unescape(entry.summary).lower().split())
+    assert a_warning(document) == warning
+    named = composed(document, warning=a_warning(document, url="http://o.test/x.atom:media:thr:"))
+    assert named.split(b">", 2)[1] == body.split(b">", 2)[1]
 
 
 @pytest.mark.parametrize("make", [atom, atom_03, rss, rdf, json_feed])
-def test_the_pseudo_entry_of_a_feed_that_has_healed_bears_the_same_id(make: object) -> None:
-    """R16: readers replace the one by the other."""
-    document = parse(make(an_item("a")), "http://o.test/")  # type: ignore[operator]
-    warning = compose_warning(
-        document.family, HEALED, identifier="urn:uuid:1", url="http://p.test/", dated_at=0, version=""
-    )
-    body = composed(document, warning=warning)
+@pytest.mark.fault("49")
+def test_of_a_document_that_broke_off_the_pseudo_entry_says_that(make: Make) -> None:
+    """R16; docs/faults.md row 49: no older document is known to be missing, and none is said to be. Readers
+    replace one pseudo-entry by the other: of a feed that has healed it bears the same id."""
+    document = parse(make(an_item("a")), URL)
+    said = a_warning(document, "truncated").decode()
+    assert "This feed broke off" in said
+    assert "Older entries" not in said
+    assert "several documents" not in said
+    both = a_warning(document, "truncated", "timeout").decode()
+    assert "Older entries of this feed are missing" in both
+    healed = compose_warning(document.family, HEALED, identifier="urn:uuid:1", url=URL, dated_at=0)
+    body = composed(document, warning=healed)
     assert b"urn:uuid:1" in body
     assert HEALED.title.encode() in body
 
@@ -192,7 +168,7 @@ def test_the_pseudo_entry_of_a_feed_that_has_healed_bears_the_same_id(make: obje
 @pytest.mark.parametrize("items", [[], [an_item("a")]])
 def test_the_pseudo_entry_of_a_json_feed_is_its_first_item(items: list[Item]) -> None:
     """R16: valid JSON, whether items follow or not."""
-    document = parse(json_feed(*items), "http://o.test/")
+    document = parse(json_feed(*items), URL)
     found = json.loads(composed(document, warning=a_warning(document)))["items"]
     assert [item["id"] for item in found] == ["urn:uuid:1", *(f"urn:{item.name}" for item in items)]
     assert "http://o.test/1?a&b: the publisher did not answer in time" in found[0]["content_text"]
@@ -200,21 +176,12 @@ def test_the_pseudo_entry_of_a_json_feed_is_its_first_item(items: list[Item]) ->
 
 def test_a_json_feed_names_itself_and_where_it_comes_from() -> None:
     """R21: next_url, hubs and the publisher's feed_url would mislead; the other members stay verbatim."""
-    head: dict[str, Any] = {
-        "feed_url": "/f",
-        "next_url": "/2",
-        "hubs": [{}],
-        "_own": {"a": 1.50},
-        "language": "de",
-    }
-    document = parse(json_feed(an_item("a"), **head), "http://o.test/")
-    body = composed(document)
+    head: dict[str, Any] = {"feed_url": "/f", "next_url": "/2", "hubs": [{}], "_own": {"a": 1.50}}
+    body = composed(parse(json_feed(an_item("a"), **head), URL))
     found = json.loads(body)
     assert found["feed_url"] == ADDRESS.self_url
     assert found["_wholefeed"] == {"via": ADDRESS.via_url}
-    assert found.keys() == {
-        "version", "title", "feed_url", "_own", "language", "_wholefeed", "items"
-    }  # fmt: skip
+    assert found.keys() == {"version", "title", "feed_url", "_own", "_wholefeed", "items"}
     assert json.loads(composed(parse(body, "http://p.test/")))["_wholefeed"] == found["_wholefeed"]
 
 
@@ -223,7 +190,7 @@ def test_an_rdf_channel_keeps_its_tag_and_what_stands_beside_it() -> None:
     body = rdf(an_item("a"), extra='<image rdf:resource="urn:i"/>').replace(
         b"</channel>", b'</channel><image rdf:about="urn:i"><title>I</title></image>'
     )
-    made = composed(parse(body.replace(b"<channel ", b'<channel xml:lang="de" '), "http://o.test/"))
+    made = composed(parse(body.replace(b"<channel ", b'<channel xml:lang="de" '), URL))
     root = ElementTree.fromstring(made)
     assert [child.tag.rpartition("}")[2] for child in root] == ["channel", "image", "item"]
     channel = root[0]
@@ -236,79 +203,68 @@ def test_an_rdf_channel_keeps_its_tag_and_what_stands_beside_it() -> None:
 
 @pytest.mark.parametrize(("place", "base"), [("rdf:RDF", "http://b.test/x/"), ("channel", "x/"), ("", "")])
 def test_what_leads_from_an_rdf_channel_leads_there_under_any_base(place: str, base: str) -> None:
-    """R21, R22: the proxy's own links, and the publisher's beside them, mean what they meant."""
+    """R21, R22: the proxy's own links, and the publisher's beside them, mean what they meant; whatever the
+    channel binds their prefixes to."""
     own = '<atom:link xmlns:atom="http://www.w3.org/2005/Atom" rel="via" href="original"/>'
     body = rdf(an_item("a"), extra=own).replace(
         f"<{place} ".encode(), f'<{place} xml:base="{base}" '.encode()
     )
+    body = body.replace(b"<channel ", b'<channel xmlns:atom="urn:x" xmlns:fh="urn:y" ')
+    made = composed(parse(body, URL), is_complete=True)
     before, after = (
-        feedparser.parse(each, response_headers={"content-location": "http://o.test/feed"}).feed.links
-        for each in (body, composed(parse(body, "http://o.test/feed")))
+        feedparser.parse(each, response_headers={"content-location": URL}).feed.links for each in (body, made)
     )
     via = [link.href for link in before if link.rel == "via"]
     assert [link.href for link in after if link.rel == "via"] == [*via, ADDRESS.via_url]
     assert [link.href for link in after if link.rel == "self"] == [ADDRESS.self_url]
+    assert [element.name for element in parse(made, "http://p.test/").head.history] == ["complete"]
 
 
 @pytest.mark.parametrize(
     "tag", ["<channel/>", '<s:channel xmlns:s="http://purl.org/rss/1.0/"></s:channel>', ""]
 )
 def test_an_rdf_channel_of_any_spelling_comes_out_well_formed(tag: str) -> None:
-    """R21: an RSS 1.0 head that is empty, prefixed or absent gets a channel with its items list all the
-    same."""
+    """R21: one that is empty, prefixed or absent gets a channel with its items list all the same."""
     body = f'<rdf:RDF xmlns="{RSS_10_NS}" xmlns:rdf="{RDF_NS}">{tag}<item rdf:about="urn:a"/></rdf:RDF>'
-    root = ElementTree.fromstring(composed(parse(body.encode(), "http://o.test/"), is_complete=True))
+    root = ElementTree.fromstring(composed(parse(body.encode(), URL), is_complete=True))
     assert [child.tag for child in root] == [f"{{{RSS_10_NS}}}channel", f"{{{RSS_10_NS}}}item"]
     assert root[0].find(f"{{{RSS_10_NS}}}items") is not None
 
 
-def test_own_links_do_not_depend_on_what_a_channel_binds_their_prefix_to() -> None:
-    """R21."""
-    body = rdf(an_item("a")).replace(b"<channel ", b'<channel xmlns:atom="urn:x" xmlns:fh="urn:y" ')
-    again = parse(composed(parse(body, "http://o.test/"), is_complete=True), "http://p.test/")
-    assert [link.relation for link in again.head.links] == ["self", "via"]
-    assert [element.name for element in again.head.history] == ["complete"]
-
-
 @pytest.mark.parametrize("make", [atom, rss, rdf])
-def test_tombstones_of_other_documents_are_passed_on(make: object) -> None:
+def test_tombstones_of_other_documents_are_passed_on(make: Make) -> None:
     """R19; RFC 6721: once each, and those of the subscription document as they were written."""
     own = f'<at:deleted-entry xmlns:at="{TOMBSTONE_NS}" ref="a" when="2020-01-01T00:00:00Z"/>'
-    document = parse(make(extra=own), "http://o.test/")  # type: ignore[operator]
     known = [
         Tombstone(entry_id(name), at, name)
         for name, at in (("a", 5.0), ("<b>", 1.5), ("<b>", 0.0), ("", 9.0))
     ]
-    head = compose(document, known).head
+    head = compose(parse(make(extra=own), URL), known).head
     assert head.text.count(b"deleted-entry") == 2
     assert b'<at:deleted-entry ref="&lt;b&gt;" when="1970-01-01T00:00:01.500000Z"/>' in head.text
     assert own[:17].encode() in head.text
 
 
-def test_entries_go_newest_first_and_undated_ones_keep_their_place() -> None:
-    """R20."""
-    assert newest_first([1.0, None, 3.0, 2.0, None]) == [2, 1, 3, 0, 4]
-    assert newest_first([1.0, 1.0]) == [0, 1]
-
-
 @given(st.lists(st.none() | st.floats(0, 9)))
-def test_no_entry_is_lost_or_doubled_by_the_order(order_at: list[float | None]) -> None:
-    """R20."""
+def test_entries_go_newest_first_and_undated_ones_keep_their_place(order_at: list[float | None]) -> None:
+    """R20: and none is lost or doubled."""
     order = newest_first(order_at)
     assert sorted(order) == list(range(len(order_at)))
-    dated = [at for n in order if (at := order_at[n]) is not None]
-    assert dated == sorted(dated, reverse=True)
+    assert all(order[n] == n for n, at in enumerate(order_at) if at is None)
+    dated = [(-at, n) for n in order if (at := order_at[n]) is not None]
+    assert dated == sorted(dated)
+
+
+# A head has a bound
 
 
 @pytest.mark.fault("118")
 def test_tombstones_that_are_passed_on_have_no_more_room_than_there_is() -> None:
     """R19, R21, row 118: a thousand of 4,000 characters each; the newest stay."""
-    document = parse(atom(an_item("a")), "http://o.test/feed")
     passed_on = [Tombstone(entry_id(f"urn:{n}"), float(n), f"urn:{n}:{'x' * 4000}") for n in range(1_000)]
-    head = compose(document, passed_on).head
-    kept = head.text.count(b"deleted-entry ")
+    head = compose(parse(atom(an_item("a")), URL), passed_on).head
     assert MAX_HEAD_BYTES - 5000 < len(head.text) <= MAX_HEAD_BYTES
-    assert head.left_out == 1_000 - kept
+    assert head.left_out == 1_000 - head.text.count(b"deleted-entry ")
     assert b'ref="urn:999:' in head.text
     assert b'ref="urn:0:' not in head.text
 
@@ -317,7 +273,7 @@ def test_tombstones_that_are_passed_on_have_no_more_room_than_there_is() -> None
 def test_a_channel_without_room_for_its_start_tag_is_left_out() -> None:
     """R21, row 118: what stands in it leans on the tag and goes with it; the answer is well-formed."""
     long = f'xmlns:x="urn:x" x:long="{"x" * MAX_HEAD_BYTES}"'
-    document = parse(rdf(an_item("a")).replace(b"<channel ", f"<channel {long} ".encode()), "http://o.test/f")
+    document = parse(rdf(an_item("a")).replace(b"<channel ", f"<channel {long} ".encode()), URL)
     text = composed(document)
     assert len(text) < 2000
     ElementTree.fromstring(text)
@@ -328,11 +284,8 @@ def test_a_channel_without_room_for_its_start_tag_is_left_out() -> None:
 @pytest.mark.fault("118")
 def test_a_json_feed_without_room_for_any_member_is_an_object() -> None:
     """R21, row 118: `version` itself may be padded to any length."""
-    spaces = " " * MAX_HEAD_BYTES
-    document = parse(
-        json.dumps({"version": f"{spaces}https://jsonfeed.org/version/1.1", "items": []}).encode(),
-        "http://o.test/",
-    )
+    version = " " * MAX_HEAD_BYTES + "https://jsonfeed.org/version/1.1"
+    document = parse(json.dumps({"version": version, "items": []}).encode(), URL)
     assert "_wholefeed" in json.loads(composed(document))
 
 
@@ -345,8 +298,55 @@ def test_the_names_of_extensions_take_no_room_from_a_feeds_own() -> None:
         for n in range(1_000)
     )
     body = atom(an_item("a")).replace(b"<title>", fill.encode() + b'<link href="http://o.test/"/><title>', 1)
-    again = parse(composed(parse(body, "http://o.test/feed")), "http://p.test/")
-    assert again.head.title == "A feed"
-    assert again.head.site_id == "urn:feed"
+    again = parse(composed(parse(body, URL)), "http://p.test/")
+    assert (again.head.title, again.head.site_id) == ("A feed", "urn:feed")
     assert "http://o.test/" in [link.target for link in again.head.links]
     assert [child.name for child in again.head.children if child.name == "author"] == ["author"]
+
+
+# What a feed calls itself: its subscription document and the head that is published of it say the same
+
+ATOM = """<feed xmlns="http://www.w3.org/2005/Atom" xml:base="/base/"><title> The
+ &amp; title</title><link rel="self" href="f"/><link rel="alternate" href="site/"/></feed>"""
+RSS = """<rss version="2.0"><channel><title>The &amp; title</title>
+<link>/site/</link><description/></channel></rss>"""
+
+
+def headings(body: str) -> set[Heading]:
+    """What is read of a document, and of the head that is published of it."""
+    found = parse(body.encode(), URL)
+    head = compose(found).head.text
+    return {heading_of(found), stored_heading(found.family, found.version, head, URL)}
+
+
+@pytest.mark.parametrize(
+    ("body", "title", "site"),
+    [
+        (ATOM, "The & title", "http://o.test/base/site/"),
+        (RSS, "The & title", "http://o.test/site/"),
+        (RSS.replace("/site/", "http://[x/"), "The & title", ""),
+        (json_feed(home_page_url="/").decode(), "A feed", "http://o.test/"),
+        (rdf().decode(), "A channel", ""),
+    ],
+    ids=["atom", "rss", "no url", "json", "rdf"],
+)
+def test_title_and_site_of_every_format(body: str, title: str, site: str) -> None:
+    """The title on one line, the site as an absolute URL; of RDF, whose channel has two URLs, no site."""
+    assert headings(body) == {Heading(title, site)}
+
+
+@pytest.mark.fault("117")
+def test_what_is_too_long_for_a_list_is_not_kept() -> None:
+    """Row 117: a title is cut; a URL that was cut would be another one, and is left out. Of a lone surrogate,
+    which JSON can name (RFC 8259, section 8.2), no encoding knows."""
+    long = RSS.replace("title<", f"{'t' * 5000}<").replace("/site/", f"/{'s' * 9000}")
+    assert heading_of(parse(long.encode(), URL)) == Heading(f"The & {'t' * 994}", "")
+    named = json.loads(json_feed()) | {"title": "a\ud800b"}
+    heading_of(parse(json.dumps(named).encode(), URL)).title.encode()
+
+
+def test_a_head_that_cannot_be_read_says_nothing() -> None:
+    """What an earlier version stored must not stop a list, nor cost much where it is long."""
+    head = compose(parse(RSS.encode(), URL)).head.text
+    for stored in (b"<title", head + b" " * MAX_HEAD_BYTES):
+        assert stored_heading(Family.RSS, "2.0", stored, URL) == Heading("", "")

@@ -104,18 +104,6 @@ def test_markup_of_a_title_counts_as_text() -> None:
     assert [each.title for each in entries_of(atom(*entries))] == ["A bold one", "A <b>bold</b> one"]
 
 
-def test_only_live_entries_are_there_the_newest_first() -> None:
-    """R20: more than are read at a time, and among them those alone that are the feed's."""
-    ids = [f"urn:{number}" for number in range(200)]
-    entries = [
-        f"<entry><id>{each}</id><updated>2026-01-31T12:{n // 60:02}:{n % 60:02}Z</updated></entry>"
-        for n, each in enumerate(ids)
-    ]
-    live = [3, *range(50, 150), 199]
-    found = [each.identity for each in entries_of(atom(*entries), *live)]
-    assert found == [ids[place] for place in reversed(live)]
-
-
 def test_remembered_copies_say_the_same_as_before() -> None:
     """R8: a copy that was kept in a synthesized document has lost neither base nor prefix."""
     body = atom(

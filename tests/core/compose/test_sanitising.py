@@ -36,6 +36,10 @@ def made(content: str, *, has_media: bool = False, base: str = BASE, most_bytes:
         ("<h2> </h2><p>x</p>", "<p>x</p>"),
         ("<h1>One</h1><h5>Five</h5>", "<h3>One</h3><h6>Five</h6>"),
         ("<td colspan=1000 rowspan=3>", ""),
+        (
+            "<table><tr><td colspan=1000 rowspan=3>x</td></tr></table>",
+            '<table><tbody><tr><td rowspan="3">x</td></tr></tbody></table>',
+        ),
         ("<p dir=rtl lang=ar>x</p>", '<p dir="rtl" lang="ar">x</p>'),
         ("<p dir=x lang='a b'>x</p>", "<p>x</p>"),
         ("a &lt;b&gt; &amp; c", "a &lt;b&gt; &amp; c"),
@@ -50,14 +54,6 @@ def made(content: str, *, has_media: bool = False, base: str = BASE, most_bytes:
 def test_what_people_write_stays_and_what_does_more_goes(content: str, expected: str) -> None:
     """An allow-list of elements and attributes; URLs absolute; no classes, no ids, nothing left open."""
     assert made(content) == expected
-
-
-TABLE = "<table><tr><td colspan=1000 rowspan=3>x</td></tr></table>"
-
-
-def test_a_table_keeps_its_shape_as_far_as_it_is_one_that_people_write() -> None:
-    """A cell of a thousand columns would keep a browser busy."""
-    assert made(TABLE) == '<table><tbody><tr><td rowspan="3">x</td></tr></tbody></table>'
 
 
 PICTURES = [
@@ -95,60 +91,35 @@ def test_media_are_loaded_when_they_are_asked_for_and_nothing_else() -> None:
 
 HOSTILE = [
     "<script>alert(1)</script>",
-    "<ScRiPt src=//e.test/x.js></ScRiPt>",
-    "<img src=x onerror=alert(1)>",
-    "<img src='x'onerror=alert(1)>",
     "<img/src=x/onerror=alert(1)>",
-    "<svg onload=alert(1)>",
-    "<svg><script>alert(1)</script></svg>",
     "<svg><a xlink:href='javascript:alert(1)'><text y=9>x</text></a></svg>",
-    "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
     "<svg><use href='data:image/svg+xml,<svg id=x onload=alert(1)>#x'/></svg>",
     "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=alert(1)&gt;'>",
-    "<math><mi xlink:href='javascript:alert(1)'>x",
     "<form><math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
     "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
-    "<template><img src=x onerror=alert(1)></template>",
     "<textarea><img title='</textarea><img src=x onerror=alert(1)>'>",
-    "<title><img src=x onerror=alert(1)></title>",
-    "<style>@import '//e.test/x.css';</style>",
     "<style><img src='</style><img src=x onerror=alert(1)>'>",
     "<link rel=stylesheet href=//e.test/x.css>",
     "<base href=//e.test/>",
     "<meta http-equiv=refresh content='0;url=//e.test'>",
     "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
     "<iframe src=javascript:alert(1)><img src=x onerror=alert(1)></iframe>",
-    "<a href='javascript:alert(1)'>x</a>",
     "<a href='java\nscript:alert(1)'>x</a>",
     "<a href=' \x01javascript:alert(1)'>x</a>",
     "<a href='&#106;avascript:alert(1)'>x</a>",
-    "<a href='vbscript:x'>x</a>",
     "<a href='data:text/html,<script>alert(1)</script>'>x</a>",
-    "<a href='blob:https://x'>x</a>",
     "<a href='//e.test' ping='//e.test/ping'>x</a>",
     "<form action=/forget method=post><input name=url><button>x</button></form>",
     "<button formaction=javascript:alert(1)>x</button>",
-    "<input autofocus onfocus=alert(1)>",
-    "<details open ontoggle=alert(1)>x",
-    "<video><source onerror=alert(1)></video>",
     "<video poster=javascript:alert(1)></video>",
-    "<body background=//e.test/x.png onload=alert(1)>",
-    "<table background=//e.test/x.png>",
     "<div style='background:url(//e.test/x.png)'>x</div>",
-    "<marquee onstart=alert(1)>x</marquee>",
-    "<object data=//e.test/x.swf></object>",
-    "<embed src=//e.test/x.swf>",
-    "<applet code=x>",
-    "<portal src=//e.test>",
     "<x-y onclick=alert(1) is=z>x</x-y>",
     "<plaintext><script>alert(1)</script>",
-    "<xmp><script>alert(1)</script></xmp>",
     "<!--><img src=x onerror=alert(1)>-->",
     "<![CDATA[<script>alert(1)</script>]]>",
     "<?xml-stylesheet href='//e.test/x.xsl'?><p>x",
     "<b a='><script>alert(1)</script>'>x",
     "<b/a='><img src=x onerror=alert(1)>'/>x",
-    "</article></div><script>alert(1)</script>",
     "<a href='x\"onmouseover=alert(1) y=\"'>x</a>",
     "<img alt='\"><script>alert(1)</script>' src=x>",
     "<img alt='</a><script>alert(1)</script>' src='x\"><script>alert(1)</script>'>",
@@ -162,20 +133,8 @@ ELEMENTS = set(
     )
 )
 MEDIA = {"img", "audio", "video", "source"}
-ATTRIBUTES = {
-    "href",
-    "rel",
-    "dir",
-    "lang",
-    "title",
-    "colspan",
-    "rowspan",
-    "scope",
-    "start",
-    "value",
-    "datetime",
-}
-OF_MEDIA = {"src", "alt", "type", "controls", "preload", "loading", "referrerpolicy", "reversed"}
+ATTRIBUTES = {*re.findall("[a-z]+", "href rel dir lang title colspan rowspan scope start value datetime")}
+OF_MEDIA = {*re.findall("[a-z]+", "src alt type controls preload loading referrerpolicy reversed")}
 
 
 class Elements(HTMLParser):
@@ -193,25 +152,14 @@ class Elements(HTMLParser):
             if name in ("href", "src"):
                 assert re.match("https?://|mailto:", value or "")
 
-    def handle_comment(self, data: str) -> None:
-        raise AssertionError(data)
-
-    def handle_decl(self, decl: str) -> None:
-        raise AssertionError(decl)
-
-    def handle_pi(self, data: str) -> None:
-        raise AssertionError(data)
-
-    def unknown_decl(self, data: str) -> None:
-        raise AssertionError(data)
-
 
 @pytest.mark.parametrize("has_media", [False, True])
 @pytest.mark.parametrize("content", HOSTILE)
 def test_nothing_hostile_is_left(content: str, has_media: bool) -> None:
     """What comes out holds no element, attribute or scheme but those that are allowed."""
-    reader = Elements(has_media=has_media)
-    reader.feed(made(content, has_media=has_media))
+    found, reader = made(content, has_media=has_media), Elements(has_media=has_media)
+    assert not re.search("<[!?]", found)
+    reader.feed(found)
     reader.close()
 
 
@@ -219,20 +167,16 @@ def test_nothing_hostile_is_left(content: str, has_media: bool) -> None:
     "content",
     [
         "<blockquote>" * 20_000,
-        "<blockquote>" * 6000,
         "<div>" * 3000 + "<p>" * 3000,
         "<font color=1><b x=1><i y=2><em><strong><code>" * 500 + "<p>x" * 3000,
         "<a href=x>y" * 6000,
-        "<table>" * 6000,
         "<" * 200_000,
         "&" * 200_000,
         "<!--" * 50_000,
         '<x a=">" ' + " ".join(f"a{n}" for n in range(30_000)) + ">",
         '<a href="' * 20_000,
-        "<p>" + "a" * 200_000,
         "<img src=x>" * 5000,
         "<svg>" + "word " * 40_000 + "<svg><math>" * 2000,
-        "<a " * 6000 + 'b="',
         "<a b=" * 6000 + '"' + "x" * 200_000,
     ],
     ids=lambda content: content[:12] + str(len(content)),
@@ -270,53 +214,31 @@ def test_of_what_is_too_long_the_beginning_is_shown(content: str) -> None:
 
 
 def depth(markup: str) -> int:
-    """How many elements stand in each other at most."""
-    reader = Depth()
-    reader.feed(markup)
-    reader.close()
-    return reader.deepest
-
-
-class Depth(HTMLParser):
-    """Counts them in what the sanitiser has written, which ends all that it begins."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.now = self.deepest = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in ("br", "hr", "wbr", "col", "img"):
-            self.now += 1
-            self.deepest = max(self.deepest, self.now)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.now -= 1
+    """How many elements stand in each other at most; the sanitiser ends all that it begins."""
+    deepest = now = 0
+    for end, name in re.findall("<(/?)([a-z0-9]+)", markup):
+        if name not in ("br", "hr", "wbr", "col", "img"):
+            now += -1 if end else 1
+            deepest = max(deepest, now)
+    return deepest
 
 
 MOST_DEPTH = 3 * 64
 """A table has elements that nobody wrote."""
 NESTED = [
     "<div>x",
-    "<blockquote>x",
     "<ul><li>x",
-    "<li><section>x",
-    "<dl><dd><div>x",
     "<table><tr><td>x",
     "<div><table></div>x",
     "<span><div></span>x",
-    "<form><div></form>x",
     "<div><select></div>x",
     "<div><object></div></object>x",
-    "<div><marquee></div></marquee>x",
     "<li><ul></li>x",
     "<li><dd>x",
     "<em><p><code>x",
-    "<a href=x><div>x",
     "<svg><div>x",
     '<div a"><div ">x',
-    "<div a=\"'><div '\">x",
     "<p><ruby><rt>x",
-    "<font><div></font>x",
     "<nobr><p></div>x",
 ]
 

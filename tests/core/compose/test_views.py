@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
@@ -16,29 +17,20 @@ from wholefeed.core.model import Family
 ENTRY_BYTES = 10
 
 
-class Segment(NamedTuple):
-    """A segment of entries with these dates."""
+@dataclass
+class Segment:
+    """A segment of entries with these dates, and these sizes."""
 
-    dates: list[float | None]
+    dates: Sequence[float | None]
+    sizes: Sequence[int] = ()
 
-    @property
-    def entries(self) -> int:
-        return len(self.dates)
-
-    @property
-    def length(self) -> int:
-        return ENTRY_BYTES * len(self.dates)
-
-    @property
-    def newest_at(self) -> float | None:
-        return max((date for date in self.dates if date is not None), default=None)
-
-    @property
-    def oldest_at(self) -> float | None:
-        return min((date for date in self.dates if date is not None), default=None)
-
-    def slices(self) -> list[Slice]:
-        return [Slice(n * ENTRY_BYTES, (n + 1) * ENTRY_BYTES, date) for n, date in enumerate(self.dates)]
+    def __post_init__(self) -> None:
+        self.entries = len(self.dates)
+        known = [date for date in self.dates if date is not None]
+        self.newest_at, self.oldest_at = max(known, default=None), min(known, default=None)
+        ends = [*accumulate(self.sizes or [ENTRY_BYTES] * self.entries)]
+        self.length = ends[-1] if ends else 0
+        self.slices = [*map(Slice, [0, *ends], ends, self.dates)]
 
 
 def cut(segments: list[Segment], view: View, room: int | None = None) -> tuple[list[int], bool, int]:
@@ -47,10 +39,10 @@ def cut(segments: list[Segment], view: View, room: int | None = None) -> tuple[l
     cutting = Cut(view, room=room)
     for segment in segments:
         take = cutting.take(segment)
-        kept = segment.slices() if take is Take.WHOLE else []
+        kept = segment.slices if take is Take.WHOLE else []
         if take is Take.PART:
             read += 1
-            kept = cutting.kept(segment.slices(), len(segment.slices()))
+            kept = cutting.kept(segment.slices, segment.entries)
         taken += [first + each.start // ENTRY_BYTES for each in kept]
         first += segment.entries
     return taken, cutting.is_cut, read
@@ -113,40 +105,15 @@ def test_what_is_taken_stands_in_output_order(
     assert ENTRY_BYTES * len(taken) <= room
 
 
-class Sized(NamedTuple):
-    """A segment of undated entries with these lengths."""
-
-    sizes: list[int]
-
-    @property
-    def entries(self) -> int:
-        return len(self.sizes)
-
-    @property
-    def length(self) -> int:
-        return sum(self.sizes)
-
-    @property
-    def newest_at(self) -> float | None:
-        return None
-
-    @property
-    def oldest_at(self) -> float | None:
-        return None
-
-    def slices(self) -> list[Slice]:
-        return [Slice(sum(self.sizes[:n]), sum(self.sizes[: n + 1]), None) for n in range(len(self.sizes))]
-
-
 def test_an_entry_that_no_answer_has_room_for_hides_nothing_behind_it() -> None:
     """An entry larger than the whole cap is left out alone; the smaller ones behind it are still served."""
     cutting = Cut(View(max_bytes=None), room=50)
-    first, second, third = Sized([90, 10]), Sized([10, 10]), Sized([20, 20])
+    first, second, third = (Segment([None, None], sizes) for sizes in ([90, 10], [10, 10], [20, 20]))
     assert cutting.take(first) is Take.PART
-    assert [each.end - each.start for each in cutting.kept(first.slices(), len(first.slices()))] == [10]
+    assert [each.end - each.start for each in cutting.kept(first.slices, 2)] == [10]
     assert cutting.take(second) is Take.WHOLE
     assert cutting.take(third) is Take.NONE  # no second segment is read
-    assert cutting.take(Sized([1])) is Take.NONE
+    assert cutting.take(Segment([None], [1])) is Take.NONE
     assert cutting.is_cut
 
 
@@ -154,7 +121,7 @@ def test_an_entry_that_no_answer_has_room_for_hides_nothing_behind_it() -> None:
 def test_a_limit_looks_at_no_more_entries_than_it_takes() -> None:
     """Row 86: of a segment of very many entries, those behind the last one taken are not unpacked."""
     segment = Segment([None] * 1000)
-    slices = iter(segment.slices())
+    slices = iter(segment.slices)
     cutting = Cut(View(limit=2))
     assert cutting.take(segment) is Take.PART
     assert len(cutting.kept(slices, segment.entries)) == 2
@@ -201,16 +168,11 @@ def test_what_a_publication_makes_of_a_turn(
     before: Turn, first_failed_at: float | None, is_lost: bool, expected: Turn
 ) -> None:
     """R16: who was warned is told when all was had, and never of what was merely unlinked."""
-    assert before.next(first_failed_at, is_lost=is_lost, now=100.0) == expected
-
-
-def test_a_feed_says_for_a_fortnight_that_it_has_healed() -> None:
-    """R16."""
-    healed = Turn(Warned.HEALED, 100.0)
-    assert healed.is_healed_at(100.0 + HEALED_SECONDS - 1)
-    assert not healed.is_healed_at(100.0 + HEALED_SECONDS)
-    assert not Turn(Warned.SENT, 100.0).is_healed_at(100.0)
-    assert not NONE.is_healed_at(100.0)
+    after = before.next(first_failed_at, is_lost=is_lost, now=100.0)
+    assert after == expected
+    for later, says_so in ((-1, True), (0, False)):
+        is_healed = after.is_healed_at((after.dated_at or 0) + HEALED_SECONDS + later)
+        assert is_healed == (says_so and after.warned is Warned.HEALED), "for a fortnight"
 
 
 @given(

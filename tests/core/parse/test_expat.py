@@ -14,7 +14,7 @@ from tests.core.parse.makers import URL, atom, rss, slices
 from tests.patching import set_constant
 from wholefeed.core.model import MEMORY_URL, RDF_NS, RSS_10_NS
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.expat import Guard, has_long_run
+from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.families import MAX_SCOPE, MAX_SCOPE_PREFIXES
 from wholefeed.core.parse.limits import (
     MAX_ATTRIBUTES,
@@ -309,14 +309,6 @@ def test_what_is_not_well_formed_is_refused_with_its_place(body: bytes) -> None:
     """docs/faults.md rows 45 and 49 without their repair."""
     assert "line " in not_well_formed(body)
     assert "mismatched tag (line 2, column 3)" in not_well_formed(b"<rss>\n</xyz>")
-
-
-def test_a_run_without_markup_is_measured_only_where_it_may_be_a_token() -> None:
-    """Row 44: a long text is allowed; a tag beyond 1 MiB is found before the parser buffers it."""
-    assert not has_long_run(b"<a>" * 1_000_000)
-    assert not has_long_run(b"x" * (1 << 20))
-    assert has_long_run(b"<a>" + b"x" * (1 << 20) + b"</a>" * 10)
-    assert has_long_run(b"<a>" * 100 + b"<" + b"x" * ((1 << 20) + 1) + b">")
 
 
 # Documents of very many entries that are all the same

@@ -197,13 +197,6 @@ def test_the_author_and_rights_of_an_entry_or_its_source_are_its_own(
     assert (entry.has_author, entry.has_rights) == (has_author, has_rights)
 
 
-def test_references_and_cdata_in_an_id_are_read() -> None:
-    """R9; RFC 4287 §4.2.6.1: two spellings of one atom:id are one identity; else the entry stands twice."""
-    entry = only(atom("<entry><id>a&amp;<![CDATA[b&]]>&#x63;<!-- no --></id></entry>"))
-
-    assert entry.identity == entry_id("a&b&c")
-
-
 def test_entries_count_whatever_their_prefix() -> None:
     """An entry is one by its namespace: a prefixed one is served, one of no namespace is not taken for
     one."""
@@ -363,21 +356,6 @@ def test_items_cannot_have_any_number_of_surroundings() -> None:
         parse(f"<rss>{''.join(channels)}</rss>".encode(), URL)
 
 
-def test_links_and_history_of_the_channel_are_those_in_their_namespaces() -> None:
-    """RFC 5005, appendix B."""
-    document = parse(
-        rss(
-            "<fh:archive/><atom:link rel='prev-archive' href='/1'/><link rel='next' href='/no'>x</link>", ITEM
-        ),
-        URL,
-    )
-
-    assert [(link.relation, link.target) for link in document.head.links] == [
-        ("prev-archive", "http://example.org/1")
-    ]
-    assert [element.name for element in document.head.history] == ["archive"]
-
-
 @pytest.mark.parametrize(
     ("inside", "updated_at", "order_at"),
     [
@@ -488,17 +466,6 @@ def test_the_site_is_named_by_the_channel_s_rdf_about() -> None:
     """R24."""
     assert read(rdf()).head.site_id == "http://o.test/"
     assert read(rdf().replace(b'rdf:about="http://o.test/"', b"")).head.site_id == "http://o.test/"
-
-
-def test_elements_count_by_namespace_whatever_the_prefix() -> None:
-    """R9: an RDF feed with prefixes of its own choice gives the same title, feed id and identities."""
-    body = (
-        f'<r:RDF xmlns:r="{RDF_NS}" xmlns:s="{RSS_10_NS}"><s:channel r:about="urn:c"><s:title>T</s:title>'
-        '</s:channel><s:item r:about="urn:a"><s:title>A</s:title></s:item></r:RDF>'
-    )
-    document = read(body.encode())
-    assert (document.head.title, document.head.site_id) == ("T", "urn:c")
-    assert [entry.identity for entry in document.entries] == [entry_id("urn:a")]
 
 
 def test_a_tombstone_in_the_channel_is_read() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+from contextlib import suppress
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from hypothesis import given
@@ -24,70 +25,25 @@ from wholefeed.core.text.urls import (
 
 BASE = "http://a/b/c/d;p?q"
 
-RFC_3986_NORMAL = {
-    "g:h": "g:h",
-    "g": "http://a/b/c/g",
-    "./g": "http://a/b/c/g",
-    "g/": "http://a/b/c/g/",
-    "/g": "http://a/g",
-    "//g": "http://g",
-    "?y": "http://a/b/c/d;p?y",
-    "g?y": "http://a/b/c/g?y",
-    "#s": "http://a/b/c/d;p?q#s",
-    "g#s": "http://a/b/c/g#s",
-    "g?y#s": "http://a/b/c/g?y#s",
-    ";x": "http://a/b/c/;x",
-    "g;x": "http://a/b/c/g;x",
-    "g;x?y#s": "http://a/b/c/g;x?y#s",
-    "": "http://a/b/c/d;p?q",
-    ".": "http://a/b/c/",
-    "./": "http://a/b/c/",
-    "..": "http://a/b/",
-    "../": "http://a/b/",
-    "../g": "http://a/b/g",
-    "../..": "http://a/",
-    "../../": "http://a/",
-    "../../g": "http://a/g",
-}
-RFC_3986_ABNORMAL = {
-    "../../../g": "http://a/g",
-    "../../../../g": "http://a/g",
-    "/./g": "http://a/g",
-    "/../g": "http://a/g",
-    "g.": "http://a/b/c/g.",
-    ".g": "http://a/b/c/.g",
-    "g..": "http://a/b/c/g..",
-    "..g": "http://a/b/c/..g",
-    "./../g": "http://a/b/g",
-    "./g/.": "http://a/b/c/g/",
-    "g/./h": "http://a/b/c/g/h",
-    "g/../h": "http://a/b/c/h",
-    "g;x=1/./y": "http://a/b/c/g;x=1/y",
-    "g;x=1/../y": "http://a/b/c/y",
-    "g?y/./x": "http://a/b/c/g?y/./x",
-    "g?y/../x": "http://a/b/c/g?y/../x",
-    "g#s/./x": "http://a/b/c/g#s/./x",
-    "g#s/../x": "http://a/b/c/g#s/../x",
-    "http:g": "http://a/b/c/g",
-}
 
-
-@pytest.mark.parametrize(("reference", "target"), (RFC_3986_NORMAL | RFC_3986_ABNORMAL).items())
-def test_resolves_the_examples_of_the_specification(reference: str, target: str) -> None:
-    """R11; RFC 3986, 5.4.1 and 5.4.2 (`http:g` as for backward compatibility)."""
-    assert resolve(BASE, reference) == target
+@given(st.from_regex(r"(/?[g.]+(/[g.]+)*/?)?(\?y/\.\./x)?(#s/\.\./x)?", fullmatch=True))
+def test_resolves_as_the_specification_says(reference: str) -> None:
+    """R11; RFC 3986, 5.2.4 and 5.4."""
+    assert resolve(BASE, reference) == urljoin(BASE, reference)
 
 
 @pytest.mark.parametrize(
     ("base", "reference", "target"),
     [
+        (BASE, "g:h", "g:h"),
+        (BASE, "//g", "http://g"),
+        (BASE, "http:g", "http://a/b/c/g"),
+        (BASE, "/g//../h;x=1", "http://a/g/h;x=1"),
         ("http://a", "g", "http://a/g"),
-        ("http://a?q", "", "http://a?q"),
         ("http://a/x", "g?", "http://a/g?"),
         (" http://a/x\n", "\n\t g \r\n", "http://a/g"),
         ("http://a/x", "b c.xml", "http://a/b%20c.xml"),
         ("http://a/x", "ar\nchive", "http://a/archive"),
-        ("", "https://b/x", "https://b/x"),
         ("urn:x", "HTTP://b/x", "HTTP://b/x"),
         ("https://a/x", "//b:8080/y", "https://b:8080/y"),
         ("http://a/x", "file:///etc/passwd", "file:///etc/passwd"),
@@ -105,19 +61,13 @@ def test_resolves_what_people_write(base: str, reference: str, target: str) -> N
         ("", "g"),
         ("/only/a/path", "g"),
         ("http://a/", "http://"),
-        ("http://a/", "https:///path"),
         ("http://a/", "http://b:port/"),
-        ("http://a/", "http://b:0/"),
         ("http://a/", "http://[::1/"),
         ("http://a/", "//b\\@c/"),
         ("http://a/", "//b\u2100c/"),
         ("http://a/", "http://[b]/"),
-        ("http://a/", "http://[1.2.3.4]/"),
         ("http://a/", "b\x00c"),
-        ("http://a/", "b\ud800c"),
         ("http://a/", "b\ufffec"),
-        ("http://a/", "b\uffffc"),
-        ("http://a/", "b\U0010fffec"),
     ],
 )
 def test_raises_where_there_is_no_usable_target(base: str, reference: str) -> None:
@@ -130,18 +80,11 @@ def test_raises_where_there_is_no_usable_target(base: str, reference: str) -> No
     ("url", "expected"),
     [
         ("http://a", True),
-        ("HTTPS://a:1/", True),
-        ("http:a", False),
         ("http://", False),
         ("http://a:b/", False),
-        ("http://a\u2100b/", False),
-        ("http://[a]/", False),
         ("http://\u00e4/", True),
         ("http://[::1]/", True),
         ("ftp://a/", False),
-        ("file:///a", False),
-        ("javascript:alert(1)", False),
-        ("/a", False),
         ("", False),
     ],
 )
@@ -156,30 +99,23 @@ def test_tells_http_urls_from_others(url: str, expected: bool) -> None:
         ("http://o.test", "http://o.test/"),
         ("HTTP://O.Test:80/Feed#top", "http://o.test/Feed"),
         ("https://o.test:443/", "https://o.test/"),
-        ("https://o.test:80/", "https://o.test:80/"),
         ("http://o.test:/", "http://o.test/"),
         ("http://o.test:0080/", "http://o.test/"),
         ("http://o.test./", "http://o.test/"),
-        ("http://o.test?a=b", "http://o.test/?a=b"),
         ("http://o.test/a/./b/../c", "http://o.test/a/c"),
         ("http://o.test/a/%2e%2E/c", "http://o.test/c"),
-        ("http://o.test/../../c", "http://o.test/c"),
         ("http://o.test/%7euser/%2f%c3%a9", "http://o.test/~user/%2F%C3%A9"),
         ("http://o.test/é?q=ü", "http://o.test/%C3%A9?q=%C3%BC"),
         ("http://o.test/a|b?x[]=1", "http://o.test/a%7Cb?x%5B%5D=1"),
         ("http://o.test/100%?%zz", "http://o.test/100%25?%25zz"),
-        ("http://o.test/a?b/../c", "http://o.test/a?b/../c"),
         ("http://o.test/a?", "http://o.test/a?"),
         ("http://my_blog.o.test/", "http://my_blog.o.test/"),
-        ("http://r3---sn.o.test/", "http://r3---sn.o.test/"),
         ("http://ex%61mple.test/", "http://example.test/"),
         ("http://Bücher.test/", "http://xn--bcher-kva.test/"),
         ("http://faß.test/", "http://xn--fa-hia.test/"),
         ("http://\uff45\uff58。test/", "http://ex.test/"),
-        ("http://192.0.2.1/", "http://192.0.2.1/"),
         ("http://[2001:DB8:0:0::1]:8080/", "http://[2001:db8::1]:8080/"),
         ("http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
-        ("http://[::FFFF:7F00:1]/", "http://[::ffff:7f00:1]/"),
     ],
 )
 def test_gives_every_spelling_one_canonical_form(text: str, url: str) -> None:
@@ -194,26 +130,12 @@ def test_normalises_disguised_addresses_so_that_the_guard_sees_them(host: str) -
     assert canonical_url(f"http://{host}/") == "http://127.0.0.1/"
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "2130706433",
-        "017700000001",
-        "127.1",
-        "0",
-        "127.0.0.1.",
-        "127.0.0.1%2e",
-        "0177.0.0.1",
-        "0x7f000001",
-        "0x7f.1",
-        "0X7F.1",
-        "127.0.0.0x1",
-        "256.0.0.1",
-        "1.2.3.4.5",
-        "foo.0",
-        "①②⑦.①",
-    ],
+AMBIGUOUS = (
+    "2130706433 127.1 0 127.0.0.1. 127.0.0.1%2e 0177.0.0.1 0X7F.1 127.0.0.0x1 256.0.0.1 1.2.3.4.5 ①②⑦.①"
 )
+
+
+@pytest.mark.parametrize("host", AMBIGUOUS.split())
 def test_refuses_ambiguous_spellings_of_addresses(host: str) -> None:
     """docs/faults.md row 8."""
     with pytest.raises(UrlError, match="four decimal numbers") as caught:
@@ -233,43 +155,29 @@ def test_refuses_user_names_without_repeating_them(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected an http"),
         ("o.test/feed", "expected an http"),
         ("ftp://o.test/", "expected an http"),
-        ("file:///etc/passwd", "expected an http"),
-        ("http:/o.test", "with a host"),
         ("http:o.test", "with a host"),
         ("http:///feed", "with a host"),
         ("http://:80/", "with a host"),
         ("http://o.test:0/", "port from 1"),
         ("http://o.test:65536/", "port from 1"),
         ("http://o.test:٣/", "a host and perhaps a port"),
-        ("http://o.test:80x/", "a host and perhaps a port"),
-        ("http://[::1", "a host and perhaps a port"),
         ("http://[::1]x/", "a host and perhaps a port"),
         ("http://[fe80::1%25lo]/", "without a zone"),
-        ("http://[fe80::1%lo]/", "without a zone"),
         ("http://[1.2.3.4]/", "an IPv6 address"),
         ("http://a..b/", "host name"),
-        ("http://./", "host name"),
         ("http://-a.test/", "host name"),
         ("http://a%00b.test/", "host name"),
-        ("http://a%2fb.test/", "host name"),
         ("http://a%ffb.test/", "host name"),
         ("http://" + "a" * 64 + ".test/", "host name"),
         ("http://" + "a." * 130 + "test/", "host name"),
         ("http://\u2028.test/", "host name"),
         ("http://o.test\\@evil.test/", "backslashes"),
-        ("http://o.test/a b", "white space"),
         (" http://o.test/", "white space"),
-        ("http://o.test/a\tb", "control characters"),
         ("http://o.test/a\r\nHost: b", "control characters"),
-        ("http://o.test/\x00", "control characters"),
         ("http://o.test/\ud800", "control characters"),
         ("http://o.test/\ufdd0", "control characters"),
-        ("http://o.test/\ufffe", "control characters"),
-        ("http://o.test/\uffff", "control characters"),
-        ("http://o.test/\U0001fffe", "control characters"),
         ("http://o.test/\U0010ffff", "control characters"),
         ("http://o.test/" + "a" * MAX_URL_CHARACTERS, "at most 2048 characters"),
         ("http://o.test/" + "é" * 1000, "at most 2048 characters, got 6014"),
@@ -283,7 +191,7 @@ def test_refuses_what_is_no_url_of_a_feed(text: str, message: str) -> None:
 
 
 def test_takes_a_url_of_exactly_the_greatest_length() -> None:
-    """Row 20: a URL of 2,048 characters is still a feed's."""
+    """Row 20."""
     url = "http://o.test/" + "a" * (MAX_URL_CHARACTERS - 14)
     assert canonical_url(url) == url
 
@@ -305,24 +213,15 @@ def test_a_canonical_url_is_its_own_canonical_form(text: str) -> None:
     assert url.isascii()
 
 
-@given(st.text(max_size=60).map(lambda text: f"http://{text}"))
-def test_any_text_is_either_refused_or_canonical(text: str) -> None:
-    """Row 27: the canonical spelling of a URL is its own, so that one feed is not stored twice."""
-    try:
-        url = canonical_url(text)
-    except UrlError:
-        return
-    assert canonical_url(url) == url
-
-
-@given(st.text(max_size=60), st.text(max_size=60))
-def test_resolving_any_text_gives_an_absolute_url_or_a_value_error(base: str, reference: str) -> None:
-    """R11: no link of a publisher raises anything unforeseen or stays relative."""
-    try:
-        target = resolve(base, reference)
-    except ValueError:
-        return
-    assert ":" in target
+@given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(["", "http://"]))
+def test_any_text_is_refused_or_understood(a: str, b: str, start: str) -> None:
+    """R11, R17, row 27: nothing unforeseen is raised, and the canonical spelling of a URL is its own."""
+    a = start + a
+    with suppress(UrlError):
+        assert canonical_url(canonical_url(a)) == canonical_url(a)
+    with suppress(ValueError):
+        assert ":" in resolve(a, b)
+    assert same_document(a, b) == same_document(b, a) == (document_key(a) == document_key(b))
 
 
 @pytest.mark.fault("126")
@@ -348,13 +247,6 @@ def test_what_is_written_plainly_resolves_as_all_else_does(reference: str) -> No
     assert outcomes[0] == outcomes[1]
 
 
-@given(st.text(max_size=60), st.text(max_size=60))
-def test_comparing_never_raises(a: str, b: str) -> None:
-    """R17: comparing two URLs is symmetric, agrees with their keys, and bears any text."""
-    assert same_document(a, a)
-    assert same_document(a, b) == same_document(b, a) == (document_key(a) == document_key(b))
-
-
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
@@ -370,40 +262,28 @@ def test_compares_documents_after_normalisation(a: str, b: str, expected: bool) 
     assert same_document(a, b) is expected
 
 
-def test_names_the_host_alone() -> None:
-    """The host of a URL comes without port and brackets, in lower case, as limits per host count it."""
+def test_names_the_host_alone_and_says_whether_a_document_can_have_a_url() -> None:
+    """Rows 8, 16, 17: without port and brackets; the length of a fragment does not matter."""
     assert host_of("https://O.test:8080/x") == "o.test"
     assert host_of("http://[2001:DB8::1]:8080/") == "2001:db8::1"
-
-
-@pytest.mark.parametrize("url", ["ftp://o.test/", "", "http://u@o.test/", "http://127.1/"])
-def test_no_document_can_have_a_url_that_is_refused(url: str) -> None:
-    """Rows 8, 16, 17: other schemes, credentials and odd addresses are not fetchable; a long fragment is no
-    matter."""
-    assert not is_fetchable(url)
+    assert not any(map(is_fetchable, ("ftp://o.test/", "", "http://u@o.test/", "http://127.1/")))
     assert is_fetchable("http://o.test/#" + "f" * 3000)
 
 
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("http://example.org/feed", "http://example.org/feed"),
         ("http://example.org/feed?token=secret", "http://example.org/feed?…"),
         ("http://example.org?token=secret", "http://example.org?…"),
         ("http://example.org/feed&token=secret", "http://example.org/feed?…"),
         ("http://example.org/feed&amp;signed=secret?a", "http://example.org/feed?…"),
         ("http://example.org/feed%26token%3Dsecret", "http://example.org/feed?…"),
-        ("http://example.org/feed%3ftoken=secret", "http://example.org/feed?…"),
         ("http://u:secret@example.org:81/feed?x#y", "http://example.org:81/feed?…"),
-        ("http://u:secret@x@example.org/", "http://example.org/"),
         ("http://example.org/a#secret?secret", "http://example.org/a"),
-        ("https://medium.com/@ann/feed", "https://medium.com/@ann/feed"),
         ("https://medium.com:443/@ann/feed@x", "https://medium.com:443/@ann/feed@x"),
-        ("http://[::1]:80/@ann", "http://[::1]:80/@ann"),
         ("/@ann/feed", "/@ann/feed"),
         ("http://u:secret/secret@x@example.org/feed", "http://example.org/feed"),
         ("not a url", "not a url"),
-        ("u:secret@example.org/feed", "example.org/feed"),
         ("http:u:secret@example.org/feed", "example.org/feed"),
         ("http:/u:secret@example.org/feed", "http:/example.org/feed"),
         ("http:///u:secret@example.org/feed", "http:///example.org/feed"),
@@ -415,20 +295,12 @@ def test_a_url_is_shown_without_credentials_and_query(url: str, shown: str) -> N
     assert safe_url(url) == shown
 
 
-def test_a_url_keeps_its_query_where_only_credentials_go() -> None:
-    """Row 17: a password is cut out of a URL, and nothing else of it, even with @ in the query."""
-    assert without_credentials("http://u:p@example.org/?q=a@b#c") == "http://example.org/?q=a@b#c"
-
-
-def test_a_message_shows_the_query() -> None:
-    """A URL of 5,000 characters takes a bounded room in a log line."""
-    assert safe_url("http://u:p@example.org/?q=a@b", keeps_query=True) == "http://example.org/?q=a@b"
-
-
-@pytest.mark.parametrize("keeps_query", [False, True])
-def test_a_long_url_is_cut(keeps_query: bool) -> None:
-    """A log line keeps its length, whatever URL a publisher sends."""
-    assert len(safe_url("http://example.org/" + "x" * 5000, keeps_query=keeps_query)) < 600
+def test_credentials_go_where_the_query_stays_and_what_is_long_is_cut() -> None:
+    """Row 17: in messages and log lines, even with @ in the query."""
+    url = "http://u:p@example.org/?q=a@b"
+    assert safe_url(url, keeps_query=True) == without_credentials(url) == "http://example.org/?q=a@b"
+    for keeps_query in (False, True):
+        assert len(safe_url("http://example.org/" + "x" * 5000, keeps_query=keeps_query)) < 600
 
 
 _STARTS = st.sampled_from(["http://", "https://", "HTTP:/", "http:", "//", "", "feed:", "\\\\"])

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 import time
+from urllib.parse import urljoin
 
 import pytest
 from hypothesis import given
@@ -38,72 +40,72 @@ def rdf(*children: str) -> bytes:
     return f"{root}{channel}{''.join(children)}</rdf:RDF>".encode()
 
 
-IN_ANY = {
-    "<media:content url='a.mp3'/>": f'<media:content url="{AT}a.mp3"/>',
-    "<media:group><media:thumbnail width='1' url='../a.png'/></media:group>": (
-        "<media:group><media:thumbnail width='1' url=\"http://example.org/a.png\"/></media:group>"
-    ),
-    "<media:player url='//a/b'/>": '<media:player url="http://a/b"/>',
-    "<itunes:image href='/a.png'/>": '<itunes:image href="http://example.org/a.png"/>',
-    "<podcast:transcript type='a' url='a.srt'/>": f"<podcast:transcript type='a' url=\"{AT}a.srt\"/>",
-    "<podcast:person href='a' img='b'>N</podcast:person>": (
-        f'<podcast:person href="{AT}a" img="{AT}b">N</podcast:person>'
-    ),
-    "<podcast:images srcset='a 1w, http://a/ 2w'/>": f'<podcast:images srcset="{AT}a 1w, http://a/ 2w"/>',
-    "<wfw:commentRss>a?b=c&amp;d</wfw:commentRss>": f"<wfw:commentRss>{AT}a?b=c&amp;d</wfw:commentRss>",
-    "<wfw:comment><![CDATA[ a ]]></wfw:comment>": f"<wfw:comment>{AT}a</wfw:comment>",
-    "<thr:in-reply-to ref='a' href='b'/>": f"<thr:in-reply-to ref='a' href=\"{AT}b\"/>",
-    "<thr:in-reply-to ref='a' source='b'/>": f"<thr:in-reply-to ref='a' source=\"{AT}b\"/>",
-    "<psc:chapter start='1' image='b.png'/>": f"<psc:chapter start='1' image=\"{AT}b.png\"/>",
-    "<feedburner:origLink>b</feedburner:origLink>": f"<feedburner:origLink>{AT}b</feedburner:origLink>",
-    "<feedburner:origEnclosureLink>b.mp3</feedburner:origEnclosureLink>": (
-        f"<feedburner:origEnclosureLink>{AT}b.mp3</feedburner:origEnclosureLink>"
-    ),
-    "<media:backLink>b</media:backLink>": f"<media:backLink>{AT}b</media:backLink>",
-    "<media:response>b</media:response>": f"<media:response>{AT}b</media:response>",
-    "<creativeCommons:license>b</creativeCommons:license>": (
-        f"<creativeCommons:license>{AT}b</creativeCommons:license>"
-    ),
-    "<atom:author><atom:uri>b</atom:uri></atom:author>": (
-        f"<atom:author><atom:uri>{AT}b</atom:uri></atom:author>"
-    ),
-    "<itunes:new-feed-url>b</itunes:new-feed-url>": f"<itunes:new-feed-url>{AT}b</itunes:new-feed-url>",
-    "<m:backLink xmlns:m='http://search.yahoo.com/mrss/'>b</m:backLink>": (
-        f"<m:backLink xmlns:m='http://search.yahoo.com/mrss/'>{AT}b</m:backLink>"
-    ),
-    f"<author xmlns='{ATOM_NS}'><uri>b</uri></author>": (
-        f"<author xmlns='{ATOM_NS}'><uri>{AT}b</uri></author>"
-    ),
-}
-IN_ATOM = {
-    "<link href='a'/>": f'<link href="{AT}a"/>',
-    "<link rel='enclosure'\n\ttitle='a>b' href = '/a.mp3'/>": (
-        "<link rel='enclosure'\n\ttitle='a>b' href = \"http://example.org/a.mp3\"/>"
-    ),
-    '<link href="?a=1&amp;b=&quot;"/>': """<link href='http://example.org/blog/feed?a=1&amp;b="'/>""",
-    "<link xml:base='x/' href='a b'/>": f"<link xml:base='x/' href=\"{AT}x/a%20b\"/>",
-    "<content src='a.mp3' type='audio/mpeg'/>": f"<content src=\"{AT}a.mp3\" type='audio/mpeg'/>",
-    "<author><name>N</name><uri>/me</uri></author>": (
-        "<author><name>N</name><uri>http://example.org/me</uri></author>"
-    ),
-    "<contributor><uri>me</uri></contributor>": f"<contributor><uri>{AT}me</uri></contributor>",
-    "<source><id>a</id><link href='b'/><icon>c</icon><logo>d</logo></source>": (
-        f'<source><id>a</id><link href="{AT}b"/><icon>{AT}c</icon><logo>{AT}d</logo></source>'
-    ),
-    f"<a:link xmlns:a='{ATOM_NS}' href='b'/>": f"<a:link xmlns:a='{ATOM_NS}' href=\"{AT}b\"/>",
-}
-IN_RSS = {
-    "<link>a</link>": f"<link>{AT}a</link>",
-    "<link>\n/a\n</link>": "<link>http://example.org/a</link>",
-    "<comments>#c</comments>": f"<comments>{URL}#c</comments>",
-    "<enclosure length='1' url='a.mp3'/>": f"<enclosure length='1' url=\"{AT}a.mp3\"/>",
-    "<source url='b'>B</source>": f'<source url="{AT}b">B</source>',
-    "<atom:link rel='related' href='b'/>": f"<atom:link rel='related' href=\"{AT}b\"/>",
-}
-IN_RDF = {"<link>a</link>": f"<link>{AT}a</link>"}
+IN_ANY = [
+    "<media:content url='{a.mp3}'/>",
+    "<media:group><media:thumbnail width='1' url='{../a.png}'/></media:group>",
+    "<media:player url='{//a/b}'/>",
+    "<media:backLink>{b}</media:backLink>",
+    "<media:response>{b}</media:response>",
+    "<m:backLink xmlns:m='http://search.yahoo.com/mrss/'>{b}</m:backLink>",
+    "<itunes:image href='{/a.png}'/>",
+    "<itunes:new-feed-url>{b}</itunes:new-feed-url>",
+    "<podcast:transcript type='a' url='{a.srt}'/>",
+    "<podcast:person href='{a}' img='{b}'>N</podcast:person>",
+    "<wfw:commentRss>{a?b=c&amp;d}</wfw:commentRss>",
+    "<thr:in-reply-to ref='a' href='{b}'/>",
+    "<thr:in-reply-to ref='a' source='{b}'/>",
+    "<psc:chapter start='1' image='{b.png}'/>",
+    "<feedburner:origLink>{b}</feedburner:origLink>",
+    "<feedburner:origEnclosureLink>{b.mp3}</feedburner:origEnclosureLink>",
+    "<creativeCommons:license>{b}</creativeCommons:license>",
+    "<atom:author><atom:uri>{b}</atom:uri></atom:author>",
+    f"<author xmlns='{ATOM_NS}'><uri>{{b}}</uri></author>",
+]
+IN_ATOM = [
+    "<link href='{a}'/>",
+    "<link rel='enclosure'\n\ttitle='a>b' href = '{/a.mp3}'/>",
+    "<content src='{a.mp3}' type='audio/mpeg'/>",
+    "<author><name>N</name><uri>{/me}</uri></author>",
+    "<contributor><uri>{me}</uri></contributor>",
+    "<source><id>a</id><link href='{b}'/><icon>{c}</icon><logo>{d}</logo></source>",
+    f"<a:link xmlns:a='{ATOM_NS}' href='{{b}}'/>",
+]
+IN_RSS = [
+    "<link>{a}</link>",
+    "<comments>{#c}</comments>",
+    "<enclosure length='1' url='{a.mp3}'/>",
+    "<source url='{b}'>B</source>",
+    "<atom:link rel='related' href='{b}'/>",
+]
+"""Elements as publishers write them; what is to be written absolute stands in braces."""
 
 
-@pytest.mark.parametrize(("inside", "expected"), (IN_ATOM | IN_ANY).items())
+def before_and_after(inside: str) -> tuple[str, str]:
+    def made(match: re.Match[str]) -> str:
+        url = urljoin(URL, match[1] or match[2])
+        return f'"{url}"' if match[1] else url
+
+    return re.sub("[{}]", "", inside), re.sub(r"'\{([^}]*)\}'|\{([^}]*)\}", made, inside)
+
+
+ODD_IN_ANY = [
+    ("<podcast:images srcset='a 1w, http://a/ 2w'/>", f'<podcast:images srcset="{AT}a 1w, http://a/ 2w"/>'),
+    ("<wfw:comment><![CDATA[ a ]]></wfw:comment>", f"<wfw:comment>{AT}a</wfw:comment>"),
+]
+ODD_IN_ATOM = [
+    ('<link href="?a=1&amp;b=&quot;"/>', """<link href='http://example.org/blog/feed?a=1&amp;b="'/>"""),
+    ("<link xml:base='x/' href='a b'/>", f"<link xml:base='x/' href=\"{AT}x/a%20b\"/>"),
+]
+OF_ANY = [*map(before_and_after, IN_ANY), *ODD_IN_ANY]
+OF_ATOM = [*map(before_and_after, IN_ATOM), *ODD_IN_ATOM, *OF_ANY]
+OF_RSS = [
+    *map(before_and_after, IN_RSS),
+    ("<link>\n/a\n</link>", "<link>http://example.org/a</link>"),
+    *OF_ANY,
+]
+
+
+@pytest.mark.parametrize(("inside", "expected"), OF_ATOM)
 def test_a_url_of_an_atom_entry_is_written_absolute(inside: str, expected: str) -> None:
     """R22: in links, persons, source, content and extensions; the rest of the entry stays as it is."""
     text = "<id>/1</id><title>a = 'b'</title>"
@@ -112,7 +114,7 @@ def test_a_url_of_an_atom_entry_is_written_absolute(inside: str, expected: str) 
     assert sent(body) == f"<entry{BASE}>{expected}{text}</entry>"
 
 
-@pytest.mark.parametrize(("inside", "expected"), (IN_RSS | IN_ANY).items())
+@pytest.mark.parametrize(("inside", "expected"), OF_RSS)
 def test_a_url_of_an_rss_item_is_written_absolute(inside: str, expected: str) -> None:
     """R22: and where nothing else is relative, the item gains no base."""
     text = "<guid isPermaLink='false'>1</guid><description>a</description>"
@@ -121,7 +123,7 @@ def test_a_url_of_an_rss_item_is_written_absolute(inside: str, expected: str) ->
     assert sent(rss(f"<item>{inside}{text}</item>", channel=channel)) == f"<item>{expected}{text}</item>"
 
 
-@pytest.mark.parametrize(("inside", "expected"), (IN_RDF | IN_ANY).items())
+@pytest.mark.parametrize(("inside", "expected"), [before_and_after(IN_RSS[0]), *OF_ANY])
 def test_a_url_of_an_rdf_item_is_written_absolute(inside: str, expected: str) -> None:
     """R22: rdf:about identifies the item, and stays; where nothing else is relative, there is no base."""
     item = sent(rdf(f"<item rdf:about='1'>{inside}</item>"))
@@ -157,28 +159,35 @@ def test_what_is_no_url_or_means_nothing_stays_byte_for_byte(inside: str) -> Non
     assert sent(atom(f"<entry>{inside}</entry>")) == f"<entry{BASE}>{inside}</entry>"
 
 
-def test_atom_0_3_is_read_in_its_own_words() -> None:
-    """R22: a person's URL is called url there."""
-    body = f'<feed version="0.3" xmlns="{ATOM_03_NS}"><entry><author><url>a</url></author></entry></feed>'
-
-    assert f"<url>{AT}a</url>" in sent(body.encode())
-
-
-def test_a_base_of_the_entry_and_of_the_feed_counts() -> None:
-    """XML Base, 4: from the feed to the element; what stands in content keeps them."""
-    entry = "<entry xml:base='b/'><link href='c'/><content xml:base='d/'>&lt;a href='e'></content></entry>"
-    made = sent(atom(entry, attributes=' xml:base="/a/"'))
-
-    assert '<link href="http://example.org/a/b/c"/>' in made
-    assert 'xml:base="http://example.org/a/b/"' in made
-    assert "<content xml:base='d/'>&lt;a href='e'>" in made
-
-
-def test_without_a_base_for_downloads_nothing_is_made_up() -> None:
-    """R22: what is relative to an address that is none stays."""
-    entry = "<entry xml:base='urn:a:b'><link href='c'/></entry>"
-
-    assert sent(atom(entry)) == entry
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            f'<feed version="0.3" xmlns="{ATOM_03_NS}"><entry><author><url>a</url></author></entry></feed>',
+            f"<url>{AT}a</url>",
+        ),
+        (
+            f'<feed xmlns="{ATOM_NS}" xml:base="/a/"><entry xml:base="b/"><link href="c"/></entry></feed>',
+            '<entry xml:base="http://example.org/a/b/"><link href="http://example.org/a/b/c"/></entry>',
+        ),
+        (
+            f'<feed xmlns="{ATOM_NS}"><entry xml:base="urn:a:b"><link href="c"/></entry></feed>',
+            '<entry xml:base="urn:a:b"><link href="c"/></entry>',
+        ),
+        (
+            f'<rdf:RDF xmlns:r="{RSS_10_NS}"{PREFIXES}><r:item><r:link>a</r:link></r:item></rdf:RDF>',
+            f"<r:link>{AT}a</r:link>",
+        ),
+        (
+            "<rss><channel><item xmlns='urn:a'><guid xmlns=''>/3</guid></item></channel></rss>",
+            '<link xmlns="">http://example.org/3</link></item>',
+        ),
+    ],
+    ids=["a person of atom 0.3", "bases", "no base for downloads", "rss with a prefix", "a gained link"],
+)
+def test_a_document_is_read_in_its_own_words(body: str, expected: str) -> None:
+    """R22; XML Base, 4: elements count by namespace, URLs from the feed's base on."""
+    assert expected in sent(body.encode())
 
 
 @pytest.mark.parametrize(
@@ -213,21 +222,6 @@ def test_another_item_gains_no_link(inside: str) -> None:
     assert sent(rss(f"<item>{inside}</item>")).endswith(f">{inside}</item>")
 
 
-def test_a_gained_link_is_rss_s_own() -> None:
-    """R22: also where the document's default namespace is another one."""
-    made = sent(rss("<item xmlns='urn:a'><guid xmlns=''>/3</guid></item>"))
-
-    assert '<link xmlns="">http://example.org/3</link></item>' in made
-
-
-def test_rss_with_a_prefix_is_rss() -> None:
-    """R22: elements count by namespace."""
-    entry = f"<r:item xmlns:r='{RSS_10_NS}' rdf:about='1'><r:link>a</r:link></r:item>"
-    body = rdf(entry).replace(b"<rdf:RDF", f"<rdf:RDF xmlns:r='{RSS_10_NS}'".encode())
-
-    assert f"<r:link>{AT}a</r:link>" in sent(body)
-
-
 @pytest.mark.parametrize(
     "inside",
     [
@@ -248,22 +242,13 @@ def test_what_is_called_like_a_url_elsewhere_gains_nothing(inside: str) -> None:
     assert "xml:base" not in made or "xmlns:x" in inside
 
 
-@pytest.mark.parametrize("inside", IN_ANY)
+@pytest.mark.parametrize("inside", [before for before, _ in OF_ANY])
 def test_a_copy_that_is_kept_has_its_base(inside: str) -> None:
     """R22: whatever in it is relative, for it is written absolute only when it goes out."""
     channel = PREFIXES.replace(f' xmlns:atom="{ATOM_NS}"', "")
     made = Fragments(parse(rss(f"<item>{inside}</item>", channel=channel), URL))
 
     assert made.entry(0).decode() == f"<item{BASE}>{inside}</item>"
-
-
-def test_a_copy_that_is_kept_stays_as_it_was_written() -> None:
-    """R9, R22: identities may be made of what stands in it; its base goes along."""
-    item = "<item><link>a</link></item>"
-    made = Fragments(parse(rss(item), URL))
-
-    assert made.entry(0).decode() == f"<item{BASE}>{item[6:]}"
-    assert made.sent(0).decode() == item.replace(">a<", f">{AT}a<")
 
 
 def test_the_head_is_written_absolute() -> None:
@@ -331,28 +316,30 @@ def test_a_long_base_does_not_make_much_out_of_little() -> None:
 def test_no_text_takes_longer_than_its_length(text: bytes) -> None:
     """R22: a megabyte of half-written links is looked through in linear time."""
     names = url_names([Scope(WELL_KNOWN_PREFIXES, "", URL)], Family.RSS)
-    started = time.perf_counter()
+    started = time.process_time()
     may_hold_relative(text, names)
     has_relative_reference(text, names)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @given(st.binary(), st.integers(0, 50), st.integers(0, 50))
 def test_any_slice_can_be_looked_at(text: bytes, start: int, end: int) -> None:
-    """R22: no bytes and no offsets make the search for relative references fail."""
-    names = url_names([Scope(WELL_KNOWN_PREFIXES, "", URL)], Family.RSS)
-    assert has_relative_reference(text, names, start, end) in (True, False)
-
-
-def test_what_cannot_be_read_alone_stays() -> None:
-    """R22: no slice makes it fail."""
-    assert with_absolute_urls(b"<link href='a'>", Scope({}, "", URL), Family.ATOM) == b"<link href='a'>"
+    """R22: no bytes and no offsets make it fail; what cannot be read alone stays."""
+    scope = Scope(WELL_KNOWN_PREFIXES, "", URL)
+    assert has_relative_reference(text, url_names([scope], Family.RSS), start, end) in (True, False)
+    assert with_absolute_urls(text, scope, Family.ATOM) == text
+    assert with_absolute_urls(b"<link href='a'>", scope, Family.ATOM) == b"<link href='a'>"
 
 
 @given(
     st.lists(
         st.sampled_from(
-            [*IN_ATOM, *IN_ANY, "<title>a</title>", "<content>&lt;a href='b'></content>", "a &amp; <b/>"]
+            [
+                *(before for before, _ in OF_ATOM),
+                "<title>a</title>",
+                "<content>&lt;a href='b'></content>",
+                "a &amp; <b/>",
+            ]
         ),
         max_size=6,
     )

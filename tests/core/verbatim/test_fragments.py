@@ -3,21 +3,20 @@ from __future__ import annotations
 import re
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from xml.sax.saxutils import quoteattr
 
-import feedparser
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, named, rss, slices
 from wholefeed.core.compose.compose import synthesize
-from wholefeed.core.jobs import compose
 from wholefeed.core.model import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family, FeedDocument, HeadContext
-from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.documents import MAX_GAIN_BYTES, parse
 from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED, ParseError
 from wholefeed.core.text.urls import resolve
-from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, prefixes_in
+from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, most_gained, prefixes_in
 from wholefeed.core.verbatim.json import MAX_CONTEXT_BYTES
 
 BASE = f' xml:base="{URL}"'
@@ -67,39 +66,18 @@ def meaning(element: ET.Element, lang: str = "", base: str = "") -> Iterator[tup
 # -- start tags ---------------------------------------------------------------------------------------------
 
 
-def test_an_atom_entry_gains_its_base_and_nothing_else() -> None:
-    """R22: always in Atom."""
-    assert only(atom("<entry><id>1</id></entry>")) == f"<entry{BASE}><id>1</id></entry>"
-    assert only(atom("<entry />")) == f"<entry{BASE} />"
-
-
-def test_an_rss_item_without_relative_references_gains_nothing() -> None:
-    """R22."""
-    item = "<item><guid isPermaLink='false'>1</guid><link>http://a/</link><a href=\"http://a\"/></item>"
-
-    assert only(rss(item)) == item
-
-
 @pytest.mark.parametrize(
     "inside",
     [
-        "<link>/a</link>",
         "<link> a </link>",
         "<link><![CDATA[ /a ]]></link>",
-        "<link>//example.net/a</link>",
         "<guid>a</guid>",
-        "<guid isPermaLink='true'>/a</guid>",
-        "<comments>/a</comments>",
-        "<enclosure url='/a.mp3'/>",
         '<enclosure length="1"\nurl = "a.mp3"/>',
         "<atom:link href='a'/>",
         '<description>&lt;a href="a"></description>',
-        "<description>&lt;a href=&quot;a&quot;></description>",
         "<description>&lt;img src=&#34;/a.png&#34;></description>",
         "<description>&lt;a title='x' href=a></description>",
-        "<description><![CDATA[<A HREF='a'>]]></description>",
         "<description><![CDATA[<a href=\"http://a\"> <img alt='' src='../a'>]]></description>",
-        '<description><![CDATA[<a href="#note">]]></description>',
         "<description><![CDATA[<img srcset='a.png 2x'>]]></description>",
         "<description>&lt;img src=&#x22;a></description>",
         "<description>&amp;lt;img src=&amp;quot;a></description>",
@@ -135,54 +113,23 @@ def test_an_rss_item_gains_no_base_for_what_is_no_relative_reference(inside: str
     assert only(rss(f"<item>{inside}</item>")) == f"<item>{inside}</item>"
 
 
-def test_a_search_for_references_takes_time_that_grows_with_the_text() -> None:
-    """White space and quotes without end are gone through once."""
-    blank = " " * 400_000
-    for inside in (f"<link>{blank}</link>", f'<a x ="{blank}"/>', f"<link {blank}", "<link ><link " * 50_000):
-        fragments_of(rss(f"<item><![CDATA[{inside}]]></item>"))
-        fragments_of(rss(f"<item><link>{blank}</link>{blank}=</item>"))
-
-
-def test_the_base_in_scope_is_that_of_the_document() -> None:
-    """R22: the absolute base, xml:base in scope or the URL."""
-    body = atom("<entry/>", attributes=' xml:base="/deep/?a&amp;b"')
-
-    assert only(body) == '<entry xml:base="http://example.org/deep/?a&amp;b"/>'
-
-
 @pytest.mark.parametrize(
     ("own", "sent"),
     [
-        ("a/", "http://example.org/blog/a/"),
         ("/?a&amp;&quot;&lt;", "http://example.org/?a&amp;&quot;&lt;"),
         ("", URL),
-        ("//b/", "http://b/"),
         ("http://[/", "http://[/"),
         ("//[/", URL),
-        ("http://b/", "http://b/"),
         (" HTTP://b/", " HTTP://b/"),
+        ("x " * 1000, URL),
     ],
+    ids=["relative", "empty", "absolute", "none", "with a blank", "too long for a URL"],
 )
-@pytest.mark.parametrize("quote", ["'", '"'])
-def test_a_relative_base_of_an_entry_is_replaced_and_an_absolute_one_stays(
-    own: str, sent: str, quote: str
-) -> None:
+def test_a_relative_base_of_an_entry_is_replaced_and_an_absolute_one_stays(own: str, sent: str) -> None:
     """R22; XML Base, 4."""
-    quoted = quote if own == sent else '"'
-    expected = f"xml:base={quoted}{sent}{quoted}"
-
-    assert (
-        only(atom(f"<entry a='1' xml:base={quote}{own}{quote} b='2'/>")) == f"<entry a='1' {expected} b='2'/>"
-    )
-    assert only(rss(f"<item xml:base={quote}{own}{quote}/>")) == f"<item {expected}/>"
-
-
-def test_the_language_in_scope_goes_along_unless_an_entry_has_its_own() -> None:
-    """R22."""
-    body = atom("<entry/><entry xml:lang='fr'/>", attributes=" xml:lang='de'")
-    assert fragments_of(body) == [f'<entry xml:lang="de"{BASE}/>', f"<entry{BASE} xml:lang='fr'/>"]
-
-    assert only(rss("<item/>", channel=' xml:lang="de"')) == '<item xml:lang="de"/>'
+    quote = "'" if own == sent else '"'
+    expected = f"xml:base={quote}{sent}{quote}"
+    assert only(atom(f"<entry a='1' xml:base='{own}' b='2'/>")) == f"<entry a='1' {expected} b='2'/>"
 
 
 def test_prefixes_that_occur_are_declared_unless_everybody_knows_them() -> None:
@@ -204,23 +151,14 @@ def test_prefixes_that_occur_are_declared_unless_everybody_knows_them() -> None:
     ]
 
 
-def test_a_prefix_that_the_entry_declares_itself_is_not_declared_twice() -> None:
-    """A start tag with one attribute twice is not well-formed."""
-    body = atom("<entry xmlns:a='urn:own'><a:x/></entry>", attributes=' xmlns:a="urn:a"')
-    assert only(body) == f"<entry{BASE} xmlns:a='urn:own'><a:x/></entry>"
-
-    body = rss("<item xmlns:a = 'urn:own' x='y'><a:x/></item>", attributes=' xmlns:a="urn:a"')
-    assert only(body) == "<item xmlns:a = 'urn:own' x='y'><a:x/></item>"
-
-
 @pytest.mark.parametrize("text", ["a" * 2_000_000, "a:" * 1_000_000, "a." * 1_000_000, "é" * 1_000_000])
 def test_looking_for_many_prefixes_takes_time_that_grows_with_the_text(text: str) -> None:
     """Row 43: two megabytes of text that resembles prefixes do not stall the answer."""
     many = "".join(f" xmlns:other{n}='urn:x'" for n in range(100))
     document = parse(atom(f"<entry>{text}</entry>", attributes=many), URL)
-    started = time.perf_counter()
+    started = time.process_time()
     Fragments(document).entry(0)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 FEW = ["a", "b", "ab", "b.a", "x-a", "é", "éa"]
@@ -249,49 +187,6 @@ def test_names_that_end_like_a_prefix_are_told_from_it() -> None:
         text = f"<entry><![CDATA[{name}]]></entry>"
         assert attributes in only(atom(text, attributes=attributes))
     assert attributes in only(atom("<entry>" + "media:" * 100 + "</entry>", attributes=attributes))
-
-
-def test_a_well_known_prefix_bound_to_something_else_is_declared() -> None:
-    """docs/design.md#verbatim-entries."""
-    body = (
-        f"<a:feed xmlns:a='{ATOM_NS}' xmlns:atom='urn:other'><a:entry><atom:x/></a:entry></a:feed>".encode()
-    )
-
-    assert only(body) == (
-        f'<a:entry xmlns:a="{ATOM_NS}" xmlns:atom="urn:other" xmlns=""{BASE}><atom:x/></a:entry>'
-    )
-
-
-@pytest.mark.parametrize(
-    ("declared", "expected"),
-    [("", ' xmlns=""'), (" xmlns='urn:d'", ' xmlns="urn:d"'), (f" xmlns='{ATOM_NS}'", "")],
-)
-def test_a_default_namespace_that_differs_from_the_output_s_is_declared(declared: str, expected: str) -> None:
-    """R22: Atom's for Atom."""
-    body = f"<atom:feed xmlns:atom='{ATOM_NS}'{declared}><atom:entry><x/></atom:entry></atom:feed>".encode()
-
-    assert only(body) == f"<atom:entry{expected}{BASE}><x/></atom:entry>"
-
-
-@pytest.mark.parametrize("namespace", ["http://backend.userland.com/rss2", "urn:own"])
-def test_a_namespace_that_rss_invented_for_itself_is_left_behind(namespace: str) -> None:
-    """The output's rss element is in none; an item that stayed in one would be no item there."""
-    body = (
-        f"<rss xmlns='{namespace}'><channel><title/><item><guid>urn:1</guid></item></channel></rss>".encode()
-    )
-
-    assert only(body) == "<item><guid>urn:1</guid></item>"
-
-
-def test_atom_s_namespace_around_rss_items_keeps_its_meaning() -> None:
-    """Unprefixed Atom elements in such items must stay Atom's."""
-    item = "<item><guid>urn:1</guid><updated>2003-12-13T18:30:02Z</updated></item>"
-    document = parse(f"<rss xmlns='{ATOM_NS}'><channel>{item}</channel></rss>".encode(), URL)
-
-    again = parse(joined(document), URL)
-    assert only(document.text) == item.replace("<item", f'<item xmlns="{ATOM_NS}"')
-    assert again.entries[0][:3] == document.entries[0][:3]
-    assert again.entries[0].updated_at
 
 
 # -- authors and rights -------------------------------------------------------------------------------------
@@ -359,68 +254,49 @@ def test_an_author_with_a_relative_uri_takes_its_base_along() -> None:
     assert f"{sent}</entry>" in only(body)
 
 
-def test_an_inherited_author_means_the_same_in_an_entry_that_binds_prefixes_anew() -> None:
-    """R22: a feed's author keeps name and language in an entry that uses its prefix otherwise."""
-    body = (
-        f"<a:feed xmlns:a='{ATOM_NS}' xml:lang='de'><a:author><a:name>A</a:name></a:author>"
-        f"<entry xmlns='{ATOM_NS}' xmlns:a='urn:x' xml:lang='fr'><id>1</id><a:y/></entry></a:feed>"
-    ).encode()
-
-    author = ET.fromstring(only(body)).find(f"{{{ATOM_NS}}}author")
-    assert author is not None
-    assert author.findtext(f"{{{ATOM_NS}}}name") == "A"
-    assert author.get(XML_LANG) == "de"
-
-
 # -- the head -----------------------------------------------------------------------------------------------
 
 
-def test_head_children_can_stand_in_another_head() -> None:
-    """R22; docs/design.md#verbatim-entries: no xml:lang and no xml:base stand on the output root.
+IN_HEADS = ' xmlns:x="urn:x" xmlns:dc="http://purl.org/dc/elements/1.1/" xml:lang="de"'
+OF_HEADS = [
+    ("<id>urn:1</id>", "<id>urn:1</id>"),
+    ("<id>/1</id>", f"<id{BASE}>/1</id>"),
+    ("<title>T</title>", '<title xml:lang="de">T</title>'),
+    ("<title a='b'>&lt;a href='x'></title>", f"<title xml:lang=\"de\"{BASE} a='b'>&lt;a href='x'></title>"),
+    ("<updated>2003-12-13T18:30:02Z</updated>", "<updated>2003-12-13T18:30:02Z</updated>"),
+    ("<link rel='hub' href='x'/>", f'<link xml:lang="de"{BASE} rel=\'hub\' href="{AT}x"/>'),
+    ("<icon>x.png</icon>", f"<icon>{AT}x.png</icon>"),
+    ("<author><uri>http://a/</uri></author>", '<author xml:lang="de"><uri>http://a/</uri></author>'),
+    ("<author xml:lang='fr'><uri>a</uri></author>", f"<author xml:lang='fr'><uri>{AT}a</uri></author>"),
+    ("<x:y/>", '<x:y xmlns:x="urn:x"/>'),
+    (
+        "<x:y>a<![CDATA[<b/>]]><!-- b --><?b b?></x:y>",
+        '<x:y xmlns:x="urn:x">a<![CDATA[<b/>]]><!-- b --><?b b?></x:y>',
+    ),
+    ("<x:y z='z'/>", f'<x:y xmlns:x="urn:x" xml:lang="de"{BASE} z=\'z\'/>'),
+    ("<x:y><x:z/></x:y>", f'<x:y xmlns:x="urn:x" xml:lang="de"{BASE}><x:z/></x:y>'),
+    ("<dc:rights>None</dc:rights>", "<dc:rights>None</dc:rights>"),
+]
+OF_CHANNELS = [
+    ("<link>http://a/</link>", "<link>http://a/</link>"),
+    ("<link>/a</link>", "<link>http://example.org/a</link>"),
+    ("<title>T</title>", '<title xml:lang="de">T</title>'),
+    ("<image><url>a.png</url></image>", f'<image xml:lang="de"><url>{AT}a.png</url></image>'),
+    ("<atom:link href='/'/>", '<atom:link xml:lang="de" href="http://example.org/"/>'),
+    ("<x:y/>", '<x:y xmlns:x="urn:x" xml:lang="de"/>'),
+]
 
-    RFC 4287, 6.4.1: simple extensions have no attributes.
-    """
-    attributes = ' xmlns:x="urn:x" xmlns:dc="http://purl.org/dc/elements/1.1/" xml:lang="de"'
-    inside = {
-        "<id>urn:1</id>": "<id>urn:1</id>",
-        "<id>/1</id>": f"<id{BASE}>/1</id>",
-        "<title>T</title>": '<title xml:lang="de">T</title>',
-        "<title a='b'>&lt;a href='x'></title>": f"<title xml:lang=\"de\"{BASE} a='b'>&lt;a href='x'></title>",
-        "<updated>2003-12-13T18:30:02Z</updated>": "<updated>2003-12-13T18:30:02Z</updated>",
-        "<link rel='hub' href='x'/>": f'<link xml:lang="de"{BASE} rel=\'hub\' href="{AT}x"/>',
-        "<icon>x.png</icon>": f"<icon>{AT}x.png</icon>",
-        "<icon>http://a/x.png</icon>": "<icon>http://a/x.png</icon>",
-        "<author><uri>http://a/</uri></author>": '<author xml:lang="de"><uri>http://a/</uri></author>',
-        "<author xml:lang='fr'><uri>a</uri></author>": f"<author xml:lang='fr'><uri>{AT}a</uri></author>",
-        "<x:y/>": '<x:y xmlns:x="urn:x"/>',
-        "<x:y xmlns:p = 'urn:p'>a<![CDATA[<b/>]]><!-- <b/> --><?b <b/>?></x:y>": (
-            "<x:y xmlns:x=\"urn:x\" xmlns:p = 'urn:p'>a<![CDATA[<b/>]]><!-- <b/> --><?b <b/>?></x:y>"
-        ),
-        "<x:y z='z'/>": f'<x:y xmlns:x="urn:x" xml:lang="de"{BASE} z=\'z\'/>',
-        "<x:y><x:z/></x:y>": f'<x:y xmlns:x="urn:x" xml:lang="de"{BASE}><x:z/></x:y>',
-        "<dc:rights>None</dc:rights>": "<dc:rights>None</dc:rights>",
-    }
-    document = parse(atom(*inside, attributes=attributes), URL)
-    made = Fragments(document)
 
-    assert [made.head_child(child).decode() for child in document.head.children] == list(inside.values())
-
-
-def test_head_children_of_rss_can_stand_in_another_head() -> None:
-    """R20, R22: a head element taken over gains just the language, base and prefixes it needs."""
-    inside = {
-        "<link>http://a/</link>": "<link>http://a/</link>",
-        "<link>/a</link>": "<link>http://example.org/a</link>",
-        "<title>T</title>": '<title xml:lang="de">T</title>',
-        "<image><url>/a.png</url></image>": '<image xml:lang="de"><url>http://example.org/a.png</url></image>',
-        "<image><url>http://a/a.png</url></image>": '<image xml:lang="de"><url>http://a/a.png</url></image>',
-        "<atom:link href='/'/>": '<atom:link xml:lang="de" href="http://example.org/"/>',
-        "<x:y/>": '<x:y xmlns:x="urn:x" xml:lang="de"/>',
-    }
-    document = parse(rss(*inside, channel=' xml:lang="de" xmlns:x="urn:x"'), URL)
-    made = Fragments(document)
-
-    assert [made.head_child(child).decode() for child in document.head.children] == list(inside.values())
+@pytest.mark.parametrize(("make", "table"), [(atom, OF_HEADS), (rss, OF_CHANNELS)], ids=["atom", "rss"])
+def test_head_children_can_stand_in_another_head(
+    make: Callable[..., bytes], table: list[tuple[str, str]]
+) -> None:
+    """R22; docs/design.md#verbatim-entries: no xml:lang and no xml:base stand on the output root, so each
+    gains just the language, base and prefixes it needs. RFC 4287, 6.4.1: simple ones have no attributes."""
+    made = Fragments(parse(make(*(before for before, _ in table), attributes=IN_HEADS), URL))
+    assert [made.head_child(child).decode() for child in made.document.head.children] == [
+        after for _, after in table
+    ]
 
 
 # -- the mask -----------------------------------------------------------------------------------------------
@@ -443,63 +319,6 @@ def test_a_document_needs_only_the_well_known_prefixes_that_it_binds_as_usual() 
 
 
 # -- documents of fragments ---------------------------------------------------------------------------------
-
-
-def test_two_documents_that_bind_one_prefix_to_two_namespaces_come_out_right() -> None:
-    """Issue: verbatim entries."""
-    first = parse(atom("<entry><id>1</id><x:a/></entry>", attributes=' xmlns:x="urn:1"'), URL)
-    second = parse(atom("<entry><id>2</id><x:a/></entry>", attributes=' xmlns:x="urn:2"'), URL)
-
-    names = [element.tag for element in ET.fromstring(joined(first, second)).iter() if "urn:" in element.tag]
-    assert names == ["{urn:1}a", "{urn:2}a"]
-
-
-def test_entries_with_and_without_a_prefix_stand_in_one_document() -> None:
-    """Issue: `atom:entry` in one document and `entry` in the other."""
-    plain = parse(atom("<entry><id>urn:1</id><title>a</title></entry>"), URL)
-    prefixed = parse(
-        f"<atom:feed xmlns:atom='{ATOM_NS}'><atom:entry><atom:id>urn:2</atom:id><atom:title>b</atom:title>"
-        "</atom:entry></atom:feed>".encode(),
-        "http://example.org/deep/1",
-    )
-    text = joined(plain, prefixed)
-
-    again = parse(text, "http://proxy/")
-    assert [e.identity for e in again.entries] == [plain.entries[0].identity, prefixed.entries[0].identity]
-    assert [(e.id, e.title) for e in feedparser.parse(text).entries] == [("urn:1", "a"), ("urn:2", "b")]
-
-
-@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-16-le", "iso-8859-1", "windows-1252"])
-def test_documents_in_several_encodings_come_out_in_one(codec: str) -> None:
-    """R22: transcoded to UTF-8, and otherwise byte for byte."""
-    declared = codec if codec.startswith(("iso", "windows")) else "utf-16" if "16" in codec else "utf-8"
-    entry = (
-        "<entry><id>1</id><title>caf\u00e9</title><content><![CDATA[<b>\u00e9</b>]]>&#233;</content></entry>"
-    )
-    body = atom(entry, prolog=f'<?xml version="1.0" encoding="{declared}"?>\n').decode().encode(codec)
-
-    document = parse(body, URL)
-    text = joined(parse(atom("<entry><id>0</id></entry>"), URL), document)
-    assert slices(document) == [entry.encode()]
-    assert feedparser.parse(text).entries[1].title == "café"
-    assert entry.encode().removeprefix(b"<entry>") in text
-
-
-def test_relative_references_resolve_as_in_their_own_document() -> None:
-    """R22: the base is different for what is served from another URL."""
-    html = '&lt;a href="b">x&lt;/a>'
-    item = f"<item><guid isPermaLink='false'>1</guid><link>a</link><description>{html}</description></item>"
-    entry = (
-        "<entry><id>1</id><link href='a'/><content type='html'>&lt;a href=\"b\">x&lt;/a></content></entry>"
-    )
-    for body in (rss(item), atom(entry, attributes=" xml:base='deep/'")):
-        document = parse(body, URL)
-        before = feedparser.parse(body, response_headers={"content-location": URL}).entries[0]
-        after = feedparser.parse(
-            joined(document), response_headers={"content-location": "http://127.0.0.1/feed"}
-        ).entries[0]
-        assert after.link == before.link != "a"
-        assert after.get("content", after.summary) == before.get("content", before.summary)
 
 
 values = st.sampled_from(["urn:1", "urn:2&amp;", ATOM_NS, *list(WELL_KNOWN_PREFIXES.values())[:3]])
@@ -629,22 +448,6 @@ def test_a_synthesized_document_is_of_its_family_and_version() -> None:
 
 RSS2 = "http://backend.userland.com/rss2"
 TAGS = ["", " xml:lang='nl'", " xml:base='b/'", " xmlns:x='urn:own'", " xmlns='urn:z'", MANY_ATTRIBUTES]
-
-
-def test_items_of_a_further_channel_and_beside_it_keep_what_they_mean() -> None:
-    """R22: bound in the second channel alone, `x` must not be left unbound in the output."""
-    body = (
-        b"<rss version='2.0'><channel><title/><item><guid>urn:a</guid></item></channel>"
-        b"<channel xmlns:x='urn:x' xml:lang='de' xml:base='/b/'><x:head/><title>second</title>"
-        b"<item><guid>urn:b</guid><x:y/></item><item ><link>c</link></item></channel></rss>"
-    )
-
-    assert fragments_of(body) == [
-        "<item><guid>urn:a</guid></item>",
-        '<item xmlns:x="urn:x" xml:lang="de"><guid>urn:b</guid><x:y/></item>',
-        '<item xml:base="http://example.org/b/" xml:lang="de" ><link>c</link></item>',
-    ]
-    assert b"x:head" not in compose(parse(body, URL)).head.text
 
 
 def test_well_known_prefixes_of_every_channel_are_looked_for() -> None:
@@ -804,6 +607,58 @@ def test_entries_at_the_limits_can_be_remembered() -> None:
         _assert_kept(document, [Fragments(document).entry(0)])
 
 
-def test_a_base_that_is_too_long_for_a_url_changes_nothing() -> None:
-    """As around the entries; a blank in it would be three characters of the output's."""
-    assert only(atom(f"<entry xml:base='{'x ' * 1000}'/>")) == f"<entry{BASE}/>"
+# -- what a document gains at most --------------------------------------------------------------------------
+
+TEXTS = st.text(st.sampled_from('a"\t\n<&üĺ語𝄞:/'), max_size=40)
+LONG_PREFIXES = st.sampled_from(["a", "dc", "ü", "media", "long-one"])
+AROUND = st.sampled_from(
+    [
+        *("", "<author><name>n</name></author>", "<author><uri>/me</uri><name>ü</name></author>"),
+        *('<author xml:base="/x/"><uri>me</uri></author>', "<rights>r</rights>", "<a:b/>", "<dc:d>x</dc:d>"),
+        *('<link href="/"/>', "<copyright>c</copyright>", '<rights type="html">&lt;a href="/b"></rights>'),
+    ]
+)
+WITHIN = st.sampled_from(
+    [
+        *("", "<author><name>n</name></author>", '<link href="/1"/>', "<a:b/>", "<dc:d>media:x ü:y</dc:d>"),
+        *('<content type="html">&lt;img src="/i"></content>', "<rights/>", "<enclosure url='e'/>"),
+    ]
+)
+
+
+@given(
+    st.booleans(),
+    st.dictionaries(LONG_PREFIXES, TEXTS.filter(bool)),
+    TEXTS,
+    st.sampled_from(["", "/b/", "sub/", "http://other.test/very/long/base/"]),
+    st.lists(AROUND, max_size=5),
+    st.lists(WITHIN, max_size=6),
+)
+def test_no_document_gains_more(
+    is_atom: bool, prefixes: dict[str, str], lang: str, base: str, head: list[str], children: list[str]
+) -> None:
+    """Rule R22: what is taken for little without being made is no more when it is made."""
+    attributes = "".join(f" xmlns:{prefix}={quoteattr(uri)}" for prefix, uri in prefixes.items())
+    attributes += f" xml:lang={quoteattr(lang)}" + (f' xml:base="{base}"' if base else "")
+    name = "entry" if is_atom else "item"
+    written = [f"<{name}><id>urn:{number}</id>{child}</{name}>" for number, child in enumerate(children)]
+    try:
+        document = parse((atom if is_atom else rss)(*head, *written, attributes=attributes), URL)
+    except ParseError:
+        return
+    fragments = Fragments(document)
+    gained = sum(
+        len(fragments.entry(number)) - (entry.end - entry.start)
+        for number, entry in enumerate(document.entries)
+    )
+    gained += sum(
+        len(fragments.head_child(child)) - (child.end - child.start) for child in document.head.children
+    )
+    assert gained <= most_gained(document)
+
+
+def test_most_documents_are_told_apart_without_being_made() -> None:
+    """An author, a language and a few prefixes are little for hundreds of entries."""
+    entries = [f"<entry><id>urn:{n}</id><updated>2026-01-01T00:00:00Z</updated></entry>" for n in range(300)]
+    document = parse(atom("<author><name>n</name></author>", *entries), URL)
+    assert most_gained(document) < MAX_GAIN_BYTES

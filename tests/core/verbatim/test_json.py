@@ -107,9 +107,9 @@ def test_a_long_base_does_not_make_much_out_of_little() -> None:
 @pytest.mark.parametrize("text", [b'"' * 1_000_000, b'"url":' + b" " * 1_000_000, b'"url":"' * 150_000])
 def test_no_text_takes_longer_than_its_length(text: bytes) -> None:
     """R22: the search is linear."""
-    started = time.perf_counter()
+    started = time.process_time()
     with_absolute_members(b'{"a":%s}' % json.dumps(text.decode()).encode(), ITEM_URLS, URL)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 ANN = [{"name": "Ann"}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -102,6 +103,16 @@ class SharedStore:
         """Let time pass for a replica, or for all; each has to give its next sign of life."""
         await self.execute(_AGE_REPLICAS, seconds=seconds, name=name)
         await self.execute(_AGE_LEASES, seconds=seconds)
+
+
+class MovableClock:
+    """Seconds that pass, and those that a test adds."""
+
+    def __init__(self) -> None:
+        self.ahead_seconds = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead_seconds
 
 
 async def until(is_so: Callable[[], Awaitable[bool] | bool], seconds: float = 10.0) -> None:

@@ -1,4 +1,4 @@
-"""wholefeed.service.sharing_hosts: what several replicas together ask of one host."""
+"""What several replicas together ask of one host, and of a web archive."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from tests.patching import set_constant
 from tests.service.sharing.shared_hosts import Replica, replicas
 from tests.service.sharing.shared_store import SharedStore, until
 from wholefeed.errors import PublisherError, StoreError
+from wholefeed.fetch.memento import Turns
+from wholefeed.service.sharing_hosts import ReplicaTurns, next_turn
 from wholefeed.store.tables.leases import DEAD_SECONDS
 
 URL = "https://example.org/feed"
@@ -102,15 +105,6 @@ async def test_who_wants_a_turn_before_its_holder_has_heard_of_it_is_not_forgott
             task.cancel()
 
 
-async def test_requests_are_spaced_out_over_replicas(store: SharedStore) -> None:
-    """fetch.min_interval_per_host_seconds holds between two requests, whoever makes them."""
-    host = Host()
-    async with replicas(store, per_host=4, interval=0.15) as made:
-        await asyncio.gather(*(host.serve(replica) for replica in made for _ in range(2)))
-    begun = sorted(host.begun_at)
-    assert min(later - earlier for earlier, later in pairwise(begun)) > 0.14
-
-
 async def test_retry_after_that_one_was_told_refuses_the_others(store: SharedStore) -> None:
     """docs/faults.md row 55: also those that wait already; and polling knows it after that."""
     host = Host(0.1)
@@ -129,27 +123,6 @@ async def test_retry_after_that_one_was_told_refuses_the_others(store: SharedSto
     assert host.asked == {"a": 1}
 
 
-async def test_a_breaker_that_one_replica_opened_rests_the_host_for_all(store: SharedStore) -> None:
-    """docs/faults.md row 21: nobody looks the name up for a minute."""
-    async with replicas(store) as (one, other, _):
-        async with one.gate.slot("example.org", 443, url=URL) as slot:
-            slot.failed("dns-error", is_heard=False)
-        with pytest.raises(PublisherError) as caught:
-            await Host().serve(other)
-        assert caught.value.slug == "dns-error"
-        assert 58 < other.gate.blocked_seconds("example.org", 443) <= 60
-
-
-async def test_strain_at_one_replica_halves_what_another_asks(store: SharedStore) -> None:
-    """A 429 without Retry-After halves the pace for all."""
-    host = Host(0.05)
-    async with replicas(store, per_host=4) as (one, other, _):
-        async with one.gate.slot("example.org", 443, url=URL) as slot:
-            slot.answered(is_strained=True)
-        await asyncio.gather(*(host.serve(other) for _ in range(4)))
-        assert host.most <= 3
-
-
 async def test_a_turn_that_is_made_use_of_costs_nothing_more(store: SharedStore) -> None:
     """A host that one replica asks: it takes its turn once, and gives it up when it has been idle."""
     async with replicas(store) as (one, _, _):
@@ -162,33 +135,6 @@ async def test_a_turn_that_is_made_use_of_costs_nothing_more(store: SharedStore)
         assert now is not None
         assert now.token == before.token
         await until(store.has_none)
-
-
-async def test_a_request_that_is_cancelled_while_it_waits_gives_its_turn_up(store: SharedStore) -> None:
-    """A reader that leaves keeps no place and no turn, at no replica."""
-    host = Host(0.1)
-    async with replicas(store, per_host=1) as (one, other, third):
-        asked = asyncio.create_task(host.serve(one))
-        await until(lambda: host.running > 0)
-        waiting = asyncio.create_task(host.serve(other))
-        await asyncio.sleep(0.05)
-        waiting.cancel()
-        await asyncio.wait({waiting, asked})
-        async with asyncio.timeout(3):
-            await host.serve(third)
-    assert host.asked == {"a": 1, "c": 1}
-
-
-async def test_replicas_that_all_want_one_place_do_not_stop_each_other(store: SharedStore) -> None:
-    """Requests that come together, and are given up: all end."""
-    for number in range(5):
-        host = Host(0.002 * (number % 2))
-        async with replicas(store, per_host=1) as made, asyncio.timeout(10):
-            requests = [asyncio.create_task(host.serve(replica)) for replica in made for _ in range(4)]
-            await asyncio.sleep(0.003 * number)
-            requests[number].cancel()
-            await asyncio.wait(requests)
-        assert host.most == 1
 
 
 # The database is away
@@ -248,3 +194,46 @@ async def test_the_turn_of_a_replica_that_died_goes_on_with_what_it_has_told(sto
         async with asyncio.timeout(3):
             await waiting
         asked.cancel()
+
+
+ARCHIVE = "https://web.archive.org"
+
+
+@given(st.lists(st.floats(0, 40), min_size=1, max_size=60), st.integers(1, 6))
+def test_no_minute_has_more_turns_than_it_may(pauses: list[float], per_minute: int) -> None:
+    """R33, whatever the order of the replicas: turns are reserved one after the other, none in the past."""
+    now, taken = 1000.0, list[float]()
+    for pause in pauses:
+        now += pause
+        turn = next_turn(taken[-per_minute:], per_minute, now=now)
+        assert turn >= now
+        taken.append(turn)
+    assert taken == sorted(taken)
+    for earlier, later in zip(taken, taken[per_minute:], strict=False):
+        assert later - earlier >= 60 - 1e-6
+
+
+async def test_replicas_share_the_turns_at_an_archive(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R33: five requests a minute by all of them; the sixth waits for the first one's minute to end."""
+    set_constant(monkeypatch, "LATE_SECONDS", 30.0)
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    async with SharedStore.open(postgres_url) as store, replicas(store, names="ab") as made:
+        one, other = (
+            Turns(reserve=ReplicaTurns(each.shared, ARCHIVE, per_minute=5).reserve, sleep=sleep)
+            for each in made
+        )
+        for _ in range(2):
+            await one.take()
+            await other.take()
+        await one.take()
+        assert waited == []
+        await other.take()
+        assert waited == [pytest.approx(60, abs=1)]
+        await other.take()
+        assert len(waited) == 2

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
 
+from tests.service.sharing.shared_store import MovableClock
 from wholefeed.errors import OverloadedError
 from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, STUCK_SECONDS, Membership
 from wholefeed.store.store import Store
@@ -19,16 +19,6 @@ from wholefeed.store.tables.leases import Beat
 LATE_SECONDS = BEAT_SECONDS + 1.0
 LOOKS_SECONDS = 0.6
 """Enough for two looks of the thread."""
-
-
-class Clock:
-    """Seconds that pass, and those that a test adds."""
-
-    def __init__(self) -> None:
-        self.ahead_seconds = 0.0
-
-    def __call__(self) -> float:
-        return time.monotonic() + self.ahead_seconds
 
 
 class Beats:
@@ -54,7 +44,7 @@ class Beats:
 
 
 @asynccontextmanager
-async def a_member(beats: Beats, clock: Clock, *, ahead_seconds: float) -> AsyncIterator[Membership]:
+async def a_member(beats: Beats, clock: MovableClock, *, ahead_seconds: float) -> AsyncIterator[Membership]:
     """Give one whose loop has given a sign of life, so long ago, and none since."""
     member = Membership(cast("Store", beats), clock)
     await member.beat()
@@ -71,7 +61,7 @@ async def a_member(beats: Beats, clock: Clock, *, ahead_seconds: float) -> Async
 async def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
     """It counts from its sending."""
     beats = Beats()
-    async with a_member(beats, Clock(), ahead_seconds=LATE_SECONDS) as member:
+    async with a_member(beats, MovableClock(), ahead_seconds=LATE_SECONDS) as member:
         async with asyncio.timeout(5):
             while member.silent_seconds > LATE_SECONDS / 2:
                 await asyncio.sleep(0.01)
@@ -82,7 +72,7 @@ async def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
 @pytest.mark.parametrize("case", ["in time", "cut off", "left"])
 async def test_no_sign_of_life_comes(case: str) -> None:
     """Where the loop gives them itself; of one that the others may take for dead, or that has left."""
-    beats, clock = Beats(), Clock()
+    beats, clock = Beats(), MovableClock()
     async with a_member(beats, clock, ahead_seconds=0.0) as member:
         if case == "left":
             beats.is_given = False
@@ -94,7 +84,7 @@ async def test_no_sign_of_life_comes(case: str) -> None:
 @pytest.mark.fault("104a")
 async def test_a_loop_that_does_not_come_round_is_dead_in_the_end() -> None:
     """The thread stands in for half a minute."""
-    beats, clock = Beats(), Clock()
+    beats, clock = Beats(), MovableClock()
     async with a_member(beats, clock, ahead_seconds=0.0):
         given = 0
         while await asyncio.to_thread(beats.has_come.wait, LOOKS_SECONDS) or not given:
@@ -109,6 +99,6 @@ async def test_a_loop_that_does_not_come_round_is_dead_in_the_end() -> None:
 @pytest.mark.parametrize("beats", [Beats(is_known=False), Beats(is_away=True)], ids=["forgotten", "away"])
 async def test_a_sign_of_life_that_nobody_heard_does_not_count(beats: Beats) -> None:
     """The replica is cut off in time."""
-    async with a_member(beats, Clock(), ahead_seconds=LATE_SECONDS) as member:
+    async with a_member(beats, MovableClock(), ahead_seconds=LATE_SECONDS) as member:
         assert await asyncio.to_thread(beats.has_come.wait, 5)
         assert member.silent_seconds >= LATE_SECONDS

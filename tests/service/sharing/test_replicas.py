@@ -18,8 +18,6 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.replicas import replicas
 from tests.running import Clock
-from wholefeed.store.base import run
-from wholefeed.store.tables import leases as replicas_table
 
 
 async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
@@ -93,20 +91,6 @@ async def test_a_feed_that_is_fresh_is_not_refreshed_by_a_replica_that_does_not_
         clock.advance(3000)
         await asyncio.gather(*(each.whole(origin.url("/feed")) for each in (one, other, one, other)))
     assert origin.counts() == {"/feed": 2}
-
-
-async def test_a_walk_that_a_head_request_did_not_begin_is_begun_by_the_replica_that_a_reader_asks(
-    postgres_url: str, tmp_path: Path, origin: Origin
-) -> None:
-    """HEAD of an unknown feed fetches the subscription document only; another replica's GET the rest."""
-    publish_chain(origin, archives=2)
-    url = origin.url("/feed")
-    async with replicas(postgres_url, tmp_path) as (one, other):
-        reply = await one.ask("HEAD", "/feed", params={"url": url})
-        assert reply.status == 200
-        assert set(origin.counts()) == {"/feed"}
-        assert (await other.whole(url)).state == "complete"
-    assert origin.counts().keys() >= {"/archive/1", "/archive/2"}
 
 
 async def test_a_full_refresh_is_done_after_the_one_that_another_replica_is_at(
@@ -243,34 +227,3 @@ async def test_after_the_database_was_restarted_replicas_go_on_by_themselves(
     counts = origin.counts()
     assert [counts["/archive/4"], counts["/archive/3"]] == [1, 1]  # they were stored
     assert max(counts.values()) <= 3, counts
-
-
-async def test_a_refresh_that_another_replica_has_taken_over_writes_nothing_any_more(
-    postgres_url: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It finds that in its next transaction, before it has given a sign of life."""
-    set_constant(monkeypatch, "BEAT_SECONDS", 60.0)
-    publish_chain(origin, archives=4)
-    url = origin.url("/feed")
-    async with replicas(postgres_url, tmp_path, number=1) as (one,):
-        store = one.store
-        with origin.held("/archive/2") as gate:
-            await one.begun(url)
-            await gate.reached()
-            await asyncio.sleep(0.3)
-            await store.write(lambda db: run(db, "UPDATE lease SET token = 'other', replica = 'other'"))
-            await store.write(lambda db: replicas_table.beat_replica(db, "other"))
-            (feed,) = await store.feeds()
-            before = await store.documents(feed.id)
-            gate.release()
-        await until(_is_asked(origin, "/archive/1"))
-        await asyncio.sleep(0.3)
-        assert await store.documents(feed.id) == before
-        assert (await one.get(url, wait="0.2")).state == "loading"
-
-
-def _is_asked(origin: Origin, path: str) -> Callable[[], Awaitable[bool]]:
-    async def is_asked() -> bool:
-        return bool(origin.requests_for(path))
-
-    return is_asked

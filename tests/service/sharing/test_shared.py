@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
 
 from tests.patching import set_constant
-from tests.service.sharing.shared_store import SharedStore, until
+from tests.service.sharing.shared_store import MovableClock, SharedStore, until
 from wholefeed.errors import (
     LeaseLostError,
     PublisherError,
-    PublisherStatusError,
     StorageFullError,
     StoreError,
-    UnknownFeedError,
 )
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, Shared
@@ -32,16 +29,6 @@ LEFT_BEHIND = (
     "INSERT INTO lease (name, feed, replica, token, began_at) VALUES (:name, 1, :replica, 'left', 1)"
 )
 TAKEN_OVER = "UPDATE lease SET token = 'another''s', replica = 'another' WHERE name = :name"
-
-
-class MovableClock:
-    """Seconds that pass, and those that a test adds."""
-
-    def __init__(self) -> None:
-        self.ahead_seconds = 0.0
-
-    def __call__(self) -> float:
-        return time.monotonic() + self.ahead_seconds
 
 
 @pytest.fixture(autouse=True)
@@ -71,20 +58,19 @@ async def feed(store: SharedStore) -> FeedRow:
     return await store.a_feed()
 
 
-def wanted(
-    feed: FeedRow,
-    *,
-    is_due: bool = True,
-    insists: bool = False,
-    tell: Callable[[], UnderWay] = UnderWay,
-    heard: Callable[[UnderWay | None], None] = lambda _: None,
-) -> Wanted:
-    return Wanted(feed=feed, insists=lambda _: insists, is_due=lambda _: is_due, tell=tell, heard=heard)
+def wanted(feed: FeedRow, *, is_due: bool = True, insists: bool = False) -> Wanted:
+    return Wanted(
+        feed=feed,
+        insists=lambda _: insists,
+        is_due=lambda _: is_due,
+        tell=UnderWay,
+        heard=lambda _: None,
+    )
 
 
 @asynccontextmanager
-async def a_replica(store: SharedStore, clock: Callable[[], float] = time.monotonic) -> AsyncIterator[Shared]:
-    shared = Shared(store.as_store(), clock=clock)
+async def a_replica(store: SharedStore, clock: MovableClock | None = None) -> AsyncIterator[Shared]:
+    shared = Shared(store.as_store(), clock or MovableClock())
     store.listen("lease", shared.waits.wake)
     await shared.member.beat()
     life = asyncio.create_task(shared.run())
@@ -125,23 +111,6 @@ class Work:
         await self()
 
 
-async def test_what_one_replica_is_at_the_other_waits_for(store: SharedStore) -> None:
-    """It does the same when it is its turn: for a URL, that is to look at what the first one has made."""
-    first, second = Work(), Work()
-    async with a_replica(store) as one, a_replica(store) as other:
-        opening = asyncio.create_task(one.open(URL, first))
-        await first.has_begun()
-        waiting = asyncio.create_task(other.open(URL, second))
-        await asyncio.sleep(0.05)
-        assert second.begun == 0
-        first.may_end.set()
-        assert await opening == "opened"
-        await second.has_begun()
-        second.may_end.set()
-        assert await waiting == "opened"
-        await until(store.has_none)
-
-
 @pytest.mark.parametrize(
     ("is_due", "insists", "begun"), [(False, False, 0), (True, False, 1), (False, True, 1)]
 )
@@ -161,30 +130,6 @@ async def test_a_refresh_that_another_replica_has_done_is_not_done_again(
         assert await refreshing is True
         assert await waiting is (begun == 1)
         assert second.begun == begun
-
-
-async def test_who_waits_for_a_refresh_elsewhere_hears_how_far_it_is(
-    store: SharedStore, feed: FeedRow
-) -> None:
-    """As it goes on, and that it has ended."""
-    work, heard = Work(), list[UnderWay | None]()
-    near = UnderWay(is_confirmed=True)
-    far = UnderWay(is_walking=True, documents=3, entries=30, fetched=2, left=4, seconds=1.5)
-    at = [near]
-    async with a_replica(store) as one, a_replica(store) as other:
-        want = wanted(feed, tell=lambda: at[0])
-        refreshing = asyncio.create_task(one.refresh(want, work.refresh))
-        await work.has_begun()
-        want = wanted(feed, is_due=False, heard=heard.append)
-        waiting = asyncio.create_task(other.refresh(want, work.refresh))
-        await until(lambda: near in heard)
-        at[0] = far
-        await until(lambda: far in heard)
-        assert await store.read(lambda db: other.elsewhere(db, 1)) == far
-        assert await store.read(lambda db: one.elsewhere(db, 1)) is None
-        work.may_end.set()
-        await asyncio.gather(refreshing, waiting)
-        assert heard[-1] is None
 
 
 async def test_a_feed_is_taken_for_its_first_refresh_as_it_is_made(store: SharedStore, feed: FeedRow) -> None:
@@ -221,35 +166,6 @@ async def test_a_feed_that_was_there_is_refreshed_as_it_was_when_it_was_taken(
         await claim_new(store, one)
         assert await one.refresh(wanted(feed), refresh) is True
     assert [feed.revision for feed in begun] == [7]
-
-
-async def test_a_failure_is_that_of_all_who_wait_and_of_those_who_ask_soon(store: SharedStore) -> None:
-    """docs/faults.md row 21: the later ones are told when to ask again."""
-    first, second = Work(), Work()
-    first.error = PublisherStatusError("expected a feed, got 410", url=URL, publisher_status=410)
-    async with a_replica(store) as one, a_replica(store) as other:
-        opening = asyncio.create_task(one.open(URL, first))
-        await first.has_begun()
-        waiting = asyncio.create_task(other.open(URL, second))
-        await asyncio.sleep(0.05)
-        first.may_end.set()
-        failed = await asyncio.gather(opening, waiting, return_exceptions=True)
-        with pytest.raises(PublisherStatusError) as later:
-            await other.open(URL, second)
-    assert [str(each) for each in failed] == [str(first.error)] * 2
-    assert [getattr(each, "answer_status", 0) for each in failed] == [410, 410]
-    assert 50 < (later.value.retry_after_seconds or 0) <= 60
-    assert second.begun == 0
-
-
-async def test_a_feed_that_was_forgotten_is_refreshed_by_nobody(store: SharedStore, feed: FeedRow) -> None:
-    """Who waits for it begins anew."""
-    work = Work()
-    async with a_replica(store) as one:
-        await store.execute("DELETE FROM feed")
-        with pytest.raises(UnknownFeedError):
-            await one.refresh(wanted(feed), work.refresh)
-    assert work.begun == 0
 
 
 async def test_what_a_dead_replica_was_at_is_done_by_who_waits_for_it(
@@ -392,23 +308,6 @@ async def test_what_is_claimed_and_not_begun_is_given_back(
         assert await other.claim(1, lambda _: False) is None
         assert await other.claim(1, lambda _: True) is not None
         other.release(1)
-        await until(store.has_none)
-
-
-async def test_a_refresh_that_is_cancelled_leaves_its_lease_until_it_is_released(
-    store: SharedStore, feed: FeedRow
-) -> None:
-    """At the end of the program others take it up; a feed that is forgotten is nobody's."""
-    work = Work()
-    async with a_replica(store) as one:
-        refreshing = asyncio.create_task(one.refresh(wanted(feed), work.refresh))
-        await work.has_begun()
-        refreshing.cancel()
-        await asyncio.wait({refreshing})
-        assert work.stopped == 1
-        await asyncio.sleep(0.1)
-        assert not await store.has_none()
-        one.release(1)
         await until(store.has_none)
 
 

@@ -1,15 +1,27 @@
+"""The documents of a feed: put, arranged, detached, purged; their bodies and entries."""
+
 from __future__ import annotations
 
-from dataclasses import fields, replace
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from tests.store.places import Place
-from wholefeed.core.model import Family, Role
+from wholefeed.core.facts import CopyDates
+from wholefeed.core.model import Family, Role, Tombstone, entry_id
 from wholefeed.errors import StoreError
-from wholefeed.store.rows import DocumentRow, NewDocument
+from wholefeed.store.rows import NewDocument, NewEntry
+from wholefeed.store.tables import documents
+from wholefeed.store.tables.documents import encode_body, moved_documents
 
 DAY = 86400.0
 
@@ -67,25 +79,6 @@ async def test_a_document_that_is_put_detached_may_have_left_before(store: Named
     }
 
 
-def test_every_column_that_a_document_brings_is_one_that_comes_back() -> None:
-    """A new column is named in the two rows; putting it and carrying it over follow from them."""
-    came_back = {each.name for each in fields(DocumentRow)}
-    brought = {each.name for each in fields(NewDocument)} - NO_COLUMNS
-    assert brought <= came_back
-    own = {"id", "feed", "detached_at", "checked_at", "body_bytes", "entries", "live_bytes"}
-    assert came_back - brought == own
-
-
-@pytest.mark.parametrize("length", [0, 10, 64 * 1024, 3_000_000])
-async def test_bodies_of_any_size_come_back(store: NamedStore, length: int) -> None:
-    """R22: an empty body, and one of several megabytes, come back byte for byte."""
-    feed = (await a_feed(store)).id
-    body = (b"0123456789abcdef" * (length // 16 + 1))[:length]
-    (number,) = await store.put_documents(feed, [a_document(body=body)], now=NOW)
-
-    assert await store.body(number) == body
-
-
 async def test_a_damaged_body_is_told(store: NamedStore, place: Place) -> None:
     """Row 70: a stored body that is cut, or not of its length, is an error instead of a shorter document."""
     feed = (await a_feed(store)).id
@@ -114,33 +107,6 @@ async def test_a_replaced_document_keeps_its_number(store: NamedStore) -> None:
     assert (row.rank, row.entries, row.live_bytes) == (5, 2, 200)
 
 
-async def test_one_url_can_have_several_roles(store: NamedStore) -> None:
-    """R3: the URL asked for may be an archive, and the subscription document too."""
-    feed = (await a_feed(store)).id
-    archive, subscription = await store.put_documents(
-        feed, [a_document(URL), a_document(URL, role=Role.SUBSCRIPTION)], now=NOW
-    )
-
-    assert archive != subscription
-    assert [(row.id, row.role) for row in await store.documents(feed)] == [
-        (subscription, Role.SUBSCRIPTION),
-        (archive, Role.ARCHIVE),
-    ]
-
-
-async def test_all_documents_are_put_or_none(store: NamedStore) -> None:
-    """Row 67: when one of several documents cannot be stored, none of them is."""
-    feed = (await a_feed(store)).id
-    bad = a_document("http://o.test/bad", rank=0)
-    object.__setattr__(bad, "media_type", None)
-
-    with pytest.raises(StoreError, match=r"(?i)constraint"):
-        await store.put_documents(feed, [a_document(URL, an_entry("a")), bad], now=NOW)
-
-    assert await store.documents(feed) == []
-    assert (await store.placed(feed)) == (0, [])
-
-
 async def test_touching_leaves_the_live_entries_alone(store: NamedStore) -> None:
     """R13: a 304 updates validators and times of a document without rebuilding anything."""
     feed = (await a_feed(store)).id
@@ -164,6 +130,8 @@ async def test_detached_documents_are_kept_for_ninety_days(store: NamedStore) ->
     )
     await store.detach(feed, numbers[:1], now=NOW)
     await store.detach(feed, numbers[1:2], now=NOW + DAY)
+    first = a_document(f"{URL}/0", an_entry("0"), rank=None)
+    await store.put_documents(feed, [first], now=NOW + 2 * DAY)  # it has left already
     rows = await store.documents(feed)
     assert [(row.id, row.rank, row.detached_at) for row in rows] == [
         (numbers[2], 2, None),
@@ -179,12 +147,175 @@ async def test_detached_documents_are_kept_for_ninety_days(store: NamedStore) ->
         await store.body(numbers[0])
 
 
-async def test_a_document_detached_twice_keeps_its_first_date(store: NamedStore) -> None:
-    """R25: the 90 days for which a detached document is kept begin when it was first detached."""
+async def test_what_changes_nothing_counts_as_no_change(store: NamedStore) -> None:
+    """An arrangement equal to the stored one keeps the revision, so that no segment is built again."""
     feed = (await a_feed(store)).id
-    (number,) = await store.put_documents(feed, [a_document(rank=None)], now=NOW)
+    new = [a_document(f"{URL}/{n}", an_entry(f"{n}"), rank=n) for n in range(2)]
+    first, second = await store.put_documents(feed, new, now=NOW)
+    await store.detach(feed, [second], now=NOW)
+    revision, _ = await store.placed(feed)
 
-    await store.put_documents(feed, [a_document(rank=None)], now=NOW + DAY)
-    await store.detach(feed, [number], now=NOW + 2 * DAY)
+    await store.arrange(feed, ranks={first: 0}, detached=[second], now=NOW)
 
-    assert [row.detached_at for row in await store.documents(feed)] == [NOW]
+    assert (await store.placed(feed))[0] == revision
+
+
+async def test_documents_of_another_feed_are_refused(store: NamedStore) -> None:
+    """A document can be detached or ranked by its own feed alone, and not both at once."""
+    feed, other = (await a_feed(store)).id, (await a_feed(store, "http://o.test/other")).id
+    (first,) = await store.put_documents(feed, [a_document()], now=NOW)
+
+    with pytest.raises(StoreError, match="expected documents of feed"):
+        await store.detach(other, [first], now=NOW)
+    with pytest.raises(StoreError, match="ranked or detached"):
+        await store.arrange(feed, ranks={first: 1}, detached=[first], now=NOW)
+
+
+PLACES = st.dictionaries(
+    st.integers(0, 9), st.tuples(st.tuples(st.integers(0, 1), st.integers(0, 4)), st.integers(0, 4))
+)
+
+
+@given(PLACES)
+def test_pairs_that_compare_differently_have_moved(places: dict[int, tuple[tuple[int, int], int]]) -> None:
+    """The choice of R10 looks at ranks only to compare them, ties included."""
+    before = {document: place for document, (place, _) in places.items()}
+    after = {document: (place[0], rank) for document, (place, rank) in places.items()}
+
+    moved = set(moved_documents(before, after))
+
+    for a, b in combinations(places, 2):
+        if before[a][0] == before[b][0] and _order(before, a, b) != _order(after, a, b):
+            assert {a, b} <= moved
+
+
+def _order(places: dict[int, tuple[int, int]], a: int, b: int) -> int:
+    return (places[a] > places[b]) - (places[a] < places[b])
+
+
+def test_a_shift_that_keeps_the_order_moves_nothing() -> None:
+    """New ranks in the same order cost no judging of entries; two that trade places are both judged again."""
+    before = {number: (2, number) for number in range(10)}
+
+    assert moved_documents(before, {number: (2, rank + 5) for number, (_, rank) in before.items()}) == []
+    swapped = before | {4: (2, 5), 5: (2, 4)}
+    assert set(moved_documents(before, swapped)) == {5, 4}
+
+
+SUBSCRIPTION = a_document(URL, an_entry("a", 3.0), an_entry("new"), role=Role.SUBSCRIPTION)
+BURYING = a_document(
+    URL,
+    an_entry("new"),
+    role=Role.SUBSCRIPTION,
+    tombstones=(Tombstone(entry_id("a"), 9.0, "a"),),
+)
+
+
+def archive(number: int, *names: str, updated_at: float | None = 1.0, **changes: Any) -> NewDocument:
+    entries = [an_entry(name, updated_at) for name in names]
+    return a_document(f"http://o.test/{number}", *entries, rank=number, **changes)
+
+
+GATHERED = {
+    "nothing twice": [archive(1, "a", "b"), archive(2, "c"), archive(3, "d")],
+    "copies among them": [archive(1, "a", "b"), archive(2, "b", "a", updated_at=2.0), archive(3, "a")],
+    "copies of what is there": [archive(1, "x", "old"), archive(2, "old", updated_at=9.0), archive(3, "y")],
+    "one within a document": [archive(1, "a", "a"), archive(2, "b")],
+    "the subscription document among them": [archive(1, "a"), SUBSCRIPTION, archive(2, "a", "b")],
+    "tombstones among them": [archive(1, "a", "b"), BURYING, archive(2, "a", "c")],
+    "one that is replaced": [archive(1, "a"), archive(0, "b", body=b"other"), archive(2, "b")],
+    "one that comes twice": [archive(1, "a"), archive(1, "b", body=b"other"), archive(2, "a")],
+    "a detached one": [archive(1, "a"), a_document("/", an_entry("a", 8.0), rank=None), archive(2, "a")],
+    "a page": [archive(1, "a"), archive(2, "a", role=Role.PAGE), archive(2, "b")],
+    "more than one statement takes": [archive(n, f"{n}", f"{n // 3}") for n in range(1, 20)],
+    "none of which anything stands": [archive(1), archive(2), archive(3)],
+}
+
+
+async def stored(store: NamedStore, feed: int) -> list[Any]:
+    """What is known of each document, without numbers."""
+    rows = await store.documents(feed)
+    live = await store.live_ordinals([row.id for row in rows])
+    return [
+        (row.url, row.role, row.rank, row.digest, row.entries, row.live_bytes, live[row.id])
+        for row in sorted(rows, key=lambda row: (row.role, row.rank is None, row.rank, row.url))
+    ]
+
+
+@pytest.mark.parametrize("gathered", GATHERED.values(), ids=GATHERED)
+async def test_put_together_or_one_by_one_is_the_same(store: NamedStore, gathered: list[NewDocument]) -> None:
+    """R10, R19: what is live does not depend on how many documents share a transaction, nor on statements."""
+    before = archive(0, "old", "other", updated_at=5.0)
+    together, apart = [(await a_feed(store, url)).id for url in (f"{URL}/1", f"{URL}/2")]
+    for feed in (together, apart):
+        await store.put_documents(feed, [before], now=NOW)
+
+    numbers = await store.put_documents(together, gathered, now=NOW)
+    for document in gathered:
+        await store.put_documents(apart, [document], now=NOW)
+
+    assert await stored(store, together) == await stored(store, apart)
+    urls = {row.id: row.url for row in await store.documents(together)}
+    assert [urls[number] for number in numbers] == [document.url for document in gathered]
+    for number, document in dict(zip(numbers, gathered, strict=True)).items():
+        assert await store.body(number) == document.body
+
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+SMALL = b"<entry><title>a</title></entry>" * 100
+LARGE = bytes(range(256)) * 2048
+
+
+@given(st.lists(st.binary(max_size=300), max_size=8))
+def test_each_body_is_a_frame_of_its_own(texts: list[bytes]) -> None:
+    """A compressor that is used again and again makes of a body what it made before: nothing of others."""
+    alone = [encode_body(text) for text in texts]
+    assert [zstd.decompress(each) for each in alone] == texts
+    assert [encode_body(text) for text in reversed(texts)] == alone[::-1]
+
+
+@pytest.mark.parametrize("body", [b"", SMALL, LARGE], ids=["empty", "small", "large"])
+def test_a_body_tells_its_length_and_is_checked(body: bytes) -> None:
+    """The frame names how long the text is, so that it is decompressed at once, and ends with a checksum."""
+    coded = encode_body(body)
+    assert zstd.get_frame_info(coded).decompressed_size == len(body)
+    assert zstd.decompress(coded) == body
+    assert coded[4] & 0b100, "RFC 8878, section 3.1.1.1.1: Content_Checksum_flag"
+
+
+def test_threads_do_not_share_a_compressor() -> None:
+    """Bodies that are compressed at the same moment do not mix."""
+    texts = [bytes([number]) * (1000 + number) for number in range(200)]
+    with ThreadPoolExecutor(8) as threads:
+        coded = list(threads.map(encode_body, texts * 10))
+    assert [zstd.decompress(each) for each in coded] == texts * 10
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 100, 256, 700])
+async def test_entries_come_back_as_they_were_put(store: NamedStore, count: int) -> None:
+    """However many there are, in their order; what has no instant has none, and is no other number."""
+    feed = (await a_feed(store)).id
+    dates = [(None, None, None), (1.5, 2.5, 3.5), (None, 0.0, -1.0), (1e300, None, 5e-324)]
+    entries = [
+        NewEntry(entry_id(f"{at}"), updated_at, order_at, at, of_document, at % 3, order_at)
+        for at in range(count)
+        for updated_at, order_at, of_document in [dates[at % len(dates)]]
+    ]
+    both = [a_document(f"/{rank}", *entries[rank:], rank=rank) for rank in (0, 1)]
+
+    numbers = await store.put_documents(feed, both, now=NOW)
+
+    for rank, number in enumerate(numbers):
+        put = entries[rank:]
+        found = await store.read(partial(documents.dated_entries, document=number))
+        assert found == [(each.identity, each.order_at) for each in put]
+        copies = tuple(
+            CopyDates(each.updated_at, each.document_updated_at, each.fullness, each.made_at) for each in put
+        )
+        assert await store.copy_dates(number) == copies
+    rows = await store.documents(feed)
+    assert [row.entries for row in rows] == [len(entries[rank:]) for rank in (0, 1)]

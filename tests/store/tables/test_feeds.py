@@ -1,17 +1,23 @@
+"""Feeds: found, made, changed, forgotten; what tells whether one is still what it was, and which are due."""
+
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 
 import pytest
 
 from tests.named_store import NamedStore
-from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, an_entry, publish
+from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_segment, an_entry, publish
 from tests.store.places import Place
 from wholefeed.core.compose.compose import Heading
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
+from wholefeed.core.schedule import Times, poll_due_at
 from wholefeed.errors import UnknownFeedError
+from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
+from wholefeed.store.tables.feeds import version_of
 
 ALIAS = "http://o.test/alias"
 
@@ -94,15 +100,6 @@ async def test_a_walk_is_unfinished_until_its_last_publication(store: NamedStore
         '{"code": "itself"}',
     )
     assert await store.unfinished_feeds() == []
-
-
-async def test_feeds_are_listed_by_url(store: NamedStore) -> None:
-    """/feeds lists by URL, and can be read in parts."""
-    for name in "cab":
-        await a_feed(store, f"http://o.test/{name}")
-
-    assert [row.url[-1] for row in await store.feeds()] == ["a", "b", "c"]
-    assert [row.url[-1] for row in await store.feeds(limit=1, offset=1)] == ["b"]
 
 
 @pytest.mark.fault("117")
@@ -232,3 +229,86 @@ async def test_feeds_are_searched_by_what_their_url_holds(store: NamedStore) -> 
     assert await found("a%") == ("A%", 1)
     assert await found("O.TEST", by_url=True, limit=2, offset=1) == ("a_ b", 4)
     assert await found("nothing") == ("", 0)
+
+
+async def a_row(store: NamedStore, feed: int) -> FeedRow:
+    row = await store.read(partial(feeds.find, feed=feed))
+    assert row is not None
+    return row
+
+
+async def test_they_are_those_of_the_rows(store: NamedStore) -> None:
+    """By the cheapest way of the engine as by the row: instants, bytes, truth values, nothing, odd texts."""
+    new, other = (await a_feed(store)).id, (await a_feed(store, "http://o.test/other")).id
+    (document,) = await store.put_documents(other, [a_document(URL, an_entry("a"))], now=NOW)
+    publication = a_publication([a_segment(document)], state=State.PARTIAL, via_url="http://o.test/é,{}")
+    revision, _ = await store.placed(other)
+    await store.publish(other, publication, revision=revision, now=NOW + 0.123456)
+    changes = {"is_stale": True, "fresh_until": NOW + 0.1, "checked_at": 1763770000.12}
+    await store.write(partial(feeds.update, feed=other, changes=changes), feed=other)
+
+    found = await store.versions([new, other, 77])
+    assert found == {each: version_of(await a_row(store, each)) for each in (new, other)}
+    assert found[other].ages["checked_at"] == 1763770000.12
+    assert found[new] != found[other]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_another"),
+    [
+        ({"is_stale": True}, True),
+        ({"is_private": True}, True),
+        ({"checked_at": NOW}, False),
+        ({"failed_at": NOW}, False),
+        ({"fresh_until": NOW}, False),
+        ({"cache_control": "max-age=60"}, False),
+        ({"expires": "0"}, False),
+        ({"asked_at": NOW}, False),
+    ],
+)
+async def test_times_alone_make_no_other_one(
+    store: NamedStore, changes: dict[str, object], is_another: bool
+) -> None:
+    """What nothing depends on that is made of a feed is told beside its version."""
+    feed = (await a_feed(store)).id
+    before = (await store.versions([feed]))[feed]
+    await store.write(partial(feeds.update, feed=feed, changes=changes), feed=feed)
+    after = (await store.versions([feed]))[feed]
+    assert (after.published != before.published) is is_another
+
+
+DAY = 86_400.0
+OFFSETS = (-4 * DAY, -7200.0, -3600.0, -10.0, 0.0, 10.0, 61.0, 3600.0, 2 * DAY)
+FAILED = (None, -2 * DAY, -10.0, 61.0, 3600.0)
+TIMES = Times(NOW, 3600.0, DAY)
+
+
+async def test_the_feeds_that_are_due_are_those_that_the_rule_names(store: NamedStore) -> None:
+    """`wholefeed.core.schedule.poll_due_at`, for every order of the instants."""
+    due: list[tuple[float, int]] = []
+    later: list[float] = []
+    for number, (checked, failed, fresh) in enumerate(product(OFFSETS, FAILED, OFFSETS)):
+        feed = await a_feed(store, f"http://o.test/{number}")
+        failed_at = None if failed is None else NOW + failed
+        await store.update_feed(
+            feed.id, checked_at=NOW + checked, failed_at=failed_at, fresh_until=NOW + fresh
+        )
+        due_at = poll_due_at(NOW + checked, NOW + (checked if failed is None else failed), NOW + fresh, TIMES)
+        due.append((NOW + checked, feed.id)) if due_at <= NOW else later.append(due_at)
+
+    outlook = await store.outlook(TIMES)
+
+    assert outlook.feeds == len(OFFSETS) ** 2 * len(FAILED)
+    assert len(outlook.due) == len(due)
+    assert {feed for feed, _ in outlook.due} == {feed for _, feed in due}
+    checked_at = {feed: at for at, feed in due}
+    assert [checked_at[feed] for feed, _ in outlook.due] == sorted(checked_at.values())
+    assert outlook.next_at is not None
+    assert NOW < outlook.next_at <= min(later)
+
+
+async def test_a_feed_that_was_never_heard_of_is_its_readers_business(store: NamedStore) -> None:
+    """R7: a feed whose first fetch has not ended is not polled."""
+    await a_feed(store)
+    outlook = await store.outlook(TIMES)
+    assert (outlook.feeds, outlook.due, outlook.next_at) == (1, (), None)

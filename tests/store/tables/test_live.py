@@ -1,3 +1,5 @@
+"""Which copies of entries are live: what is kept true step by step is what a choice from nothing comes to."""
+
 from __future__ import annotations
 
 from collections import defaultdict
@@ -35,10 +37,6 @@ async def put(store: NamedStore, feed: int, *documents: NewDocument) -> list[int
     return await store.put_documents(feed, documents, now=NOW)
 
 
-def subscription(*entries: NewEntry, updated_at: float | None = None) -> NewDocument:
-    return a_document(URL, *entries, role=Role.SUBSCRIPTION, updated_at=updated_at)
-
-
 def deleted(name: str, when_at: float) -> Tombstone:
     return Tombstone(entry_id(name), when_at, name)
 
@@ -47,59 +45,8 @@ def memory(*entries: NewEntry) -> NewDocument:
     return a_document(MEMORY, *entries, role=Role.MEMORY)
 
 
-async def test_an_entry_that_stands_once_is_live(store: NamedStore) -> None:
-    """R10: entries without duplicates are all served."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("b")))
-
-    assert await live(store, feed) == {("archive", ARCHIVE, 0), ("archive", ARCHIVE, 1)}
-
-
-async def test_of_duplicates_the_latest_instant_stays(store: NamedStore) -> None:
-    """R10; RFC 5005 §4.2: whatever the order of arrival."""
-    for first, second in ((1.0, 2.0), (2.0, 1.0), (None, 1.0), (1.0, None)):
-        feed = (await a_feed(store, f"{URL}{next(_numbers)}")).id
-        await put(store, feed, a_document(ARCHIVE, an_entry("a", first)))
-        await put(store, feed, a_document(OLDER, an_entry("a", second), rank=1))
-
-        winner = ARCHIVE if (first or 0) > (second or 0) else OLDER
-        assert await live(store, feed) == {("archive", winner, 0)}
-
-
-async def test_duplicates_within_one_document_leave_one(store: NamedStore) -> None:
-    """R10; row 57: of three copies in one document the one updated last is served."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("a", 5.0), an_entry("a")))
-
-    assert await live(store, feed) == {("archive", ARCHIVE, 1)}
-
-
-async def test_a_superseded_copy_returns_when_the_better_one_is_detached(store: NamedStore) -> None:
-    """R15: what only a detached document held leaves; what another holds too stays."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, subscription())
-    newer, older = await put(
-        store,
-        feed,
-        a_document(ARCHIVE, an_entry("a", 2.0), an_entry("only")),
-        a_document(OLDER, an_entry("a", 1.0), rank=1),
-    )
-
-    await store.detach(feed, [newer], now=NOW)
-    assert await live(store, feed) == {("archive", OLDER, 0)}
-
-    await store.attach(feed, newer, 0, now=NOW)
-    assert await live(store, feed) == {("archive", ARCHIVE, 0), ("archive", ARCHIVE, 1)}
-    assert (await store.live_ordinals([older])) == {older: ()}
-
-
-async def test_a_remembered_copy_corrects_what_the_archive_holds(store: NamedStore) -> None:
-    """R8; RFC 5005 §4.1: publishers may correct an entry in the subscription document instead."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, subscription(), memory(an_entry("a", 9.0, document_updated_at=9.0)))
-    await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0)))
-
-    assert await live(store, feed) == {("memory", MEMORY, 0)}
+def subscription(*entries: NewEntry, updated_at: float | None = None) -> NewDocument:
+    return a_document(URL, *entries, role=Role.SUBSCRIPTION, updated_at=updated_at)
 
 
 async def test_remembered_copies_leave_with_the_archive_that_its_publisher_takes_out(
@@ -118,22 +65,6 @@ async def test_remembered_copies_leave_with_the_archive_that_its_publisher_takes
     assert await live(store, feed) == {("memory", MEMORY, 0), ("memory", MEMORY, 1)}
 
 
-async def test_remembered_copies_outlive_an_archive_that_leaves_for_another_reason(store: NamedStore) -> None:
-    """R1, R5, R8, R23: kept or expired, it settles nothing; attached again, it can."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, memory(an_entry("a", 9.0)))
-    (archive,) = await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0)))
-    for is_withdrawn, served in ((False, {("memory", MEMORY, 0)}), (True, set[object]())):
-        await store.attach(feed, archive, 0, now=NOW)
-        await store.detach(feed, [archive], now=NOW, is_withdrawn=is_withdrawn)
-        assert await live(store, feed) == served
-    await store.attach(feed, archive, 0, now=NOW)
-    await store.detach(feed, [archive], now=NOW)
-    assert await store.upkeep.purge(now=NOW + 91 * 86400) == 1
-    await put(store, feed, memory(an_entry("a", 9.0), an_entry("b")))
-    assert await live(store, feed) == {("memory", MEMORY, 0), ("memory", MEMORY, 1)}
-
-
 @pytest.mark.parametrize("role", [Role.SUBSCRIPTION, Role.PAGE])
 async def test_what_a_document_has_held_since_is_settled_no_more(store: NamedStore, role: Role) -> None:
     """R8: whoever publishes an entry again has not deleted it, nor has who goes on publishing it."""
@@ -148,48 +79,6 @@ async def test_what_a_document_has_held_since_is_settled_no_more(store: NamedSto
                 await store.detach(feed, [number], now=NOW, is_withdrawn=True)
         await put(store, feed, replace(document, entries=()))
         assert await live(store, feed) == {("memory", MEMORY, 0)}
-
-
-async def test_a_mark_of_unknown_cause_counts_while_an_archive_is_attached(store: NamedStore) -> None:
-    """R8: it was made when nobody kept why an archive had left."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, memory(an_entry("a")))
-
-    def mark(db: Database) -> None:
-        db.execute("INSERT INTO settled (feed, identity) VALUES (?, ?)", (feed, entry_id("a")))
-
-    await store.write(mark, feed=feed)
-    (archive,) = await put(store, feed, a_document(ARCHIVE, an_entry("b")))
-    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
-    await store.detach(feed, [archive], now=NOW)
-    assert await live(store, feed) == {("memory", MEMORY, 0)}
-    await store.attach(feed, archive, 0, now=NOW)
-    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
-
-
-async def test_an_entry_that_vanished_from_an_archive_stays_settled(store: NamedStore) -> None:
-    """R8, R25: also when the archive's body was replaced, and when it was purged."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, memory(an_entry("a"), an_entry("b")))
-    (archive,) = await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("b")))
-
-    await put(store, feed, a_document(ARCHIVE, an_entry("b")))
-    assert await live(store, feed) == {("memory", MEMORY, 1)}
-
-    await store.detach(feed, [archive], now=NOW, is_withdrawn=True)
-    assert await store.upkeep.purge(now=NOW + 91 * 86400) == 1
-    assert [row.url for row in await store.documents(feed)] == [MEMORY]
-    await put(store, feed, memory(an_entry("a"), an_entry("b"), an_entry("c")))
-    assert await live(store, feed) == {("memory", MEMORY, 2)}
-
-
-async def test_a_document_that_is_not_linked_yet_settles_nothing(store: NamedStore) -> None:
-    """R8: nor is any of its copies served."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, memory(an_entry("a")))
-    await put(store, feed, a_document(ARCHIVE, an_entry("a", 9.0), rank=None))
-
-    assert await live(store, feed) == {("memory", MEMORY, 0)}
 
 
 @pytest.mark.parametrize("role", [Role.ARCHIVE, Role.PAGE])
@@ -226,69 +115,6 @@ async def test_documents_that_trade_places_are_judged_again(store: NamedStore) -
     assert await live(store, feed) == {("archive", OLDER, 0)}
 
 
-async def test_documents_that_trade_places_while_another_comes_are_judged_again(store: NamedStore) -> None:
-    """R10: after a reordering the copy of the document that is now newest is served."""
-    feed = (await a_feed(store)).id
-    documents = [a_document(f"{URL}/{n}", an_entry("a"), rank=n) for n in (1, 2)]
-    first, second = await put(store, feed, *documents)
-    (third,) = await put(store, feed, a_document(f"{URL}/3", an_entry("a"), rank=None))
-
-    await store.arrange(feed, ranks={first: 2, second: 1, third: 3}, now=NOW)
-    assert await live(store, feed) == {("archive", f"{URL}/2", 0)}
-
-
-async def test_a_replaced_winner_gives_way_to_a_superseded_copy(store: NamedStore) -> None:
-    """R10; row 52: when an archive is replaced and its copy grows older, the copy of another document is
-    served."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0)))
-    await put(store, feed, a_document(OLDER, an_entry("a", 4.0), rank=1))
-    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
-
-    await put(store, feed, a_document(ARCHIVE, an_entry("x"), an_entry("a", 3.0)))
-    assert await live(store, feed) == {("archive", ARCHIVE, 0), ("archive", OLDER, 0)}
-
-
-async def test_a_tombstone_of_the_subscription_document_removes_a_copy_in_an_archive(
-    store: NamedStore,
-) -> None:
-    """R19; RFC 6721, 3: copies that were updated later live."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0), an_entry("b", 9.0), an_entry("c")))
-    bearer = replace(subscription(), tombstones=[deleted(name, 7.0) for name in "abc"])
-    await put(store, feed, bearer)
-
-    assert await live(store, feed) == {("archive", ARCHIVE, 1)}
-
-
-async def test_a_tombstone_that_has_fallen_out_still_counts(store: NamedStore) -> None:
-    """R19: stored for good, and passed on; an undated copy in a newer document lives."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, a_document(ARCHIVE, an_entry("a", 5.0), an_entry("u")))
-    await put(store, feed, replace(subscription(), tombstones=[deleted("a", 7.0), deleted("u", 7.0)]))
-    await put(store, feed, subscription(an_entry("u")))
-
-    assert await live(store, feed) == {("subscription", URL, 0)}
-    assert {(each.ref, each.when_at) for each in await store.tombstones(feed)} == {("a", 7.0), ("u", 7.0)}
-    await put(store, feed, subscription(an_entry("a", 8.0)))
-    assert await live(store, feed) == {("subscription", URL, 0)}
-
-
-async def test_a_tombstone_of_a_detached_archive_does_not_count(store: NamedStore) -> None:
-    """R19: any attached document; R15."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, subscription(an_entry("a", 5.0)))
-    bearer = replace(a_document(ARCHIVE), tombstones=[deleted("a", 7.0)])
-    (number,) = await put(store, feed, bearer)
-    assert await live(store, feed) == set()
-
-    await store.detach(feed, [number], now=NOW)
-    assert await live(store, feed) == {("subscription", URL, 0)}
-    assert await store.tombstones(feed) == []
-    await store.attach(feed, number, 0, now=NOW)
-    assert await live(store, feed) == set()
-
-
 async def test_an_undated_copy_dies_by_a_tombstone_that_is_as_new_or_newer(store: NamedStore) -> None:
     """R19: in its own and older documents; when documents trade places, it is judged again."""
     feed = (await a_feed(store)).id
@@ -321,6 +147,23 @@ async def test_no_deletion_lies_in_the_future(store: NamedStore) -> None:
     assert await live(store, feed) == {("archive", ARCHIVE, 0)}
 
 
+async def test_a_mark_of_unknown_cause_counts_while_an_archive_is_attached(store: NamedStore) -> None:
+    """R8: it was made when nobody kept why an archive had left."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, memory(an_entry("a")))
+
+    def mark(db: Database) -> None:
+        db.execute("INSERT INTO settled (feed, identity) VALUES (?, ?)", (feed, entry_id("a")))
+
+    await store.write(mark, feed=feed)
+    (archive,) = await put(store, feed, a_document(ARCHIVE, an_entry("b")))
+    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
+    await store.detach(feed, [archive], now=NOW)
+    assert await live(store, feed) == {("memory", MEMORY, 0)}
+    await store.attach(feed, archive, 0, now=NOW)
+    assert await live(store, feed) == {("archive", ARCHIVE, 0)}
+
+
 async def test_feeds_do_not_share_identities(store: NamedStore) -> None:
     """docs/faults.md row 23: identity is scoped to the feed."""
     mine, hostile = (await a_feed(store)).id, (await a_feed(store, "http://x.test/")).id
@@ -328,24 +171,6 @@ async def test_feeds_do_not_share_identities(store: NamedStore) -> None:
     await put(store, hostile, a_document(ARCHIVE, an_entry("a", 9.0)))
 
     assert await live(store, mine) == {("archive", ARCHIVE, 0)}
-
-
-async def test_only_documents_whose_live_entries_changed_are_dirty(store: NamedStore) -> None:
-    """An update makes only the documents that won or lost an entry be built again."""
-    feed = (await a_feed(store)).id
-    await put(store, feed, a_document(ARCHIVE, an_entry("a", 1.0), an_entry("b")))
-    await put(store, feed, a_document(OLDER, an_entry("c"), rank=1))
-    revision, placed = await store.placed(feed)
-    assert [one.live_bytes for one in placed] == [200, 100]
-
-    await put(store, feed, subscription(an_entry("a", 2.0)))
-
-    assert (await store.placed(feed))[0] == revision + 1
-    assert {row.url: row.live_bytes for row in await store.documents(feed)} == {
-        URL: 100,
-        ARCHIVE: 100,
-        OLDER: 100,
-    }
 
 
 async def test_many_copies_of_one_identity_are_decided_in_chunks(store: NamedStore) -> None:
@@ -585,18 +410,3 @@ async def in_output_order(store: NamedStore, feed: int) -> list[int]:
 async def published_text(store: NamedStore, feed: int) -> bytes:
     async with store.snapshot(feed) as snapshot:
         return b"".join([inflate(await store.block(s.id), s.length, s.crc32) for s in snapshot.segments])
-
-
-def test_identities_are_sixteen_bytes() -> None:
-    """R9: an identity has the 16 bytes that the table of entries demands."""
-    assert len(entry_id("x")) == 16
-
-
-@pytest.mark.parametrize("ordinal", [0, 511, 512, 513, 1023, 1024])
-async def test_a_chunks_edge_hides_no_winner(store: NamedStore, ordinal: int) -> None:
-    """R10: the latest copy wins wherever it stands among a thousand, also at the edge of a batch."""
-    feed = (await a_feed(store)).id
-    entries = [an_entry("same", 9.0 if at == ordinal else 1.0) for at in range(1100)]
-    await put(store, feed, a_document(ARCHIVE, *entries))
-
-    assert await live(store, feed) == {("archive", ARCHIVE, ordinal)}

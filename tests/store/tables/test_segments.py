@@ -1,9 +1,12 @@
+"""Segments and publications: what is sealed, kept, retired, and held while it is sent."""
+
 from __future__ import annotations
 
 import asyncio
 import threading
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
 
@@ -14,12 +17,13 @@ from hypothesis import strategies as st
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_segment, an_entry, publish
 from tests.store.places import Place
+from wholefeed.core.chart import month_in_words
 from wholefeed.core.compose.segments import Placed, inflate
-from wholefeed.core.model import Role, State
+from wholefeed.core.model import State
 from wholefeed.errors import StoreError, UnknownFeedError
 from wholefeed.store.base import Database
 from wholefeed.store.tables import segments
-from wholefeed.store.tables.segments import Pins, spread
+from wholefeed.store.tables.segments import Pins, months, spread
 
 OTHER = "http://o.test/other"
 
@@ -209,23 +213,6 @@ async def test_a_forgotten_feeds_segments_stay_readable_while_they_are_held(
     assert stored_segments(place) == 0
 
 
-async def test_segments_are_held_from_the_moment_they_are_looked_for(store: NamedStore, place: Place) -> None:
-    """Whoever is reading a feed's segments is not overtaken by their removal."""
-    feed = await a_published_feed(store, 1)
-    (old,) = await segment_ids(store, feed)
-    with store.upkeep.pins.reading(feed):
-        await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
-        await publish(store, feed)
-        await store.upkeep.purge(now=NOW)
-        await store.block(old)
-        await store.forget(feed, now=NOW)
-        await store.block(old)
-
-    an_hour_passes(place)
-    await store.upkeep.purge(now=NOW)
-    assert stored_segments(place) == 0
-
-
 class Overtaking(Pins):
     """A reader that goes on from finding out its segments to holding them as soon as anything is asked."""
 
@@ -304,17 +291,6 @@ async def test_two_publications_of_a_feed_that_wait_share_no_commit(store: Named
         assert [await store.block(segment.id) for segment in snapshot.segments]
 
 
-async def test_retired_segments_are_removed_by_the_next_publication(store: NamedStore, place: Place) -> None:
-    """Replaced segments do not pile up: a feed that changes daily keeps its size in the database."""
-    feed = await a_published_feed(store, 1)
-    for n in range(4):
-        await store.put_documents(feed, [a_document(f"{URL}/0", an_entry(f"n{n}"))], now=NOW)
-        await publish(store, feed)
-
-        assert stored_segments(place) == 2
-        an_hour_passes(place)
-
-
 async def test_retired_segments_are_removed_at_start(place: Place) -> None:
     """What an earlier run had replaced but not removed goes at the next start."""
     async with place.opened() as store:
@@ -326,6 +302,59 @@ async def test_retired_segments_are_removed_at_start(place: Place) -> None:
 
     async with place.opened() as store:
         assert stored_segments(place) == 1
+
+
+async def test_documents_that_trade_places_within_a_segment_taint_it(store: NamedStore) -> None:
+    """R20: documents in a new order make their segment be built anew; the same order does not."""
+    feed = (await a_feed(store)).id
+    new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n, is_settled=True) for n in range(3)]
+    first, second, third = await store.put_documents(feed, new, now=NOW)
+    await publish(store, feed)
+
+    await store.reorder(feed, {first: 10, second: 11, third: 12}, now=NOW)
+    assert all(one.is_clean for one in (await store.placed(feed))[1])
+
+    await store.reorder(feed, {first: 11, second: 10}, now=NOW)
+    assert not any(one.is_clean for one in (await store.placed(feed))[1])
+
+
+async def test_segments_are_held_from_the_moment_they_are_looked_for(store: NamedStore, place: Place) -> None:
+    """Whoever is reading a feed's segments is not overtaken by their removal."""
+    feed = await a_published_feed(store, 1)
+    (old,) = await segment_ids(store, feed)
+    with store.upkeep.pins.reading(feed):
+        await store.put_documents(feed, [a_document(f"{URL}/0", an_entry("n"))], now=NOW)
+        await publish(store, feed)
+        await store.upkeep.purge(now=NOW)
+        await store.block(old)
+        await store.forget(feed, now=NOW)
+        await store.block(old)
+
+    an_hour_passes(place)
+    await store.upkeep.purge(now=NOW)
+    assert stored_segments(place) == 0
+
+
+async def test_retired_segments_are_removed_by_the_next_publication(store: NamedStore, place: Place) -> None:
+    """Replaced segments do not pile up: a feed that changes daily keeps its size in the database."""
+    feed = await a_published_feed(store, 1)
+    for n in range(4):
+        await store.put_documents(feed, [a_document(f"{URL}/0", an_entry(f"n{n}"))], now=NOW)
+        await publish(store, feed)
+
+        assert stored_segments(place) == 2
+        an_hour_passes(place)
+
+
+async def test_a_document_without_live_entries_is_clean_and_in_no_segment(store: NamedStore) -> None:
+    """A document that won no entry does not cause a rebuild with each refresh."""
+    feed = await a_published_feed(store, 2)
+    new = [a_document(f"{URL}/new", an_entry("e1", 9.0), rank=-1)]
+    await store.put_documents(feed, new, now=NOW)
+    await publish(store, feed)
+
+    loser = (await store.placed(feed))[1][2]
+    assert (loser.segment, loser.is_clean, loser.live_bytes) == (None, True, 0)
 
 
 async def test_readers_see_only_whole_publications(store: NamedStore) -> None:
@@ -362,29 +391,6 @@ async def test_readers_see_only_whole_publications(store: NamedStore) -> None:
     assert len(seen) > 5
 
 
-async def test_kept_segments_follow_their_documents(store: NamedStore) -> None:
-    """R20: what trades places is not sealed again."""
-    feed = await a_published_feed(store, 3)
-    first, second, third = await segment_ids(store, feed)
-    documents = [one.document for one in (await store.placed(feed))[1]]
-
-    await store.reorder(feed, dict(zip(documents, (2, 0, 1), strict=True)), now=NOW)
-    await publish(store, feed)
-
-    assert await segment_ids(store, feed) == [second, third, first]
-
-
-async def test_a_document_without_live_entries_is_clean_and_in_no_segment(store: NamedStore) -> None:
-    """A document that won no entry does not cause a rebuild with each refresh."""
-    feed = await a_published_feed(store, 2)
-    new = [a_document(f"{URL}/new", an_entry("e1", 9.0), rank=-1)]
-    await store.put_documents(feed, new, now=NOW)
-    await publish(store, feed)
-
-    loser = (await store.placed(feed))[1][2]
-    assert (loser.segment, loser.is_clean, loser.live_bytes) == (None, True, 0)
-
-
 @pytest.mark.parametrize("by_putting", [True, False])
 async def test_a_document_that_leaves_taints_who_shared_its_segment(
     store: NamedStore, by_putting: bool
@@ -405,35 +411,6 @@ async def test_a_document_that_leaves_taints_who_shared_its_segment(
         (numbers[0], False),
         (numbers[2], False),
     ]
-
-
-async def test_documents_that_trade_places_within_a_segment_taint_it(store: NamedStore) -> None:
-    """R20: documents in a new order make their segment be built anew; the same order does not."""
-    feed = (await a_feed(store)).id
-    new = [a_document(f"{URL}/{n}", an_entry(f"e{n}"), rank=n, is_settled=True) for n in range(3)]
-    first, second, third = await store.put_documents(feed, new, now=NOW)
-    await publish(store, feed)
-
-    await store.reorder(feed, {first: 10, second: 11, third: 12}, now=NOW)
-    assert all(one.is_clean for one in (await store.placed(feed))[1])
-
-    await store.reorder(feed, {first: 11, second: 10}, now=NOW)
-    assert not any(one.is_clean for one in (await store.placed(feed))[1])
-
-
-async def test_placed_documents_come_in_output_order(store: NamedStore) -> None:
-    """R20."""
-    feed = (await a_feed(store)).id
-    roles = [Role.ARCHIVE, Role.MEMORY, Role.SUBSCRIPTION]
-    new = [
-        a_document(f"{URL}/{rank}", an_entry(f"{role}{rank}"), role=role, rank=rank)
-        for role in roles
-        for rank in (3, 1)
-    ]
-    numbers = await store.put_documents(feed, new, now=NOW)
-
-    assert [one.document for one in (await store.placed(feed))[1]] == numbers[::-1]
-    assert [row.id for row in await store.documents(feed)] == numbers[::-1]
 
 
 @given(st.lists(st.none() | st.integers(-50, 50), max_size=30))
@@ -462,3 +439,44 @@ def test_positions_are_given_anew_where_there_is_no_room() -> None:
     assert spread([1, None, 2]) == [0, 1 << 20, 2 << 20]
     assert spread([5, 4]) == [0, 1 << 20]
     assert spread([]) == []
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+async def told(store: NamedStore, feed: int) -> list[dict[str | None, int]]:
+    found = await store.read(lambda db: months(db, feed))
+    return [
+        {
+            None if month is None else month_in_words(month): entries
+            for month, entries in sorted(each.items(), key=str)
+        }
+        for each in found.values()
+    ]
+
+
+async def test_live_entries_are_counted_by_month_and_document(store: NamedStore) -> None:
+    """What another copy stands for is not counted twice, and the undated are told apart."""
+    feed = (await a_feed(store)).id
+    newer = a_document(
+        "http://o.test/2",
+        an_entry("a", at("2012-03-31T23:59:59")),
+        an_entry("b", at("2012-04-01")),
+        an_entry("c"),
+    )
+    older = a_document(
+        "http://o.test/1", an_entry("a", at("2012-03-01")), an_entry("d", at("2012-03-01")), rank=1
+    )
+    await store.put_documents(feed, [newer, older], now=NOW)
+    assert await told(store, feed) == [{"March 2012": 1, "April 2012": 1, None: 1}, {"March 2012": 1}]
+
+
+async def test_any_date_has_its_month(store: NamedStore) -> None:
+    """Before the epoch, and at both ends of what a date can be; a day begins at midnight on either side."""
+    feed = (await a_feed(store)).id
+    days = ("0001-01-01", "1969-12-31T23:59:59", "1970-01-01", "9999-12-31T23:59:59")
+    document = a_document("http://o.test/1", *(an_entry(day, at(day)) for day in days))
+    await store.put_documents(feed, [document], now=NOW)
+    expected = {"January 1": 1, "December 1969": 1, "January 1970": 1, "December 9999": 1}
+    assert await told(store, feed) == [expected]

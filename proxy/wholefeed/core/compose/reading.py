@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -102,15 +102,17 @@ def show_entries(
             become links.
     """
     read = [
-        shown(family, text, namespace=namespace, is_cut=is_cut) for text, is_cut in _of_few_elements(entries)
+        _headed(shown(family, text, namespace=namespace, is_cut=is_cut))
+        for text, is_cut in _of_few_elements(entries)
     ]
-    heads = [_Head.of(each) for each in read]
-    left_bytes = ENTRIES_BYTES - sum(_ARTICLE_BYTES + each.bytes for each in heads)
+    left_bytes = ENTRIES_BYTES - sum(
+        _ARTICLE_BYTES + sum(map(_escaped_bytes, (each.title, each.link, each.author))) for each in read
+    )
     least_bytes = min(_LEAST_BYTES, left_bytes // max(1, len(read)))
     left, made = Allowance(), []
-    for number, (entry, head) in enumerate(zip(read, heads, strict=True), 1):
+    for number, entry in enumerate(read, 1):
         room_bytes = left_bytes - least_bytes * (len(read) - number)
-        article, taken_bytes = _article(entry, head, room_bytes, left, base, loads_all_but)
+        article, taken_bytes = _article(entry, room_bytes, left, base, loads_all_but)
         made.append(article)
         left_bytes -= taken_bytes
     return made
@@ -136,19 +138,14 @@ def _of_few_elements(entries: Sequence[Begun]) -> Iterator[Begun]:
             yield Begun(each.text[: beyond.start()], is_cut=True)
 
 
-class _Head(NamedTuple):
-    """What is shown of every entry, and what that comes to."""
-
-    title: str
-    link: str
-    author: str
-    bytes: int
-
-    @classmethod
-    def of(cls, entry: Shown) -> _Head:
-        title, author = plain(entry.title, _LONGEST_TITLE), plain(entry.author, _LONGEST_NAME)
-        link = _short(plain_url(entry.link))
-        return cls(title, link, author, sum(map(_escaped_bytes, (title, link, author))))
+def _headed(entry: Shown) -> Shown:
+    """Return an entry, what is shown of every one as short as it is shown."""
+    return replace(
+        entry,
+        title=plain(entry.title, _LONGEST_TITLE),
+        link=_short(plain_url(entry.link)),
+        author=plain(entry.author, _LONGEST_NAME),
+    )
 
 
 def _short(url: str) -> str:
@@ -161,7 +158,7 @@ def _escaped_bytes(text: str) -> int:
 
 
 def _article(
-    entry: Shown, head: _Head, room_bytes: int, left: Allowance, base: str, own: Places | None
+    entry: Shown, room_bytes: int, left: Allowance, base: str, own: Places | None
 ) -> tuple[Article, int]:
     """Return an entry as it is shown, and what its files and its content come to."""
     files_left_bytes = files_bytes = min(room_bytes // 2, _FILES_BYTES)
@@ -178,11 +175,11 @@ def _article(
     )
     at = entry.published if entry.published is not None else entry.updated
     article = Article(
-        title=head.title,
-        link=head.link,
+        title=entry.title,
+        link=entry.link,
         at=at,
         updated=entry.updated,
-        author=head.author,
+        author=entry.author,
         content=content,
         cut=Cut.END if entry.is_cut else cut,
         files=tuple(files),

@@ -28,9 +28,10 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from math import isnan, nan
 from typing import Any, Final, NamedTuple, Protocol, cast
 
@@ -59,7 +60,13 @@ def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> li
     for group in _kept_or_single(documents):
         joined = group
         while groups and may_join(groups[-1], joined, target_bytes):
-            joined = _join(groups.pop(), joined)
+            older = groups.pop()
+            joined = _Group(
+                documents=older.documents + joined.documents,
+                segment=None,
+                is_settled=True,
+                live_bytes=older.live_bytes + joined.live_bytes,
+            )
         groups.append(joined)
     return [
         Keep(group.segment) if group.segment is not None else Build(group.documents[::-1])
@@ -113,21 +120,14 @@ class _Group(Group):
 def _kept_or_single(documents: Sequence[Placed]) -> Iterable[_Group]:
     """Yield a group for each intact segment and for each other document, from old to new."""
     tainted = {placed.segment for placed in documents if not placed.is_clean}
-    runs: list[list[Placed]] = []
-    for placed in reversed(documents):
-        if not placed.live_bytes:
-            continue
-        has_segment = placed.segment is not None and placed.segment not in tainted
-        if has_segment and runs and runs[-1][-1].segment == placed.segment:
-            runs[-1].append(placed)
-        else:
-            runs.append([placed])
-    counts: dict[int | None, int] = {}
-    for run in runs:
-        counts[run[0].segment] = counts.get(run[0].segment, 0) + 1
-    for run in runs:
-        segment = run[0].segment
-        if segment is not None and segment not in tainted and counts[segment] == 1:
+    live = (placed for placed in reversed(documents) if placed.live_bytes)
+    runs = [
+        (segment, list(run))
+        for segment, run in groupby(live, lambda each: None if each.segment in tainted else each.segment)
+    ]
+    counts = Counter(segment for segment, _ in runs)
+    for segment, run in runs:
+        if segment is not None and counts[segment] == 1:
             yield _group(run, segment)
         else:
             yield from (_group([placed], None) for placed in run)
@@ -160,15 +160,6 @@ def _draws_in(new: Group, kept: Group, target_bytes: int) -> bool:
 def may_be_drawn_in(live_bytes: int, target_bytes: int = TARGET_BYTES) -> bool:
     """Whether a segment of so many bytes may become part of a larger one, while nothing in it changes."""
     return 2 * live_bytes < target_bytes
-
-
-def _join(older: _Group, newer: _Group) -> _Group:
-    return _Group(
-        documents=older.documents + newer.documents,
-        segment=None,
-        is_settled=True,
-        live_bytes=older.live_bytes + newer.live_bytes,
-    )
 
 
 # Sealed text

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.parse.encodings import UTF8, codec_of
 from wholefeed.core.parse.limits import ParseError
-from wholefeed.core.text.urls import is_http, resolve
+from wholefeed.core.text.urls import is_http, resolve_or_empty
 
 
 class Alternate(NamedTuple):
@@ -127,8 +127,5 @@ class _LinkFinder(HTMLParser):
             self.found.append(Alternate(media_type, target, title))
 
     def _resolved(self, reference: str) -> str:
-        try:
-            target = resolve(self._base, reference) if reference.strip() else ""
-        except ValueError:
-            return ""
+        target = resolve_or_empty(self._base, reference) if reference.strip() else ""
         return target if is_http(target) else ""

@@ -133,15 +133,13 @@ class Opening:
     def _refuse(self, namespace: str, local: str) -> NoReturn:
         if local == "feed" and not namespace and "" not in self.guard.declarations():
             raise NamespaceNeededError(self.guard.parser.CurrentByteIndex + len("<feed"))
-        if local == "feed":
-            found = f"a feed element in namespace {namespace!r}"
+        if local in ("feed", "rss"):
+            element = "a feed element" if local == "feed" else "an rss element with a prefix,"
+            found = f"{element} in namespace {namespace!r}"
             self.guard.stop("unsupported-format", "Atom, RSS or RDF", found)
-        if local == "rss":
-            found = f"an rss element with a prefix, in namespace {namespace!r}"
-            self.guard.stop("unsupported-format", "Atom, RSS or RDF", found)
-        if local == "entry" and namespace == ATOM_NS:
-            self.guard.stop("not-a-feed", "a feed", "a single Atom entry")
         found = "HTML" if local.lower() == "html" else f"a document of <{local[:_SHOWN_CHARACTERS]}>"
+        if local == "entry" and namespace == ATOM_NS:
+            found = "a single Atom entry"
         self.guard.stop("not-a-feed", "a feed", found)
 
 
@@ -420,10 +418,7 @@ class FamilyParser(ABC):
 
     def descend(self, on_child: Callable[[str, list[str]], None]) -> None:
         """Look at the children of the field that begins now."""
-        self.wait(Frame(self.watch + 1, on_child, self.watch, self._descended))
-
-    def _descended(self) -> None:
-        self.wait(self._entry_frame)
+        self.wait(Frame(self.watch + 1, on_child, self.watch, lambda: self.wait(self._entry_frame)))
 
     def _captured(self) -> str:
         self.parser.CharacterDataHandler = None

@@ -105,7 +105,11 @@ def _head(text: str, members: Mapping[str, _Member], url: str) -> Head:
         HeadChild("", name, start, end, _RELATIONS.get(name, ""))
         for (name, _), (start, end) in zip(named, spans, strict=True)
     ]
-    links = [_link(members, name, url) for name in ("feed_url", "next_url") if _string(members, name)]
+    links = [
+        Link(_RELATIONS[name], resolve_or_empty(url, href), "", href)
+        for name in ("feed_url", "next_url")
+        if (href := _string(members, name))
+    ]
     language = _string(members, "language")
     return Head(
         site_id=site_id(_string(members, "home_page_url")),
@@ -120,11 +124,6 @@ def _head(text: str, members: Mapping[str, _Member], url: str) -> Head:
 
 _RELATIONS: Final = {"feed_url": "self", "next_url": "next", "hubs": "hub"}
 """Members of the head that are links, and the relations they stand for (R6, R21)."""
-
-
-def _link(members: Mapping[str, _Member], name: str, url: str) -> Link:
-    href = _string(members, name)
-    return Link(_RELATIONS[name], resolve_or_empty(url, href), "", href)
 
 
 def _item(value: Mapping[str, Any], url: str, start: int, end: int) -> tuple[Entry, EntryKeys]:

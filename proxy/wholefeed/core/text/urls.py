@@ -174,7 +174,7 @@ def _split_authority(authority: str | None, url: str) -> tuple[str | None, str, 
     userinfo, host, port_text = match.groups()
     if not host:
         raise UrlError(f"expected a URL with a host, got {_shown(url)}")
-    if host.startswith("[") or not match[0].isascii():
+    if "[" in match[0] or "]" in match[0] or not match[0].isascii():
         _check_authority(match[0], host, url)
     if not port_text:
         return userinfo, host, None

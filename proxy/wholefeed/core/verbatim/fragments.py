@@ -223,24 +223,16 @@ class Fragments:
         return tag[:-2].rstrip() + b">" if tag.endswith(b"/>") else tag
 
     def gain_at_most(self, limit_bytes: int) -> bool:
-        """Return whether all that is added to entries and head together is no more than that.
+        """Return whether all that is added to entries and head together is no more than that, by making it.
 
-        An estimate answers for nearly every document; only where it is above the limit is all of it made.
+        For nearly every document `most_gained` answers before.
         """
-        entries, children = self.document.entries, self.document.head.children
-        most = max(around.most_bytes for around in self._around) * (len(entries) + len(children))
-        if self.needs_context:
-            whole = self._explicit_context
-            inherited = sum(map(len, (*whole.authors, *whole.rights)))
-            most += inherited * sum(not (entry.has_author and entry.has_rights) for entry in entries)
-        if most <= limit_bytes:
-            return True
         left = limit_bytes
-        for number, entry in enumerate(entries):
+        for number, entry in enumerate(self.document.entries):
             left -= len(self.entry(number)) - (entry.end - entry.start)
             if left < 0:
                 return False
-        for child in children:
+        for child in self.document.head.children:
             left -= len(self.head_child(child)) - (child.end - child.start)
             if left < 0:
                 return False
@@ -309,18 +301,11 @@ AnyFragments = Fragments | JsonFragments
 # What the entries of an Atom feed take from its head (RFC 4287, 4.2.1 and 4.2.10)
 
 
-class _Inheritable(NamedTuple):
-    """Children of the head that stand for those that an entry lacks."""
-
-    authors: Sequence[HeadChild] = ()
-    rights: Sequence[HeadChild] = ()
-
-
-def _inheritable(document: FeedDocument) -> _Inheritable:
-    """Return what entries may take from the head; formats other than Atom give nothing."""
+def _inheritable(document: FeedDocument) -> tuple[Sequence[HeadChild], Sequence[HeadChild]]:
+    """Return the head's authors and rights, which stand for those that an entry lacks; of Atom alone."""
     if document.family is not Family.ATOM:
-        return _Inheritable()
-    return _Inheritable(_small(document, _AUTHORS), _small(document, _RIGHTS))
+        return (), ()
+    return _small(document, _AUTHORS), _small(document, _RIGHTS)
 
 
 _AUTHORS: Final = {"author": (ATOM_NS, ATOM_03_NS)}
@@ -375,12 +360,6 @@ class Surroundings:
         """Mask of the well-known prefixes that are bound as usual."""
         return sum(_BITS.get(each, 0) for each in self.scope.prefixes.items())
 
-    @cached_property
-    def most_bytes(self) -> int:
-        """No entry or child of the head gains more, but for what it inherits."""
-        attributes = [*self.default, *self.lang, self.base, *self.foreign.declarations]
-        return sum(len(each.written) for each in attributes)
-
 
 def _default_namespace(default: str, family: Family, namespace: str) -> list[Attribute]:
     """Return the declaration of a default namespace that differs from the output's.
@@ -403,10 +382,6 @@ class Bindings:
 
     def __len__(self) -> int:
         return len(self._bindings)
-
-    @property
-    def declarations(self) -> list[Attribute]:
-        return [each.declaration for each in self._bindings]
 
     def within(self, text: bytes, start: int) -> Bindings:
         """Return those that may occur behind a place of the text, so that no others are looked for."""

@@ -1,4 +1,4 @@
-"""wholefeed.core.jobs."""
+"""wholefeed.core.facts: what is known of entries, packed."""
 
 from __future__ import annotations
 

@@ -1,21 +1,17 @@
-"""wholefeed.store.postgres: who is told what, and what becomes of a connection that is lost."""
+"""What replicas on one PostgreSQL tell each other, and what becomes of a connection that is lost."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from structlog.testing import capture_logs
-
-pytest.importorskip("psycopg")
-
-import psycopg
 
 from tests.feeds import publish_chain
 from tests.origin import Origin
@@ -23,6 +19,8 @@ from tests.postgres import Cluster
 from tests.replicas import replicas
 from wholefeed.errors import OverloadedError
 from wholefeed.store.postgres import BEAT_SECONDS, SILENT_SECONDS, Notices
+
+pytest.importorskip("psycopg")
 
 SEND = "SELECT pg_notify('wholefeed', %s)"
 ENDED = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'wholefeed notices'"
@@ -99,19 +97,6 @@ async def test_notices_that_make_no_sense_are_passed_over(
         assert {line["log_level"] for line in lines} == {"info"}
 
 
-async def test_nothing_is_told_of_what_was_not_committed(empty_postgres_url: str) -> None:
-    """A notice is part of its transaction."""
-    async with Notices.open(empty_postgres_url) as notices:
-        told = Told()
-        notices.listen("drop", told)
-        async with await psycopg.AsyncConnection.connect(empty_postgres_url) as db:
-            await db.execute(SEND, ("drop 1",))
-            await db.rollback()
-            await db.execute(SEND, ("drop 2",))
-
-        assert await told.are(1) == ["2"]
-
-
 async def test_queries_of_many_at_once_get_their_own_answers(empty_postgres_url: str) -> None:
     """Who asks while another query is under way waits for its turn, and who leaves disturbs nobody."""
     async with Notices.open(empty_postgres_url) as notices:
@@ -124,18 +109,6 @@ async def test_queries_of_many_at_once_get_their_own_answers(empty_postgres_url:
 
         got = [answer for answer in answers if not isinstance(answer, BaseException)]
         assert got == [[(each,)] for each in range(20) if each not in {0, 7}]
-
-
-async def test_a_statement_that_fails_is_its_own_failure(empty_postgres_url: str) -> None:
-    """The connection goes on, and so do those who asked after it."""
-    async with Notices.open(empty_postgres_url) as notices:
-        failing = asyncio.create_task(notices.ask("SELECT 1 / 0"))
-        fine = asyncio.create_task(notices.ask("SELECT NULL, 7"))
-
-        with pytest.raises(psycopg.errors.DivisionByZero):
-            await failing
-        assert await fine == [(None, 7)]
-        assert notices.is_listening
 
 
 @pytest.mark.fault("108")
@@ -206,16 +179,6 @@ async def test_a_server_that_falls_silent_is_given_up(empty_postgres_url: str) -
         is_open.set()
         assert await told.are(1) == ["lost"]
         await notices.ask("SELECT 1")
-
-
-async def test_a_database_that_is_not_there_is_said_at_once() -> None:
-    """Who opens learns that there is none; nothing goes on behind that."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"postgresql://nobody@127.0.0.1:{free.getsockname()[1]}/none"
-        with pytest.raises(psycopg.OperationalError):
-            async with Notices.open(url):
-                pass
 
 
 async def test_the_end_does_not_wait_for_the_next_look(postgres_url: str) -> None:

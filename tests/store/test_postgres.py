@@ -1,27 +1,217 @@
-"""A database that goes away: restarted, cut off, ended by an administrator, full, read-only."""
+"""PostgreSQL as the store's engine: what is repeated, who waits for whom, and a database that goes away."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.named_store import NamedStore
 from tests.patching import set_constant
 from tests.postgres import Cluster
-from tests.store.postgres.conftest import open_engine
-from tests.store.postgres.relay import Relay, a_relay
-from tests.store.postgres.test_engine import count_up, create
+from tests.store.conftest import OpenEngine, open_engine
+from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
+from tests.store.relay import Relay, a_relay
 from wholefeed.config.tables import StoreConfig
+from wholefeed.core.model import Family, Kind
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
 from wholefeed.store.base import Database, fetch_all, fetch_value, run
-from wholefeed.store.opening import migrate_store
+from wholefeed.store.opening import migrate_store, open_shared
+from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Store
+from wholefeed.store.tables import feeds
+from wholefeed.store.tables.documents import KEEP_DETACHED_SECONDS
 
 if TYPE_CHECKING:
     from wholefeed.store.postgres import PostgresEngine
+
+SLOW = "SELECT pg_sleep(30)"
+
+
+def create(db: Database, url: str = URL) -> FeedRow:
+    return feeds.create(db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=1763770000.12)
+
+
+def count_up(db: Database, feed: int) -> int:
+    """Read a number, and write what follows it: wrong when another does it in between."""
+    revision = int(fetch_value(db, "SELECT revision FROM feed WHERE id = :feed", {"feed": feed}))
+    time.sleep(0.001)
+    run(db, "UPDATE feed SET revision = :next WHERE id = :feed", {"next": revision + 1, "feed": feed})
+    return revision + 1
+
+
+async def test_changes_of_a_feed_by_several_replicas_follow_each_other(another: OpenEngine) -> None:
+    """Each begins with the lock on the feed's row: what two read and write is never lost."""
+    async with AsyncExitStack() as stack:
+        replicas = [await stack.enter_async_context(another()) for _ in range(3)]
+        feed = await replicas[0].write(create)
+        work = partial(count_up, feed=feed.id)
+        found = await asyncio.gather(
+            *(each.write(work, feed=feed.id) for _ in range(20) for each in replicas)
+        )
+        assert sorted(found) == list(range(1, 61))
+
+
+async def test_transactions_that_wait_for_each_other_are_repeated(another: OpenEngine) -> None:
+    """PostgreSQL ends one of two that hold what the other wants."""
+    async with another() as one, another() as other:
+        first = (await one.write(lambda db: create(db, "https://example.org/1"))).id
+        second = (await one.write(lambda db: create(db, "https://example.org/2"))).id
+        meeting, runs = threading.Barrier(2), list[int]()
+
+        def work(db: Database, feeds_: tuple[int, int]) -> None:
+            runs.append(feeds_[0])
+            sql = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
+            run(db, sql, {"feed": feeds_[0]})
+            if len(runs) <= 2:
+                meeting.wait(10)
+            run(db, sql, {"feed": feeds_[1]})
+
+        await asyncio.gather(
+            one.write(lambda db: work(db, (first, second))), other.write(lambda db: work(db, (second, first)))
+        )
+        assert len(runs) > 2
+        rows = await one.read(lambda db: fetch_all(db, "SELECT revision FROM feed"))
+        assert [row[0] for row in rows] == [2, 2]
+
+
+async def test_a_failed_statement_that_work_goes_on_after_is_no_commit(engine: PostgresEngine) -> None:
+    """PostgreSQL answers such a COMMIT with ROLLBACK, which is no error by itself."""
+
+    def work(db: Database) -> None:
+        create(db)
+        try:
+            run(db, "SELECT 1 / 0")
+        except Exception:  # noqa: BLE001 - what no work should do
+            return
+
+    with pytest.raises(StoreError):
+        await engine.write(work)
+    assert await engine.read(lambda db: fetch_value(db, "SELECT count(*) FROM feed")) == 0
+
+
+async def test_writes_leave_a_connection_to_readers(engine: PostgresEngine) -> None:
+    """However many there are, and however long they take."""
+    go_on = threading.Event()
+    writes = [asyncio.create_task(engine.write(lambda _: go_on.wait(10))) for _ in range(20)]
+    try:
+        assert await asyncio.wait_for(engine.read(lambda db: fetch_value(db, "SELECT 1")), 5) == 1
+    finally:
+        go_on.set()
+    assert all(await asyncio.gather(*writes))
+
+
+async def test_writes_of_one_feed_hold_one_connection(engine: PostgresEngine) -> None:
+    """They wait for each other here, so that others' writes go on."""
+    feed = (await engine.write(create)).id
+    go_on = threading.Event()
+    writes = [asyncio.create_task(engine.write(lambda _: go_on.wait(10), feed=feed)) for _ in range(20)]
+    try:
+        await asyncio.wait_for(engine.write(lambda db: create(db, "https://example.org/other")), 5)
+    finally:
+        go_on.set()
+    assert all(await asyncio.gather(*writes))
+
+
+@pytest.mark.fault("104a")
+async def test_what_was_begun_waits_for_few_of_those_who_have_only_come(another: OpenEngine) -> None:
+    """A refresh that was begun comes to its end, and an answer too, however many readers ask meanwhile."""
+    async with another(connections=2) as engine:
+        go_on, order = threading.Event(), list[str]()
+
+        def first(_: object) -> None:
+            go_on.wait(10)
+            time.sleep(0.01)
+            order.append("first")
+
+        await engine.write(lambda _: None)  # what a connection needs before it writes takes its time
+
+        firsts = [asyncio.create_task(engine.read(first, is_first=True)) for _ in range(20)]
+        await asyncio.sleep(0.05)
+        others = [
+            asyncio.create_task(ask(lambda _: order.append("other"))) for ask in (engine.read, engine.write)
+        ]
+        await asyncio.sleep(0.05)
+        assert engine.traffic.waiting == 20
+        go_on.set()
+        await asyncio.gather(*firsts, *others)
+        assert order[12:] == 10 * ["first"]
+
+
+@pytest.mark.fault("104a")
+async def test_who_has_only_come_does_not_wait_for_ever(
+    another: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told to come again, and nothing is left of it."""
+    async with another(connections=1) as engine:
+        go_on = threading.Event()
+        busy = asyncio.create_task(engine.read(lambda _: go_on.wait(10), is_first=True))
+        await asyncio.sleep(0.05)
+        set_constant(monkeypatch, "PATIENCE_SECONDS", 0.1)
+        with pytest.raises(OverloadedError, match="too many wait for the database"):
+            await engine.read(lambda _: None, is_first=True)
+        monkeypatch.undo()
+        go_on.set()
+        assert await busy is True
+        await engine.read(lambda _: None, is_first=True)
+        assert engine.traffic.waiting == 0
+
+
+async def test_what_need_not_last_does_not_wait_for_the_disk(engine: PostgresEngine) -> None:
+    """Who does what is lost with the server anyway; what a publisher has sent is not."""
+    loosely = partial(engine.write, is_lasting=False)
+    shown = [
+        await write(lambda db: fetch_value(db, "SHOW synchronous_commit"))
+        for write in (engine.write, loosely, engine.write_at_once, engine.write)
+    ]
+    assert shown == ["on", "off", "off", "on"]
+
+
+@pytest.mark.fault("71a")
+async def test_a_database_that_is_too_slow_is_told_in_time(
+    engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader gets 503 with Retry-After, the statement is ended, and the connection is used again. What
+    measures the whole store goes on."""
+    set_constant(monkeypatch, "PATIENCE_SECONDS", 0.3)
+    with pytest.raises(OverloadedError) as caught:
+        await engine.read(lambda db: run(db, SLOW))
+    assert caught.value.retry_after_seconds > 0
+    slowly = "SELECT count(*) FROM pg_sleep(0.4)"
+    assert await engine.read(lambda db: fetch_value(db, slowly), is_long=True) == 1
+    monkeypatch.undo()
+    running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = :query"
+    async with asyncio.timeout(10):
+        while await engine.read(lambda db: fetch_value(db, running, {"query": SLOW})):
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.fault("71a")
+async def test_work_that_finds_no_connection_is_told_in_time(
+    another: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All connections stay taken: whoever waited long enough is sent away, and nothing runs late."""
+    async with another(connections=2) as engine:
+        go_on, ran = threading.Event(), list[int]()
+        busy = [asyncio.create_task(engine.read(lambda _: go_on.wait(10))) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        set_constant(monkeypatch, "PATIENCE_SECONDS", 0.2)
+        with pytest.raises(OverloadedError):
+            await engine.read(lambda _: ran.append(1))
+        writing = asyncio.create_task(engine.write(lambda _: ran.append(2)))
+        await asyncio.sleep(0.3)
+        go_on.set()
+        with pytest.raises(OverloadedError, match="too many wait for the database"):
+            await writing
+        assert all(await asyncio.gather(*busy))
+        assert ran == []
+
 
 END_OWN = "SELECT pg_terminate_backend(pg_backend_pid())"
 COUNT = "SELECT count(*) FROM feed"
@@ -43,47 +233,6 @@ async def relayed(relay: Relay) -> AsyncIterator[PostgresEngine]:
     """An engine whose connections go by way of the relay."""
     async with open_engine(relay.url, connections=4) as engine:
         yield engine
-
-
-@pytest.fixture
-def cluster(own_postgres: Cluster) -> Cluster:
-    """A server of the test's own, to be stopped."""
-    return own_postgres
-
-
-@pytest.mark.parametrize("is_first", [True, False], ids=["at the first statement", "after a change"])
-async def test_a_connection_lost_in_a_transaction_is_repeated(engine: PostgresEngine, is_first: bool) -> None:
-    """Nothing of it can be stored, so it is done again, once, on another connection."""
-    feed = (await engine.write(create)).id
-    ended = list[bool]()
-
-    def work(db: Database) -> int:
-        if is_first and not ended:
-            ended.append(True)
-            run(db, END_OWN)
-        revision = count_up(db, feed)
-        if not ended:
-            ended.append(True)
-            run(db, END_OWN)
-        return revision
-
-    assert await engine.write(work, feed=feed) == 1
-    assert ended == [True]
-    assert await engine.read(lambda db: fetch_value(db, REVISION)) == 1
-
-
-async def test_a_read_whose_connection_is_lost_is_repeated(engine: PostgresEngine) -> None:
-    """Connections that a restart has cut are found out by using them."""
-    ended = list[bool]()
-
-    def work(db: Database) -> int:
-        count = int(fetch_value(db, COUNT))
-        if not ended:
-            ended.append(True)
-            run(db, END_OWN)
-        return count
-
-    assert await engine.read(work) == 0
 
 
 @pytest.mark.fault("71a")
@@ -148,13 +297,13 @@ async def test_another_server_knows_nothing_of_a_commit(
 
 
 @pytest.mark.fault("71a")
-async def test_a_restart_is_waited_for_by_who_writes_and_told_to_who_reads(cluster: Cluster) -> None:
+async def test_a_restart_is_waited_for_by_who_writes_and_told_to_who_reads(own_postgres: Cluster) -> None:
     """A walk goes on behind it; a reader is answered from memory, or told to come again, at once."""
-    await migrate_store(StoreConfig(url=cluster.url()))
-    async with open_engine(cluster.url(), connections=4) as engine:
+    await migrate_store(StoreConfig(url=own_postgres.url()))
+    async with open_engine(own_postgres.url(), connections=4) as engine:
         feed = (await engine.write(create)).id
         assert await engine.read(lambda db: fetch_value(db, COUNT)) == 1
-        await asyncio.to_thread(cluster.stop, "immediate")
+        await asyncio.to_thread(own_postgres.stop, "immediate")
         began_at = time.monotonic()
         with pytest.raises(OverloadedError) as caught:
             await engine.read(lambda db: fetch_value(db, COUNT))
@@ -164,7 +313,7 @@ async def test_a_restart_is_waited_for_by_who_writes_and_told_to_who_reads(clust
             asyncio.create_task(engine.write(lambda db: count_up(db, feed), feed=feed)) for _ in range(5)
         ]
         await asyncio.sleep(0.5)
-        await asyncio.to_thread(cluster.start)
+        await asyncio.to_thread(own_postgres.start)
         assert sorted(await asyncio.gather(*writing)) == [1, 2, 3, 4, 5]
         async with asyncio.timeout(10):
             while True:
@@ -353,3 +502,77 @@ async def test_a_table_that_another_replica_has_changed_is_read_on(engine: Postg
         assert await engine.read(read) == before
     await engine.write(lambda db: run(db, "ALTER TABLE feed ADD COLUMN another integer"))
     assert await engine.read(read) == [*before, "another"]
+
+
+NAP = "SELECT pg_sleep(1)"
+OTHERS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+
+
+def nap(db: Database) -> object:
+    return fetch_value(db, NAP)
+
+
+async def test_who_works_and_who_waits_is_counted(engine: PostgresEngine) -> None:
+    """Four connections are busy at the most; what is asked beyond that waits, and nothing does in the end."""
+    asked = [asyncio.create_task(engine.read(nap)) for _ in range(6)]
+    async with asyncio.timeout(20):
+        while engine.traffic.busy < 4:
+            await asyncio.sleep(0.01)
+        assert (engine.traffic.busy, engine.traffic.waiting) == (4, 2)
+        await asyncio.gather(*asked)
+    traffic = engine.traffic
+    assert (traffic.connections, traffic.busy, traffic.waiting) == (4, 0, 0)
+    assert (traffic.repeated, traffic.lost, traffic.notices_lost) == (0, 0, 0)
+
+
+async def test_what_breaks_off_is_counted(
+    engine: PostgresEngine, shared_postgres: Cluster, postgres_url: str
+) -> None:
+    """A server that ends its connections: each that was open counts once, so does the one that listens."""
+    await engine.read(nap)
+    before = engine.traffic.connections
+    await asyncio.to_thread(shared_postgres.run, f"{OTHERS} AND datname = current_database()", postgres_url)
+    assert await engine.read(lambda db: fetch_value(db, "SELECT 1")) == 1
+    async with asyncio.timeout(20):
+        while not engine.traffic.notices_lost:
+            await asyncio.sleep(0.01)
+    traffic = engine.traffic
+    assert 1 <= traffic.lost <= before
+    assert traffic.repeated == traffic.lost
+    assert traffic.connections <= 4
+    assert (traffic.notices_lost, traffic.busy) == (1, 0)
+
+
+LATER = NOW + KEEP_DETACHED_SECONDS + 1
+
+
+async def test_a_document_that_is_attached_meanwhile_is_not_purged(postgres_url: str) -> None:
+    """R8: whoever cleans up takes nothing that another replica is putting back, and does not wait for it."""
+    from wholefeed.store.postgres_connection import connect  # noqa: PLC0415 - an extra
+
+    async with open_shared(postgres_url, connections=2) as opened:
+        store = NamedStore(opened)
+        feed = (await a_feed(store)).id
+        (number,) = await store.put_documents(feed, [a_document(URL, an_entry("a"), rank=None)], now=NOW)
+        other = await asyncio.to_thread(connect, postgres_url)
+        try:
+            other.execute("BEGIN")
+            other.execute("UPDATE document SET rank = 1, detached_at = NULL WHERE id = :id", {"id": number})
+            assert await store.upkeep.purge(now=LATER) == 0
+            other.execute("COMMIT")
+        finally:
+            other.close()
+        assert await store.upkeep.purge(now=LATER) == 0
+        assert [row.id for row in await store.documents(feed)] == [number]
+
+
+async def test_two_replicas_make_a_feed_once(postgres_url: str) -> None:
+    """R25: whoever is second is given what the first has made."""
+    async with (
+        open_shared(postgres_url, connections=8) as one,
+        open_shared(postgres_url, connections=8) as two,
+    ):
+        stores = [NamedStore(each) for each in (one, two)]
+        for n in range(20):
+            made = await asyncio.gather(*(a_feed(each, f"{URL}/{n}") for each in stores * 4))
+            assert len({row.id for row in made}) == 1

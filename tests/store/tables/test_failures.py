@@ -1,4 +1,4 @@
-"""What a web archive is to be asked for, and how far that has come (R33)."""
+"""What is missing of a feed, and what a web archive is to be asked for (R33)."""
 
 from __future__ import annotations
 
@@ -82,13 +82,6 @@ async def test_an_instant_that_a_wrong_clock_has_written_does_not_count(store: N
     assert len(await found(store)) == 1
 
 
-async def test_one_feed_can_be_looked_at_alone(store: NamedStore) -> None:
-    """For a command that is about one feed."""
-    await lacking(store, an_attempt("http://o.test/1"))
-    other = await lacking(store, an_attempt("http://p.test/1"), url="http://p.test/feed")
-    assert [each.url for each in await found(store, feed=other.id)] == ["http://p.test/1"]
-
-
 async def test_a_feed_whose_subscription_document_is_a_copy_has_begun(store: NamedStore) -> None:
     """R33: its publisher was asked when it was opened, and need not be silent for longer."""
     feed = await lacking(store)
@@ -111,29 +104,6 @@ async def test_a_document_whose_url_has_any_length_is_looked_for(store: NamedSto
 
     assert search.url == long
     assert await store.read(partial(failures.next_search_at, now=NOW)) == NOW + 120
-
-
-async def test_nothing_is_kept_of_a_feed_that_was_forgotten(store: NamedStore) -> None:
-    """R25."""
-    feed = await lacking(store, an_attempt("http://o.test/1"))
-    (search,) = await found(store)
-    await store.write(partial(failures.note_search, search=search, next_at=NOW + 60))
-    await store.forget(feed.id, now=NOW)
-    await store.write(partial(failures.note_search, search=search, next_at=NOW + 60))
-    await store.write(partial(failures.postpone_search, search=search, next_at=NOW + 60))
-    assert await found(store, NOW + 61) == []
-    assert await store.read(partial(failures.next_search_at, now=NOW)) is None
-
-
-async def test_a_copy_is_never_final(store: NamedStore) -> None:
-    """R33, R13."""
-    feed = await a_feed(store)
-    await store.put_documents(feed.id, [a_document("http://o.test/1", memento=COPY)], now=NOW)
-    (row,) = await store.documents(feed.id)
-    assert (row.memento, row.is_final, row.is_capture) == (COPY, False, False)
-    await store.put_documents(feed.id, [a_document("http://o.test/1", is_settled=True)], now=NOW)
-    (row,) = await store.documents(feed.id)
-    assert (row.memento, row.is_final) == ("", True)
 
 
 @pytest.mark.parametrize("rank", [0, None])

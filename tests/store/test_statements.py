@@ -1,19 +1,67 @@
-"""Each statement of the tables, on PostgreSQL."""
+"""Each statement of the tables, on both engines: work is proportional to the change, not to the store."""
 
 from __future__ import annotations
 
 import pkgutil
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.store.tables.test_plans import LISTS_ALL, statements
 from wholefeed.store import tables
 from wholefeed.store.base import TEMPORARY_TABLES, TWINS, either
 from wholefeed.store.postgres_connection import PostgresDatabase, connect
+from wholefeed.store.tables import documents, feeds, live, segments
+
+LISTS_ALL = {
+    "wholefeed.store.tables.feeds._LIST",
+    "wholefeed.store.tables.feeds._STATES",
+    "wholefeed.store.tables.feeds._SEARCH_BY_URL",
+    "wholefeed.store.tables.feeds._SEARCH_BY_ASKED",
+    "wholefeed.store.tables.feeds._COUNT_MATCHING",
+    "wholefeed.store.tables.feeds._UNFINISHED",
+    "wholefeed.store.tables.feeds._COUNT_FEEDS",
+}
+"""What walks through a table because it returns or counts it."""
+
+SMALL_IN_SQLITE = re.compile(
+    r"SCAN (c|changed|decided|json_each|probe|two|\(subquery-\d+\)|feed USING INDEX feed_walking)( |$)"
+)
+"""Temporary tables and arguments, as long as the change; an index of nothing but what is wanted; one row."""
+
+
+def statements(*modules: ModuleType) -> dict[str, str]:
+    return {
+        f"{module.__name__}.{name}": value
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, str) and re.match(r"\s*(SELECT|UPDATE|DELETE|INSERT)\b", value)
+    }
+
+
+def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
+    """What returns or counts a whole table is named."""
+    found = statements(documents, feeds, live, segments)
+    assert len(found) > 40
+    walking = dict[str, list[str]]()
+    with closing(sqlite3.connect(database)) as db:
+        db.executescript(TEMPORARY_TABLES)
+        for name, sql in found.items():
+            parameters = dict.fromkeys(re.findall(r":(\w+)", sql), "[1]") or [1] * sql.count("?")
+            plan = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, parameters)]
+            walking[name] = [
+                line for line in plan if line.startswith("SCAN") and not SMALL_IN_SQLITE.match(line)
+            ]
+    assert {name for name, scans in walking.items() if scans} <= LISTS_ALL, walking
+
+
+# On PostgreSQL
 
 _BYTES = """
 before coded content context deflated digest enclosure enclosures head identity key link packed
@@ -86,8 +134,8 @@ FILLED = """
 
 
 def every_statement() -> dict[str, str]:
-    modules = [f"{tables.__name__}.{each.name}" for each in pkgutil.iter_modules(tables.__path__)]
-    found = dict(each for name in modules for each in statements(import_module(name)))
+    names = [f"{tables.__name__}.{each.name}" for each in pkgutil.iter_modules(tables.__path__)]
+    found = statements(*map(import_module, names))
     del found["wholefeed.store.tables.identities._BEARERS"]  # from which two are made
     return found
 
@@ -135,7 +183,7 @@ def test_each_statement_is_taken(db: PostgresDatabase) -> None:
     assert refused == {}
 
 
-def test_no_statement_walks_through_a_table(db: PostgresDatabase) -> None:
+def test_no_statement_walks_through_a_table_of_postgres(db: PostgresDatabase) -> None:
     """docs/design.md#the-store: work is proportional to the change, not to the store."""
     # Of tables so small the whole may be read sooner than some of it.
     db.executescript(f"BEGIN; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; {FILLED}")

@@ -1,15 +1,16 @@
-"""SQLite's statements, made into PostgreSQL's."""
+"""SQLite's statements and texts, made into PostgreSQL's."""
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wholefeed.store.base import either
-from wholefeed.store.postgres_connection import translate
+from wholefeed.store.postgres_connection import encode_text, escape_text, translate, unescape_text
 
 
 @pytest.mark.parametrize(
@@ -50,11 +51,6 @@ def test_a_list_of_numbers_becomes_an_array() -> None:
     assert translate("id NOT IN (SELECT value FROM json_each(:ids))").text == f"id <> ALL ({array})"
 
 
-def test_a_statement_without_parameters_is_plain() -> None:
-    """psycopg looks for placeholders only where parameters are given, so a percent sign stands for itself."""
-    assert translate("SELECT 5 % 2, x'00'").plain == r"SELECT 5 % 2, '\x00'::bytea"
-
-
 def test_a_twin_is_taken_as_it_stands() -> None:
     """Of the text that is PostgreSQL's own only the parameters are rewritten."""
     both = either(sqlite="SELECT 'whole'", postgres="SELECT a IS NOT :a FROM b CROSS JOIN c ON ? = '%'")
@@ -77,3 +73,42 @@ def test_placeholders_and_percent_signs_never_mix(parts: list[str]) -> None:
     filled = re.sub(r"%\((\w+)\)s", r":\1", found.text.replace("%%", "\0")).replace("%s", "?")
     assert "%" not in filled
     assert filled.replace("\0", "%") == found.plain
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)
+ODD_TEXT = st.text(st.sampled_from("\0\x7f\ud800\udfff0d7faé\U0001f600"), max_size=20)
+
+
+@given(ANY_TEXT | ODD_TEXT)
+@example("\x7f0000")
+@example("\x7f\x7f007f")
+@example("\ud83d\ude00")
+def test_every_text_comes_back_as_it_was(text: str) -> None:
+    """NUL, lone surrogates, DEL, and what looks like an escape: nothing is lost and nothing is made up."""
+    assert unescape_text(encode_text(text).decode()) == text
+
+
+@given(ANY_TEXT | ODD_TEXT)
+def test_what_is_written_is_utf_8_without_nul(text: str) -> None:
+    """PostgreSQL takes no other text."""
+    written = encode_text(text)
+    assert b"\0" not in written
+    assert written.decode() == escape_text(text)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\x7f")))
+def test_usual_texts_are_written_as_they_are(text: str) -> None:
+    """Searching and ordering by PostgreSQL itself goes by the text."""
+    assert encode_text(text) == text.encode()
+
+
+@given(ODD_TEXT)
+def test_json_stays_json(text: str) -> None:
+    """Columns that hold JSON are checked by the database."""
+    written = encode_text(json.dumps({"a": text}, ensure_ascii=False)).decode()
+    assert unescape_text(json.loads(written)["a"]) == text
+
+
+def test_what_no_escape_has_written_stays() -> None:
+    """A text that another program put there is read, too."""
+    assert unescape_text("a\x7fzz \x7f12") == "a\x7fzz \x7f12"

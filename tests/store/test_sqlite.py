@@ -1,3 +1,5 @@
+"""SQLite as the store's engine: the one connection that writes, and those that read."""
+
 from __future__ import annotations
 
 import asyncio
@@ -5,6 +7,7 @@ import contextlib
 import random
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -15,12 +18,15 @@ import structlog
 
 from tests.sqlite_faults import sqlite_error
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
-from wholefeed.store import sqlite_file as module
+from wholefeed.store import sqlite_file
 from wholefeed.store.base import Condition, fetch_all, fetch_value, run
-from wholefeed.store.sqlite import Writer
-from wholefeed.store.sqlite_file import Connection, open_writer
+from wholefeed.store.sqlite import Readers, Writer
+from wholefeed.store.sqlite_file import Connection, open_reader, open_writer
 
 CANCELLATIONS = 200
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+NUMBERS = partial(fetch_value, sql="SELECT group_concat(a) FROM pair")
+SEVEN = partial(fetch_value, sql="SELECT 7")
 
 
 class Breakable(sqlite3.Connection):
@@ -30,7 +36,7 @@ class Breakable(sqlite3.Connection):
 @pytest.fixture
 async def connection(database: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
     """The one that the writer has."""
-    monkeypatch.setattr(module, "connect", partial(module.connect, factory=Breakable))
+    monkeypatch.setattr(sqlite_file, "connect", partial(sqlite_file.connect, factory=Breakable))
     db = await open_writer(database, "CREATE TEMP TABLE unused (x INTEGER) STRICT;")
     await db.executescript("CREATE TABLE pair (a INTEGER, b INTEGER) STRICT;")
     return db
@@ -49,16 +55,17 @@ def put_pair(db: sqlite3.Connection, number: int) -> int:
     return number
 
 
+def fail(db: sqlite3.Connection) -> None:
+    put_pair(db, 2)
+    raise KeyError("x")
+
+
 async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_next(
     writer: Writer, connection: Connection
 ) -> None:
     """Row 68: when even the rollback fails, the half transaction is not committed with the next one."""
     broken = await connection.hop(lambda db: db)
     assert isinstance(broken, Breakable)
-
-    def fail(db: sqlite3.Connection) -> None:
-        put_pair(db, 1)
-        raise KeyError("x")
 
     def no_rollback() -> None:
         raise sqlite3.OperationalError("disk I/O error")
@@ -69,19 +76,23 @@ async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_ne
     del broken.rollback
     assert connection.in_transaction
 
-    assert await writer.run(lambda db: put_pair(db, 2)) == 2
-    assert await writer.run(lambda db: fetch_value(db, "SELECT group_concat(a) FROM pair")) == "2"
+    await writer.run(partial(put_pair, number=3))
+    assert await writer.run(NUMBERS) == "3"
 
 
-async def test_what_waits_is_committed_together_in_its_order(writer: Writer, connection: Connection) -> None:
-    """Pieces of work that wait while one runs share a commit; each is answered with its own result."""
+async def test_what_waits_is_committed_together_unless_it_wants_to_be_alone(
+    writer: Writer, connection: Connection
+) -> None:
+    """In its order, each answered with its own result. Segments are removed alone, behind other commits."""
     statements: list[str] = []
     await connection.set_trace_callback(statements.append)
     numbers = await asyncio.gather(*(writer.run(partial(put_pair, number=n)) for n in range(10)))
     assert numbers == list(range(10))
     assert statements.count("COMMIT") == 1
-    written = await writer.run(lambda db: fetch_value(db, "SELECT group_concat(a) FROM pair"))
-    assert written == "0,1,2,3,4,5,6,7,8,9"
+    assert await writer.run(NUMBERS) == "0,1,2,3,4,5,6,7,8,9"
+    statements.clear()
+    await asyncio.gather(*(writer.run(partial(put_pair, number=n), is_alone=n == 11) for n in (10, 11, 12)))
+    assert (statements.count("COMMIT"), statements.count("SAVEPOINT piece")) == (3, 0)
 
 
 @pytest.mark.parametrize("statement", [None, "INSERT INTO nowhere VALUES (1)"])
@@ -90,34 +101,17 @@ async def test_work_that_fails_takes_nothing_with_it_that_shares_its_commit(
 ) -> None:
     """Whether it is its own error or SQLite's: the others are written, the failed one leaves no trace."""
 
-    def fail(db: sqlite3.Connection) -> None:
-        put_pair(db, 2)
+    def fail_so(db: sqlite3.Connection) -> None:
         if statement is not None:
             run(db, statement)
-        raise KeyError("x")
+        fail(db)
 
-    results = await asyncio.gather(
-        writer.run(lambda db: put_pair(db, 1)),
-        writer.run(fail),
-        writer.run(lambda db: put_pair(db, 3)),
-        return_exceptions=True,
-    )
-    assert (results[0], results[2]) == (1, 3)
-    assert isinstance(results[1], KeyError if statement is None else StoreError)
-    assert await writer.run(lambda db: fetch_value(db, "SELECT group_concat(a) FROM pair")) == "1,3"
-
-
-async def test_work_that_wants_to_be_alone_shares_no_commit(writer: Writer, connection: Connection) -> None:
-    """What is to be done behind the commit of what came before: segments are removed so."""
-    statements: list[str] = []
-    await connection.set_trace_callback(statements.append)
-    await asyncio.gather(
-        writer.run(lambda db: put_pair(db, 1)),
-        writer.run(lambda db: put_pair(db, 2), is_alone=True),
-        writer.run(lambda db: put_pair(db, 3)),
-    )
-    assert statements.count("COMMIT") == 3
-    assert "SAVEPOINT piece" not in statements
+    one, other = partial(put_pair, number=1), partial(put_pair, number=3)
+    asked = [writer.run(work) for work in (one, fail_so, other)]
+    first, failed, last = await asyncio.gather(*asked, return_exceptions=True)
+    assert (first, last) == (1, 3)
+    assert isinstance(failed, KeyError if statement is None else StoreError)
+    assert await writer.run(NUMBERS) == "1,3"
 
 
 @pytest.mark.fault("71b")
@@ -127,7 +121,7 @@ async def test_a_commit_that_is_said_to_have_failed_is_told(writer: Writer) -> N
     writer.on_change = told.append
     deferred = "CREATE TABLE child (pair INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED) STRICT"
     for each in ("CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT", deferred):
-        await writer.run(lambda db, sql=each: run(db, sql))  # type: ignore[misc]
+        await writer.run(partial(run, sql=each))
 
     def fail_in_commit(db: sqlite3.Connection) -> None:
         run(db, "INSERT INTO child VALUES (1)")
@@ -174,27 +168,19 @@ async def test_random_cancellations_leave_no_half_transaction(writer: Writer) ->
     assert [row for row in rows if row["a"] != row["b"]] == []
 
 
-async def test_closing_finishes_what_was_asked_for(database: Path) -> None:
-    """Row 74: at shutdown everything that waits to be written is; later work is refused."""
-    db = await open_writer(database, "")
-    await db.executescript("CREATE TABLE pair (a INTEGER, b INTEGER) STRICT;")
-    writer = Writer(db, Condition())
+async def test_closing_finishes_what_was_asked_for(connection: Connection) -> None:
+    """Row 74: also what still waits."""
+    writer = Writer(connection, Condition())
     tasks = [asyncio.create_task(writer.run(partial(put_pair, number=n))) for n in range(20)]
     await asyncio.sleep(0)
-
     await writer.close()
-
     assert await asyncio.gather(*tasks) == list(range(20))
-    with pytest.raises(OverloadedError):
-        await writer.run(lambda db: put_pair(db, 1))
 
 
 async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> None:
     """When the writing task ends early, nobody waits for ever: all get OverloadedError."""
-    db = await open_writer(database, "")
-    writer = Writer(db, Condition())
+    writer = Writer(await open_writer(database, ""), Condition())
     started, may_end = asyncio.Event(), threading.Event()
-
     loop = asyncio.get_running_loop()
 
     def hang(_: sqlite3.Connection) -> None:
@@ -218,37 +204,29 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
 @pytest.mark.fault("71")
 async def test_a_busy_database_is_waited_for(writer: Writer, connection: Connection, database: Path) -> None:
     """docs/faults.md row 71: BUSY is retried."""
-    await writer.run(lambda db: put_pair(db, 1))
     await connection.execute("PRAGMA busy_timeout = 0")
     async with aiosqlite.connect(database, isolation_level=None) as other:
         await other.execute("BEGIN IMMEDIATE")
         with pytest.raises(OverloadedError) as caught:
-            await writer.run(lambda db: put_pair(db, 2))
+            await writer.run(partial(put_pair, number=2))
         assert caught.value.status == 503
         assert caught.value.retry_after_seconds > 0
-
-        tries = 0
-
-        def work(db: sqlite3.Connection) -> None:
-            nonlocal tries
-            tries += 1
-            if tries == 1:
-                raise _busy()
-            put_pair(db, 3)
-
         await other.execute("COMMIT")
-        await writer.run(work)
-        assert tries == 2
+    tries = 0
 
+    def work(_: sqlite3.Connection) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise sqlite_error("SQLITE_BUSY")
 
-def _busy() -> sqlite3.OperationalError:
-    error = sqlite3.OperationalError("database is locked")
-    error.sqlite_errorcode = sqlite3.SQLITE_BUSY
-    return error
+    await writer.run(work)
+    assert tries == 2
 
 
 async def test_a_full_volume_is_told_and_recovered_from(writer: Writer, connection: Connection) -> None:
-    """docs/faults.md row 68: goes on by itself when there is room."""
+    """docs/faults.md row 68: it goes on by itself when there is room. What has written nothing, or was
+    undone, is no sign of that."""
 
     def fill(db: sqlite3.Connection) -> None:
         run(db, "CREATE TABLE large (x BLOB) STRICT")
@@ -260,9 +238,8 @@ async def test_a_full_volume_is_told_and_recovered_from(writer: Writer, connecti
         for _ in range(2):
             with pytest.raises(StorageFullError):
                 await writer.run(fill)
+        await asyncio.gather(writer.run(fail), writer.run(NUMBERS), return_exceptions=True)
         assert writer.condition.is_full
-        await writer.run(lambda db: run(db, "DELETE FROM pair"))
-        assert writer.condition.is_full  # nothing was written: that is no sign of room
         await connection.execute(f"PRAGMA max_page_count = {pages + 1000}")
         await writer.run(fill)
 
@@ -270,73 +247,135 @@ async def test_a_full_volume_is_told_and_recovered_from(writer: Writer, connecti
     assert [log["event"] for log in logs] == ["store.full", "store.recovered"]
 
 
-async def test_work_that_is_undone_is_no_sign_of_room(writer: Writer) -> None:
-    """Row 68: what shares its commit has written nothing, so the volume may be as full as before."""
-
-    def fail(db: sqlite3.Connection) -> None:
-        put_pair(db, 1)
-        raise KeyError("x")
-
-    writer.condition.judge(StorageFullError("the volume is full"))
-    read = partial(fetch_value, sql="SELECT count(*) FROM pair")
-    await asyncio.gather(writer.run(fail), writer.run(read), return_exceptions=True)
-    assert writer.condition.is_full
-
-
 async def test_nothing_is_written_beside_what_finds_the_file_damaged(writer: Writer) -> None:
     """Row 70: neither what shared its transaction nor what comes later; it could spread the damage."""
 
-    def fail(_: sqlite3.Connection) -> None:
+    def find_damage(_: sqlite3.Connection) -> None:
         raise sqlite_error("SQLITE_CORRUPT")
 
-    works = (partial(put_pair, number=1), fail, partial(put_pair, number=2))
+    works = (partial(put_pair, number=1), find_damage, partial(put_pair, number=2))
     results = await asyncio.gather(*(writer.run(work) for work in works), return_exceptions=True)
     assert [type(each) for each in results] == [StoreDamagedError] * 3
 
 
-async def test_other_errors_of_sqlite_become_store_errors(writer: Writer) -> None:
-    """An SQL error is a StoreError with its code, and is not taken for a full volume."""
-    with pytest.raises(StoreError, match=r"SQLITE_ERROR.*no such table"):
-        await writer.run(lambda db: run(db, "INSERT INTO nowhere VALUES (1)"))
-    assert not writer.condition.is_full
-
-
-async def levels(writer: Writer, *lasting: bool, fails: bool = False) -> list[int]:
-    """Return `PRAGMA synchronous` as each of these finds it: 2 waits for the disk, 1 does not."""
-    found = []
-    for is_lasting in lasting:
-
-        def work(db: sqlite3.Connection) -> None:
-            found.append(fetch_value(db, "PRAGMA synchronous"))
-            if fails:
-                raise StoreError("it cannot be done")
-
-        with contextlib.suppress(StoreError):
-            await writer.run(work, is_lasting=is_lasting)
-    return found
-
-
 @pytest.mark.parametrize("fails", [False, True])
 async def test_only_what_is_to_last_waits_for_the_disk(writer: Writer, *, fails: bool) -> None:
-    """A commit of what need not last by itself does not sync; the next that must does, and takes it along."""
-    assert await levels(writer, True, False, False, True, False, True, fails=fails) == [2, 1, 1, 2, 1, 2]
-
-
-async def test_a_shared_commit_waits_if_anything_in_it_is_to_last(writer: Writer) -> None:
-    """Pieces that are committed together last together."""
+    """A commit of what need not last by itself does not sync; the next that must does, and takes it along.
+    Pieces that are committed together last together."""
     found: list[int] = []
-    begun = asyncio.create_task(writer.run(lambda db: put_pair(db, 1)))
 
     def look(db: sqlite3.Connection) -> None:
-        found.append(fetch_value(db, "PRAGMA synchronous"))
+        found.append(fetch_value(db, "PRAGMA synchronous"))  # 2 waits for the disk, 1 does not
+        if fails:
+            raise StoreError("it cannot be done")
 
-    pieces = [writer.run(look, is_lasting=is_lasting) for is_lasting in (False, True, False)]
-    await asyncio.gather(begun, *pieces)
-    assert found == [2, 2, 2]
+    for is_lasting in (True, False, False, True, False, True):
+        with contextlib.suppress(StoreError):
+            await writer.run(look, is_lasting=is_lasting)
+    together = [writer.run(look, is_lasting=is_lasting) for is_lasting in (False, True, False)]
+    await asyncio.gather(*together, return_exceptions=True)
+    assert found[:6] == [2, 1, 1, 2, 1, 2]
+    assert fails or found[6:] == [2, 2, 2]  # those that fail are tried again, each by itself
 
 
-async def test_what_need_not_last_is_there_for_other_connections(writer: Writer, database: Path) -> None:
-    """It is in the file when it is answered: who reads finds it, also after the process was killed."""
-    await writer.run(lambda db: put_pair(db, 7), is_lasting=False)
-    async with aiosqlite.connect(database) as other:
-        assert list(await other.execute_fetchall("SELECT a, b FROM pair")) == [(7, 7)]
+# The connections that read
+
+
+@pytest.fixture
+async def readers(database: Path) -> AsyncIterator[Readers]:
+    pool = Readers(Condition())
+    for _ in range(2):
+        pool.add(await open_reader(database))
+    yield pool
+    await pool.close()
+
+
+def endless(db: sqlite3.Connection) -> None:
+    fetch_all(db, ENDLESS)
+
+
+async def running(readers: Readers) -> asyncio.Task[None]:
+    """A task whose endless query has begun."""
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def work(db: sqlite3.Connection) -> None:
+        db.create_function("begun", 0, lambda: bool(loop.call_soon_threadsafe(begun.set)))
+        fetch_all(db, f"SELECT begun(), ({ENDLESS})")
+
+    task = asyncio.create_task(readers.run(work))
+    await begun.wait()
+    return task
+
+
+async def cancelled(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_reads_cancelled_at_any_moment_leave_every_connection_usable(readers: Readers) -> None:
+    """Row 63: readers that leave in the middle of reads, or as they are handed a connection, cost none and
+    leave no transaction open."""
+    met = threading.Barrier(2)
+
+    def both(db: sqlite3.Connection) -> object:
+        met.wait(10)
+        return SEVEN(db)
+
+    chance = random.Random(2)
+    for _ in range(100):
+        task = asyncio.create_task(readers.run(endless))
+        for _ in range(chance.randrange(8)):
+            await asyncio.sleep(0)
+        await cancelled(task)
+    begun = [await running(readers) for _ in range(2)]
+    waiting = asyncio.create_task(readers.run(SEVEN))
+    await asyncio.sleep(0)
+    await cancelled(*begun)
+    await cancelled(waiting)
+
+    async with asyncio.timeout(10):
+        assert await asyncio.gather(*(readers.run(SEVEN) for _ in range(4))) == [7] * 4
+        assert await asyncio.gather(*(readers.run(both) for _ in range(2))) == [7, 7]
+
+
+async def test_closing_stops_what_runs_and_whoever_waits(database: Path) -> None:
+    """docs/design.md#the-store: a connection that is not closed hangs the process at exit."""
+    before = set(threading.enumerate())
+    pool = Readers(Condition())
+    pool.add(await open_reader(database))
+    tasks = [await running(pool)]
+    tasks += [asyncio.create_task(pool.run(endless)) for _ in range(3)]
+    await asyncio.sleep(0)
+
+    begun = time.monotonic()
+    await pool.close()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [type(result) for result in results] == [OverloadedError] * 4
+    assert time.monotonic() - begun < 5
+    for thread in set(threading.enumerate()) - before:
+        if not thread.name.startswith("asyncio_"):  # the loop's own, for calls that block
+            thread.join(5)
+            assert not thread.is_alive()
+
+
+async def test_whoever_waits_is_not_overtaken(database: Path) -> None:
+    """First come, first served: a task that reads again and again does not keep those who wait from reading.
+
+    asyncio's queues let it, and under load an answer waited for a minute.
+    """
+    pool = Readers(Condition())
+    pool.add(await open_reader(database))
+    order: list[str] = []
+
+    async def read_twice(name: str) -> None:
+        for turn in ("first", "again"):
+            await pool.run(SEVEN)
+            order.append(f"{name} {turn}")
+
+    async with asyncio.timeout(5):
+        await asyncio.gather(*(read_twice(name) for name in ("one", "two", "three")))
+    assert order == [f"{name} {turn}" for turn in ("first", "again") for name in ("one", "two", "three")]
+    await pool.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -9,13 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.store.moving.databases import ODD, a_database
+from tests.store.databases import ODD, a_database
 from wholefeed.errors import StoreError, StoreUnusableError
 from wholefeed.store.sqlite_file import locked
 
 psycopg = pytest.importorskip("psycopg")
-from wholefeed.store.moving import Moved, move, opened_source, opened_target  # noqa: E402 - it needs psycopg
+from wholefeed.store.moving import (  # noqa: E402 - it needs psycopg
+    Moved,
+    batches,
+    digest_of,
+    move,
+    opened_source,
+    opened_target,
+    read_key,
+    write_key,
+)
 
 
 def run(url: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
@@ -160,8 +172,64 @@ def test_a_database_in_use_is_refused_and_nothing_is_changed(tmp_path: Path) -> 
     assert path.read_bytes() == before
 
 
-def test_a_database_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """The path is what `store.path` says."""
-    expected = r"nothing to move: there is no database .*/a\.db"
-    with pytest.raises(StoreUnusableError, match=expected), opened_source(tmp_path / "a.db"):
-        pass
+ROWS = st.lists(st.tuples(st.integers(0, 9), st.binary(max_size=40)), max_size=50)
+KEYS = st.lists(
+    st.one_of(st.integers(), st.text(), st.binary(), st.characters(categories=["Cs"])), min_size=1
+)
+
+
+@given(ROWS, st.integers(1, 7), st.integers(1, 100))
+def test_batches_hold_every_row_once_within_their_bounds(
+    rows: list[tuple[int, bytes]], at_most: int, size: int
+) -> None:
+    """All rows in their order; no batch is empty or too large, but for a row that is so by itself."""
+    found = list(batches(rows, rows_at_most=at_most, bytes_at_most=size))
+    assert [row for batch in found for row in batch] == rows
+    assert all(1 <= len(batch) <= at_most for batch in found)
+    assert all(len(batch) == 1 or sum(8 + len(row[1]) for row in batch) <= size for batch in found)
+
+
+@given(KEYS)
+def test_a_key_survives_being_written(key: list[object]) -> None:
+    """Where a copy stands is kept as text of ASCII alone, whatever characters a URL has."""
+    written = write_key(key)
+    assert written.isascii()
+    assert "\0" not in written
+    assert list(read_key(written)) == key
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.characters(categories=["Cs"]),
+    st.binary(),
+)
+ODD_ROWS = st.lists(st.tuples(VALUES, VALUES), max_size=20)
+
+
+@given(ODD_ROWS, st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_count(rows: list[tuple[object, object]], chance: random.Random) -> None:
+    """The engines sort texts each in their own way."""
+    shuffled = chance.sample(rows, len(rows))
+    assert digest_of(rows) == digest_of(shuffled)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([("a", "bc")], [("ab", "c")]),
+        ([("a",)], [(b"a",)]),
+        ([(1,)], [(1.0,)]),
+        ([(1,)], [("1",)]),
+        ([(None,)], [("",)]),
+        ([(1,), (1,)], [(1,)]),
+        ([(1763770000.123456,)], [(1763770000.0,)]),
+        ([("a\0b",)], [("ab",)]),
+        ([], [()]),
+    ],
+)
+def test_what_differs_differs(one: list[tuple[object, ...]], other: list[tuple[object, ...]]) -> None:
+    """Kinds, limits between values, number of rows and the last digit of a time all count."""
+    assert digest_of(one) != digest_of(other)
