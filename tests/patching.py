@@ -36,6 +36,7 @@ CONSTANTS: Final = {
     "CLOSE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
     "CLAIM_SECONDS": Constant("many signs of life", ("service.sharing",)),
     "ADAPTERS": Constant("GitHub is known by its host, which no test reaches", ("core.adapters.table",)),
+    "FORM_SECONDS": Constant(_WAIT_LONG, ("web.pages",)),
     "LARGE_BYTES": Constant("dozens of such documents would fill the memory", ("fetch.budget",)),
     "LATE_SECONDS": Constant("a busy machine is late itself", ("service.sharing_hosts",)),
     "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.background",)),

@@ -35,7 +35,8 @@ from wholefeed.service.memory import Memory
 from wholefeed.store.store import Store
 from wholefeed.store.tables.feeds import Version, version_of
 
-COMMITS = 40
+COMMITS = {"sent": 40, "lost": 12}
+"""Where nothing is heard, the turn at a host changes hands once a second."""
 NOTHING_SENT = (
     "CREATE FUNCTION public.pg_notify(text, text) RETURNS void LANGUAGE sql AS ''",
     'ALTER DATABASE "{name}" SET search_path = public, pg_catalog',
@@ -94,7 +95,7 @@ async def test_a_reader_who_asks_two_replicas_in_turn_never_sees_a_feed_go_back(
         await both[0].whole(url)
 
         async def change() -> None:
-            for number in range(1, COMMITS):
+            for number in range(1, COMMITS[notices]):
                 publish(origin, number)
                 changed = await both[number % 2].refreshed(url)
                 assert change_of(changed) >= number - 1
@@ -111,7 +112,7 @@ async def test_a_reader_who_asks_two_replicas_in_turn_never_sees_a_feed_go_back(
 
         changing = asyncio.create_task(change())
         await asyncio.gather(changing, *(read(turn) for turn in range(4)))
-        assert [change_of(await each.get(url)) for each in both] == [COMMITS - 1] * 2
+        assert [change_of(await each.get(url)) for each in both] == [COMMITS[notices] - 1] * 2
         assert all(each.service.load.memory.hits for each in both)
 
 
