@@ -37,7 +37,7 @@ from wholefeed.logs import get_logger
 from wholefeed.service.documents import OfferedCopy
 from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.running import REST_SECONDS, Running
-from wholefeed.service.sources import Obtained, Subscription
+from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.tables import documents, failures, feeds
 from wholefeed.store.tables.failures import Search
@@ -78,7 +78,7 @@ class Mementos:
         """URLs that the archive had nothing of, and until when it is not asked again, the oldest first."""
         running.on_end.append(self._news.set)
 
-    async def stand_in(self, url: str, error: DocumentError) -> Subscription | None:
+    async def stand_in(self, url: str, error: DocumentError) -> FoundSubscription | None:
         """Return what the archive has of a feed that nothing is stored of, and whose publisher failed so."""
         archive, now = self._context.archive, self._context.now()
         is_lost = is_gone(error.slug, error.publisher_status, attempts=UNHEARD_ATTEMPTS)
@@ -97,7 +97,7 @@ class Mementos:
                 del self._vain[next(iter(self._vain))]
             self._vain[url] = now + DAY_SECONDS
             return None
-        return Subscription(url, obtained, failure=error)
+        return FoundSubscription(url, obtained, failure=error)
 
     async def run(self) -> None:
         """Look for what is missing, for as long as nobody cancels it."""
@@ -187,7 +187,7 @@ class Mementos:
                 slug=search.reason,
                 publisher_status=search.status,
             )
-            await self._hand_over(search.feed, (), Subscription(search.target, obtained, failure=error))
+            await self._hand_over(search.feed, (), FoundSubscription(search.target, obtained, failure=error))
             pause_seconds = 0
         await self._note(search, pause_seconds)
 
@@ -219,7 +219,7 @@ class Mementos:
         await self._note(replace(search, position=following), 0.0 if following else _SEARCH_AGAIN_SECONDS)
 
     async def _hand_over(
-        self, feed_id: int, copies: Sequence[OfferedCopy], found: Subscription | None = None
+        self, feed_id: int, copies: Sequence[OfferedCopy], found: FoundSubscription | None = None
     ) -> bool:
         """Let a refresh of the feed keep what came; return whether it did."""
         while True:

@@ -33,7 +33,7 @@ from wholefeed.service.checking import Checks
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.running import Flights, Running
-from wholefeed.service.sources import SeveralFeedsError, Subscription, find_subscription
+from wholefeed.service.sources import FoundSubscription, SeveralFeedsError, find_subscription
 from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
@@ -256,7 +256,7 @@ class Openings:
         feed = await self._create(url, found)
         return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
 
-    async def _create(self, url: str, found: Subscription) -> FeedRow:
+    async def _create(self, url: str, found: FoundSubscription) -> FeedRow:
         """Return a subscription document's feed, made if it was not there, and let the URL lead to it."""
         key, now, sharing = canonical_url(found.url), self._context.now(), self._context.sharing
 

@@ -75,9 +75,9 @@ from wholefeed.service.publishing import assemble
 from wholefeed.service.sharing_port import Sharing
 from wholefeed.service.sources import (
     EarlyReader,
+    FoundSubscription,
     Obtained,
     Source,
-    Subscription,
     failure_of,
     settle_subscription,
 )
@@ -106,7 +106,7 @@ class Refresh:
         context: RefreshContext,
         feed: FeedRow,
         request: RefreshRequest,
-        found: Subscription | None = None,
+        found: FoundSubscription | None = None,
         copies: Sequence[OfferedCopy] = (),
     ) -> None:
         self._context = context
@@ -255,7 +255,7 @@ class Refresh:
 
     async def _fetched_subscription(
         self, url: str, stored: StoredDocument | None, *, searches: bool
-    ) -> Subscription | Fetched:
+    ) -> FoundSubscription | Fetched:
         source = self._context.source
         obtained = await source.obtain(url, validators=_conditions(stored))
         if isinstance(obtained, Fetched):
@@ -265,9 +265,9 @@ class Refresh:
             obtained = await source.read(obtained, None)
         if searches:
             return await settle_subscription(source, url, obtained)
-        return Subscription(url, obtained)
+        return FoundSubscription(url, obtained)
 
-    async def _receive(self, found: Subscription) -> Subscription:
+    async def _receive(self, found: FoundSubscription) -> FoundSubscription:
         """Hold the subscription document until it is stored; return it as it counts here."""
         obtained = await self._identified(found.obtained)
         self._find_style = cache(obtained.style_of())

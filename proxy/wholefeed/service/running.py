@@ -33,7 +33,7 @@ from wholefeed.service.documents import OfferedCopy
 from wholefeed.service.refresh import Refresh, RefreshContext
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing_port import Wanted
-from wholefeed.service.sources import Subscription
+from wholefeed.service.sources import FoundSubscription
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
 
@@ -49,7 +49,7 @@ class FeedRun:
 
     request: RefreshRequest
     """What the refresh under way is to do."""
-    found: Subscription | None
+    found: FoundSubscription | None
     """For the next refresh that begins; no frame holds its body, which may be large."""
     copies: Sequence[OfferedCopy]
     """The same."""
@@ -81,7 +81,7 @@ class Running:
         self,
         feed: FeedRow,
         request: RefreshRequest,
-        found: Subscription | None = None,
+        found: FoundSubscription | None = None,
         copies: Sequence[OfferedCopy] = (),
     ) -> asyncio.Task[None]:
         """Return the refresh under way, else a new one.

@@ -43,7 +43,7 @@ from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Work
 # From a URL to the subscription document
 
 
-async def find_subscription(source: Source, url: str, *, is_choosing: bool = False) -> Subscription:
+async def find_subscription(source: Source, url: str, *, is_choosing: bool = False) -> FoundSubscription:
     """Fetch a URL and find the subscription document behind it.
 
     An HTML page leads to the feed that it announces; where these are several, to the preferred one, unless a
@@ -75,7 +75,7 @@ def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
     raise UnreadableError(message, url=fetched.final_url, slug="not-a-feed")
 
 
-async def settle_subscription(source: Source, url: str, obtained: Obtained) -> Subscription:
+async def settle_subscription(source: Source, url: str, obtained: Obtained) -> FoundSubscription:
     """Apply R3 to a fetched document: go where `wholefeed.core.refresh.subscription` says.
 
     Never raises for what cannot be had: then the document itself serves, and a note says so.
@@ -93,7 +93,7 @@ async def settle_subscription(source: Source, url: str, obtained: Obtained) -> S
 
     found = await search(url, _seen(obtained), fetch)
     serving = next(each for each in came if each.fetched.url == found.document.url)
-    return Subscription(found.url, serving, found.notes)
+    return FoundSubscription(found.url, serving, found.notes)
 
 
 def _seen(obtained: Obtained) -> Seen:
@@ -108,7 +108,7 @@ async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtaine
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class FoundSubscription:
     """The subscription document of a feed, and how sure that is."""
 
     url: str

@@ -114,7 +114,7 @@ class Decision:
         current = await subscription.obtain()
         if current is None:
             return False
-        self.is_confirmed = subscription.is_heard
+        self.is_confirmed = subscription.is_confirmed
         self.notes = current.notes
         is_new = current.has_changed
         if any(row.parser_version != PARSER_VERSION for row in self._documents):

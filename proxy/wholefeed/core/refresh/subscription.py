@@ -55,7 +55,7 @@ class Subscription:
         self._documents = documents
         self._stored = subscription_of(documents)
         self._has_moved = False
-        self.is_heard = False
+        self.is_confirmed = False
         """Whether its publisher has answered."""
 
     async def obtain(self) -> Current | None:
@@ -66,7 +66,7 @@ class Subscription:
         if isinstance(came, SubscriptionFailed):
             self._note_failure(came.failure)
             return await self._stand_in(came.copy)
-        self.is_heard = True
+        self.is_confirmed = True
         if isinstance(came, Reply):
             self._note_reply(came, unchanged=self._stored)
             return self._current()
