@@ -1,35 +1,30 @@
-"""A URL as a request brings it: the feed that it leads to, opened first where nothing is stored of it.
+"""URLs that nothing is stored of: the feeds that they lead to are found, and their first refreshes begun.
 
-    openings = Openings(context, running, mementos, checks, stopping)
-    feed, is_late = await openings.ready(url, deadline, is_head=False)
+    openings = Openings(context, running, mementos, stopping)
+    feed, refresh = await openings.join(url, may_walk=True)
     feeds = await openings.announced(url, wait_seconds=8.0)     # a person has typed it: there may be a choice
 
-Nothing is fetched by a request: it joins the flights of a URL or a feed and waits for them as long as it may;
-they go on, whoever leaves (docs/faults.md rows 63, 64). An opening finds the subscription document and begins
-the feed's first refresh; there is one a URL, however many ask.
+There is one opening a URL, however many ask, and it goes on, whoever leaves. What a request waits for, and
+for how long, stands in `wholefeed.service.waiting`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import (
     DocumentError,
-    NothingYetError,
     OverloadedError,
     PublisherTimeoutError,
     QueueFullError,
-    UnknownFeedError,
 )
 from wholefeed.futures import either_done
-from wholefeed.service.checking import Checks
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.running import Flights, Running
@@ -43,38 +38,30 @@ MAX_WAITING_WALKS: Final = 64
 MAX_WAITING_PER_SITE: Final = 32
 """Of them at one site; beyond that a feed there is refused, and others are not."""
 
-_USUAL: Final = RefreshRequest()
-
 Opened = tuple[FeedRow, asyncio.Task[None] | None]
 """A feed as it was then, and its refresh; None where it was opened meanwhile and can be served as it is."""
 
 
 class Openings:
-    """Waits for feeds that can be served, within the time that a request has, and opens URLs for that.
-
-    Once `stopping` is done nobody waits for anything any more.
-    """
+    """Finds the feeds behind URLs; once `stopping` is done nobody waits for that any more."""
 
     def __init__(
         self,
         context: RefreshContext,
         running: Running,
         mementos: Mementos,
-        checks: Checks,
         stopping: asyncio.Future[None],
     ) -> None:
         self._context = context
         self._store = context.store
-        self._memory = context.memory
         self._running = running
         self._mementos = mementos
-        self._checks = checks
         self._stopping = stopping
         self._flights: Flights[tuple[str, bool], Opened] = Flights()
         """By URL, and whether a person chooses where a page announces several feeds."""
         self._unopened = Unopened(context.now)
         """By the same; of a person's only that there is a choice, as long as nobody has chosen."""
-        self._opened = 0
+        self.opened = 0
         """How often a URL has come to lead to a feed."""
 
     def __len__(self) -> int:
@@ -83,22 +70,17 @@ class Openings:
     def is_under_way(self, url: str) -> bool:
         return any(self._flights.running((url, is_choosing)) is not None for is_choosing in (False, True))
 
-    async def ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
-        """Return a feed that can be served, and whether its publisher was not heard of in time.
+    def join(self, url: str, *, may_walk: bool, unknown_at: int = -1) -> asyncio.Task[Opened]:
+        """Return the opening of a URL that is under way, else a new one.
 
-        It is waited for until the deadline, by the monotonic clock; `is_head` as `FeedService.answer` has it.
-
-        Raises:
-            DocumentError: There is none, and the publisher did not give one (in time: 504).
-            OverloadedError: No walk can be begun now; the database does not answer.
+        Args:
+            url: Canonical.
+            may_walk: Whether the refresh may.
+            unknown_at: What `opened` was before the store was asked for the URL and had nothing; -1: it was
+                not asked.
         """
-        held = self._memory.find(url)
-        opened = self._opened
-        feed = held.snapshot.feed if held is not None else await self._store.find(url, is_first=True)
-        if feed is None or not feed.digest:
-            self._context.counts.sources["publisher"] += 1
-            return await self._first(url, deadline, not is_head, opened if feed is None else -1), False
-        return feed, not is_head and await self._freshen(feed, deadline)
+        start = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at)
+        return self._flights.join((url, False), start)
 
     async def announced(self, url: str, *, wait_seconds: float) -> tuple[Alternate, ...]:
         """Open a URL that nothing is stored of, unless it is a page that announces several feeds.
@@ -111,7 +93,7 @@ class Openings:
             OverloadedError: Too many walks are waiting.
         """
         opening = self._flights.join((url, True), partial(self._open, url, may_walk=True, is_choosing=True))
-        await self._wait(opening, time.monotonic() + wait_seconds)
+        await either_done(opening, self._stopping, wait_seconds)
         if not opening.done():
             raise PublisherTimeoutError("expected an answer in time, got nothing yet", url=url)
         try:
@@ -123,97 +105,24 @@ class Openings:
     async def close(self) -> None:
         await self._flights.close()
 
-    # Waiting
-
-    async def _first(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
-        """Return a feed of which nothing can be served yet, once something can; arguments as for `_open`."""
-        while not self._stopping.done():
-            try:
-                start = partial(self._open, url, may_walk=may_walk, unknown_at=unknown_at)
-                feed = await self._first_of(self._flights.join((url, False), start), deadline, may_walk)
-            except UnknownFeedError:  # forgotten just now: once more from the beginning
-                unknown_at = -1
-                if time.monotonic() >= deadline:
-                    raise
-                continue
-            if feed is not None and feed.digest:
-                return feed
-            break
-        if self._stopping.done():
-            raise OverloadedError("shutting down", slug="shutting-down")
-        await self._checks.require_answer()  # perhaps it is the database that has taken all of the time
-        raise NothingYetError("expected a feed in time, got nothing yet", url=url)
-
-    async def _first_of(
-        self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool
-    ) -> FeedRow | None:
-        """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""
-        await self._wait(opening, deadline)
-        if not opening.done():
-            return None
-        opened, flight = opening.result()
-        if flight is None:
-            return opened
-        if may_walk and not flight.done():
-            _ = self._running.join(opened, _USUAL)  # whoever opened it may want the head alone
-        await self._wait_for_refresh(opened.id, flight, deadline)
-        held = self._memory.of(opened.id)
-        look = partial(feeds.find, feed=opened.id)
-        feed = held.snapshot.feed if held else await self._store.read(look, is_single=True)
-        if feed is None or flight.cancelled():
-            raise UnknownFeedError(f"forgotten meanwhile: {opened.url}")
-        if not feed.digest and flight.done():
-            flight.result()
-        return feed
-
-    async def _freshen(self, feed: FeedRow, deadline: float) -> bool:
-        """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""
-        is_due = self._running.is_due(feed)
-        if self._checks.are_blind:  # nothing could be kept of what a publisher says
-            return is_due
-        if not is_due and self._running.running(feed.id) is None:
-            self._context.counts.sources["store"] += 1
-            return False
-        self._context.counts.sources["publisher"] += 1
-        flight = self._running.join(feed, _USUAL)
-        await self._wait_for_refresh(feed.id, flight, deadline)
-        if not is_due or flight.done():
-            return False
-        under_way = self._running.under_way(feed.id)
-        return under_way is None or not under_way.is_confirmed
-
-    async def _wait_for_refresh(self, feed_id: int, flight: asyncio.Task[None], deadline: float) -> None:
-        self._memory.begin_waiting(feed_id)
-        try:
-            await self._wait(flight, deadline)
-        finally:
-            self._memory.end_waiting(feed_id)
-
-    async def _wait(self, task: asyncio.Task[Any], deadline: float) -> None:
-        """Wait for a task until the deadline, or until the program stops; never cancel it."""
-        await either_done(task, self._stopping, deadline - time.monotonic())
-
-    # Opening
-
     async def _open(
         self, url: str, *, may_walk: bool, is_choosing: bool = False, unknown_at: int = -1
     ) -> Opened:
         """Find the subscription document behind a URL, and begin the feed's refresh.
 
         Args:
-            url: Canonical.
-            may_walk: Whether the refresh may.
+            url: As for `join`.
+            may_walk: The same.
             is_choosing: Whether a person chooses where a page announces several feeds. A reader that asks
                 meanwhile does not choose: it has an opening of its own.
-            unknown_at: What `_opened` was before the store was asked for the URL and had nothing; -1: it was
-                not asked.
+            unknown_at: As for `join`.
 
         Raises:
             DocumentError: There is no feed to be had, or there was none a moment ago.
             SeveralFeedsError: There is a choice.
             OverloadedError: Too many walks are waiting.
         """
-        if self._opened != unknown_at and (known := await self._known(url, may_walk=may_walk)) is not None:
+        if self.opened != unknown_at and (known := await self._known(url, may_walk=may_walk)) is not None:
             return known
         self._unopened.check((url, False))
         if is_choosing:
@@ -240,7 +149,7 @@ class Openings:
         """Ask the publisher, unless another replica has done so meanwhile."""
         is_shared = self._context.sharing.is_shared
         if is_shared and (known := await self._known(url, may_walk=may_walk)) is not None:
-            self._opened += 1
+            self.opened += 1
             return known
         try:
             found = await find_subscription(self._context.source, url, is_choosing=is_choosing)
@@ -278,7 +187,7 @@ class Openings:
             note_claim()
             return feed
         finally:
-            self._opened += 1
+            self.opened += 1
 
 
 # What could not be opened

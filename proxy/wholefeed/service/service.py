@@ -34,6 +34,7 @@ from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, described
+from wholefeed.service.waiting import Waiting
 from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
 from wholefeed.store.tables import feeds
 
@@ -71,8 +72,9 @@ class FeedService:
         """Whether what is held in memory is still so; bounds what is asked of the database."""
         self.mementos = Mementos(context, self._running)
         """Looks in a web archive for what is missing."""
-        self.openings = Openings(context, self._running, self.mementos, self.checks, self._stopping)
+        self.openings = Openings(context, self._running, self.mementos, self._stopping)
         """Finds the feeds behind URLs."""
+        self._waiting = Waiting(context, self._running, self.openings, self.checks, self._stopping)
         self.asked = AskedTimes(context.store, context.now)
         """When feeds were asked for, and who was warned of one."""
         self.house = Housekeeping(context, self._running, self.asked)
@@ -142,7 +144,7 @@ class FeedService:
         """
         memory = self._memory
         since = memory.generation
-        feed, is_late = await self.openings.ready(url, deadline, is_head=is_head)
+        feed, is_late = await self._waiting.ready(url, deadline, is_head=is_head)
         leads_there = feed.url == url or not memory.has_changed(feed.id, since)  # its key is its own
         held = await self.checks.find(url) if from_memory else None
         if held is not None and held.is_whole:
