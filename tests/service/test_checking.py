@@ -386,7 +386,7 @@ async def test_a_loop_that_is_late_is_not_taken_for_a_silent_database() -> None:
     await asyncio.sleep(0)
     time.sleep(PATIENCE_SECONDS + 0.1)
     await checking
-    assert memory.look(url_of(1)) is None
+    assert memory.find(url_of(1)) is None
     assert not checks.are_blind
 
 

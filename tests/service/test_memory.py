@@ -37,7 +37,11 @@ def test_a_feed_is_found_by_each_url_that_was_asked_for() -> None:
     assert memory.find(url_of(1)) is memory.find("http://o.test/alias") is held
     assert (held.snapshot, held.asked_at) == (snapshot, 7.0)
     assert memory.find("http://o.test/other") is None
-    assert (memory.usage.feeds, memory.usage.hits, memory.usage.misses) == (1, 2, 1)
+    assert (memory.usage.feeds, memory.usage.hits, memory.usage.misses) == (1, 0, 0)
+    memory.note_asked(held)
+    memory.note_asked(None)
+    memory.note_asked(held)
+    assert (memory.usage.hits, memory.usage.misses) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +131,7 @@ def test_what_was_not_asked_for_longest_goes_first() -> None:
     for feed in range(1, 6):
         assert hold(memory, a_snapshot(feed, head=b"x" * 10_000)) is not None
     assert memory.usage.bytes <= 100_000
-    assert memory.find(url_of(1)) is not None
+    memory.note_asked(memory.find(url_of(1)))
     for feed in range(6, 10):
         assert hold(memory, a_snapshot(feed, head=b"x" * 10_000)) is not None
         assert memory.usage.bytes <= 100_000
@@ -203,11 +207,10 @@ def test_what_is_confirmed_stays_with_the_times_of_now() -> None:
     held.keep_made("key", "value", 10)
     memory.confirm(1, a_version(snapshot, checked_at=70.0, fresh_until=90.0))
 
-    found = memory.look(url_of(1))
+    found = memory.find(url_of(1))
     assert found is held
     assert (found.snapshot.feed.checked_at, found.snapshot.feed.fresh_until) == (70.0, 90.0)
     assert found.made("key") == "value"
-    assert memory.usage.hits == memory.usage.misses == 0
 
 
 @pytest.mark.parametrize(
@@ -220,7 +223,7 @@ def test_what_is_another_one_now_is_let_go(change: dict[str, float]) -> None:
     hold(memory, a_snapshot(1))
     before = memory.generation
     memory.confirm(1, a_version(a_snapshot(1), **change))
-    assert memory.look(url_of(1)) is None
+    assert memory.find(url_of(1)) is None
     assert memory.put(a_snapshot(1), url_of(1), before) is None
 
 

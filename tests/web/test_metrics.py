@@ -87,6 +87,22 @@ async def test_what_readers_get_is_counted_by_route_state_and_status(proxy: Prox
     assert found["wholefeed_answer_bytes_total", frozenset()] == sent
 
 
+async def test_an_answer_is_counted_once_whatever_it_waits_for(proxy: Proxy, origin: Origin) -> None:
+    """One look into the memory, one source: of a feed that is unknown, that is held, that is due."""
+    origin.publish("/feed", atom(an_item("a")))
+    seen = []
+    for passed_seconds in (0, 0, 100_000):
+        proxy.clock.advance(passed_seconds)
+        await proxy.whole(origin.url("/feed"))
+        looks = [await number(proxy, f"wholefeed_memory_{each}_total") for each in ("misses", "hits")]
+        sources = [
+            await number(proxy, "wholefeed_feed_requests_total", source=each)
+            for each in ("memory", "store", "publisher")
+        ]
+        seen.append((looks, sources))
+    assert seen == [([1, 0], [0, 0, 1]), ([1, 1], [1, 0, 1]), ([1, 2], [1, 0, 2])]
+
+
 async def test_a_walk_and_its_documents_are_counted(proxy: Proxy, origin: Origin) -> None:
     """Documents, walks and their endings, what refreshes come to, and bytes."""
     await busy(proxy, origin)

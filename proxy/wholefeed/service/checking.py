@@ -74,7 +74,7 @@ class Checks:
 
     async def check(self, url: str) -> None:
         """Let go of what is held of a URL if that is no longer so; without a database, leave it."""
-        held = self._memory.look(url) if self.are_needed else None
+        held = self._memory.find(url) if self.are_needed else None
         if held is None or self.are_blind:
             return
         self._feeds.add(held.snapshot.feed.id)

@@ -63,17 +63,17 @@ class Memory:
 
     def find(self, url: str) -> Held | None:
         """Return what is held of the feed that a URL leads to."""
-        held = self._held.get(self._feeds.get(url, 0))
+        return self._held.get(self._feeds.get(url, 0))
+
+    def note_asked(self, held: Held | None) -> None:
+        """Count that a feed is asked for, once for each answer; `held` is what was found of it."""
         if held is None:
             self._misses += 1
-            return None
+            return
         self._hits += 1
-        self._held.move_to_end(held.snapshot.feed.id)
-        return held
-
-    def look(self, url: str) -> Held | None:
-        """Return what `find` does, for whoever makes no use of it: it is not counted."""
-        return self._held.get(self._feeds.get(url, 0))
+        feed_id = held.snapshot.feed.id
+        if self._held.get(feed_id) is held:
+            self._held.move_to_end(feed_id)
 
     def of(self, feed_id: int) -> Held | None:
         """Return what is held of a feed, whatever leads to it."""

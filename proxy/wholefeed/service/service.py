@@ -89,7 +89,8 @@ class FeedService:
     def at_once(self, url: str, *, is_head: bool = False) -> Held | None:
         """Return the feed of a URL if it is held in memory and nothing is to be asked or awaited.
 
-        Where `checks.are_needed`, await one first. Args as for `answer`, which is for every other case.
+        Where `checks.are_needed`, await one first. Who answers with it calls `note_at_once`; args as for
+        `answer`, which is for every other case.
         """
         held = self._memory.find(url)
         if held is None:
@@ -97,8 +98,13 @@ class FeedService:
         feed = held.snapshot.feed
         if not is_head and (self._running.running(feed.id) is not None or self._running.is_due(feed)):
             return None
-        held.asked_at = self.asked.note(feed.id, held.asked_at)
         return held
+
+    def note_at_once(self, held: Held) -> None:
+        """Count an answer with what `at_once` has returned."""
+        self._context.counts.sources["memory"] += 1
+        self._memory.note_asked(held)
+        held.asked_at = self.asked.note(held.snapshot.feed.id, held.asked_at)
 
     @asynccontextmanager
     async def answer(

@@ -56,6 +56,7 @@ class Waiting:
             OverloadedError: No walk can be begun now; the database does not answer.
         """
         held = self._memory.find(url)
+        self._memory.note_asked(held)
         opened = self._openings.opened
         feed = held.snapshot.feed if held is not None else await self._store.find(url, is_first=True)
         if feed is None or not feed.digest:

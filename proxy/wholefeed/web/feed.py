@@ -41,7 +41,7 @@ from wholefeed.web.answer import (
     slices,
     viewed,
 )
-from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
+from wholefeed.web.keys import ASKED, SERVICE, STORE, WANTS, named_url, with_instead
 from wholefeed.web.pages_base import begin_session, is_browser, root_of
 from wholefeed.web.request import DESTINATION, VIEW_OPTIONS, Asked, base_url
 
@@ -131,7 +131,7 @@ async def _answered_from(
         body = joined(answer, held.blocks)
         if body is None:
             return None
-    app[COUNTS].sources["memory"] += 1
+    app[SERVICE].note_at_once(held)
     asked.facts = answer.facts
     if response is not None:
         return await send(request, response)
