@@ -63,8 +63,8 @@ from wholefeed.core.slugs import SLUGS
 from wholefeed.counts import TASKS
 from wholefeed.errors import DocumentError, TooManyRequestsError, WholefeedError
 from wholefeed.logs import configure_logging
-from wholefeed.service.people import _GUESSED as GUESSED
-from wholefeed.service.people import Standing
+from wholefeed.service.account import _GUESSED as GUESSED
+from wholefeed.service.account import Standing
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import outcome_of
 from wholefeed.service.sources import PageError, SeveralFeedsError

@@ -28,8 +28,8 @@ from wholefeed.core.model import MEDIA_TYPE, Family, Kind, Role, State
 from wholefeed.core.slugs import SLUGS
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS
 from wholefeed.server.clients import sign
-from wholefeed.service import people
-from wholefeed.service.people import Standing
+from wholefeed.service import watching
+from wholefeed.service.account import Standing
 from wholefeed.web import api, request
 from wholefeed.web.api import description
 from wholefeed.web.middlewares import PROBLEM_TYPE
@@ -494,7 +494,7 @@ async def test_many_who_follow_a_feed_cost_what_one_costs(
     start: StartProxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database is asked once for all of them, and not at each look at what is in memory."""
-    monkeypatch.setattr(people, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(watching, "TICK_SECONDS", 0.01)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     proxy = await start()
@@ -543,7 +543,7 @@ async def test_who_has_left_is_forgotten(
 def watchers() -> list[str]:
     """What looks at feeds for those who follow them."""
     names = [getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()]
-    return [name for name in names if name.startswith(people.Watching.__name__)]
+    return [name for name in names if name.startswith(watching.Watching.__name__)]
 
 
 async def test_silence_is_broken_from_time_to_time(
@@ -567,7 +567,7 @@ async def test_silence_is_broken_from_time_to_time(
 @pytest.mark.fault("65a")
 async def test_too_many_are_refused(proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each holds a connection: beyond a limit it is 503, and the others go on."""
-    monkeypatch.setattr(people, "MAX_FOLLOWERS", 1)
+    monkeypatch.setattr(watching, "MAX_FOLLOWERS", 1)
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     with origin.held("/archive/1"):

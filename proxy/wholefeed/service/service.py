@@ -24,17 +24,18 @@ from wholefeed.core.compose.compose import Heading
 from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
 from wholefeed.logs import get_logger
+from wholefeed.service.account import ChainDocument
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.checking import Checks
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Held, Usage
 from wholefeed.service.opening import Openings
-from wholefeed.service.people import ChainDocument, Watching
 from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, described
 from wholefeed.service.waiting import Waiting
+from wholefeed.service.watching import Watching
 from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
 from wholefeed.store.tables import feeds
 

@@ -22,8 +22,9 @@ from wholefeed import __version__
 from wholefeed.core.adapters.base import Collection
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.dates import format_rfc3339
-from wholefeed.service.people import ChainDocument, News
+from wholefeed.service.account import ChainDocument
 from wholefeed.service.results import Status
+from wholefeed.service.watching import News
 from wholefeed.store.rows import DocumentRow, FeedRow, ListedFeed
 from wholefeed.web.feed import send
 from wholefeed.web.keys import CONFIG, SERVICE, STORE, named_url

@@ -46,7 +46,7 @@ from wholefeed.errors import (
     UploadError,
     WholefeedError,
 )
-from wholefeed.service.people import Timeline, timeline_of
+from wholefeed.service.account import Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import Listing
 from wholefeed.service.showing import Excerpt, described, excerpt

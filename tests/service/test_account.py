@@ -1,4 +1,4 @@
-"""wholefeed.service.people: the account of a feed (R16), and how far back it reaches."""
+"""wholefeed.service.account: the account of a feed (R16), and how far back it reaches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy
 from wholefeed.core.chart import month_number
-from wholefeed.service.people import ChainDocument, Standing, Timeline, timeline_of
+from wholefeed.service.account import ChainDocument, Standing, Timeline, timeline_of
 from wholefeed.store.tables.segments import months
 
 # The account: each document of the chain, and why the walk ended
