@@ -44,7 +44,7 @@ class NamedStore:
         self.check = store.check
         self.forget = store.forget
         self.snapshot = store.snapshot
-        self.versions = store.versions
+        self.versions = store.engine.versions
         self.pins = store.pins
         self.upkeep = store.upkeep
 

@@ -240,7 +240,7 @@ async def open_service(
         if isinstance(sharing, Shared):
             hosts = ReplicaHosts(sharing, counts)
             stack.push_async_callback(hosts.close)
-            store.listen("wanted", hosts.wanted)
+            store.engine.listen("wanted", hosts.wanted)
             open_fetcher = partial(open_fetcher, gate=HostGate.from_config(config.fetch, turns=hosts))
             archive = ReplicaTurns(sharing, base, per_minute=REQUESTS_PER_MINUTE)
             archive_turns = archive_turns or Turns(reserve=archive.reserve)

@@ -356,6 +356,7 @@ class AStore:
     is_shared = True
 
     def __init__(self) -> None:
+        self.engine = self
         self.asked = list[Collection[int]]()
         self.found = dict[int, Version]()
         self.lost: Callable[[], None] = lambda: None

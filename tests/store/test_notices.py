@@ -85,7 +85,7 @@ async def test_notices_that_make_no_sense_are_passed_over(
         await one.whole(origin.url("/feed"))
         await other.whole(origin.url("/feed"))
         told = Told()
-        one.store.store.listen("last", told)
+        one.store.store.engine.listen("last", told)
         with capture_logs() as lines:
             forged = ("drop x", "drop", "drop  a", f"drop {'9' * 5000} a", "drop \u0661 a", "lease", "host")
             asking = asyncio.gather(*(one.get(origin.url("/feed")) for _ in range(20)))

@@ -281,7 +281,7 @@ async def test_who_reads_does_not_wait_behind_a_long_transaction(
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
         told: list[int] = []
-        store.store.on_change(told.append)
+        store.store.engine.on_change = told.append
         may_end = threading.Event()
         long = asyncio.create_task(store.write(lambda _: may_end.wait(30)))
         try:
@@ -330,7 +330,7 @@ async def test_what_cannot_be_written_is_told_to_have_changed(
     async with NamedStore.open(database) as store:
         row, document = await a_checked_feed(store)
         told: list[int] = []
-        store.store.on_change(told.append)
+        store.store.engine.on_change = told.append
         faults.arm(1, "SQLITE_FULL", for_good=True)
 
         assert store.store.note_unchanged(row, document)

@@ -64,8 +64,8 @@ class Checks:
         self._is_late = False
         """Whether somebody has waited in vain for it."""
         self._unasked_until = 0.0
-        store.on_replaced(memory.drop_all)
-        store.on_lost(self._doubt)
+        store.engine.on_replaced(memory.drop_all)
+        store.engine.on_lost(self._doubt)
 
     @property
     def are_blind(self) -> bool:
@@ -153,7 +153,7 @@ class Checks:
         answered, self._has_answered = self._has_answered, asyncio.Event()
         self._asked_at = time.monotonic()
         try:
-            found = await self._store.versions(feeds)
+            found = await self._store.engine.versions(feeds)
             for feed_id in feeds:
                 self._memory.confirm(feed_id, found.get(feed_id))
             self._doubted -= feeds

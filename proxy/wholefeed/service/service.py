@@ -61,7 +61,7 @@ class FeedService:
         self._context = context
         self._store = context.store
         self._memory = context.memory
-        self._store.on_change(self._memory.drop)
+        self._store.engine.on_change = self._memory.drop
         self._stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._running = Running(context)
         self.now = context.now

@@ -82,8 +82,8 @@ async def open_sharing(store: Store) -> AsyncIterator[Sharing]:
         yield Sharing()
         return
     shared = Shared(store)
-    store.listen("lease", shared.waits.wake)
-    store.on_lost(shared.waits.wake_all)
+    store.engine.listen("lease", shared.waits.wake)
+    store.engine.on_lost(shared.waits.wake_all)
     await shared.member.beat()
     life = asyncio.create_task(_living(shared))
     try:
@@ -582,7 +582,7 @@ class Membership:
         sent_at, name, holdings = self._clock(), self.name, list(self._held.values())
         news = [(each, text) for each in holdings if (text := each.tell()) != each.told]
         progress = [(text, each.name, each.token) for each, text in news]
-        beat = await self._store.write_at_once(partial(leases.beat, replica=name, progress=progress))
+        beat = await self._store.engine.write_at_once(partial(leases.beat, replica=name, progress=progress))
         if name != self.name:
             return
         for each, text in news:
@@ -615,7 +615,7 @@ class Membership:
         if self._ends:
             await self._store.write_loosely(partial(leases.end, ends=list(self._ends.values())))
         # As `beat` does: a sign of life that is under way still would bring it back.
-        await self._store.write_at_once(partial(leases.leave_replicas, name=name))
+        await self._store.engine.write_at_once(partial(leases.leave_replicas, name=name))
 
     async def _keep_beating(self) -> None:
         while True:
@@ -655,7 +655,7 @@ class Membership:
             if name != self.name or is_stuck or not _LATE_SECONDS <= at - sent_at < CUT_OFF_SECONDS:
                 continue
             with suppress(StoreError, OverloadedError):
-                is_known = self._store.write_in_thread(partial(leases.beat_replica_again, name=name))
+                is_known = self._store.engine.write_in_thread(partial(leases.beat_replica_again, name=name))
                 if is_known and self._sign == (name, sent_at):  # a name that was given up is none any more
                     self._sign = name, at
 

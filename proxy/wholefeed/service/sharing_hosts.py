@@ -1,7 +1,7 @@
 """Whose turn it is at publishers' hosts, and at a web archive: of all replicas one asks a host at a time.
 
     turns = ReplicaHosts(shared, counts)
-    store.listen("wanted", turns.wanted)
+    store.engine.listen("wanted", turns.wanted)
     gate = HostGate.from_config(config.fetch, turns=turns)
 
 A turn is a lease (`wholefeed.service.sharing`), and what is known of the host goes with it: what its last

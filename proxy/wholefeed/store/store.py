@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -28,11 +28,11 @@ from typing import Final, NamedTuple, Self, TypeVar
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
 from wholefeed.futures import retrieve_failure, to_the_end
-from wholefeed.store.base import Database, Traffic, fetch_all, fetch_value
+from wholefeed.store.base import Database, fetch_all, fetch_value
 from wholefeed.store.engine import Engine
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.tables import documents, feeds, segments
-from wholefeed.store.tables.feeds import Check, Version
+from wholefeed.store.tables.feeds import Check
 from wholefeed.store.tables.segments import Pins
 
 _T = TypeVar("_T")
@@ -45,7 +45,9 @@ class Store:
     """What is stored, whichever engine keeps it; `on` makes it."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
+        """What it stands on, asked directly for what no deferred check has to be written for: its notices,
+        versions and traffic, and what is to be written at once."""
         self._deferred = _DeferredChecks(engine)
         self._name = secrets.token_hex(8)
         """By which it knows its own notices."""
@@ -66,49 +68,22 @@ class Store:
         finally:
             await to_the_end(store._deferred.written)
 
-    def on_change(self, listener: Callable[[int], None]) -> None:
-        """Have a function told the number of each feed that a commit of `write` has made another one.
-
-        It is told on the event loop, before whoever asked for the change goes on.
-        """
-        self._engine.on_change = listener
-
     @property
     def is_shared(self) -> bool:
         """Whether other processes change what is stored."""
-        return self._engine.is_shared
-
-    @property
-    def traffic(self) -> Traffic:
-        return self._engine.traffic
-
-    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
-        """Have a function told, on the event loop, the words of each notice of a kind."""
-        self._engine.listen(kind, callback)
-
-    def on_lost(self, callback: Callable[[], None]) -> None:
-        """Have a function called when notices come again after a time in which some may have been missed."""
-        self._engine.on_lost(callback)
-
-    def on_replaced(self, callback: Callable[[], None]) -> None:
-        """Have a function called before those, where the database may be another one than before."""
-        self._engine.on_replaced(callback)
-
-    async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
-        """Return what feeds are now, those that there are."""
-        return await self._engine.versions(feeds)
+        return self.engine.is_shared
 
     async def check(self) -> None:
         """Make sure that the store can be read and written; a full volume is tried again."""
         await self.read(feeds.read_probe)
-        self._engine.condition.require_sound()
-        if self._engine.condition.is_full:
+        self.engine.condition.require_sound()
+        if self.engine.condition.is_full:
             await self.write(feeds.write_probe)
 
     @property
     def is_writable(self) -> bool:
         """Whether it can be written, as far as is known."""
-        return self._engine.condition.is_sound
+        return self.engine.condition.is_sound
 
     async def read(
         self,
@@ -128,12 +103,12 @@ class Store:
         """
         if feed is None or feed in self._deferred.feeds:
             await self._deferred.written(within_seconds=READ_SECONDS)
-        return await self._engine.read(work, is_first=is_first, is_single=is_single)
+        return await self.engine.read(work, is_first=is_first, is_single=is_single)
 
     async def find(self, url: str, *, is_first: bool = False) -> FeedRow | None:
         """Return the feed that a URL leads to; `is_first` as for `read`."""
         look, unwritten = partial(feeds.find_by_url, url=url), self._deferred.feeds
-        found = await self._engine.read(look, is_first=is_first, is_single=True)
+        found = await self.engine.read(look, is_first=is_first, is_single=True)
         is_older = found is not None and found.id in unwritten
         return await self.read(look, is_single=True) if is_older else found
 
@@ -152,24 +127,16 @@ class Store:
             feed: The feed that is changed; None: one that is not known yet, or none.
             comes_more: Whether nobody is told before something else is written: a power cut that undoes it
                 ends this process, too, unless the database is elsewhere.
-            tell: Told the result, instead of the listener of `on_change`: by whoever knows what of the feed
+            tell: Told the result, instead of `engine.on_change`: by whoever knows what of the feed
                 stays as it was.
         """
         await self._deferred.written()
         is_lasting = self.is_shared or not comes_more
-        return await self._engine.write(work, feed=feed, is_lasting=is_lasting, tell=tell)
+        return await self.engine.write(work, feed=feed, is_lasting=is_lasting, tell=tell)
 
     async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
         """As `write`, of what a crash of the database's machine may undo; nothing waits for its disk."""
-        return await self._engine.write(work, is_lasting=False)
-
-    def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
-        """As `write_at_once`, in a thread that waits for it; of a shared store."""
-        return self._engine.write_in_thread(work)
-
-    async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
-        """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
-        return await self._engine.write_at_once(work)
+        return await self.engine.write(work, is_lasting=False)
 
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
         """Let a row say from now on when the publisher said that nothing has changed, and for how long.
@@ -185,7 +152,7 @@ class Store:
             Whether that is done; it has to be written at once where others read the store, and where it
             would have to be seen that it cannot be written.
         """
-        if self._engine.is_shared or not self._engine.condition.is_sound:
+        if self.engine.is_shared or not self.engine.condition.is_sound:
             return False
         assert row.checked_at is not None, "its publisher was heard of"
         assert row.fresh_until is not None, "the same"
@@ -206,7 +173,7 @@ class Store:
         async with AsyncExitStack() as stack:
             unwritten = self._deferred.of(feed_id)
             with self.pins.reading(feed_id):
-                found = await self._engine.read(lambda db: segments.snapshot(db, feed_id))
+                found = await self.engine.read(lambda db: segments.snapshot(db, feed_id))
                 if unwritten is not None:
                     found = replace(found, feed=unwritten.noted_in(found.feed))
                 held = [segment.id for segment in found.segments]
@@ -215,14 +182,14 @@ class Store:
 
     async def outline(self, segment: SegmentRow) -> bytes | None:
         """Return where a segment's entries stand in its text, where that is kept; hold a `snapshot`."""
-        return await self._engine.read(partial(segments.outline, segment=segment.id), is_single=True)
+        return await self.engine.read(partial(segments.outline, segment=segment.id), is_single=True)
 
     async def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
         """Give a segment's deflated text, a piece at a time; to be called while a `snapshot` is held."""
         number, left_bytes = 0, segment.deflated_bytes
         while left_bytes > 0:
             look = partial(segments.piece, segment=segment.id, number=number)
-            piece = await self._engine.read(look, is_single=True)
+            piece = await self.engine.read(look, is_single=True)
             yield piece
             number, left_bytes = number + 1, left_bytes - len(piece)
 
@@ -233,7 +200,7 @@ class Store:
         that sends any, and one that is to last holds that turn until the disk has it. None has to come:
         whoever makes use of what it holds asks for `versions` first.
         """
-        if self._engine.is_shared:
+        if self.engine.is_shared:
             payload = {"payload": f"drop {feed} {self._name}"}
             with suppress(StoreError, OverloadedError):
                 await self.write_loosely(lambda db: fetch_value(db, _TELL, payload))
@@ -242,7 +209,7 @@ class Store:
         feed, _, name = words.partition(" ")
         is_number = feed.isascii() and feed.isdigit() and len(feed) <= _MOST_DIGITS
         if is_number and name != self._name:  # its own change was told already
-            self._engine.on_change(int(feed))
+            self.engine.on_change(int(feed))
 
 
 _MOST_DIGITS: Final = 18

@@ -186,7 +186,7 @@ def _going_on(app: web.Application) -> Iterator[Metric]:
 
 def _stored(app: web.Application, summary: Summary | None, *, is_readable: bool) -> Iterator[Metric]:
     store, limit_bytes = app[STORE], app[CONFIG].store.max_bytes
-    traffic = store.traffic
+    traffic = store.engine.traffic
     yield _gauge("wholefeed_database_connections", "Connections to PostgreSQL.", traffic.connections)
     yield _gauge("wholefeed_database_connections_busy", "Those of them that do something.", traffic.busy)
     yield _gauge("wholefeed_database_waiting", "Transactions that wait for one.", traffic.waiting)

@@ -34,8 +34,8 @@ async def replicas(
     async with AsyncExitStack() as stack:
         made = [Replica(name, store, per_host=per_host, interval=interval) for name in names]
         for each in made:
-            store.listen("lease", each.shared.waits.wake)
-            store.listen("wanted", each.hosts.wanted)
+            store.engine.listen("lease", each.shared.waits.wake)
+            store.engine.listen("wanted", each.hosts.wanted)
             await each.shared.member.beat()
             life = asyncio.create_task(each.shared.run())
             stack.callback(life.cancel)

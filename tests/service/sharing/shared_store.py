@@ -39,7 +39,9 @@ class SharedStore:
         self.delay_seconds = 0.0
         self.in_thread = 0
         """Signs of life that threads have given."""
-        self.listen = store.listen
+        self.engine = self
+        """The same, of what `Engine` has."""
+        self.listen = store.engine.listen
 
     @classmethod
     @asynccontextmanager
@@ -50,7 +52,7 @@ class SharedStore:
     def as_store(self) -> Store:
         return cast("Store", self)
 
-    # As `Store` has them
+    # As `Store` and `Engine` have them
 
     async def read(self, work: Callable[[Database], Any]) -> Any:
         return await self._reached(partial(self.own.read, work))
@@ -61,12 +63,12 @@ class SharedStore:
     async def write_at_once(self, work: Callable[[Database], Any]) -> Any:
         if self.error is not None:
             raise self.error
-        return await self.own.write_at_once(work)
+        return await self.own.engine.write_at_once(work)
 
     def write_in_thread(self, work: Callable[[Database], Any]) -> Any:
         if self.error is not None:
             raise self.error
-        found = self.own.write_in_thread(work)
+        found = self.own.engine.write_in_thread(work)
         self.in_thread += 1
         return found
 

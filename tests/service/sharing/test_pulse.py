@@ -25,6 +25,7 @@ class Beats:
     """A store that the loop reaches once, and a thread always."""
 
     def __init__(self, *, is_known: bool = True, is_away: bool = False) -> None:
+        self.engine = self
         self.is_known = is_known
         self.is_away = is_away
         self.is_given = False

@@ -73,7 +73,7 @@ def wanted(
 @asynccontextmanager
 async def a_replica(store: SharedStore, clock: MovableClock | None = None) -> AsyncIterator[Shared]:
     shared = Shared(store.as_store(), clock or MovableClock())
-    store.listen("lease", shared.waits.wake)
+    store.engine.listen("lease", shared.waits.wake)
     await shared.member.beat()
     life = asyncio.create_task(shared.run())
     yield shared

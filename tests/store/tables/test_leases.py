@@ -212,5 +212,5 @@ async def test_a_replica_that_has_left_stays_gone(store: Store, monkeypatch: pyt
     await asyncio.wait({leaving}, timeout=0.5)
     may_beat.set()
     await leaving
-    await store.write_at_once(lambda _: None)  # whatever was begun on that connection is over
+    await store.engine.write_at_once(lambda _: None)  # whatever was begun on that connection is over
     assert await store.read(leases.count_live_replicas) == 0
