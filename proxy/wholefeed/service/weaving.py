@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from wholefeed.core.compose.segments import TARGET_BYTES, Keep, Sealed
@@ -95,7 +96,7 @@ async def _woven(
     steps = await _worked(_judged_bytes(strands), decide)
     weaves = [each for each in steps if isinstance(each, Weave)]
     sewn: list[NewSegment] = []
-    for batch in _batches(weaves):
+    for batch in _grouped(weaves, attrgetter("size_bytes"), _BATCH_BYTES):
         async with storage.work.large.turn(sum(each.size_bytes for each in batch)):
             sewn += await _sewn(storage, batch, published, [each for _, each in new], stamps, style)
     made = iter(sewn)
@@ -160,9 +161,13 @@ def _stamp(row: DocumentRow) -> bytes:
 async def _rendered_anew(
     render: Render, stored: Material, missing: Mapping[int, Sequence[int]], style: Style
 ) -> list[tuple[list[DocumentRow], Rendered]]:
-    rows = [row for row in stored.documents if row.id in missing]
+    subscription, *others = stored.documents
+    rows = [row for row in others if row.id in missing]
+    groups = list(_grouped(rows, attrgetter("body_bytes"), TARGET_BYTES))
+    if subscription.id in missing:  # it is rendered alone
+        groups.insert(0, [subscription])
     made = []
-    for group in _groups(rows, stored.documents[0].id):
+    for group in groups:
         held = {}
         for row in group:
             known = stored.held.get(row.id)
@@ -171,36 +176,11 @@ async def _rendered_anew(
     return made
 
 
-def _groups(rows: Sequence[DocumentRow], subscription: int) -> Iterator[list[DocumentRow]]:
-    """Yield documents that are rendered together; the subscription document is alone."""
-    group, size_bytes = list[DocumentRow](), 0
-    for row in rows:
-        if group and (group[0].id == subscription or size_bytes + row.body_bytes > TARGET_BYTES):
-            yield group
-            group, size_bytes = [], 0
-        group.append(row)
-        size_bytes += row.body_bytes
-    if group:
-        yield group
-
-
 # What is written anew
 
 _BATCH_BYTES: Final = 32 << 20
 """Of text that is in memory at once. An import of more reads what it is sorted from as often as this goes
 into it."""
-
-
-def _batches(weaves: Sequence[Weave]) -> Iterator[Sequence[Weave]]:
-    batch, size_bytes = list[Weave](), 0
-    for each in weaves:
-        if batch and size_bytes + each.size_bytes > _BATCH_BYTES:
-            yield batch
-            batch, size_bytes = [], 0
-        batch.append(each)
-        size_bytes += each.size_bytes
-    if batch:
-        yield batch
 
 
 async def _sewn(
@@ -223,6 +203,19 @@ async def _sewn(
         rendered = await _worked(each.size_bytes, partial(sheaf.sealed, style))
         made.append(new_segment(rendered, outline=rendered.outline, members=sheaf.members.written()))
     return made
+
+
+def _grouped(items: Iterable[_T], size_of: Callable[[_T], int], most_bytes: int) -> Iterator[list[_T]]:
+    """Give items in groups, in their order; each comes to so many bytes at most, or is one item."""
+    group, size_bytes = list[_T](), 0
+    for each in items:
+        if group and size_bytes + size_of(each) > most_bytes:
+            yield group
+            group, size_bytes = [], 0
+        group.append(each)
+        size_bytes += size_of(each)
+    if group:
+        yield group
 
 
 async def _worked(size_bytes: int, work: Callable[[], _T]) -> _T:
