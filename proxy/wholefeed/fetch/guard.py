@@ -35,7 +35,7 @@ OwnAddresses = Callable[[str, int], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AddressPolicy:
-    """What `[fetch]` says of targets, ready to be asked. None equals another: verdicts are kept by it."""
+    """The rules of `[fetch]` for targets. Compared by identity, since verdicts are cached by policy."""
 
     exempt: tuple[IpNetwork, ...] = ()
     ports: tuple[range, ...] = (range(80, 81), range(443, 444), range(1024, 65536))
@@ -230,7 +230,7 @@ def guarded_socket_factory(
 ) -> Callable[[_AddressInfo], socket.socket]:
     """Return a socket factory for `aiohttp.TCPConnector` that opens none for a refused address.
 
-    What it raises is an OSError: aiohttp and aiohappyeyeballs hand it on as the cause of the failed leg.
+    It raises an OSError: aiohttp and aiohappyeyeballs pass that on as the cause of the failed leg.
     """
 
     def factory(info: _AddressInfo) -> socket.socket:

@@ -1,4 +1,4 @@
-"""What is known of a publisher's host, and what follows from it for the next request. Pure.
+"""What is known of a publisher's host, and the decision about its next request. Pure.
 
     host = Host("example.org", Pace(4))
     start = host.begin(443, now=10.0)
@@ -6,7 +6,7 @@
     assert host.rest(443, is_new=False, now=12.0) == ("host-backoff", 59.0)
 
 How many requests a host gets at once is its `Pace`; whether a port of it is asked at all, a `Breaker`. Of
-several processes one asks a host at a time, and hands on what it knows of it (`as_text`, `take_over`).
+several replicas one asks a host at a time, and passes its knowledge on (`as_text`, `take_over`).
 Instants are seconds of one clock.
 """
 

@@ -5,9 +5,9 @@
     async with archive.fetching(page.captures[-1], "http://example.org/feed") as (fetched, copy_url):
         fetched.body, fetched.fetched_at            # the time of the capture
 
-It is asked through the fetcher, so that the guard, the limits and the politeness are those of any request,
-and besides at most `REQUESTS_PER_MINUTE` times a minute, whoever asks: redirects and further tries count.
-Whoever waits for a turn holds nothing else.
+Requests go through the fetcher, with the guard, limits and politeness of any other, and at most
+`REQUESTS_PER_MINUTE` of them a minute for all feeds together: redirects and further tries count. A task that
+waits for its turn holds no lock, slot or memory.
 """
 
 from __future__ import annotations

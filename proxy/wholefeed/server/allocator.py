@@ -1,8 +1,8 @@
-"""What the C library does with memory that was given back to it.
+"""Settings of the C library for memory that is given back to it.
 
 glibc hands out a large block from its heaps once it has been given one of that size back, and has a heap for
 each of several threads. Documents of 1 MB pass through four of them (the event loop, SQLite's, a worker's):
-what smaller blocks stand behind stays resident, 15 MB in a first walk.
+memory in front of smaller blocks stays resident, 15 MB in a first walk.
 """
 
 from __future__ import annotations

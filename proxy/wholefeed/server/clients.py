@@ -1,6 +1,6 @@
-"""Who asks, how much each may ask, and what shows that somebody may: clients, buckets, signed URLs, logins.
+"""The address of a client, how often it may ask, and its rights: clients, buckets, signed URLs, logins.
 
-Pure: instants are arguments, and how long a comparison takes tells nothing of the right value.
+Pure: instants are arguments. Secrets are compared in constant time.
 
     trusted = TrustedProxies(config.server.trusted_proxies)
     client = trusted.client("10.0.0.2", ["203.0.113.9, 10.0.0.3"])              # 203.0.113.9
@@ -13,7 +13,7 @@ Pure: instants are arguments, and how long a comparison takes tells nothing of t
 
     session = issue_session(token, expires_at=1_800_000_000)                            # "1800000000.q1f…Zs"
     is_good_session(session, token, now)                                                # True
-    proof = form_proof(session, token)                      # for the forms of pages that it is shown
+    proof = form_proof(session, token)                      # for the forms on the pages of that session
 """
 
 from __future__ import annotations

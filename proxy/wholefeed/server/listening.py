@@ -1,4 +1,4 @@
-"""The listening side of the server: where it listens, who is connected, and what systemd is told of its life.
+"""The listening side of the server: its sockets, its connections, and its signs of life for systemd.
 
 with bound("/run/wholefeed/wholefeed.sock") as listener: ...
 async with reaping(runner.server, connections), accepting(runner.server, connections, host=host, port=port):

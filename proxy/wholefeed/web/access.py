@@ -1,10 +1,10 @@
-"""Who may do what: clients that ask too often, other sites, token, signed URLs (docs/faults.md row 80).
+"""The checks of access: rates of clients, other sites, token, signed URLs (docs/faults.md row 80).
 
-`/healthz` and `/readyz` are for supervisors and open, `/static/…` and `/login` are for whoever is asked for
-the token, and at `/` programs are told how to subscribe. Where a token or signing keys are set, everything
-else is for those who know the token, or who have logged in with it: their browser has a session, which is as
-good. A signature lets its holder read one feed, and see its status and its progress. A route that is named
-nowhere here is behind the token; `/metrics` is so too, but for `server.metrics_networks`.
+Open to all are `/healthz` and `/readyz`, for supervisors; `/static/…` and `/login`, to enter the token; and
+`/`, where programs are told how to subscribe. Where a token or signing keys are set, every other route needs
+the token, or the session of a browser that has logged in with it. A signature lets its holder read one feed,
+and see its status and its progress. A route that is named nowhere here needs the token; so does `/metrics`,
+except from `server.metrics_networks`.
 
     set             signed URL of a feed    another feed        anything else
     nothing         yes                     yes                 yes

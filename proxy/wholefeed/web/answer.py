@@ -1,15 +1,15 @@
-"""A reconstruction as HTTP answer: what a reader wants, the header, and the body in parts.
+"""A reconstruction as an HTTP answer: the representation that the reader asks for, its header, and its body.
 
     wanted, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
-    answer = answer_from(held, wanted)          # a whole feed that is held in memory; of others and of views:
+    answer = answer_from(held, wanted)          # of a whole feed in memory; of others and of views:
     answer = await viewed(reconstruction, wanted, store)
     if not answer.is_known(request.headers, now):
         async for part in slices(answer, store): ...
 
 The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
 are stored: for a reader that takes gzip no block is inflated or compressed again (docs/design.md#segments). A
-feed cut for a reader with a cap (`limit`, `since`, `answer_bytes`) takes most of them whole; what is left of
-the others is sealed anew before the answer begins, or is an `_Excerpt`, cut while it is sent.
+view (`limit`, `since`, `answer_bytes`) takes most segments whole; a part of one is sealed anew before the
+answer begins, or is an `_Excerpt`, cut while it is sent.
 """
 
 from __future__ import annotations

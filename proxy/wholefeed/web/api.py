@@ -1,4 +1,4 @@
-"""What programs ask beside the feeds themselves, answered as JSON.
+"""The answers to programs beside the feeds themselves, as JSON.
 
 /status, /events        what is known of a feed, once or whenever it changes
 /feeds                  the known feeds
