@@ -155,7 +155,7 @@ def _addresses_of(host: str) -> tuple[IpAddress, ...]:
 
 @lru_cache(maxsize=1024)
 def _is_permitted(policy: AddressPolicy, host: str, port: int) -> bool:
-    """Whether nothing but where the proxy listens speaks against a target; each refresh names one."""
+    """Whether a target may be asked, unless the proxy itself listens there (each refresh asks)."""
     literal, addresses = _literal(host), _addresses_of(host)
     name = host if literal is None else str(_unmapped(literal))
     return (

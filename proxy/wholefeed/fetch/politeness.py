@@ -194,7 +194,7 @@ class HostGate:
         waiter.turn.set_result(Slot(host, start, self._clock, self._refuse_waiting))
 
     def _refuse_waiting(self, host: Host) -> None:
-        """Tell those that wait for a host which is left alone from now on."""
+        """Refuse the requests that wait for a host which is left alone from now on."""
         now = self._clock()
         for waiter in list(host.waiting):
             if (refusal := _refusal(host, waiter, now)) is not None:
@@ -269,8 +269,8 @@ class HostTurns(Protocol):
     def is_ours(self, host: Host, on_turn: Callable[[Host], None]) -> bool:
         """Whether this process may begin a request; where it may not, ask for the turn.
 
-        The host comes to know what the process before has known. `on_turn` is called when it is this one's
-        turn, or when it may ask for it again.
+        The host takes over what the process before knew. `on_turn` is called when it is this one's turn, or
+        when it may ask for it again.
         """
 
     def began(self, host: Host) -> None:
@@ -292,7 +292,7 @@ class _Waiter:
 
 
 def _refusal(host: Host, waiter: _Waiter, now: float) -> DocumentError | None:
-    """Return what a request for a host that is left alone is told; None where it may begin."""
+    """Return the error for a request to a host that is left alone; None where it may begin."""
     rest = host.rest(waiter.port, is_new=waiter.is_new, now=now)
     if rest is None:
         return None

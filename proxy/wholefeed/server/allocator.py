@@ -26,7 +26,7 @@ def give_large_blocks_back(environ: Mapping[str, str]) -> bool:
     """Let large blocks go back to the system when they are freed; return whether that can be asked for.
 
     Args:
-        environ: Whoever has set the C library's own variables is left alone.
+        environ: Where it sets the C library's own variables, nothing is changed.
     """
     if any(name.startswith(_OPERATORS_OWN) for name in environ):
         return False

@@ -64,11 +64,11 @@ _EMBEDDED: Final = frozenset({"image", "audio", "video", "script", "style", "fon
 
 
 def refuse_embedding(request: web.Request, asked: Asked) -> None:
-    """Refuse what a page wants to show or play as a part of itself: that is what static files alone are for.
+    """Refuse requests for a part of a page (a picture, a script): static files alone are for that.
 
-    Whoever may write a picture into a page, as every publisher may, else has readers' browsers add feeds, and
-    sends them with the session of somebody who has logged in (docs/faults.md row 97). The feed for people,
-    which is made at some cost, is for who opens it: it is no part of anything.
+    Else a publisher that names a URL of ours as a picture would have browsers add feeds, with the session of
+    somebody who has logged in (docs/faults.md row 97). The feed for people, which is made at some cost, is
+    only for a browser that opens it as a document.
     """
     destination = request.headers.get(DESTINATION)
     if destination in _EMBEDDED or (asked.route == VIEW and destination not in (None, "document")):
@@ -97,7 +97,7 @@ def _is_own_origin(request: web.Request, origin: str) -> bool:
 
 
 def require_access(request: web.Request, asked: Asked) -> None:
-    """Let in whoever knows the access token or holds a signed URL, where either is set."""
+    """Let in requests with the access token or a signed URL, where either is set."""
     if asked.route == LOGIN:
         return
     server = asked.config.server
@@ -129,7 +129,7 @@ def require_access(request: web.Request, asked: Asked) -> None:
 
 
 def _may_watch(request: web.Request, asked: Asked) -> bool:
-    """Whether the numbers are asked for from one of `server.metrics_networks`.
+    """Whether the metrics are asked for from one of `server.metrics_networks`.
 
     What was forwarded by somebody who is not believed comes from anywhere.
     """

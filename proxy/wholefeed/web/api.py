@@ -116,7 +116,7 @@ def _memento(document: DocumentRow) -> dict[str, Any] | None:
 
 
 def _collection(known: Collection) -> dict[str, Any] | None:
-    """Return what is known of a history that the publisher does not link (R31)."""
+    """Return the state of a history that the publisher does not link (R31)."""
     if not known.adapter:
         return None
     return {
@@ -150,7 +150,7 @@ def _time(instant: float | None) -> str | None:
 
 
 def json_answer(value: object, *, status: int = 200) -> web.Response:
-    """Answer with JSON that nobody keeps."""
+    """Answer with JSON that no cache keeps."""
     return web.json_response(value, status=status, headers={"Cache-Control": "no-store"})
 
 
