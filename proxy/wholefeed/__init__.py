@@ -3,7 +3,7 @@
     import wholefeed
     feed = wholefeed.reconstruct("https://example.org/feed.atom")
 
-The names below are imported when they are first used, so that whoever wants one part loads no other.
+The names below are imported when they are first used, so that a program that uses one part loads no other.
 `__init__.pyi` says the same to type checkers.
 """
 

@@ -145,7 +145,7 @@ _UPLOAD_WAIT_SECONDS: Final = 5.0
 def make_app(config: Config, **parts: Any) -> web.Application:
     """Build the application. Opens nothing: resources are opened at start-up, closed in reverse.
 
-    `parts` are those that `open_service` takes.
+    `parts` are passed to `open_service`.
     """
     hide_version()
     app = web.Application()
@@ -190,7 +190,7 @@ def make_app(config: Config, **parts: Any) -> web.Application:
 
 
 async def _log_failure(counts: Counts, name: str, work: Coroutine[Any, Any, None]) -> None:
-    """Let nothing that goes on in the background end in silence."""
+    """Log a failure of background work that nobody awaits."""
     try:
         await work
     except Exception:  # the last resort: readers are answered all the same

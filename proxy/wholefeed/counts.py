@@ -5,8 +5,8 @@
     counts.failed("timeout")
 
 Plain numbers, so that counting costs less than a microsecond and needs no library, and does not depend on
-which events a level of the log lets through. A key of a table is one of a few: a route, a state, a slug. What
-publishers and readers write never becomes one.
+which events a level of the log lets through. The keys of a table are few: routes, states, slugs; never a text
+of a publisher or a reader.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Durations:
 
 @dataclass(slots=True)
 class Counts:
-    """All sums since the start. A method adds what is under a slug, or adds to several of them."""
+    """All sums since the start. The methods add under a slug, or to several sums."""
 
     answers: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """By route, state and status; a status of 0 is none: the reader left before."""
@@ -105,7 +105,7 @@ class Counts:
         self.problems[_known(slug)] += 1
 
     def failed(self, slug: str, *, is_guess: bool = False) -> None:
-        """Count a document that was not; a guess that leads nowhere is no loss."""
+        """Count a document that could not be had; a guess that leads nowhere is counted apart."""
         if is_guess:
             self.failed_guesses += 1
         else:

@@ -1,4 +1,4 @@
-"""What stops an answer, each with the HTTP status and the slug it becomes (RFC 9457).
+"""The errors that stop an answer, each with its HTTP status and slug (RFC 9457).
 
 WholefeedError
 |-- ConfigError                          start-up only
@@ -29,7 +29,7 @@ WholefeedError
     |-- PublisherError        502 publisher-failed and finer slugs
     |   |-- PublisherStatusError         404/410 as the publisher says, else 502
     |   `-- PublisherTimeoutError  504 timeout, dns-timeout
-    |       `-- NothingYetError         504 timeout: who asked did not wait long enough
+    |       `-- NothingYetError         504 timeout: the caller did not wait long enough
     `-- UnreadableError       422 malformed-xml, malformed-json, dtd-forbidden, xml-limit,
                               not-a-feed, unsupported-format, unsupported-encoding
 
@@ -97,7 +97,7 @@ class UnauthorizedError(RequestError, slug="unauthorized"):
 
 
 class AccessDeniedError(RequestError, slug="signature-required"):
-    """Whoever asks may not, and no token that is set could help."""
+    """The client may not do that, and no token that is set could help."""
 
 
 class TooManyRequestsError(RequestError, slug="too-many-requests"):
@@ -109,7 +109,7 @@ class TooManyRequestsError(RequestError, slug="too-many-requests"):
 
 
 class RunningLoopError(RequestError, RuntimeError):
-    """What runs an event loop of its own was called where one runs already."""
+    """A function that runs an event loop of its own was called where one runs already."""
 
 
 class MisdirectedError(RequestError, slug="misdirected"):
@@ -133,7 +133,7 @@ class OverloadedError(WholefeedError, slug="overloaded"):
 
 
 class LeaseLostError(OverloadedError):
-    """Another replica may be at what this one has been doing: nothing more is written of it here."""
+    """Another replica may have taken over this work: nothing more of it is written here."""
 
 
 class WorkError(WholefeedError, slug="work-failed"):
@@ -145,7 +145,7 @@ class WorkTooLongError(WorkError, slug="too-costly"):
 
 
 class WorkTooLargeError(WorkError, slug="memory-short"):
-    """There is no memory now for what a document takes while it is worked on."""
+    """There is not enough memory now to work on a document."""
 
     retry_after_seconds: ClassVar[int] = 10
     """When there may be."""
@@ -181,7 +181,7 @@ class DocumentError(WholefeedError, slug="publisher-failed"):
         return f"{self.args[0]}: {self.url}"
 
     def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
-        """Return the same error to be raised once more, without traceback, cause and what those hold.
+        """Return the same error to be raised once more, without traceback, cause and the objects they hold.
 
         It says to ask again after `retry_after_seconds` at the earliest.
         """
@@ -227,7 +227,7 @@ class PublisherTimeoutError(PublisherError, slug="timeout"):
 
 
 class NothingYetError(PublisherTimeoutError):
-    """The publisher is being asked, and whoever wanted to know did not wait for the end of it."""
+    """The publisher is still being asked, and the caller did not wait for the end."""
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None, **facts: Any) -> None:
         super().__init__(message, retry_after_seconds=retry_after_seconds or _NOTHING_YET_SECONDS, **facts)

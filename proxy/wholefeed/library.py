@@ -4,9 +4,9 @@
     for entry in feed.entries:
         print(entry.updated, entry.title)
 
-The rules are the proxy's, and so is the store: a temporary one that is removed, or a database that is kept,
-thanks to which a later call fetches only what has changed. Nothing is printed, nothing is logged unless the
-caller has configured structlog, and nothing of the process is changed.
+Rules and store are those of the proxy. The store is temporary, or a database that is kept: then a later call
+fetches only what has changed. Nothing is printed, nothing is logged unless the caller has configured
+structlog, and no setting of the process is changed.
 
 `__init__.pyi` repeats the signatures: imported there, this module would make one circle of the whole package.
 """

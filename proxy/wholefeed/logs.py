@@ -1,15 +1,15 @@
 """Logging: one line per event, JSON or console.
 
-A module has `log = get_logger()`, and says `log.info("feed.published", feed=1)`. The command line configures
-where that goes, once (`configure_logging`), and nobody else here does. A program that imports the library may
-configure structlog, and then the events go where its own do; until then the loggers are silent: as structlog
-comes, it prints to standard output, which is the caller's.
+A module has `log = get_logger()`, and calls `log.info("feed.published", feed=1)`. Only the command line
+configures where that goes (`configure_logging`). A program that imports the library may configure structlog,
+and then the events go where its own do; until then the loggers are silent, since structlog by default prints
+to standard output, which is the caller's.
 
 Event names are `noun.past_participle`, fixed strings, never formatted; every variable part is a field, with
 its unit in the name. Neither credentials nor the query of a publisher's URL are fields.
 
 Events
-    server.started      host, port, version; socket where it listens on one beside that
+    server.started      host, port, version; socket where it listens on one as well
     server.stopped
     supervisor.unreachable  error: systemd could not be told something
     token.created       path: an access token was made (docs/faults.md row 81); its value is never logged
@@ -18,13 +18,13 @@ Events
     store.tightened     path: others could use this file of the database; now they cannot
     store.exposed       path, reason: others can use it, and that could not be changed
     store.failed        the database refused a write
-    store.unpurged      reason: what is old could not be deleted this time
-    store.unfinished    writes: so many were given up at the end, since the database took too long
+    store.unpurged      reason: old rows could not be deleted this time
+    store.unfinished    writes: how many were given up at the end, since the database took too long
     store.full          the volume is full or cannot be written
     store.damaged       error: the file is malformed; it is not written to any more until a restart
     store.recovered     it can be written again
-    notices.lost        reason: replicas are not heard of until the database answers again
-    notices.resumed     they are
+    notices.lost        reason: no notices of replicas until the database answers again
+    notices.resumed     notices arrive again
     request.answered    method, path, url, client (address, IPv6 network or "unix"), user_agent, status,
                         duration_s, request_id; for a feed also feed, state, documents, entries; of a
                         subscription list opml: what became of how many; slug when it
@@ -32,7 +32,7 @@ Events
     answer.cut          feed, slug: what was being sent could not be read to its end, and the connection was
                         broken off: the reader sees that it is not whole
     request.failed      an error of the proxy's own, with its traceback
-    request.rejected    error, status: what came is not HTTP; nothing of it is shown, it may hold a token
+    request.rejected    error, status: it is not HTTP; no part of it is shown, it may hold a token
     document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s
     document.failed     the same, and slug: it could not be had, or is not readable as a feed
     target.refused      the same, instead: the guard refused what a reader, a redirect or a link named; with
@@ -50,13 +50,13 @@ Events
     host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
     host.recovered      host, port: it answers again
     hosts.unshared      reason: replicas cannot tell each other what they ask of hosts; each goes on by itself
-    hosts.shared        seconds: they can again; how long it took to ask
+    hosts.shared        seconds: they can again; how long the question took
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
-    feed.adopted        feed: the replica that was at it has ended; this one goes on with it
+    feed.adopted        feed: the replica that refreshed it has ended; this one goes on
     replica.unheard     replica, reason: the others could not be told that this one is alive
     replica.isolated    replica, stopped: they may take it for dead; it has stopped so many things, and begins
                         again under another name
-    replica.forgotten   replica: the database has lost who was at what, and everybody begins again
+    replica.forgotten   replica: the database has lost its leases, and every replica begins again
     background.failed   name: house-keeping, polling, archive, hosts or taking-over ended by an error, with
                         its traceback
     polling.paused      reason: the store could not say which feeds are due

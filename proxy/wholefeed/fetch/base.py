@@ -1,4 +1,4 @@
-"""What is said of one fetch by all who take part in it: where it goes, what is asked for, what came.
+"""The data of one fetch: its target, how it is asked for, and what came.
 
     target = parse_target("https://Example.org/Feed?a=%2f")     # https://example.org/Feed?a=%2f
     target = redirect_target(target, "../new.atom")
@@ -39,7 +39,7 @@ from wholefeed.fetch.budget import Share
 
 
 class Target(NamedTuple):
-    """An http(s) URL that can be sent, and what the guard has to know of it."""
+    """An http(s) URL that can be sent, and what the guard needs of it."""
 
     url: str
     host: str
@@ -174,7 +174,7 @@ class Validators:
 
 @dataclass(slots=True)
 class Transfer:
-    """One fetch under way, and what it has cost so far; counts on when the fetch fails."""
+    """One fetch under way, and its cost so far, also when it fails."""
 
     url: str
     limit_seconds: float
@@ -204,7 +204,7 @@ class Transfer:
         self.spent_seconds = min(self.spent_seconds + seconds, self.limit_seconds)
 
     def facts(self) -> dict[str, object]:
-        """What every event of a fetch tells: never credentials, never a query string."""
+        """Return the fields of every event of a fetch: never credentials, never a query string."""
         return {
             "url": _shown(self.url),
             "host": urlsplit(self.seen[-1]).hostname if self.seen else None,
@@ -223,7 +223,7 @@ def _shown(url: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Fetched:
-    """A document as its publisher sent it, or the word that it has not changed."""
+    """A document as its publisher sent it, or that it has not changed."""
 
     url: str
     """As asked for."""

@@ -1,15 +1,15 @@
-"""How much of large bodies may be in memory at once, whoever sends them.
+"""The memory that large bodies may take at once.
 
     budget = MemoryBudget(total_bytes=96 << 20)
     share = Share(budget, url, is_ahead=lambda: False, sizes=Sizes())
-    await share.take(32 << 20)          # waits until there is as much
-    share.keep_for(fetched)             # given back when that is garbage; or share.give_back()
+    await share.take(32 << 20)          # waits until there is room
+    share.keep_for(fetched)             # given back when the object is garbage; or share.give_back()
 
-A document that may become large takes its share at once and whole: none holds a part while it waits for the
-rest, so those that have theirs always come to their end. What is fetched ahead of a walk's path waits for
-documents that are not there yet, so it may have half of the budget at most. It waits for its share before it
-is asked for, by the size of the documents before it (`Sizes`), and not once it comes: meanwhile it would keep
-others from asking the publisher. Without room inside the body it has to be asked for again.
+A document that may become large takes its whole share at once: none holds a part while it waits for the
+rest, so every document that has a share can be finished. Documents fetched ahead of a walk's path wait for
+others that are not there yet, so they may have half of the budget at most. Such a document waits for its
+share before the request, by the size of the documents before it (`Sizes`): to wait during the answer would
+keep others from asking the publisher. One that finds no room in the middle of its body is fetched again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LOOK_SECONDS: Final = 1.0
 
 
 def budget_bytes(free_bytes: int) -> int:
-    """Return how much of bodies may be in memory, where so much memory is free before there is any."""
+    """Return the budget for bodies where so much memory is free at the start."""
     return min(TOTAL_BYTES, free_bytes // _SHARE)
 
 
@@ -103,7 +103,7 @@ class MemoryBudget:
 
 
 class _Turn(NamedTuple):
-    """One that waits for its part."""
+    """A share that waits for its part."""
 
     wanted_bytes: int
     is_ahead: Callable[[], bool]
@@ -127,7 +127,7 @@ class Sizes:
 
 
 class Share:
-    """What one document has of the budget: nothing at first.
+    """The part of the budget that one document has: nothing at first.
 
     `is_ahead` says whether it is still fetched ahead of its walk, `sizes` are those of the walk. Whoever
     takes something waits; QueueFullError: there was no room in time.

@@ -1,4 +1,4 @@
-"""One request and its answer: the HTTP client, the body as it comes, its content coding, and what went wrong.
+"""One request and its answer: the HTTP client, the body, its content coding, and the failures.
 
     async with open_session(config.fetch, policy) as session:
         exchange = Exchange(session, body_limit_bytes=32 << 20)
@@ -6,8 +6,8 @@
 
 Redirects, further tries and politeness are the fetcher's. An answer's body is only ever read in chunks, each
 counted on the wire and again decoded: never the whole of what a publisher chooses to send
-(docs/design.md#fetching). aiohttp speaks HTTP; what it does not see to is done here: that a body came to its
-true end (`_whole_body`), that it is decoded under limits (`Decoder`), that what stands beside it has an end
+(docs/design.md#fetching). aiohttp speaks HTTP and leaves four things to this module: that a body came to its
+true end (`_whole_body`), that it is decoded under limits (`Decoder`), that everything beside it is bounded
 (`_CountingHandler`), and that each way a request can fail has one slug (`failure_of`).
 """
 
@@ -269,7 +269,7 @@ _DRAIN_SECONDS: Final = 1.0
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
-    """Read a small body that nobody wants, so that the connection can be used again; else give it up."""
+    """Read a small body that is not needed, so that the connection can be used again; else close it."""
     if response.content.at_eof():
         return
     received = 0
@@ -518,7 +518,7 @@ class _CountingConnector(aiohttp.TCPConnector):
 
 
 class _CountingHandler(ResponseHandler):
-    """The client's end of a connection, which ends when an answer brings too much that is no body.
+    """The client's end of a connection, closed when an answer brings too much beside its body.
 
     aiohttp limits each header field and their number. It skips interim answers (`103 Early Hints`) and what
     stands beside the size of a chunk without counting them, so that an answer can go on for as long as it has
@@ -531,7 +531,7 @@ class _CountingHandler(ResponseHandler):
         self._former: aiohttp.StreamReader | None = None
 
     def set_response_params(self, **parameters: Any) -> None:
-        """Count from nothing: a request is about to be sent."""
+        """Count from 0: a request is about to be sent."""
         self._received_bytes = 0
         self._former = self._payload
         super().set_response_params(**parameters)
@@ -572,7 +572,7 @@ class _CountingHandler(ResponseHandler):
 
 
 class _HeaderLimitError(aiohttp.ClientError):
-    """An answer has more beside its body than any needs."""
+    """An answer has too much beside its body."""
 
 
 # What went wrong, as the errors of `wholefeed.errors`
@@ -645,7 +645,7 @@ _BUSY_STATUSES: Final = frozenset({502, 503, 504})
 
 
 def is_transient(error: DocumentError) -> bool:
-    """Return whether the same request may well work a moment later.
+    """Return whether the same request may work a moment later.
 
     A connection that broke is not among these: aiohttp has already tried a fresh one (docs/faults.md row 29).
     """

@@ -121,7 +121,7 @@ class Fetcher:
             )
 
     async def fetch(self, url: str, **options: Any) -> Fetched:
-        """Return the document at a URL: `fetching`, with its options, for who has nothing to object to it."""
+        """Return the document at a URL; takes the options of `fetching`."""
         async with self.fetching(url, **options) as fetched:
             return fetched
 
@@ -139,7 +139,7 @@ class Fetcher:
     ) -> AsyncIterator[Fetched]:
         """Give the document at a URL, after redirects; the end of the block logs the fetch, as one event.
 
-        A DocumentError that is raised in the block (what came is no feed) is the outcome of the fetch.
+        A DocumentError that is raised in the block (such as: no feed) is the outcome of the fetch.
 
         Args:
             url: Absolute http(s) URL.
@@ -242,7 +242,7 @@ class Fetcher:
     async def _ask_once(
         self, transfer: Transfer, slot: Slot, target: Target, conditions: Mapping[str, str], tell: _Tell
     ) -> Response:
-        """Ask once, and tell the gate what that says of the host."""
+        """Ask once, and tell the gate how the host answered."""
         heads = transfer.heads
         try:
             response = await self._get(transfer, target, conditions, tell)

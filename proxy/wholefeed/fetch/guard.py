@@ -35,7 +35,7 @@ OwnAddresses = Callable[[str, int], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AddressPolicy:
-    """What `[fetch]` says of targets, ready to be asked. None equals another: verdicts are kept by it."""
+    """The rules of `[fetch]` for targets. Compared by identity, since verdicts are cached by policy."""
 
     exempt: tuple[IpNetwork, ...] = ()
     ports: tuple[range, ...] = (range(80, 81), range(443, 444), range(1024, 65536))
@@ -155,7 +155,7 @@ def _addresses_of(host: str) -> tuple[IpAddress, ...]:
 
 @lru_cache(maxsize=1024)
 def _is_permitted(policy: AddressPolicy, host: str, port: int) -> bool:
-    """Whether nothing but where the proxy listens speaks against a target; each refresh names one."""
+    """Whether a target may be asked, unless the proxy itself listens there (each refresh asks)."""
     literal, addresses = _literal(host), _addresses_of(host)
     name = host if literal is None else str(_unmapped(literal))
     return (
@@ -230,7 +230,7 @@ def guarded_socket_factory(
 ) -> Callable[[_AddressInfo], socket.socket]:
     """Return a socket factory for `aiohttp.TCPConnector` that opens none for a refused address.
 
-    What it raises is an OSError: aiohttp and aiohappyeyeballs hand it on as the cause of the failed leg.
+    It raises an OSError: aiohttp and aiohappyeyeballs pass that on as the cause of the failed leg.
     """
 
     def factory(info: _AddressInfo) -> socket.socket:

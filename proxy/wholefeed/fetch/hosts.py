@@ -1,4 +1,4 @@
-"""What is known of a publisher's host, and what follows from it for the next request. Pure.
+"""What is known of a publisher's host, and the decision about its next request. Pure.
 
     host = Host("example.org", Pace(4))
     start = host.begin(443, now=10.0)
@@ -6,7 +6,7 @@
     assert host.rest(443, is_new=False, now=12.0) == ("host-backoff", 59.0)
 
 How many requests a host gets at once is its `Pace`; whether a port of it is asked at all, a `Breaker`. Of
-several processes one asks a host at a time, and hands on what it knows of it (`as_text`, `take_over`).
+several replicas one asks a host at a time, and passes its knowledge on (`as_text`, `take_over`).
 Instants are seconds of one clock.
 """
 
@@ -48,7 +48,7 @@ _MAX_PORTS: Final = 64
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """One host: what is known of it, and what asks it."""
+    """One host: what is known of it, and the requests to it."""
 
     name: str
     pace: Pace
@@ -111,7 +111,7 @@ class Host:
         is_strained: bool = False,
         rest_seconds: float | None = None,
     ) -> Change:
-        """A request has ended, and found something out; return what has become of its port.
+        """A request has ended with a result; return whether its port changed, and how.
 
         `slug` is that of the failure where no whole answer came, `is_heard` whether one has begun,
         `is_strained` whether its status is one of `BACKOFF_STATUSES`. It asks to be left alone for
@@ -146,9 +146,9 @@ class Host:
         return _ENCODER.encode({"version": _VERSION, "pace": self.pace.state(now), "ports": ports} | instants)
 
     def take_over(self, text: str, *, age_seconds: float, now: float) -> None:
-        """Know what another process has known, which asked the host until then; of another version nothing.
+        """Take over the knowledge of the process that asked the host before; of another version nothing.
 
-        `text` is as `as_text` has made it there, so many seconds ago.
+        `text` was made there by `as_text`, so many seconds ago.
         """
         state = json.loads(text or "{}")
         if state.get("version") != _VERSION:

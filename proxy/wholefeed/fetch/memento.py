@@ -5,9 +5,9 @@
     async with archive.fetching(page.captures[-1], "http://example.org/feed") as (fetched, copy_url):
         fetched.body, fetched.fetched_at            # the time of the capture
 
-It is asked through the fetcher, so that the guard, the limits and the politeness are those of any request,
-and besides at most `REQUESTS_PER_MINUTE` times a minute, whoever asks: redirects and further tries count.
-Whoever waits for a turn holds nothing else.
+Requests go through the fetcher, with the guard, limits and politeness of any other, and at most
+`REQUESTS_PER_MINUTE` of them a minute for all feeds together: redirects and further tries count. A task that
+waits for its turn holds no lock, slot or memory.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Archive:
     async def fetching(self, capture: Capture, url: str) -> AsyncIterator[tuple[Fetched, str]]:
         """Give a copy as if it came from its publisher when it was made, and where it stands.
 
-        What the archive says beside the body is its own, and left out. It may give a copy that was made a
+        The archive's own header fields are left out. It may give a copy that was made a
         little earlier or later. The rest as in `Fetcher.fetching`.
         """
         asked = self._layout.copy(capture)
@@ -132,8 +132,8 @@ _MINUTE_SECONDS: Final = 60.0
 class Turns:
     """So many requests in any minute, first come first served.
 
-    Where other processes ask the same archive, `reserve` takes the next turn that all of them have together,
-    and returns in how many seconds it is; 0 where nobody can say.
+    Where other processes ask the same archive, `reserve` takes the next turn of all of them together, and
+    returns in how many seconds it is; 0 where that is not known.
     """
 
     def __init__(

@@ -1,20 +1,20 @@
 """Politeness: how many requests run at once, at one host and in all, and when a host is left alone.
 
-Requests queue at their host. A place in all that becomes free goes to the host that holds the fewest, so a
-host with a long queue, or a slow one, delays itself and nobody else; within a host it is first come, first
-served. What a request found out is told to its slot:
+Requests queue at their host. A free place goes to the host that holds the fewest, so a host with a long
+queue, or a slow one, delays no other; within a host it is first come, first served. The outcome of a request
+is told to its slot:
 
     gate = HostGate(concurrency=32, per_host=4)
     async with gate.slot("example.org", 443, url=url) as slot:
         ...
         slot.answered(is_strained=True, rest_seconds=120)   # or slot.failed("timeout", is_heard=False)
 
-A host is a host name, whatever the port, for everything that spares a machine: requests at once, their
-spacing, Retry-After (docs/faults.md rows 24, 55). Whether it can be reached is known for each port by itself:
-a closed one says nothing about the others, and no link to it stops a feed at another.
+A host is a host name, whatever the port, for requests at once, their spacing and Retry-After (docs/faults.md
+rows 24, 55). Whether it can be reached is known for each port by itself: a closed port says nothing about the
+others, and no link to it stops a feed at another.
 
-What follows from what is known of a host is decided in `wholefeed.fetch.hosts`; here is what waits. State is
-kept of hosts that are busy or known for something, `MAX_HOSTS` at most, those asked last.
+`wholefeed.fetch.hosts` decides; this module queues and waits. State is kept of hosts that are busy or of
+which something is known, `MAX_HOSTS` at most, those asked last.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class HostGate:
         waiter.turn.set_result(Slot(host, start, self._clock, self._refuse_waiting))
 
     def _refuse_waiting(self, host: Host) -> None:
-        """Tell those that wait for a host which is left alone from now on."""
+        """Refuse the requests that wait for a host which is left alone from now on."""
         now = self._clock()
         for waiter in list(host.waiting):
             if (refusal := _refusal(host, waiter, now)) is not None:
@@ -269,8 +269,8 @@ class HostTurns(Protocol):
     def is_ours(self, host: Host, on_turn: Callable[[Host], None]) -> bool:
         """Whether this process may begin a request; where it may not, ask for the turn.
 
-        The host comes to know what the process before has known. `on_turn` is called when it is this one's
-        turn, or when it may ask for it again.
+        The host takes over what the process before knew. `on_turn` is called when it is this one's turn, or
+        when it may ask for it again.
         """
 
     def began(self, host: Host) -> None:
@@ -292,7 +292,7 @@ class _Waiter:
 
 
 def _refusal(host: Host, waiter: _Waiter, now: float) -> DocumentError | None:
-    """Return what a request for a host that is left alone is told; None where it may begin."""
+    """Return the error for a request to a host that is left alone; None where it may begin."""
     rest = host.rest(waiter.port, is_new=waiter.is_new, now=now)
     if rest is None:
         return None

@@ -1,8 +1,8 @@
-"""What the C library does with memory that was given back to it.
+"""Settings of the C library for memory that is given back to it.
 
 glibc hands out a large block from its heaps once it has been given one of that size back, and has a heap for
 each of several threads. Documents of 1 MB pass through four of them (the event loop, SQLite's, a worker's):
-what smaller blocks stand behind stays resident, 15 MB in a first walk.
+memory in front of smaller blocks stays resident, 15 MB in a first walk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def give_large_blocks_back(environ: Mapping[str, str]) -> bool:
     """Let large blocks go back to the system when they are freed; return whether that can be asked for.
 
     Args:
-        environ: Whoever has set the C library's own variables is left alone.
+        environ: Where it sets the C library's own variables, nothing is changed.
     """
     if any(name.startswith(_OPERATORS_OWN) for name in environ):
         return False

@@ -1,6 +1,6 @@
-"""Who asks, how much each may ask, and what shows that somebody may: clients, buckets, signed URLs, logins.
+"""The address of a client, how often it may ask, and its rights: clients, buckets, signed URLs, logins.
 
-Pure: instants are arguments, and how long a comparison takes tells nothing of the right value.
+Pure: instants are arguments. Secrets are compared in constant time.
 
     trusted = TrustedProxies(config.server.trusted_proxies)
     client = trusted.client("10.0.0.2", ["203.0.113.9, 10.0.0.3"])              # 203.0.113.9
@@ -13,7 +13,7 @@ Pure: instants are arguments, and how long a comparison takes tells nothing of t
 
     session = issue_session(token, expires_at=1_800_000_000)                            # "1800000000.q1f…Zs"
     is_good_session(session, token, now)                                                # True
-    proof = form_proof(session, token)                      # for the forms of pages that it is shown
+    proof = form_proof(session, token)                      # for the forms on the pages of that session
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ UNIX: Final = "unix:"
 class TrustedProxies:
     """The networks of the reverse proxies that are believed (`server.trusted_proxies`).
 
-    One that is believed says whom it asks for (X-Forwarded-For), and by what URL it was reached
-    (X-Forwarded-Host, X-Forwarded-Proto); anybody else could say anything. Of several values only the last
-    one is the believed proxy's own.
+    Only these may say who the client is (X-Forwarded-For), and by what URL it reached them
+    (X-Forwarded-Host, X-Forwarded-Proto). Of several values only the last one is the believed proxy's own.
 
-    Whoever connects to the Unix socket has no address, and is believed only where that is said ("unix:"):
-    that it may open the socket does not make it a reverse proxy that sets these fields itself.
+    A client of the Unix socket has no address, and is believed only where "unix:" is listed: a program that
+    may open the socket need not be a reverse proxy that sets these fields itself.
     """
 
     def __init__(self, networks: Iterable[str]) -> None:
@@ -86,7 +85,7 @@ class TrustedProxies:
 
 
 class Peer(NamedTuple):
-    """The other end of a connection, whomever it asks for."""
+    """The other end of a connection: a client, or a proxy."""
 
     name: str
     """To count requests by, as `TrustedProxies.client` returns it."""
@@ -112,7 +111,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Networks:
-    """Networks that somebody may be in, given in CIDR notation."""
+    """A set of networks, given in CIDR notation."""
 
     def __init__(self, networks: Iterable[str]) -> None:
         self._networks = tuple(ipaddress.ip_network(network) for network in networks)
@@ -151,7 +150,7 @@ class Buckets:
     """A token bucket a client: it holds what one may ask in a minute, and fills evenly.
 
     A client that has asked nothing for a minute has a full bucket, and so has one that is not remembered;
-    beyond `max_clients` those who asked longest ago are forgotten.
+    beyond `max_clients` those that asked longest ago are forgotten.
     """
 
     def __init__(self, per_minute: int, max_clients: int = MAX_CLIENTS) -> None:

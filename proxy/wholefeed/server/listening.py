@@ -1,4 +1,4 @@
-"""The listening side of the server: where it listens, who is connected, and what systemd is told of its life.
+"""The listening side of the server: its sockets, its connections, and its signs of life for systemd.
 
 with bound("/run/wholefeed/wholefeed.sock") as listener: ...
 async with reaping(runner.server, connections), accepting(runner.server, connections, host=host, port=port):
@@ -220,9 +220,9 @@ async def reaping(
 
 
 class Connections:
-    """Which connections are busy, and which are not, those first that have not been for longest.
+    """All connections: busy ones, and the others, first those that have been idle or half open for longest.
 
-    One is busy while a request of it is being answered that it has said to its end. Until then it is half
+    A connection is busy while a request that came whole is being answered. Until it has come it is half
     open, also where a handler waits for the rest of a body (docs/faults.md row 95a): it takes no place from
     those who are answered, and may have to make room for a new one. At most `at_most` are open at once.
     """
@@ -238,7 +238,7 @@ class Connections:
         """Those that are not busy, in the order in which they came to be so."""
 
     def admit(self, connection: Connection, open_count: int) -> None:
-        """Take in a new connection; where as many are open as may be, another one is closed for it."""
+        """Take in a new connection; at the limit another one is closed for it."""
         if open_count >= self.at_most:
             self.make_room()
         self.use_of(connection)
@@ -290,7 +290,7 @@ class Connections:
         return len(self._uses) - len(self._waiting)
 
     def is_crowded(self) -> bool:
-        """Whether so many are busy that hardly any place is left for those who have only come."""
+        """Whether so many are busy that hardly any place is left for new ones."""
         return self.busy_count > self.at_most - self.at_most // _KEPT_FREE
 
     def overdue(
@@ -362,9 +362,9 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Supervisor:
-    """Who started the server, and what it wants to hear: ready, stopping, still alive (sd_notify(3)).
+    """The supervisor that started the server: it is told ready, stopping, still alive (sd_notify(3)).
 
-    Where no supervisor waits for it, nothing is said. The watchdog is fed by the event loop itself: one that
+    Without a supervisor nothing is sent. The watchdog is fed by the event loop itself: one that
     hangs feeds it no more, and systemd starts the service again.
     """
 

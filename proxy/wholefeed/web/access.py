@@ -1,10 +1,10 @@
-"""Who may do what: clients that ask too often, other sites, token, signed URLs (docs/faults.md row 80).
+"""The checks of access: rates of clients, other sites, token, signed URLs (docs/faults.md row 80).
 
-`/healthz` and `/readyz` are for supervisors and open, `/static/…` and `/login` are for whoever is asked for
-the token, and at `/` programs are told how to subscribe. Where a token or signing keys are set, everything
-else is for those who know the token, or who have logged in with it: their browser has a session, which is as
-good. A signature lets its holder read one feed, and see its status and its progress. A route that is named
-nowhere here is behind the token; `/metrics` is so too, but for `server.metrics_networks`.
+Open to all are `/healthz` and `/readyz`, for supervisors; `/static/…` and `/login`, to enter the token; and
+`/`, where programs are told how to subscribe. Where a token or signing keys are set, every other route needs
+the token, or the session of a browser that has logged in with it. A signature lets its holder read one feed,
+and see its status and its progress. A route that is named nowhere here needs the token; so does `/metrics`,
+except from `server.metrics_networks`.
 
     set             signed URL of a feed    another feed        anything else
     nothing         yes                     yes                 yes
@@ -64,11 +64,11 @@ _EMBEDDED: Final = frozenset({"image", "audio", "video", "script", "style", "fon
 
 
 def refuse_embedding(request: web.Request, asked: Asked) -> None:
-    """Refuse what a page wants to show or play as a part of itself: that is what static files alone are for.
+    """Refuse requests for a part of a page (a picture, a script): static files alone are for that.
 
-    Whoever may write a picture into a page, as every publisher may, else has readers' browsers add feeds, and
-    sends them with the session of somebody who has logged in (docs/faults.md row 97). The feed for people,
-    which is made at some cost, is for who opens it: it is no part of anything.
+    Else a publisher that names a URL of ours as a picture would have browsers add feeds, with the session of
+    somebody who has logged in (docs/faults.md row 97). The feed for people, which is made at some cost, is
+    only for a browser that opens it as a document.
     """
     destination = request.headers.get(DESTINATION)
     if destination in _EMBEDDED or (asked.route == VIEW and destination not in (None, "document")):
@@ -97,7 +97,7 @@ def _is_own_origin(request: web.Request, origin: str) -> bool:
 
 
 def require_access(request: web.Request, asked: Asked) -> None:
-    """Let in whoever knows the access token or holds a signed URL, where either is set."""
+    """Let in requests with the access token or a signed URL, where either is set."""
     if asked.route == LOGIN:
         return
     server = asked.config.server
@@ -129,7 +129,7 @@ def require_access(request: web.Request, asked: Asked) -> None:
 
 
 def _may_watch(request: web.Request, asked: Asked) -> bool:
-    """Whether the numbers are asked for from one of `server.metrics_networks`.
+    """Whether the metrics are asked for from one of `server.metrics_networks`.
 
     What was forwarded by somebody who is not believed comes from anywhere.
     """

@@ -1,15 +1,15 @@
-"""A reconstruction as HTTP answer: what a reader wants, the header, and the body in parts.
+"""A reconstruction as an HTTP answer: the representation that the reader asks for, its header, and its body.
 
     wanted, wait_seconds = Wants(config).of(asked, url, base, accept_encoding)
-    answer = answer_from(held, wanted)          # a whole feed that is held in memory; of others and of views:
+    answer = answer_from(held, wanted)          # of a whole feed in memory; of others and of views:
     answer = await viewed(reconstruction, wanted, store)
     if not answer.is_known(request.headers, now):
         async for part in slices(answer, store): ...
 
 The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
 are stored: for a reader that takes gzip no block is inflated or compressed again (docs/design.md#segments). A
-feed cut for a reader with a cap (`limit`, `since`, `answer_bytes`) takes most of them whole; what is left of
-the others is sealed anew before the answer begins, or is an `_Excerpt`, cut while it is sent.
+view (`limit`, `since`, `answer_bytes`) takes most segments whole; a part of one is sealed anew before the
+answer begins, or is an `_Excerpt`, cut while it is sent.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Wants:
 
 
 class Representation(NamedTuple):
-    """What an answer depends on beside the feed. Each request looks by it for what has been made."""
+    """What an answer depends on beside the feed; the key of answers that have been made."""
 
     self_url: str
     """The proxy's URL of what is asked for."""
@@ -235,7 +235,7 @@ class Answer:
         return None if self.changed_at is None or self.changed_at > now else self.changed_at
 
     def fields_at(self, now: float, *, has_body: bool) -> CIMultiDict[str]:
-        """Return the fields of an answer that is made now. They are the caller's, who may add to them."""
+        """Return the fields of an answer that is made now; the caller may add to them."""
         fields = (self.body_fields if has_body else self.fields).copy()
         if self.changed_at is not None and self.changed_at > now:  # as `modified_at` has it
             del fields["Last-Modified"]
@@ -500,7 +500,7 @@ def _read_entries(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[byt
 
 @dataclass(frozen=True, slots=True)
 class _Excerpt:
-    """What a view keeps of a segment, where that is much: taken from the segment's text while it is sent."""
+    """A large part of a segment that a view keeps: taken from the segment's text while it is sent."""
 
     segment: SegmentRow
     ranges: tuple[tuple[int, int], ...]

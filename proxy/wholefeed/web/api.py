@@ -1,4 +1,4 @@
-"""What programs ask beside the feeds themselves, answered as JSON.
+"""The answers to programs beside the feeds themselves, as JSON.
 
 /status, /events        what is known of a feed, once or whenever it changes
 /feeds                  the known feeds
@@ -117,7 +117,7 @@ def _memento(document: DocumentRow) -> dict[str, Any] | None:
 
 
 def _collection(known: Collection) -> dict[str, Any] | None:
-    """Return what is known of a history that the publisher does not link (R31)."""
+    """Return the state of a history that the publisher does not link (R31)."""
     if not known.adapter:
         return None
     return {
@@ -151,7 +151,7 @@ def _time(instant: float | None) -> str | None:
 
 
 def json_answer(value: object, *, status: int = 200) -> web.Response:
-    """Answer with JSON that nobody keeps."""
+    """Answer with JSON that no cache keeps."""
     return web.json_response(value, status=status, headers={"Cache-Control": "no-store"})
 
 

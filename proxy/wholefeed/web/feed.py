@@ -3,10 +3,10 @@
 A feed that is held in memory and fresh is answered from there (`_answered_from`); any other is read from the
 store, or from its publisher first (`_answered_with`).
 
-A feed's own URL opened in a browser leads to the feed for people (`/view`); readers never see that. A browser
-says `Sec-Fetch-Dest: document` of a page that somebody opens (W3C Fetch Metadata), and names HTML in Accept;
-readers do not send both. It does so by https and on the visitor's own machine alone: by plain http from
-elsewhere the feed is what it gets.
+A browser that opens a feed's URL is redirected to the feed for people (`/view`). It is known by
+`Sec-Fetch-Dest: document` (W3C Fetch Metadata) together with HTML in Accept; readers do not send both.
+Browsers send the first by https and to the visitor's own machine alone: by plain http from elsewhere they get
+the feed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ log = get_logger()
 
 
 async def get_feed(request: web.Request) -> web.StreamResponse:
-    """GET /feed?url=U: the reconstructed feed; who opens it in a browser is led to the feed for people."""
+    """GET /feed?url=U: the reconstructed feed; a browser that opens it is sent to the feed for people."""
     asked = request[ASKED]
     if _is_opened(request):
         return to_view(request, asked)

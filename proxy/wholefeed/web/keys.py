@@ -1,4 +1,4 @@
-"""What handlers find by an application or a request: the parts of the proxy, and the feed that is asked for.
+"""The keys by which handlers find the parts of the proxy, and the feed that is asked for.
 
 No handler is imported here.
 """

@@ -1,6 +1,6 @@
-"""GET /metrics: what has been counted and what goes on, for Prometheus.
+"""GET /metrics: counts since the start and the state of now, for Prometheus.
 
-Nothing of it names a feed, a URL, a host or a reader. All numbers are read at one moment (`_families`), and
+No label names a feed, a URL, a host or a reader. All numbers are read at one moment (`_families`), and
 written on a thread. Names follow the conventions of Prometheus.
 """
 

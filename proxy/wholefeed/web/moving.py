@@ -1,11 +1,11 @@
-"""URLs of subscriptions led through the proxy, and back to the publishers; nothing is fetched or looked up.
+"""Change the URLs of subscriptions to the proxy's, and back; nothing is fetched or looked up.
 
     own = Places.of(["http://127.0.0.1:8080"])
     moved = moved_in(read_opml(body), own, base="http://127.0.0.1:8080", server=config.server, policy=policy)
     moved.document, moved.rewritten, moved.left     # what was left alone, and why
     moved_out(read_opml(moved.document), own)       # back again
 
-What does not come through unharmed is left as it is and told: nobody loses a feed by moving.
+A URL that the proxy could not serve stays as it is, and is counted with its reason: moving loses no feed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Subscription lists: the known feeds as one, and a list led through the proxy or back to the publishers.
+"""Subscription lists: the known feeds as one, and lists whose URLs are changed to the proxy's or back.
 
-Nothing is fetched here: readers ask for what they subscribe to soon enough, each at its own pace, and a
-hundred walks that nobody waits for would stand in the way of those that somebody does.
+Nothing is fetched here: readers ask for their feeds soon enough, and a hundred walks at once would delay
+those that readers wait for.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The pages for people, but for a feed's entries (`wholefeed.web.view`).
+"""The pages for people, except a feed's entries (`wholefeed.web.view`).
 
     GET /                      home: a form and the known feeds; a program gets a few lines of text
     GET /?url=U                the page of the feed that U leads to; the feeds to choose from, where
                                U announces several; home again, where it leads to none
     POST /refresh, /forget     what the forms of the pages do; a program gets no page
-    /login, /logout            the page that asks for the token, and what keeps a browser logged in
+    /login, /logout            the page that asks for the token, and the end of a session
     any error                  in words, with what to do, and with a form to try another address
 
 Nothing here decides anything about a feed: words and chart are those of `wholefeed.core.words`.

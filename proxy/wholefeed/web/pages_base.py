@@ -1,10 +1,10 @@
-"""What the pages for people are made of: templates, static files, and the cookie of those who have logged in.
+"""The base of the pages for people: templates, static files, and the cookie of a session.
 
     return await page(request, "home.html", feeds=known)
 
-Every value is escaped unless it is Markup. A template sees `root`, what leads from the page's own URL to the
-proxy's: links are relative, so that they are right below any prefix, stripped or kept;
-`action("refresh", url=…)`, where a form that changes something is sent to; and `is_logged_in`.
+Every value is escaped unless it is Markup. A template sees `root`, the relative URL from the page to the
+proxy's root (so links are right below any prefix, stripped or kept); `action("refresh", url=…)`, the target
+of a form that changes something; and `is_logged_in`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What a request asks for: its route, the feed that it names, its options, and the Host that it came to.
+"""Reading a request: its route, the feed that it names, its options, and its Host.
 
 The URL of a feed is given in a query or behind the slash:
 
     /feed?url=https%3A%2F%2Fexample.org%2Ffeed.atom&limit=20    encoded or as it is, and options of ours
     /https://example.org/feed.atom?lang=en                      the prefix form: the whole query is the feed's
 
-`Asked` is made of each request before its handler; it reads these once, when they are first wanted.
-`whole_body` reads a body. The rest are functions of header values and strings, and no I/O.
+Each request has an `Asked`, made before its handler; it reads these once, when they are first needed.
+`whole_body` reads a body; all other functions do no I/O.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Entries are what strangers have written (`wholefeed.core.compose.sanitising`). Nothing is loaded from
 elsewhere unless `media=1` asks for pictures, audio and video; and nothing that they name is loaded from the
-proxy itself, to which the reader's browser sends the session (docs/faults.md row 97).
+proxy itself, to which the browser sends the session (docs/faults.md row 97).
 
-What stands of the entries on a page is the same for all who ask for it, bounded, and kept
-(`wholefeed.service.showing`); what stands around it is made for each, and small.
+The entries of a page are the same for everybody, bounded, and kept (`wholefeed.service.showing`); the rest of
+the page is small, and made for each request.
 """
 
 from __future__ import annotations

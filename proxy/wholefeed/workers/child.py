@@ -1,7 +1,7 @@
 """The whole of a worker process: jobs come in through standard input, results go out through standard output.
 
-Of wholefeed it imports the core, and nothing of asyncio: it starts in a quarter of a second and takes 25 MB.
-It ends when its standard input does, whatever it is doing: then nobody waits for it.
+It imports the core of wholefeed alone, and not asyncio: it starts in a quarter of a second and takes 25 MB.
+It ends when its standard input does, even in the middle of a job.
 
     write_frame(requests, ("read_document", (body,), {}, 20.0))     # in the process that it works for
     read_frame(replies)                                             # ("begun", None), then ("done", ...)
@@ -35,7 +35,7 @@ _OOM_SCORE: Final = "500"
 
 
 def main() -> None:
-    """Work until nobody wants anything any more."""
+    """Work until standard input ends."""
     requests, replies = _own_streams()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that it works for says when to end
     faulthandler.enable()

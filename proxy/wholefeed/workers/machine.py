@@ -1,7 +1,7 @@
-"""What the machine gives this process, or the container: cores, memory.
+"""The cores and the memory that this process, or its container, may use.
 
-A container may be given less than the machine has, by cgroups of either version. All of it blocks, if only
-for as long as the kernel takes to write a few lines.
+A container may have less than the machine, by cgroups of either version. These functions read small files of
+the kernel, and block meanwhile.
 
     usable_cores()          # 1.5
     free_memory_bytes()     # 187695104

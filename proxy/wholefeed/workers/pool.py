@@ -4,10 +4,14 @@
     read = await workers.run(len(body), read_document, body, sender, max_depth=256)
     await workers.close()
 
-What is small is done on the spot, since a trip to a worker costs more. What is little larger waits for one
-thread, unless too much of it waits there already. A thread does the rest where there are to be no workers, or
-none can be started; and what is of middle size while there is too little of it to make a worker worth its
-start, or while all of them are at something long. Whoever waits for a worker gets one in the order of asking.
+Where a job runs depends on the size of its document:
+
+    up to INLINE_BYTES    on the spot, since a trip to a worker costs more
+    below THREAD_BYTES    in the one thread for such jobs, unless too much waits for it already
+    more                  in a worker, first come first served
+
+A thread of its own does a job where there are no workers, or none can be started; and a job of middle size
+while there is too little work for a worker's start, or all workers have a long job.
 """
 
 from __future__ import annotations
