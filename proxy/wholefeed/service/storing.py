@@ -90,11 +90,14 @@ class FeedStorage:
         self._fence = fence
         self._now = now
         self._notes: list[_Note] = []
-        self._feed: FeedRow | None = None  # as it is stored, as long as this refresh has written nothing
         self._rows: list[DocumentRow] | None = None  # these two: if known since the last change
         self._material: Material | None = None
         self.work = work
         self.feed_id = feed_id
+        self.feed: FeedRow | None = None
+        """As it is stored, where that is known; as long as this refresh has written nothing."""
+        self.missing: tuple[Attempt, ...] = ()
+        """What could not be had, as it is stored with that."""
         self.fetch_url: str | None = None
         """Where the subscription document is asked for, if that was found to be elsewhere."""
         self.fresh = FreshDocuments()
@@ -108,13 +111,13 @@ class FeedStorage:
         elif self._store.is_shared:  # what others change is not held
             found = await self.read(partial(_read_beginning, feed=feed_id))
         elif (held := memory.beginning(feed_id)) is not None:
-            self._feed, found = held
+            self.feed, found = held
         else:  # the row, too: whoever began the refresh may have it from before the last one
             look = partial(_read_beginning, feed=feed_id)
-            self._feed, found = await self.read(lambda db: (feeds.find(db, feed_id), look(db)))
+            self.feed, found = await self.read(lambda db: (feeds.find(db, feed_id), look(db)))
             if not memory.has_changed(feed_id, since):
                 memory.keep_beginning(feed_id, found)
-        self._rows = found.rows
+        self._rows, self.missing = found.rows, found.failures.missing
         return found
 
     # Reading
@@ -175,7 +178,7 @@ class FeedStorage:
     def note_reply(self, reply: ReplyFacts) -> None:
         """Note what a reply means for the feed: nobody waits for that where nothing is new."""
         self.fetch_url = reply.fetch_url or self.fetch_url
-        checked = None if self._feed is None else _checked(self._feed, reply)
+        checked = None if self.feed is None else _checked(self.feed, reply)
         write = partial(_note_reply, feed=self.feed_id, reply=reply)
         self._notes.append(_Note(write, reply.unchanged is not None, checked))
 
@@ -183,7 +186,7 @@ class FeedStorage:
         """Write what was noted: of what is sent of the feed that is no more than its row."""
         if not self._notes:
             return
-        checked = self._notes[0].checked if self._feed is not None and len(self._notes) == 1 else None
+        checked = self._notes[0].checked if self.feed is not None and len(self._notes) == 1 else None
         if checked is not None and self._store.note_unchanged(*checked):
             self._notes.clear()
             self._memory.renew(checked[0], is_checked=True)
@@ -210,7 +213,7 @@ class FeedStorage:
         self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
     ) -> _T:
         notes, self._notes = self._notes, []
-        self._rows = self._material = self._feed = None
+        self._rows = self._material = self.feed = None
 
         def with_notes(db: Database) -> _T:
             if self._fence is not None:
@@ -243,7 +246,7 @@ class FeedStorage:
         changes: FeedChanges = {"kind": placement.kind, "family": placement.family}
         if placement.changes_family:
             changes["family_since"] = now
-        feed = self._feed
+        feed = self.feed
         is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
         place = Placement(url=obtained.fetched.url, role=Role.SUBSCRIPTION, rank=0)
         new = [new_document(obtained, place)]
