@@ -78,8 +78,8 @@ from wholefeed.service.sources import (
     FoundSubscription,
     Obtained,
     Source,
-    failure_of,
-    settle_subscription,
+    as_failure,
+    follow_to_subscription,
 )
 from wholefeed.service.storing import FeedStorage, Gathered, known_entries, touch
 from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow
@@ -95,10 +95,11 @@ _LEAVING_SECONDS: Final = 1.0
 
 
 class Refresh:
-    """One refresh of one feed, and all that is done for it; the methods from `ask` on are `RefreshIO`.
+    """One refresh of one feed, and all that is done for it.
 
-    `run` is called once; the attributes can be read meanwhile. `found` is the subscription document, when it
-    has just been fetched, `copies` are a web archive's of documents that are missing.
+    The methods from `ask_subscription` on are `RefreshIO`. `run` is called once; the attributes can be read
+    meanwhile. `found` is the subscription document, when it has just been fetched, `copies` are a web
+    archive's of documents that are missing.
     """
 
     def __init__(
@@ -117,7 +118,6 @@ class Refresh:
         self._decision: Decision | None = None
         # the subscription document: found before, until it is asked for; then until it is stored
         self._subscription = found
-        self._error: DocumentError | None = None  # why there is none from the publisher
         self._find_style: Callable[[], Style | None] = lambda: None  # what segments are rendered for
         # what is stored
         self._storage = FeedStorage(
@@ -178,12 +178,11 @@ class Refresh:
         basis, rows = await self._start()
         self._decision = Decision(basis, rows)
         try:
-            is_there = await self._decision.run()
+            failed = await self._decision.run()
             await self._put_gathered()
             await self._storage.flush()
-            if not is_there:
-                assert self._error is not None, "something failed"
-                raise self._error
+            if failed is not None:
+                raise failed.error
         except Exception:  # what the publisher said counts all the same: it is not asked again for nothing
             with suppress(StoreError, OverloadedError):
                 await self._storage.flush()
@@ -191,7 +190,7 @@ class Refresh:
         except asyncio.CancelledError:
             with suppress(StoreError, OverloadedError, TimeoutError):
                 async with asyncio.timeout(_LEAVING_SECONDS):
-                    await self._storage.settle()
+                    await self._storage.wait_for_writes()
             raise
         finally:
             await self._leave()
@@ -232,20 +231,19 @@ class Refresh:
 
     # The subscription document
 
-    async def ask(
+    async def ask_subscription(
         self, url: str, stored: StoredDocument | None, *, searches: bool
     ) -> SubscriptionCame | Reply | SubscriptionFailed:
         found, self._subscription = self._subscription, None
         if found is not None and found.failure is not None:  # a web archive's copy stands in (R33)
-            self._error = found.failure
+            error = found.failure
             found = await self._receive(found)
             copy = archived_copy(found.document_url, found.obtained, is_subscription=True)
-            return SubscriptionFailed(failure_of(self._error), copy)
+            return SubscriptionFailed(as_failure(error), error, copy)
         try:
             came = found or await self._fetched_subscription(url, stored, searches=searches)
         except DocumentError as exc:
-            self._error = exc
-            return SubscriptionFailed(failure_of(exc))
+            return SubscriptionFailed(as_failure(exc), exc)
         if isinstance(came, Fetched):
             return reply_of(came)
         came = await self._receive(came)
@@ -259,12 +257,12 @@ class Refresh:
         source = self._context.source
         obtained = await source.obtain(url, validators=_conditions(stored))
         if isinstance(obtained, Fetched):
-            obtained = await self._storage.updated(stored, obtained)
+            obtained = await self._storage.with_links_of_304(stored, obtained)
             if obtained.not_modified:
                 return obtained
             obtained = await source.read(obtained, None)
         if searches:
-            return await settle_subscription(source, url, obtained)
+            return await follow_to_subscription(source, url, obtained)
         return FoundSubscription(url, obtained)
 
     async def _receive(self, found: FoundSubscription) -> FoundSubscription:
@@ -321,7 +319,7 @@ class Refresh:
         return await self._storage.read(look)
 
     async def put(self, url: str, placement: Placement) -> int:
-        self._settle(url, is_hit=True)
+        self._count_ahead(url, is_hit=True)
         obtained = self._come.pop(url)
         document = new_document(obtained, placement)
         if placement.may_wait:
@@ -333,7 +331,7 @@ class Refresh:
 
     def drop(self, url: str) -> None:
         del self._come[url]
-        self._settle(url, is_hit=False)
+        self._count_ahead(url, is_hit=False)
 
     def touch(
         self,
@@ -462,7 +460,7 @@ class Refresh:
             style=self._find_style(),
         )
         if isinstance(obtained, Fetched):
-            obtained = await self._storage.updated(stored, obtained)
+            obtained = await self._storage.with_links_of_304(stored, obtained)
             if not obtained.not_modified:
                 return await self._context.source.read(obtained, self._find_style())
         return obtained
@@ -489,9 +487,9 @@ class Refresh:
         if isinstance(ended, Obtained):
             obtained = self._come[url] = await self._identified(ended, self._come.values())
             return url, fresh_document(url, obtained, is_collected=url in self._collected)
-        self._settle(url, is_hit=isinstance(ended, Fetched) and ended.not_modified)
+        self._count_ahead(url, is_hit=isinstance(ended, Fetched) and ended.not_modified)
         if not isinstance(ended, Fetched):
-            return url, failure_of(ended)
+            return url, as_failure(ended)
         if ended.is_met:
             return url, LedBack(ended.final_url)
         return url, unchanged(ended) if ended.not_modified else There(ended.headers)
@@ -506,7 +504,7 @@ class Refresh:
         if not (left_seconds and any(task.done() for task in pending)):
             await self._put_gathered()
 
-    def _settle(self, url: str, *, is_hit: bool) -> None:
+    def _count_ahead(self, url: str, *, is_hit: bool) -> None:
         """Count what was asked for ahead, once it is known whether the walk needs it."""
         if url in self._ahead:
             self._ahead.remove(url)

@@ -145,7 +145,7 @@ class FeedStorage:
         look = partial(_identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
         return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
 
-    async def updated(self, stored: StoredDocument | None, fetched: Fetched) -> Fetched:
+    async def with_links_of_304(self, stored: StoredDocument | None, fetched: Fetched) -> Fetched:
         """Return a stored document as it comes with the Link fields of a 304, where they lead elsewhere.
 
         RFC 9111, sections 3.2 and 4.3.4: what they say takes the place of what it came with. Else the 304.
@@ -202,7 +202,7 @@ class FeedStorage:
 
         await self._write(both, self._memory.renew)
 
-    async def settle(self) -> None:
+    async def wait_for_writes(self) -> None:
         """Wait until what was begun to be written is, whoever asked for it; what comes next finds it.
 
         Else the next refresh would publish what it has read before that.
