@@ -30,7 +30,7 @@ from wholefeed.core.notes import DocumentTruncated, JumpedHole
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.urls import document_key
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
-from wholefeed.service.refresh import RefreshContext
+from wholefeed.service.context import RefreshContext
 from wholefeed.service.results import Status, UnderWay
 from wholefeed.service.running import Running
 from wholefeed.store.base import Database

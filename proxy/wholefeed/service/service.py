@@ -26,11 +26,11 @@ from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
 from wholefeed.logs import get_logger
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.checking import Checks
+from wholefeed.service.context import RefreshContext
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Held, Usage
 from wholefeed.service.opening import Openings
 from wholefeed.service.people import ChainDocument, Watching
-from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, described
