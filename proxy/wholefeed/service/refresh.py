@@ -244,15 +244,22 @@ class Refresh:
         self, url: str, stored: StoredDocument | None, *, searches: bool
     ) -> FoundSubscription | Fetched:
         source = self._context.source
-        obtained = await source.obtain(url, validators=_conditions(stored))
+        came = await source.obtain(url, validators=_conditions(stored))
+        obtained = await self._with_links_of_304(stored, came, None)
         if isinstance(obtained, Fetched):
-            obtained = await self._storage.with_links_of_304(stored, obtained)
-            if obtained.not_modified:
-                return obtained
-            obtained = await source.read(obtained, None)
+            return obtained
         if searches:
             return await follow_to_subscription(source, url, obtained)
         return FoundSubscription(url, obtained)
+
+    async def _with_links_of_304(
+        self, stored: StoredDocument | None, came: Obtained | Fetched, style: Style | None
+    ) -> Obtained | Fetched:
+        """Return what came; of a 304 whose Link fields lead elsewhere, the stored document with these."""
+        if isinstance(came, Obtained):
+            return came
+        fetched = await self._storage.with_links_of_304(stored, came)
+        return fetched if fetched.not_modified else await self._context.source.read(fetched, style)
 
     async def _receive(self, found: FoundSubscription) -> FoundSubscription:
         """Hold the subscription document until it is stored; return it as it counts here."""
@@ -364,7 +371,9 @@ class Refresh:
 
     def _note(self, write: Callable[..., None], *, touches_document: bool = False, **facts: object) -> None:
         """Have something noted of the feed that changes nothing of what it is made of."""
-        self._storage.note(partial(write, feed=self._feed.id, **facts), touches_document=touches_document)
+        self._storage.write_later(
+            partial(write, feed=self._feed.id, **facts), touches_document=touches_document
+        )
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[None]:
@@ -439,7 +448,7 @@ class Refresh:
             is_foreseen=lambda: decision.is_foreseen(url, list(self._pending)),
             relation=relation,
         )
-        obtained = await self._context.source.obtain(
+        came = await self._context.source.obtain(
             url,
             validators=_conditions(stored),
             early=early,
@@ -448,11 +457,7 @@ class Refresh:
             is_met=decision.is_met,
             style=self._find_style(),
         )
-        if isinstance(obtained, Fetched):
-            obtained = await self._storage.with_links_of_304(stored, obtained)
-            if not obtained.not_modified:
-                return await self._context.source.read(obtained, self._find_style())
-        return obtained
+        return await self._with_links_of_304(stored, came, self._find_style())
 
     async def _obtain_page(self, url: str, *, is_head: bool) -> Obtained | Fetched:
         """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
