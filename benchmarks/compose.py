@@ -41,10 +41,11 @@ from wholefeed.core.jobs import Style
 from wholefeed.core.model import Kind, Role, State
 from wholefeed.core.refresh.port import Placement, RefreshRequest
 from wholefeed.fetch.base import site_of
+from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.documents import Leaving, Put, documents_to_remember, new_document
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
-from wholefeed.service.refresh import Refresh, RefreshContext, WalkTurns
+from wholefeed.service.refresh import Refresh
 from wholefeed.service.service import FeedService
 from wholefeed.service.sources import Obtained, Source
 from wholefeed.service.storing import MOST_TOGETHER, FeedStorage

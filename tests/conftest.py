@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import structlog
-from blockbuster import BlockBuster, blockbuster_ctx
+from blockbuster import BlockBuster
 from hypothesis import HealthCheck, settings
 from pytest_aiohttp import AiohttpClient
 
@@ -39,15 +39,25 @@ settings.register_profile("suite", UNHURRIED, max_examples=25)
 settings.register_profile("exhaustive", UNHURRIED)
 
 
+@pytest.fixture(scope="session")
+def blocking_calls() -> BlockBuster:
+    """What finds the blocking calls of the package; to make it takes longer than many a test."""
+    buster = BlockBuster("wholefeed")
+    # What measures coverage locks its data in the middle of whatever runs: no call of the package.
+    buster.functions["threading.Lock.acquire"].can_block_in("coverage/collector.py", {"lock_data"})
+    # A command that runs in a thread of its own ends its loop with the threads of that.
+    buster.functions["threading.Lock.acquire"].can_block_in("asyncio/runners.py", {"close"})
+    return buster
+
+
 @pytest.fixture(autouse=True)
-def no_blocking_call() -> Iterator[BlockBuster]:
+def no_blocking_call(blocking_calls: BlockBuster) -> Iterator[None]:
     """Fail a test whose event loop makes a blocking call in the package."""
-    with blockbuster_ctx("wholefeed") as buster:
-        # What measures coverage locks its data in the middle of whatever runs: no call of the package.
-        buster.functions["threading.Lock.acquire"].can_block_in("coverage/collector.py", {"lock_data"})
-        # A command that runs in a thread of its own ends its loop with the threads of that.
-        buster.functions["threading.Lock.acquire"].can_block_in("asyncio/runners.py", {"close"})
-        yield buster
+    blocking_calls.activate()
+    try:
+        yield
+    finally:
+        blocking_calls.deactivate()
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,7 @@ from wholefeed.server.listening import (
     bound,
     reaping,
 )
-from wholefeed.service.refresh import RefreshContext, WalkTurns
+from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.service import FeedService
 from wholefeed.service.sharing import Shared, open_sharing
 from wholefeed.service.sharing_hosts import ReplicaHosts, ReplicaTurns

@@ -84,7 +84,7 @@ class Counts:
     """By what ended them: `end`, or the slug of what is missing first."""
     walk_seconds: Durations = field(default_factory=lambda: Durations(WALK_SECONDS))
     publications: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Of refreshes that have ended, by state and reason."""
+    """Of refreshes that brought something to say of their feed, by state and reason; a quiet one is none."""
     failed_refreshes: Counter[str] = field(default_factory=Counter)
     """By slug."""
     evicted: int = 0

@@ -24,7 +24,7 @@ from wholefeed.core.compose.views import Warned
 from wholefeed.errors import StorageFullError, StoreError
 from wholefeed.service import background as module
 from wholefeed.service.background import MAX_POLLS, AskedTimes
-from wholefeed.service.refresh import WalkTurns
+from wholefeed.service.context import WalkTurns
 from wholefeed.service.running import Running
 from wholefeed.store.opening import open_file
 from wholefeed.store.rows import FeedRow

@@ -164,7 +164,7 @@ async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
 
     storage = FeedStorage(proxy.app[STORE], Workers(0), feed.id, now=proxy.clock, memory=Memory(0))
     noted: FeedChanges = {"is_stale": True, "failed_at": now, "fresh_until": now + 7000}
-    storage.note(partial(feeds.update, feed=feed.id, changes=noted))
+    storage.write_later(partial(feeds.update, feed=feed.id, changes=noted))
 
     def fail(_: object) -> None:
         raise StorageFullError("the volume is full")
@@ -256,7 +256,9 @@ async def test_a_remark_on_a_document_of_a_forgotten_feed_is_no_failure_of_the_s
     assert feed is not None
     (document, *_) = await proxy.store.documents(feed.id)
     storage = FeedStorage(proxy.app[STORE], Workers(0), feed.id, now=proxy.clock, memory=Memory(0))
-    storage.note(partial(touch, feed=feed.id, document=document.id, changes={"checked_at": proxy.clock()}))
+    storage.write_later(
+        partial(touch, feed=feed.id, document=document.id, changes={"checked_at": proxy.clock()})
+    )
     await proxy.service.forget(canonical_url(url))
     with pytest.raises(UnknownFeedError):
         await storage.flush()

@@ -25,7 +25,7 @@ from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.core.schedule import SHORTEST_PAUSE_SECONDS, Times, pause_seconds, poll_due_at
 from wholefeed.errors import OverloadedError, StoreError, WholefeedError
 from wholefeed.logs import get_logger
-from wholefeed.service.refresh import RefreshContext
+from wholefeed.service.context import RefreshContext
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import REST, Store

@@ -34,8 +34,8 @@ from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import DocumentError, OverloadedError, PublisherError, StoreError
 from wholefeed.fetch.memento import Archive
 from wholefeed.logs import get_logger
+from wholefeed.service.context import RefreshContext
 from wholefeed.service.documents import OfferedCopy
-from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.store.rows import DocumentRow

@@ -25,8 +25,8 @@ from wholefeed.errors import (
     QueueFullError,
 )
 from wholefeed.futures import either_done
+from wholefeed.service.context import RefreshContext
 from wholefeed.service.mementos import Mementos
-from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.running import Flights, Running
 from wholefeed.service.sources import FoundSubscription, SeveralFeedsError, find_subscription
 from wholefeed.store.base import Database

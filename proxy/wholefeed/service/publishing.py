@@ -52,11 +52,13 @@ async def assemble(
     ending: Ending | None = None,
     missing: Sequence[Attempt] | None = None,
 ) -> FeedRow | None:
-    """Publish the feed as it is stored now; None: it has no subscription document.
+    """Publish the feed as it is stored now; None: it has no subscription document, or is published like this.
 
     Arguments as for `RefreshIO.publish`; `notes` beside what was remarked on documents when they were read,
     `is_walking`: the walk goes on.
     """
+    if not is_walking and await _is_published(storage, state, notes, ending, missing):
+        return None
     stored = await storage.material()
     if stored is None:
         return None
@@ -113,6 +115,33 @@ async def assemble(
         if isinstance(each, NewSegment) and not may_be_drawn_in(each.sealed.length):
             storage.fresh.drop(number for number in each.documents if number != documents[0].id)
     return published_feed
+
+
+async def _is_published(
+    storage: FeedStorage,
+    state: State,
+    notes: Sequence[NoteDict],
+    ending: Ending | None,
+    missing: Sequence[Attempt] | None,
+) -> bool:
+    """Whether readers have the feed as it is stored, and nothing else is to be said of it now.
+
+    So it is after most refreshes that somebody insisted on. What the feed holds is the same as long as its
+    revision is, and so is what a parser makes of that.
+    """
+    feed = storage.feed
+    if feed is None or feed.digest is None or feed.is_walking or feed.parser_version != PARSER_VERSION:
+        return False
+    if feed.revision != feed.published_revision or storage.fetch_url not in (None, feed.via_url):
+        return False
+    if feed.state is not state or (missing is not None and tuple(missing) != storage.missing):
+        return False
+    if ending is not None and feed.ending != json.dumps(ending.as_dict()):
+        return False
+    attached = [row for row in await storage.documents() if row.rank is not None]
+    before: list[NoteDict] = json.loads(feed.notes)
+    cut = [note for note in before[:1] if note["code"] == HeadCut.code]  # the head is what it was
+    return before == _noted([*cut, *notes], attached)
 
 
 def _checked(place: Placed, published: dict[int, SegmentRow], style: Style) -> Placed:

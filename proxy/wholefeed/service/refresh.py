@@ -13,13 +13,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Final
-from urllib.parse import urlsplit
-from weakref import WeakValueDictionary
 
-from wholefeed.config.tables import Config
 from wholefeed.core.adapters.base import There
 from wholefeed.core.jobs import Style
 from wholefeed.core.model import EntryId, Kind, State
@@ -38,16 +35,13 @@ from wholefeed.core.refresh.port import (
     RefreshRequest,
     Reply,
     ReplyFacts,
-    Settings,
     StoredDocument,
     SubscriptionCame,
     SubscriptionFailed,
     SubscriptionPlacement,
 )
-from wholefeed.core.schedule import seconds_left
-from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.core.walk.chain import Arrival, WalkLimits
-from wholefeed.counts import NONE, Counts
+from wholefeed.core.walk.chain import Arrival
+from wholefeed.counts import NONE
 from wholefeed.errors import (
     DocumentError,
     OverloadedError,
@@ -58,10 +52,9 @@ from wholefeed.errors import (
 )
 from wholefeed.fetch.base import Fetched, Manner, Validators
 from wholefeed.fetch.budget import Sizes
-from wholefeed.fetch.guard import host_pattern, is_matched
-from wholefeed.fetch.memento import Archive
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
+from wholefeed.service.context import RefreshContext
 from wholefeed.service.documents import (
     OfferedCopy,
     archived_copy,
@@ -70,20 +63,16 @@ from wholefeed.service.documents import (
     reply_of,
     unchanged,
 )
-from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
-from wholefeed.service.sharing_port import Sharing
 from wholefeed.service.sources import (
     EarlyReader,
     FoundSubscription,
     Obtained,
-    Source,
-    failure_of,
-    settle_subscription,
+    as_failure,
+    follow_to_subscription,
 )
 from wholefeed.service.storing import FeedStorage, Gathered, known_entries, touch
 from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow
-from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, failures, feeds
 
 log = get_logger()
@@ -95,10 +84,11 @@ _LEAVING_SECONDS: Final = 1.0
 
 
 class Refresh:
-    """One refresh of one feed, and all that is done for it; the methods from `ask` on are `RefreshIO`.
+    """One refresh of one feed, and all that is done for it.
 
-    `run` is called once; the attributes can be read meanwhile. `found` is the subscription document, when it
-    has just been fetched, `copies` are a web archive's of documents that are missing.
+    The methods from `ask_subscription` on are `RefreshIO`. `run` is called once; the attributes can be read
+    meanwhile. `found` is the subscription document, when it has just been fetched, `copies` are a web
+    archive's of documents that are missing.
     """
 
     def __init__(
@@ -117,7 +107,6 @@ class Refresh:
         self._decision: Decision | None = None
         # the subscription document: found before, until it is asked for; then until it is stored
         self._subscription = found
-        self._error: DocumentError | None = None  # why there is none from the publisher
         self._find_style: Callable[[], Style | None] = lambda: None  # what segments are rendered for
         # what is stored
         self._storage = FeedStorage(
@@ -178,12 +167,11 @@ class Refresh:
         basis, rows = await self._start()
         self._decision = Decision(basis, rows)
         try:
-            is_there = await self._decision.run()
+            failed = await self._decision.run()
             await self._put_gathered()
             await self._storage.flush()
-            if not is_there:
-                assert self._error is not None, "something failed"
-                raise self._error
+            if failed is not None:
+                raise failed.error
         except Exception:  # what the publisher said counts all the same: it is not asked again for nothing
             with suppress(StoreError, OverloadedError):
                 await self._storage.flush()
@@ -191,7 +179,7 @@ class Refresh:
         except asyncio.CancelledError:
             with suppress(StoreError, OverloadedError, TimeoutError):
                 async with asyncio.timeout(_LEAVING_SECONDS):
-                    await self._storage.settle()
+                    await self._storage.wait_for_writes()
             raise
         finally:
             await self._leave()
@@ -232,20 +220,19 @@ class Refresh:
 
     # The subscription document
 
-    async def ask(
+    async def ask_subscription(
         self, url: str, stored: StoredDocument | None, *, searches: bool
     ) -> SubscriptionCame | Reply | SubscriptionFailed:
         found, self._subscription = self._subscription, None
         if found is not None and found.failure is not None:  # a web archive's copy stands in (R33)
-            self._error = found.failure
+            error = found.failure
             found = await self._receive(found)
             copy = archived_copy(found.document_url, found.obtained, is_subscription=True)
-            return SubscriptionFailed(failure_of(self._error), copy)
+            return SubscriptionFailed(as_failure(error), error, copy)
         try:
             came = found or await self._fetched_subscription(url, stored, searches=searches)
         except DocumentError as exc:
-            self._error = exc
-            return SubscriptionFailed(failure_of(exc))
+            return SubscriptionFailed(as_failure(exc), exc)
         if isinstance(came, Fetched):
             return reply_of(came)
         came = await self._receive(came)
@@ -257,15 +244,22 @@ class Refresh:
         self, url: str, stored: StoredDocument | None, *, searches: bool
     ) -> FoundSubscription | Fetched:
         source = self._context.source
-        obtained = await source.obtain(url, validators=_conditions(stored))
+        came = await source.obtain(url, validators=_conditions(stored))
+        obtained = await self._with_links_of_304(stored, came, None)
         if isinstance(obtained, Fetched):
-            obtained = await self._storage.updated(stored, obtained)
-            if obtained.not_modified:
-                return obtained
-            obtained = await source.read(obtained, None)
+            return obtained
         if searches:
-            return await settle_subscription(source, url, obtained)
+            return await follow_to_subscription(source, url, obtained)
         return FoundSubscription(url, obtained)
+
+    async def _with_links_of_304(
+        self, stored: StoredDocument | None, came: Obtained | Fetched, style: Style | None
+    ) -> Obtained | Fetched:
+        """Return what came; of a 304 whose Link fields lead elsewhere, the stored document with these."""
+        if isinstance(came, Obtained):
+            return came
+        fetched = await self._storage.with_links_of_304(stored, came)
+        return fetched if fetched.not_modified else await self._context.source.read(fetched, style)
 
     async def _receive(self, found: FoundSubscription) -> FoundSubscription:
         """Hold the subscription document until it is stored; return it as it counts here."""
@@ -321,7 +315,7 @@ class Refresh:
         return await self._storage.read(look)
 
     async def put(self, url: str, placement: Placement) -> int:
-        self._settle(url, is_hit=True)
+        self._count_ahead(url, is_hit=True)
         obtained = self._come.pop(url)
         document = new_document(obtained, placement)
         if placement.may_wait:
@@ -333,7 +327,7 @@ class Refresh:
 
     def drop(self, url: str) -> None:
         del self._come[url]
-        self._settle(url, is_hit=False)
+        self._count_ahead(url, is_hit=False)
 
     def touch(
         self,
@@ -377,7 +371,9 @@ class Refresh:
 
     def _note(self, write: Callable[..., None], *, touches_document: bool = False, **facts: object) -> None:
         """Have something noted of the feed that changes nothing of what it is made of."""
-        self._storage.note(partial(write, feed=self._feed.id, **facts), touches_document=touches_document)
+        self._storage.write_later(
+            partial(write, feed=self._feed.id, **facts), touches_document=touches_document
+        )
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[None]:
@@ -452,7 +448,7 @@ class Refresh:
             is_foreseen=lambda: decision.is_foreseen(url, list(self._pending)),
             relation=relation,
         )
-        obtained = await self._context.source.obtain(
+        came = await self._context.source.obtain(
             url,
             validators=_conditions(stored),
             early=early,
@@ -461,11 +457,7 @@ class Refresh:
             is_met=decision.is_met,
             style=self._find_style(),
         )
-        if isinstance(obtained, Fetched):
-            obtained = await self._storage.updated(stored, obtained)
-            if not obtained.not_modified:
-                return await self._context.source.read(obtained, self._find_style())
-        return obtained
+        return await self._with_links_of_304(stored, came, self._find_style())
 
     async def _obtain_page(self, url: str, *, is_head: bool) -> Obtained | Fetched:
         """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
@@ -489,9 +481,9 @@ class Refresh:
         if isinstance(ended, Obtained):
             obtained = self._come[url] = await self._identified(ended, self._come.values())
             return url, fresh_document(url, obtained, is_collected=url in self._collected)
-        self._settle(url, is_hit=isinstance(ended, Fetched) and ended.not_modified)
+        self._count_ahead(url, is_hit=isinstance(ended, Fetched) and ended.not_modified)
         if not isinstance(ended, Fetched):
-            return url, failure_of(ended)
+            return url, as_failure(ended)
         if ended.is_met:
             return url, LedBack(ended.final_url)
         return url, unchanged(ended) if ended.not_modified else There(ended.headers)
@@ -506,7 +498,7 @@ class Refresh:
         if not (left_seconds and any(task.done() for task in pending)):
             await self._put_gathered()
 
-    def _settle(self, url: str, *, is_hit: bool) -> None:
+    def _count_ahead(self, url: str, *, is_hit: bool) -> None:
         """Count what was asked for ahead, once it is known whether the walk needs it."""
         if url in self._ahead:
             self._ahead.remove(url)
@@ -598,135 +590,3 @@ def _conditions(stored: StoredDocument | None) -> Validators | None:
     if stored is None:
         return None
     return Validators(etag=stored.etag, last_modified=stored.last_modified, url=stored.final_url)
-
-
-# What all refreshes of a service share
-
-MAX_HOSTS: Final = 4096
-"""So many are remembered, those that were paused last."""
-
-
-class HostPauses:
-    """Hosts that have asked not to be asked for pages that they do not link (rule R32).
-
-    What is forgotten with it is known of each feed all the same.
-    """
-
-    def __init__(self) -> None:
-        self._until: dict[str, tuple[float, float]] = {}
-        """When that was noted, and until when they are left in peace."""
-
-    def pause(self, url: str, until: float, *, now: float) -> None:
-        """Leave the host of a URL in peace until then, epoch seconds."""
-        host = urlsplit(url).hostname or ""
-        self._until.pop(host, None)
-        if len(self._until) >= MAX_HOSTS:
-            del self._until[next(iter(self._until))]
-        self._until[host] = now, until
-
-    def lasts(self, url: str, *, now: float) -> bool:
-        """Whether the host of a URL is left in peace still."""
-        noted_at, until = self._until.get(urlsplit(url).hostname or "", (None, None))
-        return seconds_left(noted_at, until, now=now, longest_seconds=DAY_SECONDS) > 0
-
-
-class WalkTurns:
-    """Whose walk may use the network: so many at once in all, and at one site (`wholefeed.fetch.base`).
-
-    A walk can last as long as `limits.walk_seconds`, and its publisher decides how long it does. Without a
-    bound for each site, one slow publisher of many feeds would keep all others waiting.
-
-        turns = WalkTurns(in_all=16, per_site=8)
-        async with turns.turn("example.org"):
-            ...
-    """
-
-    def __init__(self, *, in_all: int, per_site: int) -> None:
-        self._in_all = asyncio.Semaphore(in_all)
-        self._per_site = per_site
-        self._sites: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        """Of the sites that walk or wait."""
-
-    def __len__(self) -> int:
-        """Return how many sites walk or wait."""
-        return len(self._sites)
-
-    @asynccontextmanager
-    async def turn(self, site: str) -> AsyncIterator[None]:
-        """Hold a turn, first come first served; who waits for a turn at a site holds none in all."""
-        own = self._sites.get(site)
-        if own is None:
-            own = self._sites[site] = asyncio.Semaphore(self._per_site)
-        async with own, self._in_all:
-            yield
-
-
-@dataclass(slots=True, kw_only=True)
-class RefreshContext:
-    """What every refresh of a service works with: the parts below the service, put together once."""
-
-    store: Store
-    source: Source
-    config: Config
-    site_of: Callable[[str], str]
-    now: Callable[[], float]
-    """Epoch seconds."""
-    walks: WalkTurns
-    """Of walks that use the network."""
-    pauses: HostPauses = field(default_factory=HostPauses)
-    """Of hosts that adapters leave in peace."""
-    counts: Counts = field(default_factory=Counts)
-    sharing: Sharing = field(default_factory=Sharing)
-    """Who else works on the store, and at what."""
-    archive: Archive | None = None
-    """The web archive that is asked for what publishers do not give (R33); None: none is."""
-    longest_seconds: float = field(init=False)
-    """How long a publisher is left alone at most, whatever the clock says (docs/faults.md row 73)."""
-    settings: Settings = field(init=False)
-    """What the configuration says about refreshes."""
-    memory: Memory = field(init=False)
-    """What is held of feeds."""
-
-    def __post_init__(self) -> None:
-        self.longest_seconds = max(self.config.freshness.maximum_seconds, DAY_SECONDS)
-        self.settings = self._settings()
-        self.memory = Memory(self.config.store.memory_bytes)
-
-    def fresh_seconds_left(self, feed: FeedRow, now: float) -> float:
-        """Return for how long a feed needs no look at its publisher; 0: it is due."""
-        return seconds_left(feed.noted_at, feed.fresh_until, now, self.longest_seconds)
-
-    def paused_until(self, url: str) -> float | None:
-        """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        seconds = self.source.fetcher.gate.blocked_seconds(parts.hostname or "", port)
-        return self.now() + seconds if seconds else None
-
-    def _settings(self) -> Settings:
-        config = self.config
-        return Settings(
-            minimum_fresh_seconds=config.freshness.minimum_seconds,
-            default_fresh_seconds=config.freshness.default_seconds,
-            maximum_fresh_seconds=config.freshness.maximum_seconds,
-            retry_missing_seconds=config.freshness.retry_missing_seconds,
-            follows_pages=config.history.paged,
-            remembers=config.history.remember,
-            looks_ahead=config.history.look_ahead,
-            window=config.fetch.concurrency_per_host,
-            walk_seconds=config.limits.walk_seconds,
-            may_collect=self._may_collect,
-            is_collect_paused=lambda url: self.pauses.lasts(url, now=self.now()),
-            limits=WalkLimits(
-                documents=config.limits.documents_per_feed,
-                bytes=config.limits.feed_bytes,
-                entries=config.limits.entries_per_feed,
-            ),
-        )
-
-    def _may_collect(self, url: str) -> bool:
-        history = self.config.history
-        if history.collect == "off" or not history.collect_deny_hosts:
-            return history.collect != "off"
-        host = urlsplit(url).hostname or ""
-        return not any(is_matched(host, host_pattern(each)) for each in history.collect_deny_hosts)

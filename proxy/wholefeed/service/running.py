@@ -29,8 +29,9 @@ from wholefeed.errors import (
 )
 from wholefeed.futures import clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
+from wholefeed.service.context import RefreshContext
 from wholefeed.service.documents import OfferedCopy
-from wholefeed.service.refresh import Refresh, RefreshContext
+from wholefeed.service.refresh import Refresh
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing_port import Wanted
 from wholefeed.service.sources import FoundSubscription

@@ -27,10 +27,10 @@ from wholefeed.logs import get_logger
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.checking import Checks
+from wholefeed.service.context import RefreshContext
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Held, Usage
 from wholefeed.service.opening import Openings
-from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, described

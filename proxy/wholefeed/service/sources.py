@@ -4,10 +4,10 @@
     obtained = await source.obtain(url, validators=validators)      # one document
     facts = await work.run(work_bytes(body), read_again, stored)
 
-`find_subscription` and `settle_subscription` go from a URL to the subscription document behind it (rule R3).
-`Source` fetches one document, parses it and reads its links; a large one is read, composed and rendered in
-one go (docs/design.md#worker-processes). All work on documents goes through `Workers`: on small ones at once,
-on larger ones beside the event loop.
+`find_subscription` and `follow_to_subscription` go from a URL to the subscription document behind it (rule
+R3). `Source` fetches one document, parses it and reads its links; a large one is read, composed and rendered
+in one go (docs/design.md#worker-processes). All work on documents goes through `Workers`: on small ones at
+once, on larger ones beside the event loop.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def find_subscription(source: Source, url: str, *, is_choosing: bool = Fal
         SeveralFeedsError: There is a choice.
     """
     try:
-        return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
+        return await follow_to_subscription(source, url, await _fetched(source, url, is_new=True))
     except PageError as exc:
         page = exc.fetched
     found = discover(page.body, page.final_url, page.media_type)
@@ -64,7 +64,7 @@ async def find_subscription(source: Source, url: str, *, is_choosing: bool = Fal
     if is_choosing and len(by_url) > 1:
         raise SeveralFeedsError(page.final_url, tuple(by_url.values()))
     url = _announced_feed(page, found)
-    return await settle_subscription(source, url, await _fetched(source, url, is_new=True))
+    return await follow_to_subscription(source, url, await _fetched(source, url, is_new=True))
 
 
 def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
@@ -75,7 +75,7 @@ def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
     raise UnreadableError(message, url=fetched.final_url, slug="not-a-feed")
 
 
-async def settle_subscription(source: Source, url: str, obtained: Obtained) -> FoundSubscription:
+async def follow_to_subscription(source: Source, url: str, obtained: Obtained) -> FoundSubscription:
     """Apply R3 to a fetched document: go where `wholefeed.core.refresh.subscription` says.
 
     Never raises for what cannot be had: then the document itself serves, and a note says so.
@@ -87,7 +87,7 @@ async def settle_subscription(source: Source, url: str, obtained: Obtained) -> F
         try:
             newer = await _fetched(source, newer_url)
         except DocumentError as exc:
-            return failure_of(exc)
+            return as_failure(exc)
         came = (came[-1], newer)
         return _seen(newer)
 
@@ -356,7 +356,7 @@ class PageError(UnreadableError):
         return plain.fresh_copy(retry_after_seconds=retry_after_seconds)
 
 
-def failure_of(error: DocumentError) -> Failure:
+def as_failure(error: DocumentError) -> Failure:
     """Describe why a document could not be had; without the body, which the error may hold."""
     return Failure(
         slug=error.slug,

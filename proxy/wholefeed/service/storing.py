@@ -2,7 +2,7 @@
 
     storage = FeedStorage(store, work, feed.id, now=time.time)
     rows, failures = await storage.start(is_new=False)              # what the refresh starts from
-    storage.note(partial(feeds.update, feed=feed.id, changes={}))   # written with the next change
+    storage.write_later(partial(feeds.update, feed=feed.id, changes={}))  # written with the next change
     await storage.write(partial(documents.arrange, ...))            # a change, and what was noted before
     row = await storage.publish(publication, revision=feed.revision)
 
@@ -89,12 +89,15 @@ class FeedStorage:
         self._memory = memory
         self._fence = fence
         self._now = now
-        self._notes: list[_Note] = []
-        self._feed: FeedRow | None = None  # as it is stored, as long as this refresh has written nothing
+        self._later: list[_Later] = []
         self._rows: list[DocumentRow] | None = None  # these two: if known since the last change
         self._material: Material | None = None
         self.work = work
         self.feed_id = feed_id
+        self.feed: FeedRow | None = None
+        """As it is stored, where that is known; as long as this refresh has written nothing."""
+        self.missing: tuple[Attempt, ...] = ()
+        """What could not be had, as it is stored with that."""
         self.fetch_url: str | None = None
         """Where the subscription document is asked for, if that was found to be elsewhere."""
         self.fresh = FreshDocuments()
@@ -108,13 +111,13 @@ class FeedStorage:
         elif self._store.is_shared:  # what others change is not held
             found = await self.read(partial(_read_beginning, feed=feed_id))
         elif (held := memory.beginning(feed_id)) is not None:
-            self._feed, found = held
+            self.feed, found = held
         else:  # the row, too: whoever began the refresh may have it from before the last one
             look = partial(_read_beginning, feed=feed_id)
-            self._feed, found = await self.read(lambda db: (feeds.find(db, feed_id), look(db)))
+            self.feed, found = await self.read(lambda db: (feeds.find(db, feed_id), look(db)))
             if not memory.has_changed(feed_id, since):
                 memory.keep_beginning(feed_id, found)
-        self._rows = found.rows
+        self._rows, self.missing = found.rows, found.failures.missing
         return found
 
     # Reading
@@ -142,7 +145,7 @@ class FeedStorage:
         look = partial(_identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
         return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
 
-    async def updated(self, stored: StoredDocument | None, fetched: Fetched) -> Fetched:
+    async def with_links_of_304(self, stored: StoredDocument | None, fetched: Fetched) -> Fetched:
         """Return a stored document as it comes with the Link fields of a 304, where they lead elsewhere.
 
         RFC 9111, sections 3.2 and 4.3.4: what they say takes the place of what it came with. Else the 304.
@@ -163,29 +166,29 @@ class FeedStorage:
             fetched, not_modified=False, body=body, media_type=media_type, headers=headers, links=links
         )
 
-    # Noting and writing
+    # Writing, now and with what comes next
 
-    def note(self, write: Callable[[Database], Any], *, touches_document: bool = False) -> None:
+    def write_later(self, write: Callable[[Database], Any], *, touches_document: bool = False) -> None:
         """Have something written with the next change or `flush` that changes nothing of what is sent.
 
         `touches_document`: it changes the row of one.
         """
-        self._notes.append(_Note(write, touches_document))
+        self._later.append(_Later(write, touches_document))
 
     def note_reply(self, reply: ReplyFacts) -> None:
         """Note what a reply means for the feed: nobody waits for that where nothing is new."""
         self.fetch_url = reply.fetch_url or self.fetch_url
-        checked = None if self._feed is None else _checked(self._feed, reply)
+        checked = None if self.feed is None else _checked(self.feed, reply)
         write = partial(_note_reply, feed=self.feed_id, reply=reply)
-        self._notes.append(_Note(write, reply.unchanged is not None, checked))
+        self._later.append(_Later(write, reply.unchanged is not None, checked))
 
     async def flush(self) -> None:
         """Write what was noted: of what is sent of the feed that is no more than its row."""
-        if not self._notes:
+        if not self._later:
             return
-        checked = self._notes[0].checked if self._feed is not None and len(self._notes) == 1 else None
+        checked = self._later[0].checked if self.feed is not None and len(self._later) == 1 else None
         if checked is not None and self._store.note_unchanged(*checked):
-            self._notes.clear()
+            self._later.clear()
             self._memory.renew(checked[0], is_checked=True)
         else:
             await self.write(lambda _: None)
@@ -199,7 +202,7 @@ class FeedStorage:
 
         await self._write(both, self._memory.renew)
 
-    async def settle(self) -> None:
+    async def wait_for_writes(self) -> None:
         """Wait until what was begun to be written is, whoever asked for it; what comes next finds it.
 
         Else the next refresh would publish what it has read before that.
@@ -209,20 +212,20 @@ class FeedStorage:
     async def _write(
         self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
     ) -> _T:
-        notes, self._notes = self._notes, []
-        self._rows = self._material = self._feed = None
+        later, self._later = self._later, []
+        self._rows = self._material = self.feed = None
 
-        def with_notes(db: Database) -> _T:
+        def with_earlier(db: Database) -> _T:
             if self._fence is not None:
                 self._fence(db)
-            for note in notes:
-                note.write(db)
+            for each in later:
+                each.write(db)
             return work(db)
 
         try:
-            return await self._store.write(with_notes, feed=self.feed_id, comes_more=comes_more, tell=tell)
+            return await self._store.write(with_earlier, feed=self.feed_id, comes_more=comes_more, tell=tell)
         except Exception:  # they are not written either; whoever goes on all the same writes them next
-            self._notes = notes + self._notes
+            self._later = later + self._later
             raise
 
     # Putting documents
@@ -243,7 +246,7 @@ class FeedStorage:
         changes: FeedChanges = {"kind": placement.kind, "family": placement.family}
         if placement.changes_family:
             changes["family_since"] = now
-        feed = self._feed
+        feed = self.feed
         is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
         place = Placement(url=obtained.fetched.url, role=Role.SUBSCRIPTION, rank=0)
         new = [new_document(obtained, place)]
@@ -331,7 +334,7 @@ class FeedStorage:
         What the next refresh starts from is read in the same transaction; of many documents nothing is.
         """
         store, memory, feed_id, now = self._store, self._memory, self.feed_id, self._now()
-        touches = any(note.touches_document for note in self._notes)
+        touches = any(each.touches_document for each in self._later)
         rows = None if touches else self._rows  # to publish a feed changes none
         looks_again = publication.documents <= _MOST_READ and not store.is_shared
 
@@ -372,10 +375,10 @@ def _read_beginning(db: Database, feed: int, rows: list[DocumentRow] | None = No
     return Beginning(rows, failures.read(db, feed))
 
 
-# What is noted
+# What is written with what comes next
 
 
-class _Note(NamedTuple):
+class _Later(NamedTuple):
     write: Callable[[Database], Any]
     touches_document: bool
     checked: tuple[FeedRow, int] | None = None

@@ -18,8 +18,8 @@ from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.errors import NothingYetError, OverloadedError, UnknownFeedError
 from wholefeed.futures import either_done
 from wholefeed.service.checking import Checks
+from wholefeed.service.context import RefreshContext
 from wholefeed.service.opening import Opened, Openings
-from wholefeed.service.refresh import RefreshContext
 from wholefeed.service.running import Running
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds

@@ -20,7 +20,7 @@ from typing import Final
 
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
 from wholefeed.service.account import ChainDocument, account_of
-from wholefeed.service.refresh import RefreshContext
+from wholefeed.service.context import RefreshContext
 from wholefeed.service.results import Status, UnderWay
 from wholefeed.service.running import Running
 from wholefeed.store.base import Database

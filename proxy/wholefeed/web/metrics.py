@@ -148,7 +148,11 @@ def _counted(counts: Counts) -> Iterator[Metric]:
     yield _counter("wholefeed_walks_ended", "Walks, by what ended them.", counts.walks, "ending")
     yield _histogram("wholefeed_walk_duration_seconds", "Of walks that have ended.", counts.walk_seconds)
     yield _counter(
-        "wholefeed_publications", "What refreshes have come to.", counts.publications, "state", "reason"
+        "wholefeed_publications",
+        "Refreshes that had something to say of their feed.",
+        counts.publications,
+        "state",
+        "reason",
     )
     yield _counter(
         "wholefeed_refreshes_failed", "Refreshes that brought nothing.", counts.failed_refreshes, "reason"

@@ -174,7 +174,7 @@ class World:
     def refresh(self, chance: random.Random, **asked: Any) -> Outcome:
         """Refresh the feed; fetches end in the order that chance gives them."""
         io = WorldIO(self, chance, RefreshRequest(**asked))
-        io.told.has_subscription = run(io.decision.run())
+        io.told.has_subscription = run(io.decision.run()) is None
         assert not io.pending, "fetches go on behind the end"
         assert not io.held, "what came was neither put nor dropped"
         return io.told
@@ -293,15 +293,15 @@ class WorldIO:
 
     # the subscription document
 
-    async def ask(
+    async def ask_subscription(
         self, url: str, stored: StoredDocument | None, *, searches: bool
     ) -> SubscriptionCame | Reply | SubscriptionFailed:
-        self.call("ask")
+        self.call("ask_subscription")
         self.told.asked.append(url)
         reply = Reply(url=url, permanent_url=None, headers={})
         page = self.world.publisher.answer(url)
         if isinstance(page, Failure):
-            return SubscriptionFailed(page)
+            return SubscriptionFailed(page, OSError(page.slug))
         fresh = page.fresh(url)
         if is_validated(stored) and stored.digest == fresh.arrival.digest:
             return reply

@@ -1,8 +1,7 @@
 """What a refresh does next: one object that decides, over a port that does it. It has no I/O and no clock.
 
     decision = Decision(basis, documents)
-    if not await decision.run():
-        ...                     # the subscription document could not be had
+    failed = await decision.run()   # None, or why the subscription document could not be had
 
 States, and what leads on:
 
@@ -10,12 +9,12 @@ States, and what leads on:
     REREAD         bodies that an older parser read
     COPIES         what a web archive gave is stored    nothing new, nothing unfinished: the end
                                                         else, by the kind of the feed:
-    WHOLE          everything else leaves (R1, R5)                                        -> SETTLE
-    COLLECT        no links, but an adapter fits                                          -> SETTLE
-    ALONE          no links, or none that are followed (R7)                               -> SETTLE
+    WHOLE          everything else leaves (R1, R5)                                        -> CONCLUDE
+    COLLECT        no links, but an adapter fits                                          -> CONCLUDE
+    ALONE          no links, or none that are followed (R7)                               -> CONCLUDE
     UNWALKED       the request may not walk             published as `loading`: the end
-    WALK           the chain, or all pages                                                -> SETTLE
-    SETTLE         drift, what is missing, published: the end
+    WALK           the chain, or all pages                                                -> CONCLUDE
+    CONCLUDE       drift, what is missing, published: the end
 
 SUBSCRIPTION is `wholefeed.core.refresh.subscription`, COLLECT `wholefeed.core.refresh.collecting`, each walk
 of WALK `wholefeed.core.refresh.trail`; the rest stands here.
@@ -54,6 +53,7 @@ from wholefeed.core.refresh.port import (
     Placement,
     StoredDocument,
     StoredFeed,
+    SubscriptionFailed,
     WalkResult,
     adds_to,
     subscription_of,
@@ -108,12 +108,12 @@ class Decision:
             return False
         return bool(next_urls(under_way[-3:], 1))
 
-    async def run(self) -> bool:
-        """Bring the feed up to date; return whether there is a subscription document."""
+    async def run(self) -> SubscriptionFailed | None:
+        """Bring the feed up to date; return why there is no subscription document, where there is none."""
         subscription = Subscription(self._basis, self._documents)
         current = await subscription.obtain()
-        if current is None:
-            return False
+        if isinstance(current, SubscriptionFailed):
+            return current
         self.is_confirmed = subscription.is_confirmed
         self.notes = current.notes
         is_new = current.has_changed
@@ -126,7 +126,7 @@ class Decision:
         self._collecting = self._collector(current)
         if is_new or current.has_moved or (not self._basis.copies and self._is_due(current)):
             await self._reconstruct(current)
-        return True
+        return None
 
     def _is_due(self, current: Current) -> bool:
         """Whether there is something to be done though nothing is new."""
@@ -166,7 +166,7 @@ class Decision:
             return
         else:
             walked = await self._walk(current)
-        await self._settle(current, walked)
+        await self._conclude(current, walked)
 
     def _collector(self, current: Current) -> Collecting | None:
         """R26: only where nothing is linked, and of a publisher that is there."""
@@ -339,7 +339,7 @@ class Decision:
 
     # The end: what leaves the feed, what is missing of it, and what it is from now on
 
-    async def _settle(self, current: Current, walked: WalkResult) -> None:
+    async def _conclude(self, current: Current, walked: WalkResult) -> None:
         """Take the drift, then publish the feed with what is missing of it.
 
         The documents are as they were before the walk.

@@ -34,7 +34,7 @@ class RefreshIO(Protocol):
 
     # the subscription document
 
-    async def ask(
+    async def ask_subscription(
         self, url: str, stored: StoredDocument | None, *, searches: bool
     ) -> SubscriptionCame | Reply | SubscriptionFailed:
         """Fetch the subscription document; a mere reply: what is stored is what its publisher would send.
@@ -115,8 +115,8 @@ class RefreshIO(Protocol):
     def fetch(self, url: str, stored: StoredDocument | None, relation: str) -> None:
         """Begin to fetch a document of the walk.
 
-        `stored` as for `ask`; `relation` leads to the document behind it, which `Decision.predicted` is told
-        early.
+        `stored` as for `ask_subscription`; `relation` leads to the document behind it, which
+        `Decision.predicted` is told early.
         """
 
     def fetch_page(self, url: str, *, is_head: bool) -> None:
@@ -587,6 +587,8 @@ class SubscriptionFailed(NamedTuple):
     """The subscription document could not be had."""
 
     failure: Failure
+    error: Exception
+    """Which whoever asked for the refresh is told, where nothing stands in."""
     copy: ArchivedCopy | None = None
     """What an archive has of it, where it was asked because nothing is stored."""
 

@@ -58,14 +58,14 @@ class Subscription:
         self.is_confirmed = False
         """Whether its publisher has answered."""
 
-    async def obtain(self) -> Current | None:
-        """Come to the subscription document; None when it could not be had."""
+    async def obtain(self) -> Current | SubscriptionFailed:
+        """Come to the subscription document, or to why there is none to go on from."""
         if self._basis.copies and self._stored is not None:
             return self._current()  # its publisher is asked when its time comes
         came = await self._ask()
         if isinstance(came, SubscriptionFailed):
             self._note_failure(came.failure)
-            return await self._stand_in(came.copy)
+            return await self._stand_in(came.copy) or came
         self.is_confirmed = True
         if isinstance(came, Reply):
             self._note_reply(came, unchanged=self._stored)
@@ -85,10 +85,10 @@ class Subscription:
                 and stored.marks is not None  # nobody has looked yet who publishes it (R26)
                 and not basis.is_truncated(stored.final_url)  # what broke off is asked for whole
             )
-            return await self._io.ask(url, stored if is_usable else None, searches=False)
+            return await self._io.ask_subscription(url, stored if is_usable else None, searches=False)
         if basis.lacks(NoSubscriptionDocument) and stored is not None:
             url = stored.url  # forward from the newest archive that is known
-        return await self._io.ask(url, None, searches=True)
+        return await self._io.ask_subscription(url, None, searches=True)
 
     # It came
 
