@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
 
 from wholefeed.store.base import Condition, Database, Sizes, Traffic
 from wholefeed.store.tables.feeds import Version, read_versions
@@ -39,14 +39,14 @@ class Engine:
         """What goes on between it and the database."""
         return Traffic()
 
-    def read(
+    async def read(
         self,
         work: Callable[[Database], _T],
         *,
         is_first: bool = False,
         is_long: bool = False,
         is_single: bool = False,
-    ) -> Coroutine[Any, Any, _T]:
+    ) -> _T:
         """Return what a function finds; all of it is of one moment.
 
         Args:
@@ -57,7 +57,7 @@ class Engine:
         """
         raise NotImplementedError
 
-    def write(
+    async def write(
         self,
         work: Callable[[Database], _T],
         *,
@@ -65,7 +65,7 @@ class Engine:
         is_alone: bool = False,
         is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
-    ) -> Coroutine[Any, Any, _T]:
+    ) -> _T:
         """Let a function change what is stored, all of it or nothing, and return its result.
 
         Args:
@@ -82,8 +82,8 @@ class Engine:
         """As `write_at_once`, in a thread that waits for it; of a shared database."""
         raise NotImplementedError
 
-    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
-        """As `write`, whatever else waits for the database: for what is worth nothing when it comes late."""
+    async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
+        """As `write`, whatever else waits, for what is worth nothing when it comes late; of a shared one."""
         raise NotImplementedError
 
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:
@@ -95,6 +95,6 @@ class Engine:
     def on_replaced(self, callback: Callable[[], None]) -> None:
         """Have a function called before those, where the database may be another one than before."""
 
-    def versions(self, feeds: Collection[int]) -> Coroutine[Any, Any, Mapping[int, Version]]:
+    async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
         """Return what feeds are now, those that there are: a read as cheap as there is one."""
-        return self.read(lambda db: read_versions(db, feeds), is_single=True)
+        return await self.read(lambda db: read_versions(db, feeds), is_single=True)

@@ -90,7 +90,6 @@ class Store:
         work: Callable[[Database], _T],
         *,
         feed: int | None = None,
-        is_first: bool = False,
         is_single: bool = False,
     ) -> _T:
         """Return what a function finds; all of it is of one moment.
@@ -98,17 +97,16 @@ class Store:
         Args:
             work: It does nothing but SQL.
             feed: The feed that alone is looked at: what is to be written of others is not waited for.
-            is_first: Whether whoever asks has only come, and may wait until others are further.
             is_single: Whether it is one SELECT: then a database elsewhere is asked once, and not three times.
         """
         if feed is None or feed in self._deferred.feeds:
             await self._deferred.written(within_seconds=READ_SECONDS)
-        return await self.engine.read(work, is_first=is_first, is_single=is_single)
+        return await self.engine.read(work, is_single=is_single)
 
-    async def find(self, url: str, *, is_first: bool = False) -> FeedRow | None:
-        """Return the feed that a URL leads to; `is_first` as for `read`."""
+    async def find(self, url: str) -> FeedRow | None:
+        """Return the feed that a URL leads to, for one who has only come: others may be further."""
         look, unwritten = partial(feeds.find_by_url, url=url), self._deferred.feeds
-        found = await self.engine.read(look, is_first=is_first, is_single=True)
+        found = await self.engine.read(look, is_first=True, is_single=True)
         is_older = found is not None and found.id in unwritten
         return await self.read(look, is_single=True) if is_older else found
 
