@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
+from tests.store.conftest import connected
 from wholefeed.store import tables
 from wholefeed.store.base import TEMPORARY_TABLES, TWINS, either
-from wholefeed.store.postgres_connection import PostgresDatabase, connect
+from wholefeed.store.postgres_connection import PostgresDatabase
 from wholefeed.store.tables import documents, feeds, live, segments
 
 LISTS_ALL = {
@@ -64,7 +65,7 @@ def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
 # On PostgreSQL
 
 _BYTES = """
-before coded content context deflated digest enclosure enclosures head identity key link packed
+before coded content context deflated digest enclosure enclosures head identity key link nothing packed
 """
 BYTES = frozenset(re.findall(r"\w+", _BYTES))
 _TEXTS = """
@@ -151,7 +152,7 @@ def values(name: str, sql: str) -> Any:
 
 @pytest.fixture
 def db(postgres_url: str) -> Iterator[PostgresDatabase]:
-    db = connect(postgres_url)
+    db = connected(postgres_url)
     db.executescript(TEMPORARY_TABLES)
     yield db
     db.close()

@@ -143,7 +143,7 @@ def said(db: Database, document: int) -> list[Said]:
 _ASKED_AT_ONCE: Final = 256
 _KNOWN: Final = f"""
     SELECT identity, max(updated_at) AS updated_at FROM entry
-    WHERE feed = ? AND document IS NOT ? AND is_live >= 0 AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
+    WHERE feed = ? AND document <> ? AND is_live >= 0 AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
     GROUP BY identity
 """  # noqa: S608 - question marks
 
@@ -156,7 +156,7 @@ def known(
     for start in range(0, len(identities), _ASKED_AT_ONCE):
         asked = identities[start : start + _ASKED_AT_ONCE]
         padding = [asked[-1]] * (_ASKED_AT_ONCE - len(asked))
-        rows = db.execute(_KNOWN, (feed, but, *asked, *padding))
+        rows = db.execute(_KNOWN, (feed, but or 0, *asked, *padding))
         found.update((EntryId(row["identity"]), row["updated_at"]) for row in rows)
     return found
 
