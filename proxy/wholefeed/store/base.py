@@ -11,10 +11,8 @@ connection itself. Statements are written for SQLite in the subset that PostgreS
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
-from functools import cache
-from operator import attrgetter
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from wholefeed.errors import StorageFullError, StoreDamagedError
 from wholefeed.logs import get_logger
@@ -128,51 +126,6 @@ def numbers_of(parameter: str) -> str:
     """Return what PostgreSQL has for json_each(): a part of a statement, whose column is `value`."""
     array = f"json_array_elements_text(CAST({parameter} AS json))"
     return f"(SELECT CAST(each.value AS bigint) AS value FROM {array} AS each (value)) AS numbers"  # noqa: S608
-
-
-# Rows as wide as these, made and changed in a sixth of the time that dataclasses take
-
-
-class _Fields(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-
-_RowT = TypeVar("_RowT", bound=_Fields)
-
-
-def made(kind: type[_RowT], values: Iterable[object]) -> _RowT:
-    """Return a row: a frozen dataclass with slots and nothing but fields, which have these values in order.
-
-        row = made(FeedRow, values)
-
-    A frozen dataclass sets each field by its name, and `dataclasses.replace` asks each what it is.
-    """
-    row = object.__new__(kind)
-    for setter, value in zip(_setters(kind).values(), values, strict=True):
-        setter(row, value)
-    return row
-
-
-def changed(row: _RowT, **columns: object) -> _RowT:
-    """Return a copy of a row with other values in some columns.
-
-    row = changed(row, fresh_until=now + 3600)
-    """
-    kind = type(row)
-    copy, setters = made(kind, _getter(kind)(row)), _setters(kind)
-    for name, value in columns.items():
-        setters[name](copy, value)
-    return copy
-
-
-@cache
-def _setters(kind: type[_Fields]) -> dict[str, Callable[..., None]]:
-    return {each.name: getattr(kind, each.name).__set__ for each in fields(kind)}
-
-
-@cache
-def _getter(kind: type[_Fields]) -> Callable[[Any], tuple[Any, ...]]:
-    return attrgetter(*(each.name for each in fields(kind)))
 
 
 # How the database fares

@@ -8,7 +8,7 @@ outlook(db, times)                  # which may be polled, and when the next one
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +20,6 @@ from wholefeed.store.base import (
     CLOCK,
     Database,
     Row,
-    changed,
     either,
     fetch_all,
     fetch_one,
@@ -261,7 +260,7 @@ class Version(NamedTuple):
     """
 
     published: tuple[object, ...]
-    ages: Mapping[str, float | str | None]
+    ages: Mapping[str, Any]
     """The columns `AGES`."""
 
 
@@ -383,7 +382,7 @@ class Check(NamedTuple):
         at = row.checked_at
         if at is not None and at >= self.checked_at and not is_ahead(at, now=self.checked_at):
             return row
-        return changed(
+        return replace(
             row,
             checked_at=self.checked_at,
             fresh_until=self.fresh_until,

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date
-from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -34,7 +33,6 @@ from wholefeed.store.base import (
     fetch_one,
     fetch_value,
     json_ids,
-    made,
     numbers_of,
     run,
     run_many,
@@ -45,9 +43,9 @@ from wholefeed.store.rows import (
     FeedRow,
     NewSegment,
     Publication,
-    SegmentRow,
     Snapshot,
     feed_row,
+    segment_row,
 )
 from wholefeed.store.tables import failures
 from wholefeed.store.tables.feeds import require, unknown
@@ -65,7 +63,7 @@ _SEGMENTS_OF_FEED: Final = f"""
 
 def shown(db: Database, feed: FeedRow) -> Snapshot:
     """Return a feed, whose row was read at this moment, with its segments and with what is missing of it."""
-    rows = fetch_made(db, _SEGMENTS_OF_FEED, {"feed": feed.id}, partial(made, SegmentRow))
+    rows = fetch_made(db, _SEGMENTS_OF_FEED, {"feed": feed.id}, segment_row)
     return Snapshot(feed, tuple(rows), failures.read(db, feed.id).missing)
 
 
