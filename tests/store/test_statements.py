@@ -65,7 +65,7 @@ def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
 # On PostgreSQL
 
 _BYTES = """
-before coded content context deflated digest enclosure enclosures head identity key link nothing packed
+before coded content context deflated digest enclosure enclosures filler head identity key link nothing packed
 """
 BYTES = frozenset(re.findall(r"\w+", _BYTES))
 _TEXTS = """

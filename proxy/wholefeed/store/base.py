@@ -10,7 +10,7 @@ connection itself. Statements are written for SQLite in the subset that PostgreS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -56,11 +56,6 @@ def fetch_all(db: Database, sql: str, parameters: Parameters | None = None) -> l
     return db.execute(sql, parameters or {}).fetchall()
 
 
-def fetch_made(db: Database, sql: str, parameters: Parameters, make: Callable[[Row], _T]) -> list[_T]:
-    """Return all rows of a query, each made into something else: no list of raw rows beside it."""
-    return [make(row) for row in db.execute(sql, parameters)]
-
-
 def fetch_one(db: Database, sql: str, parameters: Parameters | None = None) -> Row | None:
     rows = fetch_all(db, sql, parameters)
     return rows[0] if rows else None
@@ -101,8 +96,17 @@ def either(*, sqlite: str, postgres: str) -> str:
     return sqlite
 
 
-CLOCK: Final = "clock_seconds()"
-"""PostgreSQL's own, epoch seconds: those of several machines differ."""
+def varied(sql: str, **words: tuple[str, str]) -> str:
+    """Return a statement in which some words differ: as SQLite takes them, and as PostgreSQL does.
+
+    varied("UPDATE segment SET retired_at = {now} WHERE feed = :feed", now=NOW)
+    """
+    sqlite, postgres = ({name: both[at] for name, both in words.items()} for at in range(2))
+    return either(sqlite=sql.format_map(sqlite), postgres=sql.format_map(postgres))
+
+
+NOW: Final = (":now", "clock_seconds()")
+"""PostgreSQL's own clock, epoch seconds, where several machines share it: theirs differ."""
 
 
 def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
@@ -120,12 +124,6 @@ def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
 def json_ids(ids: Iterable[int]) -> str:
     """Return numbers as the JSON that json_each() takes: a statement for any number of them."""
     return f"[{','.join(map(str, ids))}]"
-
-
-def numbers_of(parameter: str) -> str:
-    """Return what PostgreSQL has for json_each(): a part of a statement, whose column is `value`."""
-    array = f"json_array_elements_text(CAST({parameter} AS json))"
-    return f"(SELECT CAST(each.value AS bigint) AS value FROM {array} AS each (value)) AS numbers"  # noqa: S608
 
 
 # How the database fares

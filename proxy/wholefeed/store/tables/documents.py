@@ -29,7 +29,6 @@ from wholefeed.store.base import (
     Row,
     either,
     fetch_all,
-    fetch_made,
     fetch_one,
     fetch_value,
     inserting,
@@ -58,7 +57,7 @@ _LIST: Final = f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE feed = :feed {_OR
 
 def list_all(db: Database, feed: int) -> list[DocumentRow]:
     """Return the documents in output order (R20), the detached ones last."""
-    return fetch_made(db, _LIST, {"feed": feed}, document_row)
+    return [document_row(row) for row in db.execute(_LIST, {"feed": feed})]
 
 
 _LIVE_ORDINALS: Final = """
