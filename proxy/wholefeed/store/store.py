@@ -99,13 +99,13 @@ class Store:
             feed: The feed that alone is looked at: what is to be written of others is not waited for.
             is_single: Whether it is one SELECT: then a database elsewhere is asked once, and not three times.
         """
-        if feed is None or feed in self._deferred.feeds:
+        if feed is None or feed in self._deferred.checks:
             await self._deferred.written(within_seconds=READ_SECONDS)
         return await self.engine.read(work, is_single=is_single)
 
     async def find(self, url: str) -> FeedRow | None:
         """Return the feed that a URL leads to, for one who has only come: others may be further."""
-        look, unwritten = partial(feeds.find_by_url, url=url), self._deferred.feeds
+        look, unwritten = partial(feeds.find_by_url, url=url), frozenset(self._deferred.checks)
         found = await self.engine.read(look, is_first=True, is_single=True)
         is_older = found is not None and found.id in unwritten
         return await self.read(look, is_single=True) if is_older else found
@@ -169,7 +169,7 @@ class Store:
     async def snapshot(self, feed_id: int) -> AsyncIterator[Snapshot]:
         """Yield the feed as it was published. Its segments stay readable until exit; nothing is locked."""
         async with AsyncExitStack() as stack:
-            unwritten = self._deferred.of(feed_id)
+            unwritten = self._deferred.checks.get(feed_id)
             with self.pins.reading(feed_id):
                 found = await self.engine.read(lambda db: segments.snapshot(db, feed_id))
                 if unwritten is not None:
@@ -236,28 +236,19 @@ class _DeferredChecks:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._waiting: dict[int, Check] = {}
-        """By feed."""
-        self._writing: dict[int, Check] = {}
-        """The same, those of the task."""
-        self._timer: asyncio.TimerHandle | None = None
+        self.checks: dict[int, Check] = {}
+        """By feed, those that are not written yet."""
         self._task: asyncio.Task[None] | None = None
+        """What writes them, as long as there are any."""
+        self._is_wanted = asyncio.Event()
+        """Whether somebody waits for that."""
         self._is_late = False
         """Whether somebody has read without waiting for the end of the task."""
 
-    @property
-    def feeds(self) -> frozenset[int]:
-        """The feeds of which something is not written yet."""
-        return frozenset((*self._waiting, *self._writing))
-
-    def of(self, feed: int) -> Check | None:
-        """Return what is not written yet of a feed."""
-        return self._waiting.get(feed) or self._writing.get(feed)
-
     def add(self, check: Check) -> None:
         """Have a check written in time."""
-        self._waiting[check.feed] = check
-        self._begin_later()
+        self.checks[check.feed] = check
+        self._task = self._task or self._begun()
 
     async def written(self, *, within_seconds: float | None = None) -> None:
         """Wait until all that was added before is written, or could not be.
@@ -265,45 +256,36 @@ class _DeferredChecks:
         Args:
             within_seconds: For no longer than that; and not at all where somebody has waited for so long.
         """
-        if self._task is not None and not await self._is_over(within_seconds):
-            return
-        if self._waiting or self._task is not None:  # those that came since that one began
-            await self._is_over(within_seconds)
+        for _ in range(2):  # what came since a task began to write is the next one's
+            if self._task is None or (within_seconds is not None and self._is_late):
+                return
+            self._is_wanted.set()
+            _, late = await asyncio.wait({self._task}, timeout=within_seconds)
+            if late:
+                self._is_late = True
+                return
 
-    async def _is_over(self, within_seconds: float | None) -> bool:
-        """Wait for the task under way, or else a new one; return whether it has ended in time."""
-        if within_seconds is not None and self._is_late:
-            return False
-        _, late = await asyncio.wait({self._task or self._begin()}, timeout=within_seconds)
-        self._is_late = self._is_late or bool(late)
-        return not late
-
-    def _begin_later(self) -> None:
-        if self._timer is None and self._task is None:
-            self._timer = asyncio.get_running_loop().call_later(WRITE_SECONDS, self._begin)
-
-    def _begin(self) -> asyncio.Task[None]:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._task = asyncio.create_task(self._write(), name="store-checks")
-        return self._task
+    def _begun(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self._write(), name="store-checks")
 
     async def _write(self) -> None:
-        self._writing, self._waiting = self._waiting, {}
-        taken = list(self._writing.values())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._is_wanted.wait()
+        taken = dict(self.checks)
         is_told = False
         try:
-            await self._engine.write(lambda db: feeds.note_check(db, taken), is_lasting=False)
+            await self._engine.write(lambda db: feeds.note_check(db, [*taken.values()]), is_lasting=False)
         except (StoreError, OverloadedError):
             is_told = True
         finally:
             is_told = is_told or self._is_late  # it may be held as it was read meanwhile
-            self._task, self._is_late, self._writing = None, False, {}
-            if self._waiting:
-                self._begin_later()
-        for each in taken if is_told else ():
-            self._engine.on_change(each.feed)
+            self._is_late = False
+            self._is_wanted.clear()
+            self.checks = {feed: each for feed, each in self.checks.items() if taken.get(feed) is not each}
+            self._task = self._begun() if self.checks else None
+        for feed in taken if is_told else ():
+            self._engine.on_change(feed)
 
 
 _KEEP_SENT_SECONDS: Final = 600.0
@@ -316,7 +298,6 @@ REST: Final = 20.0
 """So many times as long as a measurement took nobody makes another one; once as long, where it failed."""
 ANSWER_SECONDS: Final = 2.0
 """A store that has not answered by then cannot be read."""
-_PROBE: Final = "SELECT count(*) FROM probe"
 _LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
 
 
@@ -371,7 +352,7 @@ class Upkeep:
         """Make sure that the store can be read; raises `OverloadedError` where it does not answer in time."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._engine.read(lambda db: fetch_value(db, _PROBE), is_single=True)
+                await self._engine.read(feeds.read_probe, is_single=True)
         except TimeoutError as exc:
             raise OverloadedError("the database does not answer in time") from exc
 
