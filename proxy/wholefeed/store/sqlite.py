@@ -306,7 +306,8 @@ class Readers:
         self._condition = condition
         self._connections: list[Connection] = []
         self._idle: list[Connection] = []
-        self._waiting: deque[asyncio.Future[Connection]] = deque()
+        self._turns = asyncio.Semaphore(0)
+        """One for each that is idle; first come, first served."""
         self._reclaiming: set[asyncio.Task[None]] = set()
         self._is_closing = False
 
@@ -318,7 +319,8 @@ class Readers:
         """Run `work` on a connection that nobody else uses meanwhile, and return its result."""
         if self._is_closing:
             raise _closed()
-        connection = self._idle.pop() if self._idle else await self._next()
+        await self._turns.acquire()
+        connection = self._idle.pop()
         if self._is_closing:
             self._give(connection)
             raise _closed()
@@ -346,29 +348,9 @@ class Readers:
             if isinstance(error, BaseException):
                 raise error
 
-    async def _next(self) -> Connection:
-        """Wait for a connection, first come, first served.
-
-        A queue of asyncio's would let whoever asks in the moment when one is put back overtake, and send who
-        has waited back to the end: with a thousand readers some waited for a minute.
-        """
-        turn: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            return await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._give(turn.result())
-            raise
-
     def _give(self, connection: Connection) -> None:
-        """Let whoever has waited longest have a connection; keep it when nobody waits."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(connection)
-                return
         self._idle.append(connection)
+        self._turns.release()
 
     def _reclaim(self, connection: Connection) -> None:
         """Take the connection back when what was queued on it has ended, and its transaction too."""
