@@ -16,9 +16,10 @@ import pytest
 
 from tests.store.conftest import connected
 from wholefeed.store import tables
-from wholefeed.store.base import TEMPORARY_TABLES, TWINS, either
+from wholefeed.store.base import TWINS, either
 from wholefeed.store.postgres_connection import PostgresDatabase
 from wholefeed.store.tables import documents, feeds, live, segments
+from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 LISTS_ALL = {
     "wholefeed.store.tables.feeds._LIST",

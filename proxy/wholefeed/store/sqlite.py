@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from wholefeed.errors import OverloadedError, StoreDamagedError
 from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.logs import get_logger
-from wholefeed.store.base import TEMPORARY_TABLES, Condition, Database
+from wholefeed.store.base import Condition, Database
 from wholefeed.store.engine import Engine
 from wholefeed.store.sqlite_file import (
     Connection,
@@ -36,6 +36,7 @@ from wholefeed.store.sqlite_file import (
     tighten,
     translated,
 )
+from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 _log = get_logger()

@@ -21,9 +21,10 @@ from tests.store.makers import NOW, URL
 from wholefeed.core.facts import DocumentFacts
 from wholefeed.core.model import EntryId, EntryKeys, Family, Kind, Role
 from wholefeed.core.parse.documents import parse
-from wholefeed.store.base import TEMPORARY_TABLES, Database, fetch_value
+from wholefeed.store.base import Database, fetch_value
 from wholefeed.store.rows import NewDocument
 from wholefeed.store.tables import documents, feeds
+from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 Item = tuple[str, str, str]
 """Link, enclosure and title; each may be empty."""
