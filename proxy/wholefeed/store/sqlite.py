@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -101,9 +101,9 @@ class SqliteEngine(Engine):
         self._is_closing = False
         self._task = asyncio.create_task(self._run(), name="store-writer")
 
-    async def read(self, work: Callable[[Database], _T], **_: bool) -> _T:
+    def read(self, work: Callable[[Database], _T], **_: bool) -> Coroutine[Any, Any, _T]:
         """Return what a function finds, in the order in which it is asked for."""
-        return await self.readers.run(work)
+        return self.readers.run(work)
 
     async def write(
         self,
