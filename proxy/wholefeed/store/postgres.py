@@ -36,7 +36,6 @@ from wholefeed.store.base import (
     fetch_value,
     json_ids,
 )
-from wholefeed.store.engine import Engine
 from wholefeed.store.postgres_connection import (
     CONNECT_SECONDS,
     HISTORY,
@@ -56,6 +55,7 @@ from wholefeed.store.postgres_connection import (
     translated,
 )
 from wholefeed.store.postgres_migrate import check_current
+from wholefeed.store.store import Engine
 from wholefeed.store.tables import feeds as feeds_table
 from wholefeed.store.tables.feeds import Version
 from wholefeed.store.tables.live import TEMPORARY_TABLES

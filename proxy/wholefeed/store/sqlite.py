@@ -22,7 +22,6 @@ from wholefeed.errors import OverloadedError, StoreDamagedError
 from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.logs import get_logger
 from wholefeed.store.base import Condition, Database
-from wholefeed.store.engine import Engine
 from wholefeed.store.sqlite_file import (
     Connection,
     check_current,
@@ -36,6 +35,7 @@ from wholefeed.store.sqlite_file import (
     tighten,
     translated,
 )
+from wholefeed.store.store import Engine
 from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 _T = TypeVar("_T")
