@@ -26,7 +26,7 @@ from wholefeed.service.storing import FeedStorage
 from wholefeed.store import sqlite_file, store
 from wholefeed.store.base import Database, fetch_value
 from wholefeed.store.rows import DocumentRow, NewDocument, Snapshot
-from wholefeed.store.sqlite import Writer
+from wholefeed.store.sqlite import SqliteEngine
 from wholefeed.store.tables import documents
 from wholefeed.web.keys import STORE
 from wholefeed.workers.pool import Workers
@@ -265,10 +265,10 @@ async def test_nobody_is_answered_with_what_a_power_cut_undoes(
     """What is written before a publication waits for the disk with it, and who asked for it with that."""
     monkeypatch.setattr(store, "WRITE_SECONDS", 0.01)
     lasting: list[bool] = []
-    run = Writer.run
+    write = SqliteEngine.write
 
-    async def noted(writer: Writer, work: Any, *, is_lasting: bool = True, **options: Any) -> Any:
-        result = await run(writer, work, is_lasting=is_lasting, **options)
+    async def noted(engine: SqliteEngine, work: Any, *, is_lasting: bool = True, **options: Any) -> Any:
+        result = await write(engine, work, is_lasting=is_lasting, **options)
         lasting.append(is_lasting)
         return result
 
@@ -276,7 +276,7 @@ async def test_nobody_is_answered_with_what_a_power_cut_undoes(
     origin.publish("/feed", atom(an_item("a", 1)), etag='"1"')
     async with running(a_config(tmp_path)) as proxy:
         await proxy.whole(origin.url("/feed?other"))
-        monkeypatch.setattr(Writer, "run", noted)
+        monkeypatch.setattr(SqliteEngine, "write", noted)
         await proxy.whole(url)
         assert lasting == [False, False, True], "it is made, its document put, and both published"
         lasting.clear()

@@ -17,6 +17,7 @@ from tests.store.places import Place
 
 if TYPE_CHECKING:  # where there is no driver, tests are skipped by their fixtures
     from wholefeed.store.postgres import PostgresEngine
+    from wholefeed.store.postgres_connection import PostgresDatabase
 
 
 @pytest.fixture
@@ -52,6 +53,20 @@ def open_engine(url: str, *, connections: int = 4) -> AbstractAsyncContextManage
     from wholefeed.store import postgres  # noqa: PLC0415 - an extra
 
     return postgres.open_engine(url, connections=connections)
+
+
+def connected(url: str) -> PostgresDatabase:
+    """A connection of its own, as the tables' functions take it."""
+    from wholefeed.store.postgres_connection import (  # noqa: PLC0415 - an extra
+        PARAMETERS,
+        PostgresConnection,
+        PostgresDatabase,
+        configure,
+    )
+
+    raw = PostgresConnection.connect(url, **PARAMETERS)
+    configure(raw)
+    return PostgresDatabase(raw)
 
 
 @pytest.fixture

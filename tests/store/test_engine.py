@@ -16,8 +16,8 @@ from wholefeed.core.model import Family, Kind
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError, UnknownFeedError
 from wholefeed.store import sqlite
 from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run
-from wholefeed.store.engine import Engine
 from wholefeed.store.rows import FeedRow
+from wholefeed.store.store import Engine
 from wholefeed.store.tables import feeds
 
 URL = "https://example.org/feed.xml"

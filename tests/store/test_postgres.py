@@ -15,7 +15,7 @@ import pytest
 from tests.named_store import NamedStore
 from tests.patching import set_constant
 from tests.postgres import Cluster
-from tests.store.conftest import OpenEngine, open_engine
+from tests.store.conftest import OpenEngine, connected, open_engine
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from tests.store.relay import Relay, a_relay
 from wholefeed.config.tables import StoreConfig
@@ -548,13 +548,11 @@ LATER = NOW + KEEP_DETACHED_SECONDS + 1
 
 async def test_a_document_that_is_attached_meanwhile_is_not_purged(postgres_url: str) -> None:
     """R8: whoever cleans up takes nothing that another replica is putting back, and does not wait for it."""
-    from wholefeed.store.postgres_connection import connect  # noqa: PLC0415 - an extra
-
     async with open_shared(postgres_url, connections=2) as opened:
         store = NamedStore(opened)
         feed = (await a_feed(store)).id
         (number,) = await store.put_documents(feed, [a_document(URL, an_entry("a"), rank=None)], now=NOW)
-        other = await asyncio.to_thread(connect, postgres_url)
+        other = await asyncio.to_thread(connected, postgres_url)
         try:
             other.execute("BEGIN")
             other.execute("UPDATE document SET rank = 1, detached_at = NULL WHERE id = :id", {"id": number})

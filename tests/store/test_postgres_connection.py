@@ -28,17 +28,13 @@ from wholefeed.store.postgres_connection import encode_text, escape_text, transl
         ("FROM a CROSS JOIN b AS c ON c.a = a.b", "FROM a JOIN b AS c ON c.a = a.b"),
         ("FROM a\n    CROSS JOIN b ON true", "FROM a\n    JOIN b ON true"),
         ("FROM a CROSS JOIN b WHERE a.c", "FROM a CROSS JOIN b WHERE a.c"),
-        ("a IS NOT :a", "a IS DISTINCT FROM %(a)s"),
-        ("a IS ?", "a IS NOT DISTINCT FROM %s"),
         ("a IS NOT NULL OR b IS NULL", "a IS NOT NULL OR b IS NULL"),
-        ("a <> x'' OR a = X'00ff'", r"a <> '\x'::bytea OR a = '\x00ff'::bytea"),
-        ("SELECT ax'b'", "SELECT ax'b'"),
-        ("SELECT 'CROSS JOIN a ON x IS :y'", "SELECT 'CROSS JOIN a ON x IS :y'"),
+        ("SELECT 'CROSS JOIN a ON x = :y'", "SELECT 'CROSS JOIN a ON x = :y'"),
     ],
 )
 def test_spells_a_statement_as_psycopg_takes_it(sql: str, text: str) -> None:
-    """Parameters, percent signs, joins, comparisons with NULL, binary texts; literals stay as they are."""
-    assert translate(sql).text == text
+    """Parameters, percent signs, joins; literals stay as they are."""
+    assert translate(sql) == text
 
 
 def test_a_list_of_numbers_becomes_an_array() -> None:
@@ -47,15 +43,15 @@ def test_a_list_of_numbers_becomes_an_array() -> None:
         "ARRAY(SELECT CAST(numbers.value AS bigint)"
         " FROM json_array_elements_text(CAST(%(ids)s AS json)) AS numbers (value))"
     )
-    assert translate("id IN (SELECT value FROM json_each(:ids))").text == f"id = ANY ({array})"
-    assert translate("id NOT IN (SELECT value FROM json_each(:ids))").text == f"id <> ALL ({array})"
+    assert translate("id IN (SELECT value FROM json_each(:ids))") == f"id = ANY ({array})"
+    assert translate("id NOT IN (SELECT value FROM json_each(:ids))") == f"id <> ALL ({array})"
 
 
-def test_a_twin_is_taken_as_it_stands() -> None:
-    """Of the text that is PostgreSQL's own only the parameters are rewritten."""
-    both = either(sqlite="SELECT 'whole'", postgres="SELECT a IS NOT :a FROM b CROSS JOIN c ON ? = '%'")
+def test_a_twin_is_taken_in_place_of_the_statement() -> None:
+    """The text that is PostgreSQL's own stands for the other one; its parameters are rewritten, too."""
+    both = either(sqlite="SELECT 'whole'", postgres="SELECT :a FROM b WHERE ? = '%'")
     assert both == "SELECT 'whole'"
-    assert translate(both).text == "SELECT a IS NOT %(a)s FROM b CROSS JOIN c ON %s = '%%'"
+    assert translate(both) == "SELECT %(a)s FROM b WHERE %s = '%%'"
 
 
 def test_a_twin_is_no_part_of_another_statement() -> None:
@@ -70,9 +66,9 @@ def test_placeholders_and_percent_signs_never_mix(parts: list[str]) -> None:
     """Whatever a statement is made of, psycopg finds the placeholders that were meant, and no others."""
     sql = "".join(parts)
     found = translate(sql)
-    filled = re.sub(r"%\((\w+)\)s", r":\1", found.text.replace("%%", "\0")).replace("%s", "?")
+    filled = re.sub(r"%\((\w+)\)s", r":\1", found.replace("%%", "\0")).replace("%s", "?")
     assert "%" not in filled
-    assert filled.replace("\0", "%") == found.plain
+    assert filled.replace("\0", "%") == sql
 
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=40)

@@ -19,8 +19,8 @@ import structlog
 from tests.sqlite_faults import sqlite_error
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
 from wholefeed.store import sqlite_file
-from wholefeed.store.base import Condition, fetch_all, fetch_value, run
-from wholefeed.store.sqlite import Readers, Writer
+from wholefeed.store.base import Condition, Database, fetch_all, fetch_value, run
+from wholefeed.store.sqlite import Readers, SqliteEngine
 from wholefeed.store.sqlite_file import Connection, open_reader, open_writer
 
 CANCELLATIONS = 200
@@ -43,25 +43,25 @@ async def connection(database: Path, monkeypatch: pytest.MonkeyPatch) -> Connect
 
 
 @pytest.fixture
-async def writer(connection: Connection) -> AsyncIterator[Writer]:
-    writer = Writer(connection, Condition())
+async def writer(connection: Connection) -> AsyncIterator[SqliteEngine]:
+    writer = SqliteEngine(connection)
     yield writer
     await writer.close()
 
 
-def put_pair(db: sqlite3.Connection, number: int) -> int:
+def put_pair(db: Database, number: int) -> int:
     run(db, "INSERT INTO pair (a) VALUES (:n)", {"n": number})
     run(db, "UPDATE pair SET b = :n WHERE a = :n", {"n": number})
     return number
 
 
-def fail(db: sqlite3.Connection) -> None:
+def fail(db: Database) -> None:
     put_pair(db, 2)
     raise KeyError("x")
 
 
 async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_next(
-    writer: Writer, connection: Connection
+    writer: SqliteEngine, connection: Connection
 ) -> None:
     """Row 68: when even the rollback fails, the half transaction is not committed with the next one."""
     broken = await connection.hop(lambda db: db)
@@ -72,73 +72,73 @@ async def test_a_transaction_that_could_not_be_rolled_back_is_left_before_the_ne
 
     broken.rollback = no_rollback  # type: ignore[method-assign]
     with pytest.raises(StoreError, match="disk I/O error"):
-        await writer.run(fail)
+        await writer.write(fail)
     del broken.rollback
     assert connection.in_transaction
 
-    await writer.run(partial(put_pair, number=3))
-    assert await writer.run(NUMBERS) == "3"
+    await writer.write(partial(put_pair, number=3))
+    assert await writer.write(NUMBERS) == "3"
 
 
 async def test_what_waits_is_committed_together_unless_it_wants_to_be_alone(
-    writer: Writer, connection: Connection
+    writer: SqliteEngine, connection: Connection
 ) -> None:
     """In its order, each answered with its own result. Segments are removed alone, behind other commits."""
     statements: list[str] = []
     await connection.set_trace_callback(statements.append)
-    numbers = await asyncio.gather(*(writer.run(partial(put_pair, number=n)) for n in range(10)))
+    numbers = await asyncio.gather(*(writer.write(partial(put_pair, number=n)) for n in range(10)))
     assert numbers == list(range(10))
     assert statements.count("COMMIT") == 1
-    assert await writer.run(NUMBERS) == "0,1,2,3,4,5,6,7,8,9"
+    assert await writer.write(NUMBERS) == "0,1,2,3,4,5,6,7,8,9"
     statements.clear()
-    await asyncio.gather(*(writer.run(partial(put_pair, number=n), is_alone=n == 11) for n in (10, 11, 12)))
+    await asyncio.gather(*(writer.write(partial(put_pair, number=n), is_alone=n == 11) for n in (10, 11, 12)))
     assert (statements.count("COMMIT"), statements.count("SAVEPOINT piece")) == (3, 0)
 
 
 @pytest.mark.parametrize("statement", [None, "INSERT INTO nowhere VALUES (1)"])
 async def test_work_that_fails_takes_nothing_with_it_that_shares_its_commit(
-    writer: Writer, statement: str | None
+    writer: SqliteEngine, statement: str | None
 ) -> None:
     """Whether it is its own error or SQLite's: the others are written, the failed one leaves no trace."""
 
-    def fail_so(db: sqlite3.Connection) -> None:
+    def fail_so(db: Database) -> None:
         if statement is not None:
             run(db, statement)
         fail(db)
 
     one, other = partial(put_pair, number=1), partial(put_pair, number=3)
-    asked = [writer.run(work) for work in (one, fail_so, other)]
+    asked = [writer.write(work) for work in (one, fail_so, other)]
     first, failed, last = await asyncio.gather(*asked, return_exceptions=True)
     assert (first, last) == (1, 3)
     assert isinstance(failed, KeyError if statement is None else StoreError)
-    assert await writer.run(NUMBERS) == "1,3"
+    assert await writer.write(NUMBERS) == "1,3"
 
 
 @pytest.mark.fault("71b")
-async def test_a_commit_that_is_said_to_have_failed_is_told(writer: Writer) -> None:
+async def test_a_commit_that_is_said_to_have_failed_is_told(writer: SqliteEngine) -> None:
     """It may be done all the same; and so may one that several shared, whatever becomes of them apart."""
     told: list[int] = []
     writer.on_change = told.append
     deferred = "CREATE TABLE child (pair INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED) STRICT"
     for each in ("CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT", deferred):
-        await writer.run(partial(run, sql=each))
+        await writer.write(partial(run, sql=each))
 
-    def fail_in_commit(db: sqlite3.Connection) -> None:
+    def fail_in_commit(db: Database) -> None:
         run(db, "INSERT INTO child VALUES (1)")
 
     tries = 0
 
-    def fail_apart(_: sqlite3.Connection) -> None:
+    def fail_apart(_: Database) -> None:
         nonlocal tries
         tries += 1
         if tries > 1:
             raise KeyError("x")
 
     with pytest.raises(StoreError, match="FOREIGN KEY"):
-        await writer.run(fail_in_commit, feed=7)
+        await writer.write(fail_in_commit, feed=7)
     assert told == [7]
     works = (fail_in_commit, fail_apart)
-    asked = [writer.run(work, feed=feed) for feed, work in enumerate(works, 8)]
+    asked = [writer.write(work, feed=feed) for feed, work in enumerate(works, 8)]
     results = await asyncio.gather(*asked, return_exceptions=True)
     assert [type(each) for each in results] == [StoreError, KeyError]
     assert told == [7, 8, 9]
@@ -152,17 +152,17 @@ async def test_a_stop_iteration_comes_back(connection: Connection) -> None:
     await connection.close()
 
 
-async def test_random_cancellations_leave_no_half_transaction(writer: Writer) -> None:
+async def test_random_cancellations_leave_no_half_transaction(writer: SqliteEngine) -> None:
     """docs/design.md#the-store: the transaction goes on when whoever asked for it leaves."""
     chance = random.Random(1)
     for number in range(CANCELLATIONS):
-        task = asyncio.create_task(writer.run(partial(put_pair, number=number)))
+        task = asyncio.create_task(writer.write(partial(put_pair, number=number)))
         for _ in range(chance.randrange(12)):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    rows = await writer.run(lambda db: fetch_all(db, "SELECT a, b FROM pair"))
+    rows = await writer.write(lambda db: fetch_all(db, "SELECT a, b FROM pair"))
 
     assert len(rows) > CANCELLATIONS // 2
     assert [row for row in rows if row["a"] != row["b"]] == []
@@ -170,8 +170,8 @@ async def test_random_cancellations_leave_no_half_transaction(writer: Writer) ->
 
 async def test_closing_finishes_what_was_asked_for(connection: Connection) -> None:
     """Row 74: also what still waits."""
-    writer = Writer(connection, Condition())
-    tasks = [asyncio.create_task(writer.run(partial(put_pair, number=n))) for n in range(20)]
+    writer = SqliteEngine(connection)
+    tasks = [asyncio.create_task(writer.write(partial(put_pair, number=n))) for n in range(20)]
     await asyncio.sleep(0)
     await writer.close()
     assert await asyncio.gather(*tasks) == list(range(20))
@@ -179,15 +179,15 @@ async def test_closing_finishes_what_was_asked_for(connection: Connection) -> No
 
 async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> None:
     """When the writing task ends early, nobody waits for ever: all get OverloadedError."""
-    writer = Writer(await open_writer(database, ""), Condition())
+    writer = SqliteEngine(await open_writer(database, ""))
     started, may_end = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
-    def hang(_: sqlite3.Connection) -> None:
+    def hang(_: Database) -> None:
         loop.call_soon_threadsafe(started.set)
         may_end.wait(10)
 
-    tasks = [asyncio.create_task(writer.run(hang)) for _ in range(2)]
+    tasks = [asyncio.create_task(writer.write(hang)) for _ in range(2)]
     await started.wait()
     (task,) = [each for each in asyncio.all_tasks() if each.get_name() == "store-writer"]
     task.cancel()
@@ -197,38 +197,40 @@ async def test_a_writer_that_is_killed_answers_whoever_waits(database: Path) -> 
 
     assert [type(result) for result in results] == [OverloadedError, OverloadedError]
     with pytest.raises(OverloadedError):
-        await writer.run(hang)
+        await writer.write(hang)
     await writer.close()
 
 
 @pytest.mark.fault("71")
-async def test_a_busy_database_is_waited_for(writer: Writer, connection: Connection, database: Path) -> None:
+async def test_a_busy_database_is_waited_for(
+    writer: SqliteEngine, connection: Connection, database: Path
+) -> None:
     """docs/faults.md row 71: BUSY is retried."""
     await connection.execute("PRAGMA busy_timeout = 0")
     async with aiosqlite.connect(database, isolation_level=None) as other:
         await other.execute("BEGIN IMMEDIATE")
         with pytest.raises(OverloadedError) as caught:
-            await writer.run(partial(put_pair, number=2))
+            await writer.write(partial(put_pair, number=2))
         assert caught.value.status == 503
         assert caught.value.retry_after_seconds > 0
         await other.execute("COMMIT")
     tries = 0
 
-    def work(_: sqlite3.Connection) -> None:
+    def work(_: Database) -> None:
         nonlocal tries
         tries += 1
         if tries == 1:
             raise sqlite_error("SQLITE_BUSY")
 
-    await writer.run(work)
+    await writer.write(work)
     assert tries == 2
 
 
-async def test_a_full_volume_is_told_and_recovered_from(writer: Writer, connection: Connection) -> None:
+async def test_a_full_volume_is_told_and_recovered_from(writer: SqliteEngine, connection: Connection) -> None:
     """docs/faults.md row 68: it goes on by itself when there is room. What has written nothing, or was
     undone, is no sign of that."""
 
-    def fill(db: sqlite3.Connection) -> None:
+    def fill(db: Database) -> None:
         run(db, "CREATE TABLE large (x BLOB) STRICT")
         run(db, "INSERT INTO large VALUES (randomblob(100000))")
 
@@ -237,42 +239,42 @@ async def test_a_full_volume_is_told_and_recovered_from(writer: Writer, connecti
     with structlog.testing.capture_logs() as logs:
         for _ in range(2):
             with pytest.raises(StorageFullError):
-                await writer.run(fill)
-        await asyncio.gather(writer.run(fail), writer.run(NUMBERS), return_exceptions=True)
+                await writer.write(fill)
+        await asyncio.gather(writer.write(fail), writer.write(NUMBERS), return_exceptions=True)
         assert writer.condition.is_full
         await connection.execute(f"PRAGMA max_page_count = {pages + 1000}")
-        await writer.run(fill)
+        await writer.write(fill)
 
     assert not writer.condition.is_full
     assert [log["event"] for log in logs] == ["store.full", "store.recovered"]
 
 
-async def test_nothing_is_written_beside_what_finds_the_file_damaged(writer: Writer) -> None:
+async def test_nothing_is_written_beside_what_finds_the_file_damaged(writer: SqliteEngine) -> None:
     """Row 70: neither what shared its transaction nor what comes later; it could spread the damage."""
 
-    def find_damage(_: sqlite3.Connection) -> None:
+    def find_damage(_: Database) -> None:
         raise sqlite_error("SQLITE_CORRUPT")
 
     works = (partial(put_pair, number=1), find_damage, partial(put_pair, number=2))
-    results = await asyncio.gather(*(writer.run(work) for work in works), return_exceptions=True)
+    results = await asyncio.gather(*(writer.write(work) for work in works), return_exceptions=True)
     assert [type(each) for each in results] == [StoreDamagedError] * 3
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_only_what_is_to_last_waits_for_the_disk(writer: Writer, *, fails: bool) -> None:
+async def test_only_what_is_to_last_waits_for_the_disk(writer: SqliteEngine, *, fails: bool) -> None:
     """A commit of what need not last by itself does not sync; the next that must does, and takes it along.
     Pieces that are committed together last together."""
     found: list[int] = []
 
-    def look(db: sqlite3.Connection) -> None:
+    def look(db: Database) -> None:
         found.append(fetch_value(db, "PRAGMA synchronous"))  # 2 waits for the disk, 1 does not
         if fails:
             raise StoreError("it cannot be done")
 
     for is_lasting in (True, False, False, True, False, True):
         with contextlib.suppress(StoreError):
-            await writer.run(look, is_lasting=is_lasting)
-    together = [writer.run(look, is_lasting=is_lasting) for is_lasting in (False, True, False)]
+            await writer.write(look, is_lasting=is_lasting)
+    together = [writer.write(look, is_lasting=is_lasting) for is_lasting in (False, True, False)]
     await asyncio.gather(*together, return_exceptions=True)
     assert found[:6] == [2, 1, 1, 2, 1, 2]
     assert fails or found[6:] == [2, 2, 2]  # those that fail are tried again, each by itself

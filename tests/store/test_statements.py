@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
+from tests.store.conftest import connected
 from wholefeed.store import tables
-from wholefeed.store.base import TEMPORARY_TABLES, TWINS, either
-from wholefeed.store.postgres_connection import PostgresDatabase, connect
+from wholefeed.store.base import TWINS, either
+from wholefeed.store.postgres_connection import PostgresDatabase
 from wholefeed.store.tables import documents, feeds, live, segments
+from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 LISTS_ALL = {
     "wholefeed.store.tables.feeds._LIST",
@@ -64,7 +66,7 @@ def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
 # On PostgreSQL
 
 _BYTES = """
-before coded content context deflated digest enclosure enclosures head identity key link packed
+before coded content context deflated digest enclosure enclosures filler head identity key link nothing packed
 """
 BYTES = frozenset(re.findall(r"\w+", _BYTES))
 _TEXTS = """
@@ -151,7 +153,7 @@ def values(name: str, sql: str) -> Any:
 
 @pytest.fixture
 def db(postgres_url: str) -> Iterator[PostgresDatabase]:
-    db = connect(postgres_url)
+    db = connected(postgres_url)
     db.executescript(TEMPORARY_TABLES)
     yield db
     db.close()

@@ -20,10 +20,9 @@ from wholefeed.errors import OverloadedError, StorageFullError, StoreUnusableErr
 from wholefeed.store import sqlite_file, store
 from wholefeed.store import store as store_module
 from wholefeed.store.base import fetch_value
-from wholefeed.store.engine import Engine
 from wholefeed.store.opening import open_shared
 from wholefeed.store.rows import FeedRow
-from wholefeed.store.store import Summary, Upkeep
+from wholefeed.store.store import Engine, Summary, Upkeep
 from wholefeed.store.tables.segments import Pins
 
 ENTRIES = 50

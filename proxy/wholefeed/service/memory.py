@@ -21,13 +21,12 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.service.documents import ParsedDocuments
-from wholefeed.store.base import changed
 from wholefeed.store.rows import DocumentRow, Failures, FeedRow, SegmentRow, Snapshot
 from wholefeed.store.tables.feeds import AGES, Version, version_of
 
@@ -212,8 +211,8 @@ class Memory:
         if version is None or version.published != version_of(feed).published:
             self.drop(feed_id)
         elif any(getattr(feed, name) != value for name, value in version.ages.items()):
-            feed = changed(feed, **version.ages)
-            held.snapshot = changed(held.snapshot, feed=feed)
+            feed = replace(feed, **version.ages)
+            held.snapshot = replace(held.snapshot, feed=feed)
 
     def _remove(self, feed_id: int) -> Held | None:
         held = self._held.pop(feed_id, None)

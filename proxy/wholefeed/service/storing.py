@@ -48,7 +48,7 @@ from wholefeed.service.documents import (
 from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.sharing_port import Fence
 from wholefeed.service.sources import Obtained
-from wholefeed.store.base import Database, changed
+from wholefeed.store.base import Database
 from wholefeed.store.rows import (
     DocumentChanges,
     DocumentRow,
@@ -431,7 +431,7 @@ def _checked(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
     if reply.fetch_url is not None or reply.move is not None:
         return None
     cache_control, expires = reply.cache_fields
-    row = changed(
+    row = replace(
         feed,
         checked_at=reply.checked_at,
         fresh_until=reply.fresh_until,

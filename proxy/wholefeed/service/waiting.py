@@ -58,7 +58,7 @@ class Waiting:
         held = self._memory.find(url)
         self._memory.note_asked(held)
         opened = self._openings.opened
-        feed = held.snapshot.feed if held is not None else await self._store.find(url, is_first=True)
+        feed = held.snapshot.feed if held is not None else await self._store.find(url)
         if feed is None or not feed.digest:
             self._sources["publisher"] += 1
             return await self._first(url, deadline, not is_head, opened if feed is None else -1), False

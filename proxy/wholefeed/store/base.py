@@ -10,11 +10,9 @@ connection itself. Statements are written for SQLite in the subset that PostgreS
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
-from functools import cache
-from operator import attrgetter
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from wholefeed.errors import StorageFullError, StoreDamagedError
 from wholefeed.logs import get_logger
@@ -58,11 +56,6 @@ def fetch_all(db: Database, sql: str, parameters: Parameters | None = None) -> l
     return db.execute(sql, parameters or {}).fetchall()
 
 
-def fetch_made(db: Database, sql: str, parameters: Parameters, make: Callable[[Row], _T]) -> list[_T]:
-    """Return all rows of a query, each made into something else: no list of raw rows beside it."""
-    return [make(row) for row in db.execute(sql, parameters)]
-
-
 def fetch_one(db: Database, sql: str, parameters: Parameters | None = None) -> Row | None:
     rows = fetch_all(db, sql, parameters)
     return rows[0] if rows else None
@@ -103,8 +96,17 @@ def either(*, sqlite: str, postgres: str) -> str:
     return sqlite
 
 
-CLOCK: Final = "clock_seconds()"
-"""PostgreSQL's own, epoch seconds: those of several machines differ."""
+def varied(sql: str, **words: tuple[str, str]) -> str:
+    """Return a statement in which some words differ: as SQLite takes them, and as PostgreSQL does.
+
+    varied("UPDATE segment SET retired_at = {now} WHERE feed = :feed", now=NOW)
+    """
+    sqlite, postgres = ({name: both[at] for name, both in words.items()} for at in range(2))
+    return either(sqlite=sql.format_map(sqlite), postgres=sql.format_map(postgres))
+
+
+NOW: Final = (":now", "clock_seconds()")
+"""PostgreSQL's own clock, epoch seconds, where several machines share it: theirs differ."""
 
 
 def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
@@ -122,57 +124,6 @@ def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
 def json_ids(ids: Iterable[int]) -> str:
     """Return numbers as the JSON that json_each() takes: a statement for any number of them."""
     return f"[{','.join(map(str, ids))}]"
-
-
-def numbers_of(parameter: str) -> str:
-    """Return what PostgreSQL has for json_each(): a part of a statement, whose column is `value`."""
-    array = f"json_array_elements_text(CAST({parameter} AS json))"
-    return f"(SELECT CAST(each.value AS bigint) AS value FROM {array} AS each (value)) AS numbers"  # noqa: S608
-
-
-# Rows as wide as these, made and changed in a sixth of the time that dataclasses take
-
-
-class _Fields(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-
-_RowT = TypeVar("_RowT", bound=_Fields)
-
-
-def made(kind: type[_RowT], values: Iterable[object]) -> _RowT:
-    """Return a row: a frozen dataclass with slots and nothing but fields, which have these values in order.
-
-        row = made(FeedRow, values)
-
-    A frozen dataclass sets each field by its name, and `dataclasses.replace` asks each what it is.
-    """
-    row = object.__new__(kind)
-    for setter, value in zip(_setters(kind).values(), values, strict=True):
-        setter(row, value)
-    return row
-
-
-def changed(row: _RowT, **columns: object) -> _RowT:
-    """Return a copy of a row with other values in some columns.
-
-    row = changed(row, fresh_until=now + 3600)
-    """
-    kind = type(row)
-    copy, setters = made(kind, _getter(kind)(row)), _setters(kind)
-    for name, value in columns.items():
-        setters[name](copy, value)
-    return copy
-
-
-@cache
-def _setters(kind: type[_Fields]) -> dict[str, Callable[..., None]]:
-    return {each.name: getattr(kind, each.name).__set__ for each in fields(kind)}
-
-
-@cache
-def _getter(kind: type[_Fields]) -> Callable[[Any], tuple[Any, ...]]:
-    return attrgetter(*(each.name for each in fields(kind)))
 
 
 # How the database fares
@@ -251,46 +202,3 @@ class Traffic:
     """Connections that broke off, or could not be made."""
     notices_lost: int = 0
     """How often the connection that listens broke off."""
-
-
-# The tables in which a change collects what it concerns (`wholefeed.store.tables.live`)
-
-
-TEMPORARY_TABLES: Final = either(
-    sqlite="""
-        CREATE TEMP TABLE concerned (
-            identity BLOB NOT NULL PRIMARY KEY, is_full INTEGER NOT NULL
-        ) STRICT, WITHOUT ROWID;
-        CREATE TEMP TABLE changed (document INTEGER NOT NULL PRIMARY KEY) STRICT;
-        CREATE TEMP TABLE contested (
-            identity BLOB NOT NULL PRIMARY KEY, is_full INTEGER NOT NULL, is_gone INTEGER NOT NULL
-        ) STRICT, WITHOUT ROWID;
-        CREATE TEMP TABLE decided (
-            document INTEGER NOT NULL, ordinal INTEGER NOT NULL, is_live INTEGER NOT NULL,
-            PRIMARY KEY (document, ordinal)
-        ) STRICT, WITHOUT ROWID;
-    """,
-    # One that was never analysed is taken for thousands of rows, and walked through for those of others.
-    # Not ON COMMIT DELETE ROWS: it cuts the files at each COMMIT, and their plans are made again.
-    # That took 8 of the 27 ms of a document.
-    postgres="""
-        CREATE TEMP TABLE concerned (
-            identity bytea PRIMARY KEY, is_full smallint NOT NULL
-        );
-        CREATE TEMP TABLE changed (document bigint PRIMARY KEY);
-        CREATE TEMP TABLE contested (
-            identity bytea PRIMARY KEY, is_full smallint NOT NULL, is_gone smallint NOT NULL
-        );
-        CREATE TEMP TABLE decided (
-            document bigint NOT NULL, ordinal integer NOT NULL, is_live smallint NOT NULL,
-            PRIMARY KEY (document, ordinal)
-        );
-        ANALYZE concerned, changed, contested, decided;
-    """,
-)
-"""What a connection that writes needs; created once, emptied at the end of each change."""
-EMPTY_TEMPORARY_TABLES: Final = """
-    TRUNCATE concerned, changed, contested, decided;
-    ANALYZE concerned, changed, contested, decided
-"""
-"""For PostgreSQL, now and then: no vacuum comes to a temporary table, and deleted rows stay in it."""

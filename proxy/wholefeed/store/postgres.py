@@ -5,8 +5,8 @@
         engine.listen("drop", on_drop)          # told "12 a" when a replica sends "drop 12 a"
 
 psycopg_pool has the connections. From top to bottom: the engine, whose turn it is and what a thread does
-for one who asked (`Pool`, `_Job`), a transaction that writes and what has become of it (`Write`), and what
-replicas tell each other (`Notices`).
+for one who asked (`Pool`), the transactions that it does (`Read`; `Write`, which finds out what has become of
+it), and what replicas tell each other (`Notices`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
-from itertools import count
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from dataclasses import replace
 from typing import Any, Final, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
@@ -30,15 +30,12 @@ from wholefeed.errors import OverloadedError, StoreUnusableError, UnknownFeedErr
 from wholefeed.futures import in_daemon, retrieve_failure, to_the_end
 from wholefeed.logs import get_logger
 from wholefeed.store.base import (
-    EMPTY_TEMPORARY_TABLES,
-    TEMPORARY_TABLES,
     Database,
     Sizes,
     Traffic,
     fetch_value,
     json_ids,
 )
-from wholefeed.store.engine import Engine
 from wholefeed.store.postgres_connection import (
     CONNECT_SECONDS,
     HISTORY,
@@ -47,6 +44,7 @@ from wholefeed.store.postgres_connection import (
     PostgresDatabase,
     configure,
     cut,
+    ended_after,
     is_repeated,
     is_stale,
     is_unusable,
@@ -57,8 +55,10 @@ from wholefeed.store.postgres_connection import (
     translated,
 )
 from wholefeed.store.postgres_migrate import check_current
+from wholefeed.store.store import Engine
 from wholefeed.store.tables import feeds as feeds_table
 from wholefeed.store.tables.feeds import Version
+from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 _log = get_logger()
@@ -68,13 +68,12 @@ _log = get_logger()
 async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEngine]:
     """Open a database, whose schema must be current, and close the connections at exit."""
     await in_daemon(lambda: check_current(url))
-    traffic = Traffic()
     async with AsyncExitStack() as stack:
         try:
-            notices = await stack.enter_async_context(Notices.open(url, traffic))
+            notices = await stack.enter_async_context(Notices.open(url))
         except psycopg.Error as exc:
             raise StoreUnusableError(str(translated(exc))) from exc
-        engine = PostgresEngine(Pool(url, connections, traffic), Pool(url, 1, Traffic()), notices)
+        engine = PostgresEngine(Pool(url, connections), Pool(url, 1), notices)
         stack.push_async_callback(to_the_end, engine.close)
         yield engine
 
@@ -114,7 +113,7 @@ class PostgresEngine(Engine):
 
     @property
     def traffic(self) -> Traffic:
-        return self.pool.counted()
+        return replace(self.pool.counted(), notices_lost=self._notices.lost_times)
 
     async def read(
         self,
@@ -128,7 +127,7 @@ class PostgresEngine(Engine):
         if not self._notices.is_listening:
             seconds = min(seconds, SILENT_PATIENCE_SECONDS)
         try:
-            return await self.pool.read(work, seconds, is_first=is_first, is_single=is_single)
+            return await self.pool.done(Read(work, seconds, is_single=is_single), is_first=is_first)
         except Exception as exc:
             self.condition.judge(exc)
             raise
@@ -145,8 +144,8 @@ class PostgresEngine(Engine):
         """Let a function change what is stored. Whoever asked may leave: it is done and told all the same."""
         if self.pool.is_closing:
             raise _closed()
-        writing = self._written(Write(work, feed, is_lasting=is_lasting), feed, tell)
-        task = asyncio.create_task(writing, name="store-write")
+        write = Write(work, WRITE_SECONDS, feed=feed, is_lasting=is_lasting)
+        task = asyncio.create_task(self._written(write, feed, tell), name="store-write")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(retrieve_failure)
@@ -157,11 +156,10 @@ class PostgresEngine(Engine):
 
         Whoever leaves ends it, so that the next one does not wait behind it for a server that is silent.
         """
-        return await self._spare.write(Write(work, None, is_lasting=False), PATIENCE_SECONDS)
+        return await self._spare.done(Write(work, PATIENCE_SECONDS, is_lasting=False))
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
-        """As `write_at_once`, in a thread that waits for it."""
-        return self._spare.write_here(Write(work, None, is_lasting=False))
+        return self._spare.done_here(Write(work, _IN_THREAD_SECONDS, is_lasting=False))
 
     async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
         """Return what feeds are now: by a connection that nothing else is asked on, while there is one."""
@@ -199,7 +197,7 @@ class PostgresEngine(Engine):
             try:
                 self.condition.require_sound()
                 async with self._writing:
-                    result = await self.pool.write(write, WRITE_SECONDS)
+                    result = await self.pool.done(write)
             except Exception as exc:
                 # Else the feed is what it was: who holds it can answer with it while there is no database.
                 may_be_another = write.is_ending or isinstance(exc, UnknownFeedError)
@@ -232,24 +230,21 @@ _POOL_CLOSE_SECONDS: Final = 1.0
 """The pool's threads are waited for so long: they may be connecting to a silent server."""
 _IN_THREAD_SECONDS: Final = 2.0
 """For so long a thread waits."""
-_LATE: Final = "the database does not answer in time"
-_MANY: Final = "too many wait for the database"
 
 
 class Pool:
     """Connections, and as many threads that run whole functions on them; `close` it.
 
-    Work is a function that runs in a thread, within one transaction, and it may run twice: a transaction that
-    a concurrent one has ended is repeated, and so is one whose connection was lost before its COMMIT was
-    sent.
+    A job may run twice: a transaction that a concurrent one has ended is repeated, and so is one whose
+    connection was lost before its COMMIT was sent.
 
     A server may fall silent: its processes halted, its disk stuck, a lock held by somebody. Whoever has
     waited for long enough then cuts its connection.
     """
 
-    def __init__(self, url: str, size: int, traffic: Traffic) -> None:
+    def __init__(self, url: str, size: int) -> None:
         self.size = size
-        self.traffic = traffic
+        self.traffic = Traffic()
         self.is_closing = False
         self._connections = psycopg_pool.ConnectionPool(
             url,
@@ -264,22 +259,14 @@ class Pool:
         self._threads = ThreadPoolExecutor(size, "store")
         self._firsts = asyncio.Semaphore(size)
         self._turns = asyncio.Semaphore(size)
-        self._jobs = set[_Job[Any]]()
+        self._jobs = set[Job[Any]]()
 
-    async def read(
-        self,
-        work: Callable[[Database], _T],
-        seconds: float,
-        *,
-        is_first: bool = False,
-        is_single: bool = False,
-    ) -> _T:
-        """Run `work`, which only reads, on a connection that nobody else uses meanwhile.
+    async def done(self, job: Job[_T], *, is_first: bool = False) -> _T:
+        """Have a job done in a thread; of those who have only come (`is_first`) few wait among the others.
 
-        All that it sees is of one moment. It ends when whoever waits is cancelled, or after so many seconds.
+        What reads ends when whoever waits is cancelled, or after its seconds. What writes is tried for so
+        long at a time.
         """
-        run = _read_single if is_single else _read
-        job = _Job(lambda db: run(db, work), seconds, None)
         if not is_first:
             return await self._done(job)
         await self._turn(self._firsts)
@@ -288,22 +275,14 @@ class Pool:
         finally:
             self._firsts.release()
 
-    async def write(self, write: Write[_T], seconds: float) -> _T:
-        """Run a transaction that writes; the server may take so many seconds for one try."""
-        return await self._done(_Job(write.run, seconds, write))
-
-    def write_here(self, write: Write[_T]) -> _T:
-        """As `write`, in a thread of one's own, and not for long."""
-        job = _Job(write.run, _IN_THREAD_SECONDS, write)
-        late = threading.Timer(_IN_THREAD_SECONDS, job.cut)
-        late.start()
-        try:
+    def done_here(self, job: Job[_T]) -> _T:
+        """As `done`, in a thread of one's own, and not for longer than the job's seconds."""
+        with ended_after(job.seconds, job.cut):
             return self._tried(job)
-        finally:
-            late.cancel()
 
     def counted(self) -> Traffic:
         """Return its traffic, with the connections that there are now."""
+        self.traffic.busy = len(self._jobs)
         self.traffic.connections = self._connections.get_stats()["pool_size"]
         return self.traffic
 
@@ -325,17 +304,15 @@ class Pool:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await turns.acquire()
         except TimeoutError as exc:
-            raise overloaded(_MANY) from exc
+            raise overloaded("too many wait for the database") from exc
         finally:
             self.traffic.waiting -= 1
 
-    async def _done(self, job: _Job[_T]) -> _T:
-        """Have a job done in a thread; it ends with the wait for it."""
+    async def _done(self, job: Job[_T]) -> _T:
         await self._turn(self._turns)
         if self.is_closing:
             self._turns.release()
             raise _closed()
-        self.traffic.busy += 1
         self._jobs.add(job)
         job.until = time.monotonic() + job.seconds
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._tried, job)
@@ -346,61 +323,40 @@ class Pool:
                 return await asyncio.shield(running)
         except TimeoutError as exc:
             job.cut()
-            if job.write is None:
-                raise overloaded(_LATE) from exc
+            if not job.is_write:
+                raise overloaded("the database does not answer in time") from exc
             return await running  # what has become of it is found out on another connection
         except asyncio.CancelledError:
             job.cut()
             raise
 
-    def _ended(self, job: _Job[Any]) -> None:
+    def _ended(self, job: Job[Any]) -> None:
         self._jobs.discard(job)
-        self.traffic.busy -= 1
         self.traffic.repeated += job.repeated
         self.traffic.lost += job.lost
         self._turns.release()
 
     # In a thread
 
-    def _tried(self, job: _Job[_T]) -> _T:
+    def _tried(self, job: Job[_T]) -> _T:
         """Do a job, again where that helps."""
-        for tries in count(1):
+        while True:
             try:
-                with self._lent(job) as db:
-                    return job.run(db)
+                return self._tried_once(job)
             except psycopg.Error as exc:
                 if self.is_closing:
                     raise _closed() from exc
-                if not self._is_again(job, exc, tries):
+                if not self._is_again(job, exc):
                     raise translated(exc) from exc
             job.repeated += 1
-            pause = min(_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS)
+            pause = min(_PAUSE_SECONDS * 2**job.repeated, _LONGEST_PAUSE_SECONDS)
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that two do not meet again
-        raise AssertionError
 
-    def _is_again(self, job: _Job[Any], error: psycopg.Error, tries: int) -> bool:
-        """Whether a job that has failed may succeed now.
-
-        A server that is restarted is there again in seconds: who writes waits for it, for otherwise a walk
-        would end; who reads is told soon, for there may be something in memory to answer with.
-        """
-        if is_repeated(error) or is_stale(error):
-            return tries < _TRIES
-        if not job.is_lost:
-            return False
-        job.lost += 1
-        self._connections.check()  # those that were idle meanwhile are not to be trusted either
-        if job.write is None:
-            job.until = min(job.until, time.monotonic() + SILENT_PATIENCE_SECONDS)
-        return job.write is not None or not (job.is_cut or tries >= _TRIES)
-
-    @contextmanager
-    def _lent(self, job: _Job[Any]) -> Iterator[PostgresDatabase]:
-        """Lend a connection, made where there is none."""
-        until = job.until if job.write is None else time.monotonic() + PATIENCE_SECONDS
-        raw = self._connection(until)
+    def _tried_once(self, job: Job[_T]) -> _T:
+        """Do a job on a connection that nobody else uses meanwhile, made where there is none."""
+        raw = self._connection(time.monotonic() + PATIENCE_SECONDS if job.is_write else job.until)
         try:
-            yield PostgresDatabase(raw)
+            return job.run(PostgresDatabase(raw))
         except psycopg.Error as exc:
             if is_unusable(exc):
                 raw.close()
@@ -420,31 +376,52 @@ class Pool:
                 if self.is_closing or left_seconds <= _CONNECT_AGAIN_SECONDS:
                     raise overloaded("the database cannot be reached") from exc
 
+    def _is_again(self, job: Job[Any], error: psycopg.Error) -> bool:
+        """Whether a job that has failed may succeed now.
 
-class _Job(Generic[_T]):
-    """A function on one connection, which another thread may cut."""
+        A server that is restarted is there again in seconds: who writes waits for it, for otherwise a walk
+        would end; who reads is told soon, for there may be something in memory to answer with.
+        """
+        has_tries = job.repeated + 1 < _TRIES
+        if is_repeated(error) or is_stale(error):
+            return has_tries
+        if not job.is_lost:
+            return False
+        job.lost += 1
+        self._connections.check()  # those that were idle meanwhile are not to be trusted either
+        if job.is_write:
+            return True
+        job.until = min(job.until, time.monotonic() + SILENT_PATIENCE_SECONDS)
+        return has_tries and not job.is_cut
 
-    def __init__(
-        self, work: Callable[[PostgresDatabase], _T], seconds: float, write: Write[Any] | None
-    ) -> None:
+
+class Job(Generic[_T]):
+    """A transaction for one who asks, over a connection that another thread may cut: `Read` or `Write`."""
+
+    is_write = False
+
+    def __init__(self, work: Callable[[Database], _T], seconds: float) -> None:
+        self.work = work
         self.seconds = seconds
+        """For so long it is waited for; of what writes, for one try."""
         self.until = time.monotonic() + seconds
-        self.write = write
-        """None: it only reads."""
         self.is_cut = False
         self.is_lost = False
         """Whether its last connection broke off."""
         self.repeated = self.lost = 0
-        """Tries, and connections that broke off."""
-        self._work = work
+        """Tries beside the first one, and connections that broke off."""
         self._changing = threading.Lock()
         self._raw: PostgresConnection | None = None
 
     def run(self, db: PostgresDatabase) -> _T:
+        """Run it, all of it or nothing."""
         with self._changing:
             self._raw = db.raw
         try:
-            return self._work(db)
+            return self.transact(db)
+        except BaseException:
+            _roll_back(db.raw)
+            raise
         finally:
             with self._changing:  # a cut that is under way is for this job, not for the next one
                 self._raw = None
@@ -456,26 +433,35 @@ class _Job(Generic[_T]):
             if self._raw is not None:
                 cut(self._raw)
 
+    def transact(self, db: PostgresDatabase) -> _T:
+        raise NotImplementedError
 
-# Transactions, for functions that run in a connection's thread
+
+def _roll_back(raw: PostgresConnection) -> None:
+    """Leave the transaction, if there is one. A connection that cannot do it is closed."""
+    try:
+        raw.rollback()
+    except psycopg.Error:
+        raw.close()
+
 
 _BEGIN_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-def _read(db: PostgresDatabase, work: Callable[[Database], _T]) -> _T:
-    """Return what a function finds, all of it of one moment."""
-    _ = db.raw.execute(_BEGIN_READ)
-    try:
-        result = work(db)
-        _ = db.raw.execute("COMMIT")
-    except BaseException:
-        _roll_back(db)
-        raise
-    return result
+class Read(Job[_T]):
+    """A transaction that only reads: all that it sees is of one moment."""
 
+    def __init__(self, work: Callable[[Database], _T], seconds: float, *, is_single: bool) -> None:
+        super().__init__(work, seconds)
+        self._is_single = is_single
 
-def _read_single(db: PostgresDatabase, work: Callable[[Database], _T]) -> _T:
-    return work(_Single(db))
+    def transact(self, db: PostgresDatabase) -> _T:
+        if self._is_single:
+            return self.work(_Single(db))
+        db.raw.execute(_BEGIN_READ)
+        result = self.work(db)
+        db.raw.execute("COMMIT")
+        return result
 
 
 class _Single:
@@ -494,37 +480,35 @@ class _Single:
         raise AssertionError(f"only read here, got: {sql}")
 
 
-def _roll_back(db: PostgresDatabase) -> None:
-    """Leave the transaction, if there is one. A connection that cannot do it is closed."""
-    try:
-        db.raw.rollback()
-    except psycopg.Error:
-        db.close()
-
-
 # Not READ WRITE, which a standby refuses with another error than what is written later.
 _BEGIN_WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED{}; SELECT CAST(pg_current_xact_id() AS text)"
 _LOOSELY: Final = "; SET LOCAL synchronous_commit = off"
 _LOCK: Final = ", (SELECT id FROM feed WHERE id = {:d} FOR UPDATE)"
 _STATUS: Final = "SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8))"
 _ASK_AGAIN_SECONDS: Final = 0.2
+_EMPTY_TEMPORARY_TABLES: Final = """
+    TRUNCATE concerned, changed, contested, decided;
+    ANALYZE concerned, changed, contested, decided
+"""
+"""No vacuum comes to a temporary table, and deleted rows stay in it."""
 _WRITES_BETWEEN: Final = 64
-"""The temporary tables are emptied now and then, which takes ten times as long as a COMMIT."""
+"""It takes ten times as long as a COMMIT."""
 
 
-class Write(Generic[_T]):
-    """A transaction that writes, and how far it has come.
-
-        Write(work, feed=1).run(db)          # begins with the lock on the feed's row
+class Write(Job[_T]):
+    """A transaction that writes, and how far it has come. It is never done twice.
 
     Args:
-        work: What it does.
         feed: The feed that it changes, whose row it locks first; None: none that is known.
         is_lasting: Whether COMMIT waits until what was changed is on the server's disk.
     """
 
-    def __init__(self, work: Callable[[Database], _T], feed: int | None, *, is_lasting: bool = True) -> None:
-        self.work = work
+    is_write = True
+
+    def __init__(
+        self, work: Callable[[Database], _T], seconds: float, *, feed: int | None = None, is_lasting: bool
+    ) -> None:
+        super().__init__(work, seconds)
         self.is_ending = False
         """Whether COMMIT has been sent the last time it was run: if it has failed since, it may be done."""
         self._begin = _BEGIN_WRITE.format("" if is_lasting else _LOOSELY)
@@ -533,9 +517,8 @@ class Write(Generic[_T]):
         self._ending: tuple[str, str, _T] | None = None
         """From when COMMIT is sent: the history, its number there, and what the work returned."""
 
-    def run(self, db: PostgresDatabase) -> _T:
-        """Run it, all of it or nothing, and never twice: it may have been committed on another connection."""
-        if self._ending is not None:
+    def transact(self, db: PostgresDatabase) -> _T:
+        if self._ending is not None:  # it may have been committed on another connection
             found = self._settled(db)
             if found is not None:
                 return found[0]
@@ -550,7 +533,6 @@ class Write(Generic[_T]):
         except BaseException:
             if not db.raw.closed:  # the server has said so itself
                 self._ending = None
-            _roll_back(db)
             raise
         return result
 
@@ -587,7 +569,7 @@ def _prepare_to_write(db: PostgresDatabase) -> None:
     if not db.raw.writes:
         db.executescript(TEMPORARY_TABLES)
     elif db.raw.writes % _WRITES_BETWEEN == 0:
-        db.executescript(EMPTY_TEMPORARY_TABLES)
+        db.executescript(_EMPTY_TEMPORARY_TABLES)
     db.raw.writes += 1
 
 
@@ -636,9 +618,10 @@ class Notices:
     A server that does not answer for some seconds is given up and looked for again.
     """
 
-    def __init__(self, url: str, traffic: Traffic) -> None:
+    def __init__(self, url: str) -> None:
         self._url = url
-        self._traffic = traffic
+        self.lost_times = 0
+        """How often a connection broke off."""
         self._listeners: defaultdict[str, list[Callable[[str], None]]] = defaultdict(list)
         self._lost: list[Callable[[], None]] = []
         self._replaced: list[Callable[[], None]] = []
@@ -649,9 +632,9 @@ class Notices:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, url: str, traffic: Traffic | None = None) -> AsyncIterator[Self]:
+    async def open(cls, url: str) -> AsyncIterator[Self]:
         """Listen until exit, or raise `psycopg.Error` where the database is not there."""
-        notices = cls(url, traffic or Traffic())
+        notices = cls(url)
         await notices._connect()
         task = asyncio.create_task(notices._run(), name="store-notices")
         try:
@@ -686,8 +669,7 @@ class Notices:
         """
         if self._links is None:
             raise OverloadedError("the connection to the database is lost")
-        statement = translate(sql)
-        cursor = await self._links[1].execute(statement.text, parameters, prepare=True, binary=True)
+        cursor = await self._links[1].execute(translate(sql), parameters, prepare=True, binary=True)
         return await cursor.fetchall()
 
     async def _run(self) -> None:
@@ -723,7 +705,7 @@ class Notices:
             self._links = None
             await to_the_end(lambda: _disconnected(links, tasks))
         reasons = ["the server is silent"] if is_silent else map(on_one_line, failures)
-        self._traffic.notices_lost += 1
+        self.lost_times += 1
         _log.warning("notices.lost", reason="; ".join(reasons))
 
     async def _take_notices(self, link: _Link) -> None:

@@ -1,6 +1,6 @@
 """A connection to PostgreSQL that takes the tables' statements, for functions that run in its thread.
 
-    db = connect("postgresql://…")
+    db = PostgresDatabase(raw)                  # that `configure` has made ready
     db.execute("SELECT url FROM feed WHERE id = :feed", {"feed": 1}).fetchall()[0]["url"]
 
 psycopg does the work. What is here makes the tables see what SQLite takes and gives: statements, texts,
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Final, NamedTuple, SupportsIndex, cast
+from typing import Any, ClassVar, Final, SupportsIndex, cast
 
 import psycopg
 from psycopg import errors
@@ -54,17 +54,6 @@ class PostgresConnection(psycopg.Connection["PostgresRow"]):
     """Transactions that were begun to write."""
 
 
-def connect(url: str) -> PostgresDatabase:
-    """Open a connection, or raise `psycopg.Error`."""
-    raw = PostgresConnection.connect(url, **PARAMETERS)
-    try:
-        configure(raw)
-    except BaseException:
-        raw.close()
-        raise
-    return PostgresDatabase(raw)
-
-
 # No statement and no lock may hold a thread for good, and what a replica that is gone has left open ends by
 # itself; so does what nobody waits for any more, whose connection was cut.
 _SETTINGS: Final = """
@@ -92,7 +81,7 @@ def configure(raw: PostgresConnection) -> None:
     raw.prepared_max = _PREPARED
     raw.row_factory = row_maker
     _register_adapters(raw)
-    with cut_after(raw, _SET_UP_SECONDS):
+    with ended_after(_SET_UP_SECONDS, lambda: cut(raw)):
         raw.execute(_SETTINGS)
         with suppress(psycopg.DatabaseError):  # a server that is like PostgreSQL may not have that
             row = raw.execute(HISTORY).fetchone()
@@ -102,9 +91,9 @@ def configure(raw: PostgresConnection) -> None:
 
 
 @contextmanager
-def cut_after(raw: PostgresConnection, seconds: float) -> Iterator[None]:
-    """Break a connection that is waited on for longer than that."""
-    late = threading.Timer(seconds, cut, [raw])
+def ended_after(seconds: float, end: Callable[[], object]) -> Iterator[None]:
+    """Have a function, from another thread, end what takes longer than that."""
+    late = threading.Timer(seconds, end)
     late.daemon = True
     late.start()
     try:
@@ -128,21 +117,17 @@ class PostgresDatabase:
         self.raw = raw
 
     def execute(self, sql: str, parameters: Any = (), /) -> psycopg.Cursor[PostgresRow]:
-        statement = translate(sql)
-        if parameters:
-            return self.raw.execute(statement.text, parameters, binary=True)
-        return self.raw.execute(statement.plain, binary=True)
+        return self.raw.execute(translate(sql), parameters, binary=True)
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> psycopg.Cursor[PostgresRow]:
         """Run one statement for each of these, sent together."""
         cursor = self.raw.cursor(binary=True)
-        cursor.executemany(translate(sql).text, parameters)
+        cursor.executemany(translate(sql), parameters)
         return cursor
 
     def executescript(self, script: str) -> None:
-        """Run any number of statements, without parameters and results."""
-        if script:
-            self.raw.execute(translate(script).plain)
+        """Run any number of statements of PostgreSQL's own, without parameters and results."""
+        self.raw.execute(TWINS.get(script, script))
 
     def close(self) -> None:
         self.raw.close()
@@ -151,64 +136,42 @@ class PostgresDatabase:
 # Statements as they stand in the tables' functions, made into what psycopg takes
 
 
-class Statement(NamedTuple):
-    plain: str
-    """For a statement without parameters, or for several at once."""
-    text: str
-    """With psycopg's placeholders."""
-
-
 _CACHED: Final = 2048
 """Statements; more than the program has, those it builds included."""
 
 
 @lru_cache(_CACHED)
-def translate(sql: str) -> Statement:
-    r"""Return the statement for PostgreSQL: its twin where it has one.
+def translate(sql: str) -> str:
+    r"""Return the statement for PostgreSQL, or its twin, with psycopg's placeholders.
 
-        translate("SELECT 1 FROM feed WHERE id = :feed").text      # SELECT 1 FROM feed WHERE id = %(feed)s
+        translate("SELECT 1 FROM feed WHERE id = :feed")      # SELECT 1 FROM feed WHERE id = %(feed)s
 
     What is rewritten is what a dialect spells differently and means the same:
 
         :name, ?                        %(name)s, %s; every other % is doubled
         CROSS JOIN t ON ...             JOIN t ON ...   (in SQLite it also settles the order of the loops)
-        IS :x, IS NOT :x                IS NOT DISTINCT FROM :x, IS DISTINCT FROM :x
         IN (SELECT value FROM json_each(:x))        = ANY (an array of the numbers), NOT IN: <> ALL
-        x'00'                           '\x00'::bytea
 
-    Whatever else differs stands beside its twin (`wholefeed.store.base.either`), and of a twin only the
-    parameters are rewritten.
+    Whatever else differs stands beside its twin (`wholefeed.store.base.either`).
     """
     if sql in TWINS:
-        return _translated(TWINS[sql], is_sqlite=False)
-    if part := next((each for each in TWINS if each in sql), ""):
+        sql = TWINS[sql]
+    elif part := next((each for each in TWINS if each in sql), ""):
         raise TypeError(f"expected a whole statement, got a part: {part[:40]!r}")
-    return _translated(sql, is_sqlite=True)
+    found, at = list[str](), 0
+    for kept in _KEPT.finditer(sql):
+        found += _spelled(sql[at : kept.start()]), kept[0].replace("%", "%%")
+        at = kept.end()
+    return "".join([*found, _spelled(sql[at:])])
 
 
 _KEPT: Final = re.compile(
     r"""
-    (?P<blob> \b[xX]'[0-9A-Fa-f]*' )
-    | '(?:[^']|'')*' | "(?:[^"]|"")*"       # a text, a name
+    '(?:[^']|'')*' | "(?:[^"]|"")*"         # a text, a name
     | --[^\n]* | /\*.*?\*/                  # comments
     """,
     re.VERBOSE | re.DOTALL,
 )
-
-
-def _translated(sql: str, *, is_sqlite: bool) -> Statement:
-    plain, text = list[str](), list[str]()
-    at = 0
-    for kept in _KEPT.finditer(sql):
-        _add(sql[at : kept.start()], plain, text, is_sqlite=is_sqlite)
-        literal = f"'\\x{kept[0][2:-1]}'::bytea" if kept["blob"] is not None else kept[0]
-        plain.append(literal)
-        text.append(literal.replace("%", "%%"))
-        at = kept.end()
-    _add(sql[at:], plain, text, is_sqlite=is_sqlite)
-    return Statement("".join(plain), "".join(text))
-
-
 _PARAMETER: Final = re.compile(r"(?P<cast>::)|:(?P<name>[A-Za-z_]\w*)|(?P<mark>\?)")
 _NUMBERS: Final = (
     r"ARRAY(SELECT CAST(numbers.value AS bigint) "
@@ -218,20 +181,16 @@ _REWRITTEN: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), replacement)
     for pattern, replacement in (
         (r"\bCROSS\s+JOIN(\s+\w+(?:\s+AS\s+\w+)?\s+ON)\b", r"JOIN\1"),
-        (r"\bIS\s+NOT(\s+(?::\w+|\?))", r"IS DISTINCT FROM\1"),
-        (r"\bIS(\s+(?::\w+|\?))", r"IS NOT DISTINCT FROM\1"),
         (r"\bNOT\s+IN\s*\(\s*SELECT\s+value\s+FROM\s+json_each\((:\w+|\?)\)\s*\)", rf"<> ALL ({_NUMBERS})"),
         (r"\bIN\s*\(\s*SELECT\s+value\s+FROM\s+json_each\((:\w+|\?)\)\s*\)", rf"= ANY ({_NUMBERS})"),
     )
 )
 
 
-def _add(code: str, plain: list[str], text: list[str], *, is_sqlite: bool) -> None:
-    if is_sqlite:
-        for pattern, replacement in _REWRITTEN:
-            code = pattern.sub(replacement, code)
-    plain.append(code)
-    text.append(_PARAMETER.sub(_placeholder, code.replace("%", "%%")))
+def _spelled(code: str) -> str:
+    for pattern, replacement in _REWRITTEN:
+        code = pattern.sub(replacement, code)
+    return _PARAMETER.sub(_placeholder, code.replace("%", "%%"))
 
 
 def _placeholder(found: re.Match[str]) -> str:

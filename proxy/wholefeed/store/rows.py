@@ -1,4 +1,8 @@
-"""What the store takes and gives. Times are seconds since the epoch, UTC."""
+"""What the store takes and gives. Times are seconds since the epoch, UTC.
+
+Rows that are read by the thousand are not frozen, for to make one would take three times as long; nobody sets
+a field of one all the same (`dataclasses.replace`).
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,13 @@ from wholefeed.core.compose.views import Turn, Warned
 from wholefeed.core.facts import EntryFacts, PackedEntries, PackedKeys
 from wholefeed.core.model import EntryId, Family, Kind, Role, State, Tombstone
 from wholefeed.core.refresh.port import Attempt, StoredDocument, StoredFeed
-from wholefeed.store.base import Row, made
+from wholefeed.store.base import Row
 
 NoteDict = Mapping[str, str]
 """A note as it is shown: code, url, text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class FeedRow(StoredFeed):
     """A feed: where it comes from, and what was published of it."""
 
@@ -74,7 +78,7 @@ class FeedRow(StoredFeed):
         return not self.revision and self.checked_at is None and self.fresh_until is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ListedFeed:
     """What lists tell of a feed. All of it is short, whatever its publisher writes."""
 
@@ -121,7 +125,7 @@ class FeedChanges(TypedDict, total=False):
     collection: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class DocumentRow(StoredDocument):
     """A stored document, without its body and entries."""
 
@@ -215,7 +219,7 @@ PUT_COLUMNS: Final = tuple(
 """The columns that a document brings with it, by the names of `NewDocument`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class SegmentRow:
     """A segment, without its block (see `wholefeed.core.compose.segments`)."""
 
@@ -328,9 +332,8 @@ _LISTED: Final = {
 LISTED_COLUMNS: Final = ", ".join(_LISTED.get(name, name) for name in _named(ListedFeed))
 DOCUMENT_COLUMNS: Final = ", ".join(_named(DocumentRow))
 SEGMENT_COLUMNS: Final = ", ".join(_named(SegmentRow))
-"""What a `SegmentRow` is made of, with `made`."""
 _Reader = Callable[[Any], Any]
-_T = TypeVar("_T", FeedRow, ListedFeed, DocumentRow)
+_T = TypeVar("_T")
 
 
 def member(kind: type[StrEnum]) -> _Reader:
@@ -341,13 +344,12 @@ def member(kind: type[StrEnum]) -> _Reader:
 def _row_reader(kind: type[_T], readers: Mapping[str, _Reader]) -> Callable[[Row], _T]:
     """Return what makes a row of a query into what it is; some of its columns are read by functions."""
     names = _named(kind)
-    read_at = [(names.index(name), read) for name, read in readers.items()]
 
     def row_of(row: Row) -> _T:
-        values = list(row)
-        for place, read in read_at:
-            values[place] = read(values[place])
-        return made(kind, values)
+        values = dict(zip(names, row, strict=True))
+        for name, read in readers.items():
+            values[name] = read(values[name])
+        return kind(**values)
 
     return row_of
 
@@ -359,6 +361,8 @@ def _json(text: str) -> Any:
     return {} if text == "{}" else json.loads(text)
 
 
+segment_row: Final = _row_reader(SegmentRow, {})
+"""Returns the segment that a row of `SEGMENT_COLUMNS` is."""
 feed_row: Final = _row_reader(
     FeedRow,
     {

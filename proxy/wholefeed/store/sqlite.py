@@ -21,8 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from wholefeed.errors import OverloadedError, StoreDamagedError
 from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.logs import get_logger
-from wholefeed.store.base import TEMPORARY_TABLES, Condition, Database
-from wholefeed.store.engine import Engine
+from wholefeed.store.base import Condition, Database
 from wholefeed.store.sqlite_file import (
     Connection,
     check_current,
@@ -36,6 +35,8 @@ from wholefeed.store.sqlite_file import (
     tighten,
     translated,
 )
+from wholefeed.store.store import Engine
+from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 _T = TypeVar("_T")
 _log = get_logger()
@@ -51,14 +52,11 @@ async def open_engine(path: Path, *, readers: int = READERS) -> AsyncIterator[Sq
         stack.push(lock.__exit__)
         await asyncio.to_thread(check_current, path)
         await asyncio.to_thread(_keep_others_out, path)
-        condition = Condition()
-        writer = Writer(await open_writer(path, TEMPORARY_TABLES), condition)
-        stack.push_async_callback(to_the_end, writer.close)
-        pool = Readers(condition)
-        stack.push_async_callback(to_the_end, pool.close)
+        engine = SqliteEngine(await open_writer(path, TEMPORARY_TABLES))
+        stack.push_async_callback(to_the_end, engine.close)
         for _ in range(readers):
-            pool.add(await open_reader(path))
-        yield SqliteEngine(writer, pool)
+            engine.readers.add(await open_reader(path))
+        yield engine
 
 
 def _keep_others_out(path: Path) -> None:
@@ -71,53 +69,10 @@ def _keep_others_out(path: Path) -> None:
 
 
 class SqliteEngine(Engine):
-    """As `open_engine` makes it."""
+    """Owns the connection that writes, and the `readers`; `close` it.
 
-    def __init__(self, writer: Writer, readers: Readers) -> None:
-        super().__init__()
-        self.measure = measure_sizes
-        self._writer = writer
-        self._readers = readers
-        self.condition = writer.condition
-        writer.on_change = lambda feed: self.on_change(feed)  # noqa: PLW0108 - another one later
-
-    def read(
-        self,
-        work: Callable[[Database], _T],
-        *,
-        is_first: bool = False,
-        is_long: bool = False,
-        is_single: bool = False,
-    ) -> Coroutine[Any, Any, _T]:
-        """Return what a function finds, in the order in which it is asked for."""
-        return self._readers.run(work)
-
-    def write(
-        self,
-        work: Callable[[Database], _T],
-        *,
-        feed: int | None = None,
-        is_alone: bool = False,
-        is_lasting: bool = True,
-        tell: Callable[[_T], None] | None = None,
-    ) -> Coroutine[Any, Any, _T]:
-        return self._writer.run(work, feed=feed, is_alone=is_alone, is_lasting=is_lasting, tell=tell)
-
-    def write_at_once(self, work: Callable[[Database], _T]) -> Coroutine[Any, Any, _T]:
-        """Let a function change what is stored; there is one writer, and nothing waits long for it."""
-        return self._writer.run(work)
-
-
-# The one task that writes
-
-
-class Writer:
-    """Owns the connection that writes; `close` it.
-
-        row = await writer.run(lambda db: feeds.create(db, ...), feed=None)
-
-    Work is a function over the connection, which runs in the connection's thread. It is a transaction of its
-    own, and whoever asked for it may leave: that ends the waiting, never the transaction.
+    Work that writes is a transaction of its own, and whoever asked for it may leave: that ends the waiting,
+    never the transaction.
 
     What waits while a transaction runs is committed together, in the order in which it came, each piece of
     work with a savepoint: one that fails takes nothing with it but itself. Nobody is answered before the
@@ -131,11 +86,12 @@ class Writer:
     but SQL.
     """
 
-    def __init__(self, db: Connection, condition: Condition) -> None:
+    measure = staticmethod(measure_sizes)
+
+    def __init__(self, db: Connection) -> None:
+        super().__init__()
+        self.readers = Readers(self.condition)
         self._db = db
-        self.condition = condition
-        self.on_change: Callable[[int], None] = lambda _: None
-        """As `Engine.on_change`."""
         self._jobs: deque[_Job] = deque()
         self._has_come = asyncio.Event()
         self._is_syncing = True
@@ -145,16 +101,20 @@ class Writer:
         self._is_closing = False
         self._task = asyncio.create_task(self._run(), name="store-writer")
 
-    async def run(
+    def read(self, work: Callable[[Database], _T], **_: bool) -> Coroutine[Any, Any, _T]:
+        """Return what a function finds, in the order in which it is asked for."""
+        return self.readers.run(work)
+
+    async def write(
         self,
-        work: Callable[[sqlite3.Connection], _T],
+        work: Callable[[Database], _T],
         *,
         feed: int | None = None,
         is_alone: bool = False,
         is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
-        """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result, as `Engine.write` says."""
+        """Run `work` in BEGIN IMMEDIATE ... COMMIT and return its result."""
         if self._is_closing or self._task.done():
             raise _closed()
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
@@ -164,13 +124,18 @@ class Writer:
         return await done  # whoever is cancelled cancels this future, and not the transaction
 
     async def close(self) -> None:
-        """Finish what was asked for, then close the connection, which checkpoints."""
-        self._is_closing = True
-        self._has_come.set()
+        """Stop what reads, finish what was asked to be written, and close: the last one checkpoints."""
         try:
-            await asyncio.wait({self._task})
+            await self.readers.close()
         finally:
-            await close(self._db)
+            self._is_closing = True
+            self._has_come.set()
+            try:
+                await asyncio.wait({self._task})
+            finally:
+                await close(self._db)
+
+    # The one task that writes
 
     async def _run(self) -> None:
         try:
@@ -342,7 +307,8 @@ class Readers:
         self._condition = condition
         self._connections: list[Connection] = []
         self._idle: list[Connection] = []
-        self._waiting: deque[asyncio.Future[Connection]] = deque()
+        self._turns = asyncio.Semaphore(0)
+        """One for each that is idle; first come, first served."""
         self._reclaiming: set[asyncio.Task[None]] = set()
         self._is_closing = False
 
@@ -354,7 +320,8 @@ class Readers:
         """Run `work` on a connection that nobody else uses meanwhile, and return its result."""
         if self._is_closing:
             raise _closed()
-        connection = self._idle.pop() if self._idle else await self._next()
+        await self._turns.acquire()
+        connection = self._idle.pop()
         if self._is_closing:
             self._give(connection)
             raise _closed()
@@ -382,29 +349,9 @@ class Readers:
             if isinstance(error, BaseException):
                 raise error
 
-    async def _next(self) -> Connection:
-        """Wait for a connection, first come, first served.
-
-        A queue of asyncio's would let whoever asks in the moment when one is put back overtake, and send who
-        has waited back to the end: with a thousand readers some waited for a minute.
-        """
-        turn: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            return await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._give(turn.result())
-            raise
-
     def _give(self, connection: Connection) -> None:
-        """Let whoever has waited longest have a connection; keep it when nobody waits."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(connection)
-                return
         self._idle.append(connection)
+        self._turns.release()
 
     def _reclaim(self, connection: Connection) -> None:
         """Take the connection back when what was queued on it has ended, and its transaction too."""

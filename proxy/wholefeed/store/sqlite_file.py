@@ -403,36 +403,35 @@ def _migrate_file(path: Path, migrations: Sequence[Migration] | None) -> list[st
 
 
 def _create(path: Path, migrations: Sequence[Migration]) -> list[str]:
-    """Build the database beside its place; it appears there whole or not at all."""
+    try:
+        with _draft_of(path) as draft, closing(sqlite3.connect(draft, isolation_level=None)) as db:
+            return _apply(db, migrations, path)
+    except (sqlite3.Error, OSError) as exc:
+        raise StoreUnusableError(f"cannot create {path}: {exc}") from exc
+
+
+def _copy(db: sqlite3.Connection, target: Path, path: Path) -> None:
+    try:
+        with _draft_of(target) as draft:
+            db.execute("VACUUM INTO :target", {"target": str(draft)})
+    except (sqlite3.Error, OSError) as exc:
+        raise StoreUnusableError(f"cannot copy {path} to {target} before migrating it: {exc}") from exc
+
+
+@contextmanager
+def _draft_of(path: Path) -> Iterator[Path]:
+    """Give an empty file beside its place; it appears there whole and on disk, or not at all."""
     draft = Path(f"{path}.new")
     draft.unlink(missing_ok=True)
     Path(f"{draft}-journal").unlink(missing_ok=True)
     try:
         _create_private(draft)
-        with closing(sqlite3.connect(draft, isolation_level=None)) as db:
-            applied = _apply(db, migrations, path)
-        draft.rename(path)
-    except (sqlite3.Error, OSError) as exc:
-        raise StoreUnusableError(f"cannot create {path}: {exc}") from exc
+        yield draft
+        sync(draft)
+        draft.replace(path)
+        sync(path.absolute().parent)
     finally:
         draft.unlink(missing_ok=True)
-    sync(path.absolute().parent)
-    return applied
-
-
-def _copy(db: sqlite3.Connection, target: Path, path: Path) -> None:
-    """Copy the database, whole and on disk before it bears its name."""
-    draft = Path(f"{target}.new")
-    draft.unlink(missing_ok=True)
-    try:
-        _create_private(draft)
-        db.execute("VACUUM INTO :target", {"target": str(draft)})
-        sync(draft)
-        draft.replace(target)
-        sync(target.absolute().parent)
-    except (sqlite3.Error, OSError) as exc:
-        draft.unlink(missing_ok=True)
-        raise StoreUnusableError(f"cannot copy {path} to {target} before migrating it: {exc}") from exc
 
 
 def _apply(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) -> list[str]:

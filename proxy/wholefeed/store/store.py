@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -28,11 +28,10 @@ from typing import Final, NamedTuple, Self, TypeVar
 
 from wholefeed.errors import OverloadedError, StorageFullError, StoreError
 from wholefeed.futures import retrieve_failure, to_the_end
-from wholefeed.store.base import Database, fetch_all, fetch_value
-from wholefeed.store.engine import Engine
+from wholefeed.store.base import Condition, Database, Sizes, Traffic, fetch_all, fetch_value
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.tables import documents, feeds, segments
-from wholefeed.store.tables.feeds import Check
+from wholefeed.store.tables.feeds import Check, Version, read_versions
 from wholefeed.store.tables.segments import Pins
 
 _T = TypeVar("_T")
@@ -90,7 +89,6 @@ class Store:
         work: Callable[[Database], _T],
         *,
         feed: int | None = None,
-        is_first: bool = False,
         is_single: bool = False,
     ) -> _T:
         """Return what a function finds; all of it is of one moment.
@@ -98,17 +96,16 @@ class Store:
         Args:
             work: It does nothing but SQL.
             feed: The feed that alone is looked at: what is to be written of others is not waited for.
-            is_first: Whether whoever asks has only come, and may wait until others are further.
             is_single: Whether it is one SELECT: then a database elsewhere is asked once, and not three times.
         """
-        if feed is None or feed in self._deferred.feeds:
+        if feed is None or feed in self._deferred.checks:
             await self._deferred.written(within_seconds=READ_SECONDS)
-        return await self.engine.read(work, is_first=is_first, is_single=is_single)
+        return await self.engine.read(work, is_single=is_single)
 
-    async def find(self, url: str, *, is_first: bool = False) -> FeedRow | None:
-        """Return the feed that a URL leads to; `is_first` as for `read`."""
-        look, unwritten = partial(feeds.find_by_url, url=url), self._deferred.feeds
-        found = await self.engine.read(look, is_first=is_first, is_single=True)
+    async def find(self, url: str) -> FeedRow | None:
+        """Return the feed that a URL leads to, for one who has only come: others may be further."""
+        look, unwritten = partial(feeds.find_by_url, url=url), frozenset(self._deferred.checks)
+        found = await self.engine.read(look, is_first=True, is_single=True)
         is_older = found is not None and found.id in unwritten
         return await self.read(look, is_single=True) if is_older else found
 
@@ -171,7 +168,7 @@ class Store:
     async def snapshot(self, feed_id: int) -> AsyncIterator[Snapshot]:
         """Yield the feed as it was published. Its segments stay readable until exit; nothing is locked."""
         async with AsyncExitStack() as stack:
-            unwritten = self._deferred.of(feed_id)
+            unwritten = self._deferred.checks.get(feed_id)
             with self.pins.reading(feed_id):
                 found = await self.engine.read(lambda db: segments.snapshot(db, feed_id))
                 if unwritten is not None:
@@ -238,28 +235,19 @@ class _DeferredChecks:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._waiting: dict[int, Check] = {}
-        """By feed."""
-        self._writing: dict[int, Check] = {}
-        """The same, those of the task."""
-        self._timer: asyncio.TimerHandle | None = None
+        self.checks: dict[int, Check] = {}
+        """By feed, those that are not written yet."""
         self._task: asyncio.Task[None] | None = None
+        """What writes them, as long as there are any."""
+        self._is_wanted = asyncio.Event()
+        """Whether somebody waits for that."""
         self._is_late = False
         """Whether somebody has read without waiting for the end of the task."""
 
-    @property
-    def feeds(self) -> frozenset[int]:
-        """The feeds of which something is not written yet."""
-        return frozenset((*self._waiting, *self._writing))
-
-    def of(self, feed: int) -> Check | None:
-        """Return what is not written yet of a feed."""
-        return self._waiting.get(feed) or self._writing.get(feed)
-
     def add(self, check: Check) -> None:
         """Have a check written in time."""
-        self._waiting[check.feed] = check
-        self._begin_later()
+        self.checks[check.feed] = check
+        self._task = self._task or self._begun()
 
     async def written(self, *, within_seconds: float | None = None) -> None:
         """Wait until all that was added before is written, or could not be.
@@ -267,45 +255,36 @@ class _DeferredChecks:
         Args:
             within_seconds: For no longer than that; and not at all where somebody has waited for so long.
         """
-        if self._task is not None and not await self._is_over(within_seconds):
-            return
-        if self._waiting or self._task is not None:  # those that came since that one began
-            await self._is_over(within_seconds)
+        for _ in range(2):  # what came since a task began to write is the next one's
+            if self._task is None or (within_seconds is not None and self._is_late):
+                return
+            self._is_wanted.set()
+            _, late = await asyncio.wait({self._task}, timeout=within_seconds)
+            if late:
+                self._is_late = True
+                return
 
-    async def _is_over(self, within_seconds: float | None) -> bool:
-        """Wait for the task under way, or else a new one; return whether it has ended in time."""
-        if within_seconds is not None and self._is_late:
-            return False
-        _, late = await asyncio.wait({self._task or self._begin()}, timeout=within_seconds)
-        self._is_late = self._is_late or bool(late)
-        return not late
-
-    def _begin_later(self) -> None:
-        if self._timer is None and self._task is None:
-            self._timer = asyncio.get_running_loop().call_later(WRITE_SECONDS, self._begin)
-
-    def _begin(self) -> asyncio.Task[None]:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._task = asyncio.create_task(self._write(), name="store-checks")
-        return self._task
+    def _begun(self) -> asyncio.Task[None]:
+        return asyncio.create_task(self._write(), name="store-checks")
 
     async def _write(self) -> None:
-        self._writing, self._waiting = self._waiting, {}
-        taken = list(self._writing.values())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WRITE_SECONDS):
+                await self._is_wanted.wait()
+        taken = dict(self.checks)
         is_told = False
         try:
-            await self._engine.write(lambda db: feeds.note_check(db, taken), is_lasting=False)
+            await self._engine.write(lambda db: feeds.note_check(db, [*taken.values()]), is_lasting=False)
         except (StoreError, OverloadedError):
             is_told = True
         finally:
             is_told = is_told or self._is_late  # it may be held as it was read meanwhile
-            self._task, self._is_late, self._writing = None, False, {}
-            if self._waiting:
-                self._begin_later()
-        for each in taken if is_told else ():
-            self._engine.on_change(each.feed)
+            self._is_late = False
+            self._is_wanted.clear()
+            self.checks = {feed: each for feed, each in self.checks.items() if taken.get(feed) is not each}
+            self._task = self._begun() if self.checks else None
+        for feed in taken if is_told else ():
+            self._engine.on_change(feed)
 
 
 _KEEP_SENT_SECONDS: Final = 600.0
@@ -318,7 +297,6 @@ REST: Final = 20.0
 """So many times as long as a measurement took nobody makes another one; once as long, where it failed."""
 ANSWER_SECONDS: Final = 2.0
 """A store that has not answered by then cannot be read."""
-_PROBE: Final = "SELECT count(*) FROM probe"
 _LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
 
 
@@ -373,7 +351,7 @@ class Upkeep:
         """Make sure that the store can be read; raises `OverloadedError` where it does not answer in time."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._engine.read(lambda db: fetch_value(db, _PROBE), is_single=True)
+                await self._engine.read(feeds.read_probe, is_single=True)
         except TimeoutError as exc:
             raise OverloadedError("the database does not answer in time") from exc
 
@@ -428,3 +406,95 @@ class Summary(NamedTuple):
     file_bytes: int
     free_bytes: int | None
     """As `Sizes` has them."""
+
+
+# What it stands on: SQLite in a file of this process, or PostgreSQL that replicas share
+
+
+class Engine:
+    """A database that is open. Work is a function over a connection; it runs in that connection's thread.
+
+    What reads and writes raises `StoreError`, `StorageFullError` when nothing can be written,
+    `StoreDamagedError`, and `OverloadedError` when the database cannot be asked now or the store is being
+    closed. What only a shared database can tell is never told here.
+    """
+
+    is_shared = False
+    """Whether other processes change what is stored."""
+    measure: Callable[[Database], Sizes]
+    """What finds out how large the store is: a function to be read with."""
+    measure_feed: Callable[[Database, int], int] | None = None
+    """What finds out how much less is stored without a feed; None where all is measured in no time."""
+
+    def __init__(self) -> None:
+        self.condition = Condition()
+        """What is known of how the database fares."""
+        self.on_change: Callable[[int], None] = lambda _: None
+        """Told the number of each feed that a commit has changed, on the event loop, before whoever asked for
+        it is answered; also where a COMMIT is said to have failed, which may be done. Nothing is told of what
+        failed before: the feed is what it was."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What goes on between it and the database."""
+        return Traffic()
+
+    async def read(
+        self,
+        work: Callable[[Database], _T],
+        *,
+        is_first: bool = False,
+        is_long: bool = False,
+        is_single: bool = False,
+    ) -> _T:
+        """Return what a function finds; all of it is of one moment.
+
+        Args:
+            work: It changes nothing.
+            is_first: Whether whoever asks has only come, and may wait until others are further.
+            is_long: Whether it looks at all that is stored, which may take minutes; no reader waits for it.
+            is_single: Whether it is one SELECT, which needs no transaction.
+        """
+        raise NotImplementedError
+
+    async def write(
+        self,
+        work: Callable[[Database], _T],
+        *,
+        feed: int | None = None,
+        is_alone: bool = False,
+        is_lasting: bool = True,
+        tell: Callable[[_T], None] | None = None,
+    ) -> _T:
+        """Let a function change what is stored, all of it or nothing, and return its result.
+
+        Args:
+            work: It may run twice, so it does nothing but SQL.
+            feed: The feed that it changes; None where it changes none that is known yet.
+            is_alone: Whether its transaction is not to be shared.
+            is_lasting: Whether a crash of the machine that the database is on may not undo it; else nothing
+                waits for its disk. What lasts takes with it all that was written before.
+            tell: Told the result, instead of `on_change` that the feed has changed.
+        """
+        raise NotImplementedError
+
+    def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
+        """As `write_at_once`, in a thread that waits for it; of a shared database."""
+        raise NotImplementedError
+
+    async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
+        """As `write`, whatever else waits, for what is worth nothing when it comes late; of a shared one."""
+        raise NotImplementedError
+
+    def listen(self, kind: str, callback: Callable[[str], None]) -> None:
+        """Have a function told, on the event loop, the words of each notice of a kind (pg_notify)."""
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        """Have a function called when notices come again after a time in which some may have been missed."""
+
+    def on_replaced(self, callback: Callable[[], None]) -> None:
+        """Have a function called before those, where the database may be another one than before."""
+
+    async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
+        """Return what feeds are now, those that there are: a read as cheap as there is one."""
+        return await self.read(lambda db: read_versions(db, feeds), is_single=True)

@@ -20,7 +20,7 @@ from wholefeed.store.tables.leases import LeaseRow
 _AGE_REPLICAS = "UPDATE replica SET beat_at = beat_at - :seconds WHERE :name IN ('', name)"
 _AGE_LEASES = "UPDATE lease SET ended_at = ended_at - :seconds"
 _COUNT = "SELECT count(*) FROM lease"
-_PUBLISHED = "UPDATE feed SET digest = x'01' WHERE id = :feed"
+_PUBLISHED = "UPDATE feed SET digest = :digest WHERE id = :feed"
 
 
 class SharedStore:
@@ -86,7 +86,7 @@ class SharedStore:
 
         def make(db: Database) -> FeedRow:
             feed = feeds.create(db, url=url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=1.0)
-            run(db, _PUBLISHED, {"feed": feed.id})
+            run(db, _PUBLISHED, {"feed": feed.id, "digest": b"\1"})
             return feeds.require(db, feed.id)
 
         return await self.own.write(make)

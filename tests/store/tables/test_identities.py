@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 from tests import empty_store
 from tests.core.parse.makers import rss
 from tests.postgres import Cluster
+from tests.store.conftest import connected
 from tests.store.makers import NOW, URL
 from wholefeed.core.facts import DocumentFacts
 from wholefeed.core.model import EntryId, EntryKeys, Family, Kind, Role
 from wholefeed.core.parse.documents import parse
-from wholefeed.store.base import TEMPORARY_TABLES, Database, fetch_value
+from wholefeed.store.base import Database, fetch_value
 from wholefeed.store.rows import NewDocument
 from wholefeed.store.tables import documents, feeds
+from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 Item = tuple[str, str, str]
 """Link, enclosure and title; each may be empty."""
@@ -49,11 +51,9 @@ def of_sqlite() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def of_postgres(shared_postgres: Cluster, postgres_template: str) -> Iterator[Databases]:
     """Two databases in turn, whose transactions are undone at the end."""
-    from wholefeed.store.postgres_connection import connect  # noqa: PLC0415 - an extra
-
     with ExitStack() as stack:
         urls = [stack.enter_context(shared_postgres.database(postgres_template)) for _ in range(2)]
-        free = [connect(url) for url in urls]
+        free = [connected(url) for url in urls]
         for db in free:
             stack.callback(db.close)
             db.executescript(TEMPORARY_TABLES)

@@ -315,7 +315,7 @@ class RefreshRequest:
 # The feed as it is stored: the store's rows extend these, so what is decided needs no database
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class StoredFeed:
     """A feed: where it comes from, and what it was when it was published last."""
 
@@ -361,7 +361,7 @@ class StoredFeed:
         return State.LOADING if self.is_walking else self.state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class StoredDocument:
     """A stored document, without its body and entries."""
 

@@ -29,7 +29,6 @@ from wholefeed.store.base import (
     Row,
     either,
     fetch_all,
-    fetch_made,
     fetch_one,
     fetch_value,
     inserting,
@@ -58,7 +57,7 @@ _LIST: Final = f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE feed = :feed {_OR
 
 def list_all(db: Database, feed: int) -> list[DocumentRow]:
     """Return the documents in output order (R20), the detached ones last."""
-    return fetch_made(db, _LIST, {"feed": feed}, document_row)
+    return [document_row(row) for row in db.execute(_LIST, {"feed": feed})]
 
 
 _LIVE_ORDINALS: Final = """
@@ -143,7 +142,7 @@ def said(db: Database, document: int) -> list[Said]:
 _ASKED_AT_ONCE: Final = 256
 _KNOWN: Final = f"""
     SELECT identity, max(updated_at) AS updated_at FROM entry
-    WHERE feed = ? AND document IS NOT ? AND is_live >= 0 AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
+    WHERE feed = ? AND document <> ? AND is_live >= 0 AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
     GROUP BY identity
 """  # noqa: S608 - question marks
 
@@ -156,7 +155,7 @@ def known(
     for start in range(0, len(identities), _ASKED_AT_ONCE):
         asked = identities[start : start + _ASKED_AT_ONCE]
         padding = [asked[-1]] * (_ASKED_AT_ONCE - len(asked))
-        rows = db.execute(_KNOWN, (feed, but, *asked, *padding))
+        rows = db.execute(_KNOWN, (feed, but or 0, *asked, *padding))
         found.update((EntryId(row["identity"]), row["updated_at"]) for row in rows)
     return found
 

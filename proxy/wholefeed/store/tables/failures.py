@@ -14,7 +14,7 @@ from typing import Any, Final
 from wholefeed.core.model import Kind
 from wholefeed.core.notes import MementoServed
 from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
-from wholefeed.store.base import Database, Row, either, fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, run, varied
 from wholefeed.store.rows import Failures, Overview
 from wholefeed.store.tables import feeds
 
@@ -157,16 +157,16 @@ def _search(row: Row) -> Search:
     return Search(**{**dict(row), **changed})
 
 
-_PUTTING: Final = """
-    INTO memento_search (feed, url, position, taken_at, next_at)
+_KEY: Final = ("feed, url", "feed, md5(url)")
+_PUT_SEARCH: Final = varied(
+    """
+    INSERT INTO memento_search (feed, url, position, taken_at, next_at)
     SELECT :feed, :url, :position, CAST(:taken_at AS double precision), :next_at
     WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
-    ON CONFLICT ({}) DO UPDATE SET
+    ON CONFLICT ({key}) DO UPDATE SET
         position = excluded.position, taken_at = excluded.taken_at, next_at = excluded.next_at
-"""
-_PUT_SEARCH: Final = either(
-    sqlite="INSERT" + _PUTTING.format("feed, url"),
-    postgres="INSERT" + _PUTTING.format("feed, md5(url)"),
+    """,
+    key=_KEY,
 )
 
 
@@ -176,14 +176,13 @@ def note_search(db: Database, search: Search, *, next_at: float) -> None:
     run(db, _PUT_SEARCH, {**values, "taken_at": search.taken_at, "next_at": next_at})
 
 
-_POSTPONING: Final = """
-    INTO memento_search (feed, url, next_at)
+_POSTPONE: Final = varied(
+    """
+    INSERT INTO memento_search (feed, url, next_at)
     SELECT :feed, :url, :next_at WHERE EXISTS (SELECT 1 FROM feed WHERE id = :feed)
-    ON CONFLICT ({}) DO UPDATE SET next_at = excluded.next_at
-"""
-_POSTPONE: Final = either(
-    sqlite="INSERT" + _POSTPONING.format("feed, url"),
-    postgres="INSERT" + _POSTPONING.format("feed, md5(url)"),
+    ON CONFLICT ({key}) DO UPDATE SET next_at = excluded.next_at
+    """,
+    key=_KEY,
 )
 
 

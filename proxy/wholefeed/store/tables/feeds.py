@@ -7,8 +7,9 @@ outlook(db, times)                  # which may be polled, and when the next one
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -17,16 +18,15 @@ from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.schedule import APART_SECONDS, Times, is_ahead
 from wholefeed.errors import UnknownFeedError
 from wholefeed.store.base import (
-    CLOCK,
+    NOW,
     Database,
     Row,
-    changed,
-    either,
     fetch_all,
     fetch_one,
     fetch_value,
     json_ids,
     run,
+    varied,
 )
 from wholefeed.store.rows import FEED_COLUMNS, LISTED_COLUMNS, FeedRow, ListedFeed, feed_row, listed_feed
 
@@ -81,21 +81,17 @@ def list_feeds(db: Database, limit: int, offset: int) -> list[ListedFeed]:
     return [listed_feed(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
 
 
-_MATCHING: Final = "FROM feed WHERE :words = '' OR instr(lower(url), lower(:words)) > 0"
+_MATCHING: Final = "FROM feed WHERE :words = '' OR {found} > 0"
 # Like SQLite's lower(), that of COLLATE "C" knows ASCII alone.
-_MATCHING_TOO: Final = "FROM feed WHERE :words = '' OR strpos(lower(url), lower(:words COLLATE \"C\")) > 0"
-_LAST_ASKED_FIRST: Final = "ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset"
-_SEARCH_BY_URL: Final = either(
-    sqlite=f"SELECT {LISTED_COLUMNS} {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset",
-    postgres=f"SELECT {LISTED_COLUMNS} {_MATCHING_TOO} ORDER BY url LIMIT :limit OFFSET :offset",
+_FOUND: Final = ("instr(lower(url), lower(:words))", 'strpos(lower(url), lower(:words COLLATE "C"))')
+_SEARCH_BY_URL: Final = varied(
+    f"SELECT {LISTED_COLUMNS} {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset", found=_FOUND
 )
-_SEARCH_BY_ASKED: Final = either(
-    sqlite=f"SELECT {LISTED_COLUMNS} {_MATCHING} {_LAST_ASKED_FIRST}",
-    postgres=f"SELECT {LISTED_COLUMNS} {_MATCHING_TOO} {_LAST_ASKED_FIRST}",
+_SEARCH_BY_ASKED: Final = varied(
+    f"SELECT {LISTED_COLUMNS} {_MATCHING} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
+    found=_FOUND,
 )
-_COUNT_MATCHING: Final = either(
-    sqlite=f"SELECT count(*) {_MATCHING}", postgres=f"SELECT count(*) {_MATCHING_TOO}"
-)
+_COUNT_MATCHING: Final = varied(f"SELECT count(*) {_MATCHING}", found=_FOUND)
 
 
 def search(
@@ -230,11 +226,11 @@ def begin_walk(db: Database, feed: int, now: float) -> None:
     run(db, _BEGIN_WALK, {"feed": feed, "now": now})
 
 
-_RETIRING: Final = """
-    segment SET position = NULL, retired_at = {now} WHERE feed = :feed AND position IS NOT NULL
-"""
-_RETIRE_ALL: Final = either(
-    sqlite="UPDATE" + _RETIRING.format(now=":now"), postgres="UPDATE" + _RETIRING.format(now=CLOCK)
+_RETIRE_ALL: Final = varied(
+    """
+    UPDATE segment SET position = NULL, retired_at = {now} WHERE feed = :feed AND position IS NOT NULL
+    """,
+    now=NOW,
 )
 _NOTE_FORGOTTEN: Final = """
     UPDATE forgotten SET modified_at = (SELECT modified_at FROM feed WHERE id = :feed)
@@ -261,7 +257,7 @@ class Version(NamedTuple):
     """
 
     published: tuple[object, ...]
-    ages: Mapping[str, float | str | None]
+    ages: Mapping[str, Any]
     """The columns `AGES`."""
 
 
@@ -383,7 +379,7 @@ class Check(NamedTuple):
         at = row.checked_at
         if at is not None and at >= self.checked_at and not is_ahead(at, now=self.checked_at):
             return row
-        return changed(
+        return replace(
             row,
             checked_at=self.checked_at,
             fresh_until=self.fresh_until,
@@ -417,17 +413,13 @@ def read_probe(db: Database) -> None:
     fetch_value(db, _READ_PROBE)
 
 
-_WRITE_PROBE: Final = either(
-    sqlite="REPLACE INTO probe (id, filler) VALUES (1, randomblob(16384))",
-    # Random, since what repeats itself is stored in a few bytes.
-    postgres="""
-        INSERT INTO probe (id, filler)
-        SELECT 1, decode(string_agg(md5(random()::text), ''), 'hex') FROM generate_series(1, 1024)
-        ON CONFLICT (id) DO UPDATE SET filler = excluded.filler
-    """,
-)
+_WRITE_PROBE: Final = """
+    INSERT INTO probe (id, filler) VALUES (1, :filler)
+    ON CONFLICT (id) DO UPDATE SET filler = excluded.filler
+"""
+_PROBE_BYTES: Final = 16384
 
 
 def write_probe(db: Database) -> None:
-    """Write 16 KiB, in place of those before."""
-    run(db, _WRITE_PROBE)
+    """Write 16 KiB in place of those before; random, since what repeats itself is stored in a few bytes."""
+    run(db, _WRITE_PROBE, {"filler": os.urandom(_PROBE_BYTES)})

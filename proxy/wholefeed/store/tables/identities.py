@@ -130,10 +130,10 @@ _UNLIKE_OF_LINK: Final = """
 """
 _UNLIKE_OF_ENCLOSURE: Final = """
     SELECT 1 FROM entry_key WHERE feed = :feed AND enclosure = :enclosure
-        AND (enclosures <> :enclosures OR coalesce(link, x'') <> coalesce(:link, x''))
+        AND (enclosures <> :enclosures OR coalesce(link, :nothing) <> coalesce(:link, :nothing))
     UNION ALL
     SELECT 1 FROM settled WHERE feed = :feed AND enclosure = :enclosure
-        AND (enclosures <> :enclosures OR coalesce(link, x'') <> coalesce(:link, x''))
+        AND (enclosures <> :enclosures OR coalesce(link, :nothing) <> coalesce(:link, :nothing))
     LIMIT 1
 """
 
@@ -152,7 +152,7 @@ def _clashing(db: Database, feed: int, keys: PackedKeys, known: Container[EntryI
     for _, each in keys:
         if each.enclosure is None:
             continue
-        item = {"feed": feed, **each._asdict()}
+        item = {"feed": feed, "nothing": b"", **each._asdict()}
         for key, sql in ((each.link, _UNLIKE_OF_LINK), (each.enclosure, _UNLIKE_OF_ENCLOSURE)):
             if key is None or key in known or key in found:
                 continue

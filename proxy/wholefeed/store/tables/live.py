@@ -47,10 +47,38 @@ from wholefeed.store.base import (
     json_ids,
     run,
     run_many,
+    varied,
 )
 from wholefeed.store.rows import member
 from wholefeed.store.tables.feeds import unknown
 
+# What a change collects, and what it asks
+
+
+TEMPORARY_TABLES: Final = varied(
+    """
+    CREATE TEMP TABLE concerned (identity {bytes} NOT NULL PRIMARY KEY, is_full {small} NOT NULL) {packed};
+    CREATE TEMP TABLE changed (document {number} NOT NULL PRIMARY KEY) {strict};
+    CREATE TEMP TABLE contested (
+        identity {bytes} NOT NULL PRIMARY KEY, is_full {small} NOT NULL, is_gone {small} NOT NULL
+    ) {packed};
+    CREATE TEMP TABLE decided (
+        document {number} NOT NULL, ordinal INTEGER NOT NULL, is_live {small} NOT NULL,
+        PRIMARY KEY (document, ordinal)
+    ) {packed};
+    {end}
+    """,
+    bytes=("BLOB", "bytea"),
+    number=("INTEGER", "bigint"),
+    small=("INTEGER", "smallint"),
+    packed=("STRICT, WITHOUT ROWID", ""),
+    strict=("STRICT", ""),
+    # One that was never analysed is taken for thousands of rows, and walked through for those of others.
+    # Not ON COMMIT DELETE ROWS: it cuts the files at each COMMIT, and their plans are made again.
+    # That took 8 of the 27 ms of a document.
+    end=("", "ANALYZE concerned, changed, contested, decided;"),
+)
+"""What a connection that writes needs; created once, emptied at the end of each change."""
 _SUBSCRIPTION_UPDATED_AT: Final = """
     SELECT updated_at FROM document
     WHERE feed = :feed AND role = 'subscription' AND rank IS NOT NULL

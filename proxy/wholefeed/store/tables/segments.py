@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date
-from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -26,18 +25,16 @@ from wholefeed.core.model import State
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.base import (
-    CLOCK,
+    NOW,
     Database,
     either,
     fetch_all,
-    fetch_made,
     fetch_one,
     fetch_value,
     json_ids,
-    made,
-    numbers_of,
     run,
     run_many,
+    varied,
 )
 from wholefeed.store.rows import (
     FEED_COLUMNS,
@@ -45,9 +42,9 @@ from wholefeed.store.rows import (
     FeedRow,
     NewSegment,
     Publication,
-    SegmentRow,
     Snapshot,
     feed_row,
+    segment_row,
 )
 from wholefeed.store.tables import failures
 from wholefeed.store.tables.feeds import require, unknown
@@ -65,8 +62,8 @@ _SEGMENTS_OF_FEED: Final = f"""
 
 def shown(db: Database, feed: FeedRow) -> Snapshot:
     """Return a feed, whose row was read at this moment, with its segments and with what is missing of it."""
-    rows = fetch_made(db, _SEGMENTS_OF_FEED, {"feed": feed.id}, partial(made, SegmentRow))
-    return Snapshot(feed, tuple(rows), failures.read(db, feed.id).missing)
+    rows = db.execute(_SEGMENTS_OF_FEED, {"feed": feed.id})
+    return Snapshot(feed, tuple(map(segment_row, rows)), failures.read(db, feed.id).missing)
 
 
 PIECE_BYTES: Final = 1 << 17
@@ -122,13 +119,12 @@ def places(db: Database, feed: int) -> list[Placed]:
 
 _BEFORE: Final = "SELECT revision, warning, warned_at FROM feed WHERE id = :feed"
 _POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed"
-_RETIRING: Final = """
-    segment SET position = NULL, retired_at = {now}
-    WHERE feed = :feed AND position IS NOT NULL AND id NOT IN (SELECT value FROM {kept})
-"""
-_RETIRE: Final = either(
-    sqlite="UPDATE" + _RETIRING.format(now=":now", kept="json_each(:kept)"),
-    postgres="UPDATE" + _RETIRING.format(now=CLOCK, kept=numbers_of(":kept")),
+_RETIRE: Final = varied(
+    """
+    UPDATE segment SET position = NULL, retired_at = {now}
+    WHERE feed = :feed AND position IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:kept))
+    """,
+    now=NOW,
 )
 _MOVE: Final = "UPDATE segment SET position = ? WHERE id = ?"
 _UNLINK: Final = """
@@ -146,8 +142,13 @@ _MISPLACED: Final = """
     WHERE d.feed = :feed AND d.rank IS NOT NULL AND d.live_bytes > 0
         AND (d.is_dirty <> 0 OR s.position IS NULL)
 """
-_PUBLISHING: Final = """
-    feed SET
+_PUBLISHED: Final = tuple(
+    each.name for each in fields(Publication) if each.name not in ("segments", "missing", "is_woven")
+)
+"""The columns that a publication gives a feed, but for `published_family`, which is its family."""
+_PUBLISH: Final = varied(
+    """
+    UPDATE feed SET
         state = :state, title = :title, site = :site, head = :head, head_prefixes = :head_prefixes,
         context = :context, documents = :documents, entries = :entries, text_bytes = :text_bytes,
         notes = :notes, parser_version = :parser_version, version = :version, published_revision = revision,
@@ -167,14 +168,10 @@ _PUBLISHING: Final = """
         ending = coalesce(:ending, ending)
     WHERE id = :feed
     RETURNING {columns}
-"""
-_PUBLISHED: Final = tuple(
-    each.name for each in fields(Publication) if each.name not in ("segments", "missing", "is_woven")
-)
-"""The columns that a publication gives a feed, but for `published_family`, which is its family."""
-_PUBLISH: Final = either(
-    sqlite="UPDATE" + _PUBLISHING.format(latest="max", earliest="min", columns=FEED_COLUMNS),
-    postgres="UPDATE" + _PUBLISHING.format(latest="greatest", earliest="least", columns=FEED_COLUMNS),
+    """,
+    latest=("max", "greatest"),
+    earliest=("min", "least"),
+    columns=(FEED_COLUMNS, FEED_COLUMNS),
 )
 
 
@@ -386,9 +383,9 @@ _SWEEP: Final = either(
     postgres=f"""
         DELETE FROM segment WHERE id IN (
             SELECT id FROM segment
-            WHERE retired_at < {CLOCK} - {_KEEP_RETIRED_SECONDS}
+            WHERE retired_at < {NOW[1]} - {_KEEP_RETIRED_SECONDS}
                 AND (feed = :feed OR CAST(:feed AS bigint) IS NULL)
-                AND id NOT IN (SELECT value FROM {numbers_of(":pinned")})
+                AND id NOT IN (SELECT value FROM json_each(:pinned))
             FOR UPDATE SKIP LOCKED
         )
     """,  # noqa: S608 - constants
@@ -415,13 +412,12 @@ def sweep_retired(db: Database, pins: Pins, feed: int | None = None) -> int:
     return run(db, _SWEEP, parameters)
 
 
-_KEEPING: Final = """
-    segment SET retired_at = {now}
-    WHERE retired_at IS NOT NULL AND id IN (SELECT value FROM {pinned})
-"""
-_KEEP: Final = either(
-    sqlite="UPDATE" + _KEEPING.format(now=":now", pinned="json_each(:pinned)"),
-    postgres="UPDATE" + _KEEPING.format(now=CLOCK, pinned=numbers_of(":pinned")),
+_KEEP: Final = varied(
+    """
+    UPDATE segment SET retired_at = {now}
+    WHERE retired_at IS NOT NULL AND id IN (SELECT value FROM json_each(:pinned))
+    """,
+    now=NOW,
 )
 
 
@@ -448,31 +444,23 @@ def months(db: Database, feed: int) -> dict[int, Months]:
 # Days, because a month takes a calendar; grouped in each document by itself, because one sorter for a million
 # entries took 0.6 s of a core where one for each document takes 0.4 s. 719162: the days to the epoch from
 # 0001-01-01, the first that a date can be, so that rounding goes one way on both sides of it.
-_DAYS: Final = either(
-    sqlite=f"""
-        SELECT d.id, (
-            SELECT group_concat(coalesce(day, '') || ':' || entries)
-            FROM (
-                SELECT CAST(e.order_at / {DAY_SECONDS} + 719162 AS INTEGER) AS day, count(*) AS entries
-                FROM entry AS e WHERE e.document = d.id AND e.is_live = 1
-                GROUP BY 1
-            )
-        ) AS days
-        FROM document AS d
-        WHERE d.feed = :feed AND d.rank IS NOT NULL
-    """,  # noqa: S608 - a number
-    postgres=f"""
-        SELECT d.id, (
-            SELECT string_agg(coalesce(CAST(day AS text), '') || ':' || entries, ',')
-            FROM (
-                SELECT CAST(trunc(e.order_at / {DAY_SECONDS} + 719162) AS bigint) AS day, count(*) AS entries
-                FROM entry AS e WHERE e.document = d.id AND e.is_live = 1
-                GROUP BY 1
-            ) AS counted
-        ) AS days
-        FROM document AS d
-        WHERE d.feed = :feed AND d.rank IS NOT NULL
-    """,  # noqa: S608 - a number
+_DAY: Final = f"e.order_at / {DAY_SECONDS} + 719162"
+_DAYS: Final = varied(
+    """
+    SELECT d.id, (
+        SELECT {joined}(coalesce(CAST(day AS text), '') || ':' || entries, ',')
+        FROM (
+            SELECT {day} AS day, count(*) AS entries
+            FROM entry AS e WHERE e.document = d.id AND e.is_live = 1
+            GROUP BY 1
+        ) {named}
+    ) AS days
+    FROM document AS d
+    WHERE d.feed = :feed AND d.rank IS NOT NULL
+    """,
+    joined=("group_concat", "string_agg"),
+    named=("", "AS counted"),
+    day=(f"CAST({_DAY} AS INTEGER)", f"CAST(trunc({_DAY}) AS bigint)"),
 )
 
 
