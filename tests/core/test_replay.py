@@ -151,7 +151,7 @@ paces = st.tuples(
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[Line], int, Pace]:
-    """Lines with their begin, and a pace: entries come at once or after days, with dates before and behind."""
+    """Lines with their begin, and a pace: they come at once or after days, dated before and behind it."""
     begun = draw(st.integers(0, 6))
     at, lines = FROM_AT - draw(st.sampled_from([0, 5, 20 * DAY])), []
     given_ = draw(arrivals)
