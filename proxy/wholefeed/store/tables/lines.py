@@ -127,7 +127,7 @@ _ENTRIES: Final = """
     WHERE e.document IN (SELECT value FROM json_each(:documents)) AND e.is_live = 1
     ORDER BY e.document, e.ordinal
 """
-_LAST: Final = "SELECT coalesce(max(number), 0), coalesce(max(arrived_at), 0) FROM line WHERE feed = :feed"
+_LAST: Final = "SELECT number, arrived_at FROM line WHERE feed = :feed ORDER BY number DESC LIMIT 1"
 _PUT: Final = """
     INSERT INTO line (feed, number, identity, arrived_at, sorted_at, is_dated) VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -153,12 +153,12 @@ def append(db: Database, feed: int, segments: Sequence[Contents], dates: Dates, 
         neighbour = neighbour if at is None else at
         new.append((_NEVER if neighbour is None else neighbour, row["identity"], at is not None))
     new.sort(key=itemgetter(0))
-    last = fetch_one(db, _LAST, {"feed": feed})
-    assert last is not None, "a sum has one row"
+    last = fetch_one(db, _LAST, {"feed": feed}) if new else None
+    last_number, last_arrived_at = (0, 0) if last is None else last
     # In the next second: no reader was told before it that there is nothing newer.
-    arrived_at = max(int(now) + 1, last[1])
+    arrived_at = max(int(now) + 1, last_arrived_at)
     rows = []
-    for number, (sorted_at, identity, is_dated) in enumerate(new, start=last[0] + 1):
+    for number, (sorted_at, identity, is_dated) in enumerate(new, start=last_number + 1):
         numbers[identity] = number
         rows.append((feed, number, identity, arrived_at, sorted_at, int(is_dated)))
     run_many(db, _PUT, rows)
