@@ -26,7 +26,7 @@ from wholefeed.core.compose.replaying import replay_entries
 from wholefeed.core.model import SEPARATOR, State, segment_end, segment_separator
 from wholefeed.core.replay import Pace, releases
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
-from wholefeed.futures import retrieve_failure
+from wholefeed.futures import retrieve_failure, within
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.documents import stored_as
@@ -35,7 +35,7 @@ from wholefeed.service.showing import namespace_of, read_places, sizes_at
 from wholefeed.service.sources import work_bytes
 from wholefeed.store.rows import Snapshot
 from wholefeed.store.tables import documents, lines
-from wholefeed.store.tables.lines import Lines
+from wholefeed.store.tables.lines import Lines, Plan
 
 log = get_logger()
 
@@ -109,6 +109,8 @@ class Replays:
         self._now = context.now
         self._beginning: dict[int, asyncio.Task[None]] = {}
         """By feed."""
+        self._turn = asyncio.Lock()
+        """Of a timeline that is reckoned: all lines of a feed are in memory meanwhile."""
 
     async def timeline(
         self, reconstruction: Reconstruction, pace: Pace, *, wait_seconds: float
@@ -119,20 +121,19 @@ class Replays:
 
         Raises:
             PaceError: A release would be behind the year 9999.
-            OverloadedError: What is published has just changed.
+            OverloadedError: What is published has just changed; too many timelines are reckoned.
         """
         snapshot, held = reconstruction.snapshot, reconstruction.held
         found: Timeline | None = held.made(pace) if held is not None else None
         if found is not None:
             return found
-        read = await self._lines(reconstruction)
-        if read is None:
-            if snapshot.feed.visible_state is not State.LOADING:
-                await self._begun(snapshot.feed.id, wait_seconds)
-                read = await self._lines(reconstruction)
+        if snapshot.feed.lines_begun is None and snapshot.feed.visible_state is not State.LOADING:
+            await self._begun(snapshot.feed.id, wait_seconds)
+        async with within(_TURN_SECONDS, _too_many()), self._turn:
+            read = await self._lines(reconstruction)
             if read is None:
                 return None
-        found = await asyncio.to_thread(_timeline, snapshot, read, pace)
+            found = await asyncio.to_thread(_timeline, snapshot, read, pace)
         if held is not None:
             held.keep_made(pace, found, _BYTES_EACH * len(found.instants))
         return found
@@ -170,11 +171,20 @@ class Replays:
                 async with self._work.large.turn(row.body_bytes):
                     body = await self._store.read(partial(documents.read_body, document=number))
                     dates[number] = await self._work.run(work_bytes(body), said_dates, stored_as(row, body))
-            begin = partial(lines.begin, feed=feed, dates=dates, now=self._now())
-            if await self._store.write(begin, feed=feed):
+            made = await self._store.read(partial(lines.plan, feed=feed, dates=dates, now=self._now()))
+            if made is not None and await self._put(feed, made):
                 log.info("replay.begun", feed=feed)
         except (StoreError, OverloadedError, UnknownFeedError, WorkError) as exc:  # at the next request
             log.warning("background.failed", name="replay", feed=feed, reason=str(exc))
+
+    async def _put(self, feed: int, made: Plan) -> bool:
+        """Put the lines of a feed, some at a time: others write, too. Return whether all are there."""
+        for start in range(0, len(made.rows), _LINES_AT_ONCE):
+            rows = made.rows[start : start + _LINES_AT_ONCE]
+            put = partial(lines.put, feed=feed, revision=made.revision, rows=rows)
+            if not await self._store.write(put, comes_more=True):
+                return False
+        return await self._store.write(partial(lines.finish, feed=feed, made=made), feed=feed)
 
     async def close(self) -> None:
         """End what is being begun."""
@@ -213,7 +223,7 @@ class Replays:
             found = await read_places(snapshot, self._store, [each.place for each in batch])
             texts = [found[each.place] for each in batch]
             made = await self._work.run(
-                sum(map(len, texts)),
+                sum(map(work_bytes, texts)),
                 replay_entries,
                 texts,
                 [each.at for each in batch],
@@ -225,13 +235,20 @@ class Replays:
             joint = segment_separator(family)
 
 
+_LINES_AT_ONCE: Final = 2000
+"""In a transaction."""
 GAIN_BYTES: Final = 256
 """An entry of a replay gains less: a title of its own with its date, and a date."""
 _BYTES_EACH: Final = 12
 _SOON_SECONDS: Final = 1.0
+_TURN_SECONDS: Final = 8.0
 _BATCH_ENTRIES: Final = 256
 _BATCH_BYTES: Final = 1 << 20
 """Of text that is in memory for an answer, as far as segments tell how large their entries are."""
+
+
+def _too_many() -> OverloadedError:
+    return OverloadedError("too many replays are asked for", retry_after_seconds=5)
 
 
 def _timeline(snapshot: Snapshot, found: Lines, pace: Pace) -> Timeline:

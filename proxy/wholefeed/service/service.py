@@ -337,6 +337,7 @@ class FeedService:
         """Stop what is under way; unfinished walks are taken up at the next start."""
         self.stop_waiting()
         await self.openings.close()
+        await self.replays.close()
         await self._running.close()
         await self.checks.close()
         await self.asked.close()

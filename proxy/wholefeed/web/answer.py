@@ -589,6 +589,9 @@ _Part = SegmentRow | Sealed | _Excerpt | _Made
 
 # A replay: entries in the order of their release (P3 to P5)
 
+_SMALL_HEAD_BYTES: Final = 1 << 14
+"""A larger one is read on a thread."""
+
 
 async def replayed(
     reconstruction: Reconstruction,
@@ -608,7 +611,8 @@ async def replayed(
     released = timeline.released(now) if timeline is not None else Released()
     newest_at = released[0].at if released else None
     identifier = uuid5(NAMESPACE_URL, f"wholefeed:replay:{feed.url}:{replay.pace}").urn
-    head = replay_head(family, version, feed.head or b"", identifier=identifier, dated_at=newest_at)
+    make = partial(replay_head, family, version, feed.head or b"", identifier=identifier, dated_at=newest_at)
+    head = make() if len(feed.head or b"") <= _SMALL_HEAD_BYTES else await asyncio.to_thread(make)
     taken = released
     if timeline is not None:
         since = -inf if view.since is None else view.since

@@ -1,7 +1,7 @@
 """Lines: which entries a feed that is replayed ever had, in the order in which they came (rule P1).
 
-    begin(db, feed, dates, now)                 # the first time; publications append from then on
-    append(db, feed, segments, dates, now)      # within a publication
+    made = plan(db, feed, dates, now)           # the first time: `put` its rows, some at a time, and `finish`
+    append(db, feed, segments, dates, now)      # from then on, within each publication
     found = read(db, feed)                      # all lines, and where their entries stand
 
 `wholefeed.core.replay` decides by them when an entry is released.
@@ -81,6 +81,21 @@ def without(db: Database, feed: int, documents: Iterable[int]) -> set[int]:
     return {row[0] for row in found}
 
 
+# The first time
+
+
+class Plan(NamedTuple):
+    """How the entries of a feed are to be numbered."""
+
+    revision: int
+    """The feed's, which has to stay."""
+    rows: Sequence[_NewLine]
+    numbers: Sequence[tuple[int, bytes]]
+    """Of each segment, packed."""
+
+
+_NewLine = tuple[int, int, bytes, int, float, int]
+"""The columns of a line, in the order of `_PUT`."""
 _STATE: Final = "SELECT lines_begun, revision, published_revision, is_walking FROM feed WHERE id = :feed"
 _UNNUMBERED: Final = """
     SELECT s.id, m.packed FROM segment AS s LEFT JOIN member AS m ON m.segment = s.id
@@ -92,33 +107,66 @@ _DOCUMENTS: Final = """
     SELECT id, segment FROM document WHERE feed = :feed AND segment IS NOT NULL AND rank IS NOT NULL
     ORDER BY CASE role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, rank, id
 """
-_NOTE_BEGUN: Final = """
-    UPDATE feed SET lines_begun = (SELECT count(*) FROM line WHERE feed = :feed)
-    WHERE id = :feed AND lines_begun IS NULL
-"""
+_CLEAR: Final = "DELETE FROM line WHERE feed = :feed AND number >= :number"
 
 
-def begin(db: Database, feed: int, dates: Dates, now: float) -> bool:
-    """Give each live entry of a feed a line, those published first in front.
+def plan(db: Database, feed: int, dates: Dates, now: float) -> Plan | None:
+    """Return how the entries that are published of a feed and have no number are to be numbered.
 
-    Returns whether that is done: not while what is stored is another thing than what is published. Raises
-    `UnknownFeedError` where the feed was forgotten.
+    None: what is stored is another thing than what is published. Raises `UnknownFeedError` where the feed was
+    forgotten.
     """
-    state = fetch_one(db, _STATE, {"feed": feed})
-    if state is None:
-        raise unknown(feed)
-    begun, revision, published, is_walking = state
+    begun, revision, published, is_walking = _state(db, feed)
     if is_walking or revision != published:
-        return False
+        return None
     documents: dict[int, list[int]] = {}
     for document, segment in fetch_all(db, _DOCUMENTS, {"feed": feed}):
         documents.setdefault(segment, []).append(document)
     rows = fetch_all(db, _UNNUMBERED, {"feed": feed})
     contents = [Contents(row[0], documents.get(row[0], ()), bytes(row[1] or b"")) for row in rows]
-    append(db, feed, contents, dates, now)
-    if begun is None:
-        run(db, _NOTE_BEGUN, {"feed": feed})
+    return Plan(revision, *_numbered(db, feed, contents, dates, now, is_first=begun is None))
+
+
+def _state(db: Database, feed: int) -> Row:
+    state = fetch_one(db, _STATE, {"feed": feed})
+    if state is None:
+        raise unknown(feed)
+    return state
+
+
+def put(db: Database, feed: int, revision: int, rows: Sequence[_NewLine]) -> bool:
+    """Put some rows of a plan, in their order; return whether it still holds."""
+    begun, present, *_ = _state(db, feed)
+    number = rows[0][1]
+    if begun is None and number == 1:  # what an attempt has left that was broken off
+        run(db, _CLEAR, {"feed": feed, "number": number})
+    if present != revision or _last(db, feed)[0] != number - 1:
+        return False
+    return run_many(db, _PUT, rows)
+
+
+_NOTE_BEGUN: Final = "UPDATE feed SET lines_begun = coalesce(lines_begun, :count) WHERE id = :feed"
+
+
+def finish(db: Database, feed: int, made: Plan) -> bool:
+    """Put what is left of a plan, when all of its rows are there; return whether it still holds."""
+    _, present, *_ = _state(db, feed)
+    count, _ = _last(db, feed)
+    if present != made.revision or (made.rows and count != made.rows[-1][1]):
+        return False
+    run_many(db, _PUT_NUMBERS, made.numbers)
+    run(db, _NOTE_BEGUN, {"feed": feed, "count": count})
     return True
+
+
+# Each time that something is published
+
+
+def append(db: Database, feed: int, segments: Sequence[Contents], dates: Dates, now: float) -> None:
+    """Number what new segments hold, in output order; entries that never had a line get one."""
+    rows, numbers = _numbered(db, feed, segments, dates, now)
+    run_many(db, _PUT, rows)
+    run_many(db, _PUT_NUMBERS, numbers)
 
 
 _ENTRIES: Final = """
@@ -134,8 +182,22 @@ _PUT: Final = """
 _PUT_NUMBERS: Final = "INSERT INTO lined (segment, packed) VALUES (?, ?)"
 
 
-def append(db: Database, feed: int, segments: Sequence[Contents], dates: Dates, now: float) -> None:
-    """Number what the segments hold, in output order; entries that never had a line get one.
+def _last(db: Database, feed: int) -> tuple[int, int]:
+    """Return number and arrival of the last line."""
+    row = fetch_one(db, _LAST, {"feed": feed})
+    return (0, 0) if row is None else (row[0], row[1])
+
+
+def _numbered(
+    db: Database,
+    feed: int,
+    segments: Sequence[Contents],
+    dates: Dates,
+    now: float,
+    *,
+    is_first: bool = False,
+) -> tuple[list[_NewLine], list[tuple[int, bytes]]]:
+    """Return the lines that segments want, which stand in output order, and the numbers of their entries.
 
     Those that come together are numbered from the oldest on. One without a date of its own is put beside its
     older neighbour. Of documents that `dates` lack, entries are taken to be as old as the output sorts them.
@@ -145,7 +207,7 @@ def append(db: Database, feed: int, segments: Sequence[Contents], dates: Dates, 
     new: list[tuple[float, bytes, bool]] = []
     neighbour: float | None = None
     for row in reversed([row for each in entries for row in each]):
-        if row["number"] is not None:
+        if row["number"] is not None and not is_first:
             numbers[row["identity"]], neighbour = row["number"], row["sorted_at"]
             continue
         said = dates.get(row["document"], ())
@@ -153,20 +215,18 @@ def append(db: Database, feed: int, segments: Sequence[Contents], dates: Dates, 
         neighbour = neighbour if at is None else at
         new.append((_NEVER if neighbour is None else neighbour, row["identity"], at is not None))
     new.sort(key=itemgetter(0))
-    last = fetch_one(db, _LAST, {"feed": feed}) if new else None
-    last_number, last_arrived_at = (0, 0) if last is None else last
+    last_number, last_arrived_at = _last(db, feed) if new and not is_first else (0, 0)
     # In the next second: no reader was told before it that there is nothing newer.
     arrived_at = max(int(now) + 1, last_arrived_at)
-    rows = []
+    rows: list[_NewLine] = []
     for number, (sorted_at, identity, is_dated) in enumerate(new, start=last_number + 1):
         numbers[identity] = number
         rows.append((feed, number, identity, arrived_at, sorted_at, int(is_dated)))
-    run_many(db, _PUT, rows)
     packed = [
         (segment.segment, array(_NUMBER, [numbers[row["identity"]] for row in each]).tobytes())
         for segment, each in zip(segments, entries, strict=True)
     ]
-    run_many(db, _PUT_NUMBERS, packed)
+    return rows, packed
 
 
 _NEVER: Final = -1e12
