@@ -209,17 +209,16 @@ class _Player:
         names = {each.name for each in self._shown}
         is_remembered = self._story.window or self._story.maker == "json"
         truth.live = truth.live | names if is_remembered else names
-        known = {line.name for line in truth.lines}
+        known = {line.name: line.dated_at for line in truth.lines}
         last = max((line.arrived_at for line in truth.lines), default=0)
         arrived_at = max(int(self._clock()) + 1, last)
-        new = [each for each in self._shown if each.name not in known]
-        dated = sorted((each for each in new if each.updated is not None), key=_updated)
-        undated = [each for each in reversed(new) if each.updated is None]
-        # What has no date stands on top: its older neighbour is the newest that has one.
-        newest = max((each.updated for each in self._shown if each.updated is not None), default=-(10**9))
-        for each in (*dated, *undated):
-            at = BASE_AT + HOUR * (newest if each.updated is None else each.updated)
-            truth.lines.append(_Line(each.name, arrived_at, at, each.updated is not None))
+        new, neighbour = list[_Line](), -float("inf")
+        for each in reversed(self._shown):
+            own = None if each.updated is None else BASE_AT + HOUR * each.updated
+            neighbour = known.get(each.name, neighbour if own is None else own)
+            if each.name not in known:
+                new.append(_Line(each.name, arrived_at, neighbour, own is not None))
+        truth.lines += sorted(new, key=lambda line: line.dated_at)
         truth.begun = len(truth.lines) if truth.begun is None else truth.begun
 
     def _expected(self, rate: str, on: str, from_at: int) -> list[tuple[str, int]]:
