@@ -15,6 +15,7 @@ from tests.answers import Status
 from tests.model.archived import an_archived_story
 from tests.model.blogs import a_blog_story
 from tests.model.documents import MEDIA_TYPES, plain, read, written
+from tests.model.replayed import a_replay_story
 from tests.model.said import DAY, HOUR, Copy, Doc
 from tests.model.short import told
 from tests.model.stories import a_story
@@ -43,6 +44,20 @@ async def test_every_copy_of_a_web_archive_is_where_it_belongs(seed: int) -> Non
     """R33: one made-up story of a publisher that loses documents."""
     story = an_archived_story(seed)
     assert await story.play() == [], told(story)
+
+
+@pytest.mark.parametrize("seed", range(1, 21))
+async def test_every_release_is_where_it_belongs(seed: int) -> None:
+    """P1 to P6: one made-up story of a feed that is replayed at two paces while its publisher goes on."""
+    story = a_replay_story(seed)
+    assert await story.play() == [], told(story)
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+async def test_every_release_is_so_on_postgresql(seed: int, postgres_url: str) -> None:
+    """P6: which engine keeps the lines is nothing that a reader can see."""
+    story = a_replay_story(seed)
+    assert await story.play(postgres_url) == [], told(story)
 
 
 @pytest.mark.parametrize("seed", range(1, 5))

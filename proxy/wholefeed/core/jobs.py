@@ -24,8 +24,10 @@ from typing import Any, Final, NamedTuple
 
 from wholefeed.core.adapters.base import Marks, marks_of
 from wholefeed.core.compose.compose import ComposedHead, Heading, compose_head, heading_of, newest_first
+from wholefeed.core.compose.entries import said_dates
 from wholefeed.core.compose.reading import show_entries
 from wholefeed.core.compose.remembering import remember_copies
+from wholefeed.core.compose.replaying import replay_entries
 from wholefeed.core.compose.segments import (
     Sealed,
     each_of,
@@ -383,6 +385,10 @@ class Sheaf:
 
 
 JOBS: Final[Mapping[str, Callable[..., Any]]] = {
-    job.__name__: job for job in (read_document, read_again, render, compose, remember_copies, show_entries)
+    job.__name__: job
+    for job in (
+        *(read_document, read_again, render, compose, remember_copies),
+        *(show_entries, said_dates, replay_entries),
+    )
 }
 """What may be asked of another process."""

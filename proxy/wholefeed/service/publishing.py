@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 
 from wholefeed.core.compose.compose import ComposedHead
+from wholefeed.core.compose.entries import said_dates
 from wholefeed.core.compose.segments import Build, Keep, Placed, TextDigest, may_be_drawn_in, plan
 from wholefeed.core.facts import Stored
 from wholefeed.core.jobs import Composed, Document, Part, Rendered, Style, compose, render
@@ -108,6 +109,7 @@ async def assemble(
         parser_version=PARSER_VERSION,
         version=version,
         is_woven=stored.is_collected,
+        dates=await rendering.said_dates([row for row in documents if row.id in stored.unlined], stored.held),
     )
     published_feed = await storage.publish(publication, revision=feed.revision)
     assert published_feed is not None, "nothing else changes the documents while they are assembled"
@@ -212,6 +214,22 @@ class Rendering:
             if body is None:
                 body = await self._storage.read(partial(documents.read_body, document=subscription.id))
             return await self._work.run(work_bytes(body), compose, stored_as(subscription, body), tombstones)
+
+    async def said_dates(
+        self, rows: Sequence[DocumentRow], held: Mapping[int, ToRender]
+    ) -> dict[int, list[float | None]]:
+        """Return of documents when their entries were published (P1); of what is not `held`, that is read."""
+        found = {}
+        for row in rows:
+            fresh = self._storage.fresh.get(row)
+            if fresh is not None and fresh.document is not None:
+                found[row.id] = said_dates(fresh.document)
+                continue
+            body = held[row.id].body if row.id in held else None
+            if body is None:
+                body = await self._storage.read(partial(documents.read_body, document=row.id))
+            found[row.id] = await self._work.run(work_bytes(body), said_dates, stored_as(row, body))
+        return found
 
     async def segment(
         self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]

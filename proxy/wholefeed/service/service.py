@@ -31,6 +31,7 @@ from wholefeed.service.context import RefreshContext
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Held, Usage
 from wholefeed.service.opening import Openings
+from wholefeed.service.replaying import Replays
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, described
@@ -82,6 +83,8 @@ class FeedService:
         """Deletes what is old, and evicts what is too much."""
         self.watching = Watching(context, self._running, self._stopping)
         """Tells everybody who follows a feed how far its refresh is."""
+        self.replays = Replays(context)
+        """Feeds from their beginning, at a pace."""
         self.showing = Showing(context.store, context.source.work)
         """Makes the pages that people read."""
 
@@ -334,6 +337,7 @@ class FeedService:
         """Stop what is under way; unfinished walks are taken up at the next start."""
         self.stop_waiting()
         await self.openings.close()
+        await self.replays.close()
         await self._running.close()
         await self.checks.close()
         await self.asked.close()

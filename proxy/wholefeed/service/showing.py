@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import Heading, stored_heading
@@ -274,13 +276,57 @@ async def read_texts(
         first, last = max(start - before, 0), min(end - before, segment.entries)
         before += segment.entries
         if first < last:
-            taken = _Taken(segment, await _slices(segment, snapshot.feed, store, first, last), room)
-            async for piece in store.pieces(segment):
-                if await asyncio.to_thread(taken.add, piece):
-                    break
-            room = taken.room
-            found += taken.entries(SEPARATOR[snapshot.feed.published_family].strip())
+            ranges = []
+            for each in await _slices(segment, snapshot.feed, store, first, last):
+                size = min(each.end - each.start, LONGEST_BYTES, max(room, _LEAST_BYTES))
+                room -= size
+                ranges.append((each.start, each.start + size, each.start + size < each.end))
+            found += await _taken(segment, ranges, snapshot.feed, store)
     return tuple(found)
+
+
+async def read_places(snapshot: Snapshot, store: Store, places: Iterable[int]) -> dict[int, bytes]:
+    """Return the whole texts of entries by their places in output order, from 0."""
+    found: dict[int, bytes] = {}
+    async for segment, slices in _located(snapshot, store, places):
+        ranges = [(each.start, each.end, False) for each in slices.values()]
+        texts = await _taken(segment, ranges, snapshot.feed, store)
+        found |= zip(slices, (text for text, _ in texts), strict=True)
+    return found
+
+
+async def sizes_at(snapshot: Snapshot, store: Store, places: Iterable[int]) -> dict[int, int]:
+    """Return how many bytes entries have, by their places in output order."""
+    sizes: dict[int, int] = {}
+    async for _, slices in _located(snapshot, store, places):
+        sizes |= {place: each.end - each.start for place, each in slices.items()}
+    return sizes
+
+
+async def _located(
+    snapshot: Snapshot, store: Store, places: Iterable[int]
+) -> AsyncIterator[tuple[SegmentRow, dict[int, Slice]]]:
+    """Give the segments that hold entries, and where each of these stands in its text, ascending."""
+    ends = list(accumulate(segment.entries for segment in snapshot.segments))
+    wanted: dict[int, list[int]] = {}
+    for place in sorted(places):
+        wanted.setdefault(bisect_right(ends, place), []).append(place)
+    for number, held in wanted.items():
+        segment = snapshot.segments[number]
+        before, first = ends[number] - segment.entries, held[0]
+        found = await _slices(segment, snapshot.feed, store, first - before, held[-1] + 1 - before)
+        yield segment, {place: found[place - first] for place in held}
+
+
+async def _taken(
+    segment: SegmentRow, ranges: Sequence[tuple[int, int, bool]], feed: FeedRow, store: Store
+) -> list[Begun]:
+    """Return what stands at ranges of a segment's text, ascending; each says whether it cuts an entry."""
+    taken = _Taken(segment, ranges)
+    async for piece in store.pieces(segment):
+        if await asyncio.to_thread(taken.add, piece):
+            break
+    return list(taken.entries(SEPARATOR[feed.published_family].strip()))
 
 
 async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, last: int) -> list[Slice]:
@@ -299,23 +345,14 @@ async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, 
 
 
 class _Taken:
-    """Takes entries out of the text of a segment while that is inflated.
+    """Takes entries out of the text of a segment while that is inflated; `ranges` as for `_taken`."""
 
-    They stand at the slices, ascending, and may come to `room` bytes before they are cut short; the attribute
-    is what is left of it.
-    """
-
-    def __init__(self, segment: SegmentRow, slices: Sequence[Slice], room: int) -> None:
+    def __init__(self, segment: SegmentRow, ranges: Sequence[tuple[int, int, bool]]) -> None:
         self._inflater = Inflater(segment.length, segment.crc32)
         self._at = 0
-        self._ranges: list[tuple[int, int, bool]] = []
-        for each in slices:
-            size = min(each.end - each.start, LONGEST_BYTES, max(room, _LEAST_BYTES))
-            room -= size
-            self._ranges.append((each.start, each.start + size, each.start + size < each.end))
+        self._ranges = ranges
         self._texts: list[bytes] = []
         self._begun = bytearray()
-        self.room = room
 
     def add(self, piece: bytes) -> bool:
         """Take what the next piece of the deflated text holds; return whether all is there."""

@@ -61,7 +61,7 @@ from wholefeed.store.rows import (
     Snapshot,
 )
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents, failures, feeds, identities, segments
+from wholefeed.store.tables import documents, failures, feeds, identities, lines, segments
 from wholefeed.store.tables import live as live_table
 from wholefeed.store.tables.documents import live_counts, live_ordinals
 from wholefeed.workers.pool import Workers
@@ -613,6 +613,8 @@ class Material(NamedTuple):
     """Whether it has pages that an adapter asked for: then segments hold entries (R20)."""
     members: dict[int, bytes]
     """Of such segments, by number."""
+    unlined: Collection[int]
+    """Documents with live entries that have no line, where the feed has any (P1)."""
 
 
 _READ_AHEAD_BYTES: Final = 256 * 1024
@@ -642,6 +644,7 @@ def _read_material(
                 break
             wanted.append(row.id)
     published = segments.shown(db, feed)
+    changed_since = [place.document for place in places if not place.is_clean or place.segment is None]
     return Material(
         feed=feed,
         documents=attached,
@@ -652,6 +655,7 @@ def _read_material(
         held=read_to_render(db, wanted, at_hand),
         is_collected=has_pages,
         members=segments.members(db, feed_id) if has_pages else {},
+        unlined=() if feed.lines_begun is None else lines.without(db, feed_id, changed_since),
     )
 
 

@@ -56,6 +56,8 @@ class FeedRow(StoredFeed):
     context: bytes | None
     warning: Warned
     warned_at: float | None
+    lines_begun: int | None
+    """How many lines it had when they were begun (P1); None: nobody has asked for a replay of it."""
 
     @property
     def since(self) -> float:
@@ -287,6 +289,8 @@ class Publication:
     version: str = ""
     is_woven: bool = False
     """Whether the segments hold entries, and not whole documents."""
+    dates: Mapping[int, Sequence[float | None]] = field(default_factory=dict)
+    """Of a feed with lines (P1): of documents with entries that have none, when those were published."""
 
 
 class Failures(NamedTuple):

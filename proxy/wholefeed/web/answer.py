@@ -18,10 +18,11 @@ import asyncio
 import hashlib
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from math import inf
 from typing import Final, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
@@ -30,6 +31,7 @@ from multidict import CIMultiDict
 
 from wholefeed.config.tables import Config
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
+from wholefeed.core.compose.replaying import replay_head
 from wholefeed.core.compose.segments import (
     DIGEST_BYTES,
     FINAL_BLOCK,
@@ -62,10 +64,21 @@ from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
 from wholefeed.logs import LaidOut
 from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
+from wholefeed.service.replaying import Released, Replays, Timeline
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
-from wholefeed.web.request import Asked, own_url, page_url, read_view, read_wait, view_query, weighed
+from wholefeed.web.request import (
+    Asked,
+    Replay,
+    own_url,
+    page_url,
+    read_replay,
+    read_view,
+    read_wait,
+    view_query,
+    weighed,
+)
 
 # What a reader wants, and whether it has it already
 
@@ -113,6 +126,7 @@ class Wants:
             warns=self._config.history.warn_entry,
             page_url=page_url(base, url),
             view=read_view(options, limits.answer_bytes),
+            replay=read_replay(options, whole_url),
         )
         return representation, read_wait(options, limits.respond_within_seconds)
 
@@ -133,6 +147,8 @@ class Representation(NamedTuple):
     is_healed: bool = False
     """Whether it is said now that the feed has healed."""
     view: View = WHOLE
+    replay: Replay | None = None
+    """None: the feed itself."""
 
 
 @lru_cache(maxsize=64)
@@ -247,11 +263,14 @@ def facts_of(feed: FeedRow) -> dict[str, object]:
     return {"feed": feed.id, "state": state, "documents": feed.documents, "entries": feed.entries}
 
 
-def _reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = False) -> str:
+def _reconstruction_field(
+    reconstruction: Reconstruction, *, is_cut: bool = False, released: int | None = None
+) -> str:
     """Return the value of Feed-Reconstruction (an item of RFC 8941), which is that of the whole feed.
 
-    Parameters stand in this order: documents, entries, missing, since, stale, cut. `since` is when the feed
-    was first seen, or came in its format; it goes with `remembered`, where older entries may be unknown.
+    Parameters stand in this order: documents, entries, missing, since, stale, cut, released. `since` is when
+    the feed was first seen, or came in its format; it goes with `remembered`, where older entries may be
+    unknown. `released` goes with a replay.
     """
     feed = reconstruction.feed
     parameters = [
@@ -266,6 +285,8 @@ def _reconstruction_field(reconstruction: Reconstruction, *, is_cut: bool = Fals
         parameters.append("stale")
     if is_cut:
         parameters.append("cut")
+    if released is not None:
+        parameters.append(f"released={released}")
     return ";".join(parameters)
 
 
@@ -316,8 +337,8 @@ def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Ans
     if most is not None and sum(each.length for each in reconstruction.snapshot.segments) > most:
         return None  # nothing is composed to find it out
     answer = prepare(reconstruction, wanted)
-    is_cut = most is not None and _text_bytes(answer.family, answer.prologue, answer.parts) > most
-    return None if is_cut else answer
+    length = _text_bytes(answer.family, answer.prologue, answer.parts)
+    return None if most is not None and length is not None and length > most else answer
 
 
 def prepare(
@@ -326,18 +347,36 @@ def prepare(
     taken: Sequence[tuple[SegmentRow, _Part]] | None = None,
 ) -> Answer:
     """Return the answer with what a view takes of which segments, or with all of them."""
-    feed, family, is_cut = reconstruction.feed, reconstruction.feed.published_family, taken is not None
+    feed, is_cut = reconstruction.feed, taken is not None
     if taken is None:
         taken = [(each, each) for each in _segments(reconstruction)]
     prefixes = feed.head_prefixes
     for segment, _ in taken:
         prefixes |= segment.prefixes
     prologue = _prologue(reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken))
-    sealed_prologue = seal(prologue)
+    changed_at = None
+    if reconstruction.state is not State.LOADING:
+        changed_at = _changed_at(feed, is_healed=wanted.is_healed)
     parts = tuple(part for _, part in taken)
+    return _answer_of(reconstruction, wanted, prologue, parts, changed_at=changed_at, is_cut=is_cut)
+
+
+def _answer_of(
+    reconstruction: Reconstruction,
+    wanted: Representation,
+    prologue: bytes,
+    parts: tuple[_Part, ...],
+    *,
+    changed_at: float | None,
+    is_cut: bool,
+    released: int | None = None,
+) -> Answer:
+    """Return the answer that is made of these; of a replay so many entries are `released`."""
+    feed, family = reconstruction.feed, reconstruction.feed.published_family
+    sealed_prologue = seal(prologue)
     etag = _etag(prologue, parts, family, is_gzip=wanted.is_gzip)
     fields = {
-        "Feed-Reconstruction": _reconstruction_field(reconstruction, is_cut=is_cut),
+        "Feed-Reconstruction": _reconstruction_field(reconstruction, is_cut=is_cut, released=released),
         "ETag": etag,
         "Vary": VARY,
         "Link": f'<{reconstruction.via_url}>; rel="via"',
@@ -350,9 +389,7 @@ def prepare(
         length = _text_bytes(family, prologue, parts)
     if length is not None:
         of_body["Content-Length"] = str(length)
-    changed_at = None
-    if reconstruction.state is not State.LOADING:
-        changed_at = _changed_at(feed, is_healed=wanted.is_healed)
+    if changed_at is not None:
         fields["Last-Modified"] = formatdate(changed_at, usegmt=True)
     return Answer(
         family=family,
@@ -369,15 +406,19 @@ def prepare(
     )
 
 
-def _text_bytes(family: Family, prologue: bytes, parts: Sequence[_Part]) -> int:
-    gaps = max(len(parts) - 1, 0) * len(_JOINT[family])
-    return len(prologue) + sum(each.length for each in parts) + gaps + len(EPILOGUE[family])
+def _text_bytes(family: Family, prologue: bytes, parts: Sequence[_Part]) -> int | None:
+    length = len(prologue) + max(len(parts) - 1, 0) * len(_JOINT[family]) + len(EPILOGUE[family])
+    for part in parts:
+        if part.length is None:
+            return None
+        length += part.length
+    return length
 
 
 def _gzip_bytes(family: Family, prologue: Sealed, parts: Sequence[_Part]) -> int | None:
     blocks = max(len(parts) - 1, 0) * len(_SEPARATOR[family].block)
     for part in parts:
-        if isinstance(part, _Excerpt):
+        if isinstance(part, _Excerpt | _Made):
             return None
         blocks += len(part.block) if isinstance(part, Sealed) else part.deflated_bytes
     ends = len(prologue.block) + len(_EPILOGUE[family].block)
@@ -451,7 +492,7 @@ def _etag(prologue: bytes, segments: Sequence[_Part], family: Family, *, is_gzip
     for at, segment in enumerate(segments):
         if at:
             digest.add(_SEPARATOR[family])
-        if isinstance(segment, _Excerpt):  # its text is not at hand
+        if isinstance(segment, _Excerpt | _Made):  # its text is not at hand
             digest.add_text(segment.digest)
         else:
             digest.add(segment)
@@ -533,8 +574,79 @@ def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> _Excer
     return _Excerpt(segment, tuple(ranges))
 
 
-_Part = SegmentRow | Sealed | _Excerpt
-"""What is sent of a segment: all of it, as it is stored; a little, made anew; or much."""
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Text that is made while it is sent; how long it is shows at its end."""
+
+    texts: Callable[[], AsyncIterator[bytes]]
+    digest: bytes
+    length: None = None
+
+
+_Part = SegmentRow | Sealed | _Excerpt | _Made
+"""What is sent of a segment: all of it, as it is stored; a little, made anew; much. Or what is replayed."""
+
+
+# A replay: entries in the order of their release (P3 to P5)
+
+_SMALL_HEAD_BYTES: Final = 1 << 14
+"""A larger one is read on a thread."""
+
+
+async def replayed(
+    reconstruction: Reconstruction,
+    wanted: Representation,
+    replays: Replays,
+    timeline: Timeline | None,
+    now: float,
+) -> Answer:
+    """Return the answer with what is out of a replay now; None: it has no timeline yet.
+
+    Raises:
+        OverloadedError: What it takes cannot be read in time.
+    """
+    feed, view, replay = reconstruction.feed, wanted.view, wanted.replay
+    assert replay is not None, "it is asked for"
+    family, version = feed.published_family, feed.version
+    released = timeline.released(now) if timeline is not None else Released()
+    newest_at = released[0].at if released else None
+    identifier = uuid5(NAMESPACE_URL, f"wholefeed:replay:{feed.url}:{replay.pace}").urn
+    make = partial(replay_head, family, version, feed.head or b"", identifier=identifier, dated_at=newest_at)
+    head = make() if len(feed.head or b"") <= _SMALL_HEAD_BYTES else await asyncio.to_thread(make)
+    taken = released
+    if timeline is not None:
+        since = -inf if view.since is None else view.since
+        taken = timeline.released(now, since=since, limit=view.limit)
+    prefixes = feed.head_prefixes
+    for segment in _segments(reconstruction):
+        prefixes |= segment.prefixes
+
+    def prologue(*, is_cut: bool) -> bytes:
+        whole_url = wanted.whole_url if is_cut else ""
+        address = Address(wanted.self_url, reconstruction.via_url, whole_url)
+        return compose_prologue(
+            family, head, prefixes=prefixes, address=address, is_complete=False, version=version
+        )
+
+    if view.max_bytes is not None:
+        room = view.max_bytes - len(prologue(is_cut=True)) - len(EPILOGUE[family])
+        taken = await replays.fitting(reconstruction, taken, room)
+    is_cut = len(taken) < len(released)
+    texts = partial(replays.texts, reconstruction.snapshot, taken, shows_original=replay.shows_original)
+    # Of what is published of the feed, what of that is out, and since when.
+    digest = hashlib.blake2b((feed.digest or b"") + taken.packed, digest_size=DIGEST_BYTES).digest()
+    instants = sorted([feed.modified_at or 0.0, *([timeline.begun_at, newest_at or 0] if timeline else ())])
+    # Two changes of one second cannot be told apart by it.
+    is_told = timeline is not None and int(instants[-1]) != int(instants[-2])
+    return _answer_of(
+        reconstruction,
+        wanted,
+        prologue(is_cut=is_cut),
+        (_Made(texts, digest),) if taken else (),
+        changed_at=float(int(instants[-1])) if is_told else None,
+        is_cut=is_cut,
+        released=len(released),
+    )
 
 
 # The body, put together from texts and deflated blocks
@@ -570,14 +682,14 @@ async def _deflated(
     part: _Part, sealed: list[SegmentRow | Sealed], store: Store, held: Held | None
 ) -> AsyncIterator[bytes]:
     """Give a part deflated, and add to `sealed` what its CRC and length are known by."""
-    if not isinstance(part, _Excerpt):
+    if not isinstance(part, _Excerpt | _Made):
         sealed.append(part)
         async for block in _pieces_of(part, store, held):
             for piece in sliced(block):
                 yield piece
         return
     deflater = Deflater()
-    async for text in _excerpted(part, store, held):
+    async for text in _texts_of(part, store, held):
         if piece := deflater.add(text):
             yield piece
     sealed.append(end := deflater.end())
@@ -591,7 +703,7 @@ def _gzip_end(answer: Answer, sealed: Sequence[_Part]) -> bytes:
     between = [each for part in sealed for each in (separator, part)][1:]
     crc32 = length = 0
     for part in (answer.sealed_prologue, *between, epilogue):
-        assert not isinstance(part, _Excerpt), "sealed"
+        assert not isinstance(part, _Excerpt | _Made), "sealed"
         crc32 = combine(crc32, part.crc32, part.length)
         length += part.length
     return epilogue.block + FINAL_BLOCK + gzip_trailer(crc32, length)
@@ -620,8 +732,9 @@ def sliced(chunk: bytes) -> Iterator[bytes]:
 
 
 async def _texts_of(part: _Part, store: Store, held: Held | None) -> AsyncIterator[bytes]:
-    if isinstance(part, _Excerpt):
-        async for text in _excerpted(part, store, held):
+    if isinstance(part, _Excerpt | _Made):
+        made = part.texts() if isinstance(part, _Made) else _excerpted(part, store, held)
+        async for text in made:
             yield text
         return
     inflater = Inflater(part.length, part.crc32)

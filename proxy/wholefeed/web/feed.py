@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator, Iterable
 from functools import partial
 from http import HTTPStatus
+from math import inf
 from typing import Final
 from urllib.parse import quote
 
@@ -24,7 +26,8 @@ from multidict import CIMultiDict
 
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.model import State
-from wholefeed.errors import LoopDetectedError, OverloadedError, StoreError
+from wholefeed.core.replay import Pace, PaceError
+from wholefeed.errors import LoopDetectedError, OverloadedError, RequestError, StoreError
 from wholefeed.logs import get_logger
 from wholefeed.service.memory import Held
 from wholefeed.service.results import Reconstruction
@@ -37,6 +40,7 @@ from wholefeed.web.answer import (
     answer_from,
     facts_of,
     joined,
+    replayed,
     sliced,
     slices,
     viewed,
@@ -86,6 +90,8 @@ async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamRes
     base = base_url(request, asked)
     wanted, wait_seconds = app[WANTS].of(asked, url, base, headers.get(hdrs.ACCEPT_ENCODING))
     is_head = request.method == "HEAD"
+    if wanted.replay is not None:
+        return await _answer_replay(request, asked, url, wanted, wanted.replay.pace, wait_seconds)
     if wanted.view.may_be_whole:
         if service.checks.are_needed:
             await service.checks.check(url)
@@ -169,6 +175,34 @@ async def _answered_with(
     return await send(request, web.StreamResponse(headers=fields), pieces)
 
 
+async def _answer_replay(
+    request: web.Request, asked: Asked, url: str, wanted: Representation, pace: Pace, wait_seconds: float
+) -> web.StreamResponse:
+    """Answer with a feed from its beginning, as far as it is out (P5)."""
+    service, is_head, since = asked.app[SERVICE], request.method == "HEAD", time.monotonic()
+    async with service.answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
+        feed, now = reconstruction.feed, service.now()
+        asked.add(**facts_of(feed))
+        left_seconds = max(0.0, wait_seconds - (time.monotonic() - since))
+        try:
+            timeline = await service.replays.timeline(reconstruction, pace, wait_seconds=left_seconds)
+        except PaceError as exc:
+            raise RequestError(str(exc)) from exc
+        now = max(now, service.now())
+        answer = await replayed(reconstruction, wanted, service.replays, timeline, now)
+        fresh_seconds = float(_LOADING_SECONDS)
+        if timeline is not None:
+            next_at = timeline.next_at(now)
+            fresh_seconds = min(_fresh_seconds(feed, asked, now), inf if next_at is None else next_at - now)
+        response: web.StreamResponse | None = _without_body(request, asked, feed, answer, now)
+        pieces = None
+        if response is None:
+            response = web.StreamResponse(headers=_fields(asked, feed, answer, now, has_body=True))
+            pieces = slices(answer, asked.app[STORE], reconstruction.held)
+        response.headers[hdrs.CACHE_CONTROL] = _cache_control(feed, asked, fresh_seconds)
+        return await send(request, response, pieces)
+
+
 def _at(wanted: Representation, feed: FeedRow, now: float) -> Representation:
     """Return what is wanted of a feed now: for some days it says that it has healed."""
     is_healed = feed.warning is Warned.HEALED and feed.turn.is_healed_at(now)
@@ -194,7 +228,9 @@ async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> N
 
 def _fields(asked: Asked, feed: FeedRow, answer: Answer, now: float, *, has_body: bool) -> CIMultiDict[str]:
     fields = answer.fields_at(now, has_body=has_body)
-    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked, now)
+    is_loading = feed.visible_state is State.LOADING
+    fresh_seconds = _LOADING_SECONDS if is_loading else _fresh_seconds(feed, asked, now)
+    fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked, fresh_seconds)
     return fields
 
 
@@ -202,14 +238,15 @@ _LOADING_SECONDS: Final = 5
 """How long a `loading` answer may be reused."""
 
 
-def _cache_control(feed: FeedRow, asked: Asked, now: float) -> str:
-    seconds = _LOADING_SECONDS
-    if feed.visible_state is not State.LOADING:
-        left_seconds = asked.app[SERVICE].fresh_seconds_left(feed, now)
-        seconds = int(min(left_seconds, asked.config.freshness.maximum_seconds))
+def _fresh_seconds(feed: FeedRow, asked: Asked, now: float) -> float:
+    left_seconds = asked.app[SERVICE].fresh_seconds_left(feed, now)
+    return min(left_seconds, asked.config.freshness.maximum_seconds)
+
+
+def _cache_control(feed: FeedRow, asked: Asked, fresh_seconds: float) -> str:
     server = asked.config.server
     scope = "private, " if feed.is_private or server.access_token or server.signing_keys else ""
-    return f"{scope}max-age={seconds}"
+    return f"{scope}max-age={int(fresh_seconds)}"
 
 
 # Sending it

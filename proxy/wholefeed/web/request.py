@@ -25,6 +25,7 @@ from multidict import istr
 
 from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
 from wholefeed.core.compose.views import View
+from wholefeed.core.replay import Pace, PaceError
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import UrlError, canonical_url, safe_url
 from wholefeed.errors import InvalidUrlError, MisdirectedError, RequestError, WholefeedError
@@ -181,7 +182,9 @@ _IDS: Final = _ids()
 
 VIEW_OPTIONS: Final = ("limit", "since", "answer_bytes")
 """Parameters that name a part of the feed, in the order in which our own URLs have them."""
-OPTIONS: Final = frozenset({"url", "wait", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
+REPLAY_OPTIONS: Final = ("replay", "from", "on", "original")
+"""Those of a replay. All but the first are publishers' parameters, too: ours beside it alone (P7)."""
+OPTIONS: Final = frozenset({"url", "wait", "replay", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
 PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
 """Those of the feed for people."""
@@ -209,9 +212,12 @@ def read_query(raw_query: str, options: frozenset[str] = OPTIONS) -> Query:
 def _read_query(raw_query: str, names: frozenset[str]) -> Query:
     options: dict[str, str] = {}
     is_raw_url = False
-    for part in raw_query.split("&"):
-        name, _, value = part.partition("=")
-        name = unquote(name).removeprefix("amp;")
+    parts = raw_query.split("&")
+    named = [unquote(part.partition("=")[0]).removeprefix("amp;") for part in parts]
+    if "replay" in names.intersection(named):
+        names = names.union(REPLAY_OPTIONS)
+    for part, name in zip(parts, named, strict=True):
+        value = part.partition("=")[2]
         if name in names:
             if name in options:
                 raise RequestError(f"expected one parameter {name}, got more than one")
@@ -362,6 +368,37 @@ def read_wait(options: Mapping[str, str], at_most: float) -> float:
 _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
 )
+
+
+class Replay(NamedTuple):
+    """A feed from its beginning, at a pace."""
+
+    pace: Pace
+    shows_original: bool
+    """Whether titles bear the date on which their entry was published (P3)."""
+
+
+def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
+    """Return the replay that is asked for, if any; `feed_url` is the proxy's URL of the feed.
+
+    Raises:
+        RequestError: A parameter of it is missing, or is not what it should be.
+    """
+    if "replay" not in options:
+        return None
+    if "from" not in options:
+        whole = f"{feed_url}&replay={quote(options['replay'][:40])}&from=2026-01-31T06:00:00%2B01:00"
+        raise RequestError(f"expected from beside replay, the instant when it begins, such as {whole}")
+    original = options.get("original", "on")
+    if original not in ("on", "off"):
+        raise RequestError(f"expected original as on or off, got {original[:40]!r}")
+    try:
+        pace = Pace.read(options["replay"], options["from"], options.get("on", ""))
+    except PaceError as exc:
+        raise RequestError(str(exc)) from exc
+    return Replay(pace, shows_original=original == "on")
+
+
 _COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
 
 
@@ -459,7 +496,8 @@ def _quoted(url: str) -> str:
 
 
 def view_query(options: Mapping[str, str]) -> str:
-    return "".join(f"&{name}={quote(options[name], safe='')}" for name in VIEW_OPTIONS if name in options)
+    names = [name for name in (*REPLAY_OPTIONS, *VIEW_OPTIONS) if name in options]
+    return "".join(f"&{name}={quote(options[name], safe='')}" for name in names)
 
 
 # The Host that a request names, and what our links are made from (docs/faults.md row 77; RFC 9110, 7.4)

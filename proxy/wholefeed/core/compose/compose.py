@@ -172,7 +172,7 @@ def _is_dropped(child: HeadChild) -> bool:
     return child.namespace in ATOM_NAMESPACES and child.name == "link" and child.relation in DROPPED_RELATIONS
 
 
-_OWN_PLACE: Final = b"\0"
+OWN_PLACE: Final = b"\0"
 """Marks where in a head the proxy's own elements go, if not at its end; no document can hold it."""
 
 
@@ -216,7 +216,7 @@ def _rdf_head(
     own_texts = [text + b"\n" for child, text in taken if child in within]
     others = [text + b"\n" for child, text in taken if child not in within]
     passed_on = room.passed_on(tombstones)
-    return b"".join([tag, b"\n", *own_texts, passed_on, sequence, _OWN_PLACE, end, *others])
+    return b"".join([tag, b"\n", *own_texts, passed_on, sequence, OWN_PLACE, end, *others])
 
 
 _SEQUENCE: Final = b"<items><rdf:Seq/></items>\n"
@@ -275,7 +275,7 @@ def compose_prologue(
         prefixes |= _BIT["atom"]
     if warning and family is Family.RDF:
         prefixes |= _BIT["dc"]
-    before, _, behind = head.partition(_OWN_PLACE)
+    before, _, behind = head.partition(OWN_PLACE)
     root = _root(family, version, prefixes)
     return b"".join([_DECLARATION, root, before, "".join(own).encode(), behind, warning])
 
@@ -392,6 +392,16 @@ def heading_of(document: FeedDocument) -> Heading:
     site = next(filter(is_http, sites), "")
     title = " ".join(head.title[:MAX_TITLE_CHARACTERS].split())
     return Heading(title, site if len(site) <= MAX_URL_CHARACTERS else "")
+
+
+def head_document(family: Family, version: str, head: bytes) -> tuple[FeedDocument, int]:
+    """Return a head in XML, as it was composed, as a document without entries, and where in that it begins.
+
+    `version` is the subscription document's. Raises `ParseError` where it cannot be read.
+    """
+    root = _DECLARATION + _root(family, version, ALL_PREFIXES)
+    made = b"".join((root, head.replace(OWN_PLACE, b"\n"), EPILOGUE[family]))
+    return parse(made, "http://head.invalid/", max_depth=UNLIMITED), len(root)
 
 
 def stored_heading(family: Family, version: str, head: bytes, via_url: str) -> Heading:

@@ -34,7 +34,7 @@ from defusedxml.ElementTree import DefusedXMLParser, fromstring
 
 from wholefeed.core.compose.compose import newest_first, synthesize
 from wholefeed.core.compose.segments import Sealed, inflate, seal
-from wholefeed.core.compose.weaving import Key, publication_dates
+from wholefeed.core.compose.weaving import Key, publication_dates, published_at
 from wholefeed.core.facts import Stored
 from wholefeed.core.model import (
     ATOM_03_NS,
@@ -302,6 +302,25 @@ def _identity(digest: EntryId, candidates: Sequence[str]) -> str:
     """Return the words that make the identity; they are looked for, so that R9 has one home."""
     texts = (text.strip(SPACES) for text in candidates)
     return next((text for text in texts if text and entry_id(text) == digest), f"{NAMELESS}{digest.hex()}")
+
+
+# When entries were published
+
+
+def said_dates(document: Stored | FeedDocument) -> list[float | None]:
+    """Return when each entry of a document was published, from the top; else when it was updated (P1)."""
+    parsed = document.parse() if isinstance(document, Stored) else document
+    dates = [entry.order_at for entry in parsed.entries]
+    updated = [place for place, entry in enumerate(parsed.entries) if entry.updated_at is not None]
+    if parsed.family is Family.ATOM:
+        spans = (parsed.entries[place] for place in updated)
+        found = [published_at(parsed.text, entry.start, entry.end) for entry in spans]
+    else:
+        said = _items_said if parsed.family is Family.JSON else _elements_said
+        found = [each.published_at for each in said(parsed, updated)]
+    for place, at in zip(updated, found, strict=True):
+        dates[place] = dates[place] if at is None else at
+    return dates
 
 
 # What an entry says of itself in a few words

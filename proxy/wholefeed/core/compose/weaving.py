@@ -47,13 +47,13 @@ def publication_dates(document: FeedDocument) -> list[float]:
     text, is_atom = document.text, document.family is Family.ATOM
     dates: list[float | None] = []
     for entry in document.entries:
-        said = _published_at(text, entry.start, entry.end) if is_atom else None
+        said = published_at(text, entry.start, entry.end) if is_atom else None
         dates.append(entry.order_at if said is None else said)
     last = next((at for at in dates if at is not None), UNDATED)
     return [last := last if at is None else at for at in dates]
 
 
-def _published_at(text: bytes, start: int, end: int) -> float | None:
+def published_at(text: bytes, start: int, end: int) -> float | None:
     """Return when an entry of Atom says that it was published, which an edit leaves as it was.
 
     The formats of RSS have no other instant to sort by.

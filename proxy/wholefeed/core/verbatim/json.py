@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -103,6 +103,44 @@ def _with_members(slice_: bytes, members: list[bytes]) -> bytes:
 
 
 _EMPTY: Final = re.compile(rb"\{[ \t\r\n]*\}")
+
+
+# Members given other values
+
+
+def with_values(slice_: bytes, values: Mapping[str, str]) -> bytes:
+    """Return an object, which is well-formed, whose members have these values; those it lacks come first."""
+    written = {name: json.dumps(value, ensure_ascii=False).encode() for name, value in values.items()}
+    pieces: list[bytes] = []
+    position = 0
+    found: set[str] = set()
+    for name, start, end in _members(slice_):
+        if name in written:
+            found.add(name)
+            pieces += (slice_[position:start], written[name])
+            position = end
+    changed = b"".join((*pieces, slice_[position:]))
+    lacking = [name for name in written if name not in found]
+    return _with_members(changed, [b'"%s":%s' % (name.encode(), written[name]) for name in lacking])
+
+
+def _members(slice_: bytes) -> Iterator[tuple[str, int, int]]:
+    """Give the members of an object, each with the place of its value."""
+    depth, name, start = 0, b"", -1
+    for match in _TOKEN.finditer(slice_):
+        token = match[0]
+        if token in (b"}", b"]"):
+            depth -= 1
+        if start >= 0 and ((depth == 1 and token == b",") or depth == 0):
+            value = slice_[start : match.start()]
+            yield json.loads(name), start + len(value) - len(value.lstrip()), start + len(value.rstrip())
+            start = -1
+        elif depth == 1 and token == b":":
+            start = match.end()
+        elif depth == 1 and start < 0:
+            name = token
+        if token in (b"{", b"["):
+            depth += 1
 
 
 # URLs written absolute

@@ -14,6 +14,7 @@ from typing import Final
 from wholefeed.core.facts import PackedKeys
 from wholefeed.core.model import EntryId, EntryKeys
 from wholefeed.store.base import Database, fetch_all, fetch_one, run
+from wholefeed.store.tables import lines
 from wholefeed.store.tables.live import Change
 
 _AMBIGUOUS: Final = "SELECT key FROM ambiguous_key WHERE feed = :feed"
@@ -104,10 +105,11 @@ _CARRY_TOMBSTONES: Final = """
 
 
 def carry(db: Database, feed: int, before: EntryId, identity: EntryId) -> None:
-    """Let what is known of an entry under one identity count under another, too (R8, R19)."""
+    """Let what is known of an entry under one identity count under another, too (R8, R19, P1)."""
     parameters = {"feed": feed, "before": before, "identity": identity}
     run(db, _CARRY_SETTLED, parameters)
     run(db, _CARRY_TOMBSTONES, parameters)
+    lines.carry(db, feed, before, identity)
 
 
 def proven(keys: PackedKeys, before: Sequence[EntryId]) -> frozenset[EntryId]:

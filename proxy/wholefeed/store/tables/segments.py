@@ -46,7 +46,7 @@ from wholefeed.store.rows import (
     feed_row,
     segment_row,
 )
-from wholefeed.store.tables import failures
+from wholefeed.store.tables import failures, lines
 from wholefeed.store.tables.feeds import require, unknown
 
 
@@ -117,7 +117,7 @@ def places(db: Database, feed: int) -> list[Placed]:
 # Publication
 
 
-_BEFORE: Final = "SELECT revision, warning, warned_at FROM feed WHERE id = :feed"
+_BEFORE: Final = "SELECT revision, warning, warned_at, lines_begun FROM feed WHERE id = :feed"
 _POSITIONS: Final = "SELECT id, position FROM segment WHERE feed = :feed"
 _RETIRE: Final = varied(
     """
@@ -143,7 +143,7 @@ _MISPLACED: Final = """
         AND (d.is_dirty <> 0 OR s.position IS NULL)
 """
 _PUBLISHED: Final = tuple(
-    each.name for each in fields(Publication) if each.name not in ("segments", "missing", "is_woven")
+    each.name for each in fields(Publication) if each.name not in ("segments", "missing", "is_woven", "dates")
 )
 """The columns that a publication gives a feed, but for `published_family`, which is its family."""
 _PUBLISH: Final = varied(
@@ -194,14 +194,17 @@ def publish(
         sweep_retired(db, pins, feed)
     run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})
     positions = spread([current[s] if isinstance(s, int) else None for s in publication.segments])
-    moves = []
+    moves, inserted = [], []
     for segment, position in zip(publication.segments, positions, strict=True):
         if isinstance(segment, NewSegment):
-            _insert(db, feed, segment, position)
+            number = _insert(db, feed, segment, position)
+            inserted.append(lines.Contents(number, segment.documents, segment.members))
         elif current[segment] != position:
             moves.append((position, segment))
     run_many(db, _MOVE, moves)
     _settle(db, feed, publication)
+    if inserted and before["lines_begun"] is not None:
+        lines.append(db, feed, inserted, publication.dates, now)
     values = {name: getattr(publication, name) for name in _PUBLISHED}
     is_lost = False
     if publication.missing is not None:
@@ -285,7 +288,8 @@ _LINK: Final = """
 """
 
 
-def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> None:
+def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> int:
+    """Insert a segment, and return its number."""
     block = segment.sealed.block
     values = {
         "feed": feed,
@@ -305,10 +309,11 @@ def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> None
         run(db, _INSERT_OUTLINE, {"segment": row["id"], "packed": segment.outline})
     if segment.members:
         run(db, _INSERT_MEMBERS, {"segment": row["id"], "packed": segment.members})
-        return
+        return int(row["id"])
     linked = db.executemany(_LINK, [(row["id"], document, feed) for document in segment.documents])
     if linked.rowcount != len(segment.documents):
         raise StoreError(f"expected attached documents of feed {feed}, got {segment.documents}")
+    return int(row["id"])
 
 
 # Segments that are no part of a publication any more

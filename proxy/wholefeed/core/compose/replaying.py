@@ -1,0 +1,363 @@
+"""Entries and head of a feed as they are replayed: with the dates of their release (P3, P4).
+
+    made = replay_entries(texts, instants, Family.RSS)          # as they stand in segments
+    head = replay_head(Family.RSS, "2.0", head, identifier="urn:…", dated_at=instants[0])
+
+Readers hide what is old, mark it as read, or sort by date alone, so each date of an entry becomes that of its
+release. When it was published stands in front of its title. Its id, and all else, stays as it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from email.utils import formatdate
+from typing import Any, Final, NamedTuple
+
+from wholefeed.core.compose.compose import OWN_PLACE, head_document, synthesize
+from wholefeed.core.model import (
+    ATOM_NAMESPACES,
+    DC_NS,
+    DCTERMS_NS,
+    RSS_090_NS,
+    RSS_10_NS,
+    RSS_NAMESPACES,
+    SEPARATOR,
+    WELL_KNOWN_PREFIXES,
+    Family,
+)
+from wholefeed.core.parse.expat import Guard
+from wholefeed.core.parse.limits import UNLIMITED
+from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339, parse_rfc822, parse_rfc3339
+from wholefeed.core.text.markup import attribute_places, escape, with_children
+from wholefeed.core.verbatim.json import with_values
+
+# Entries
+
+
+def replay_entries(
+    texts: Sequence[bytes],
+    instants: Sequence[int],
+    family: Family,
+    *,
+    namespace: str | None = None,
+    shows_original: bool = True,
+) -> list[bytes]:
+    """Return entries as they are replayed.
+
+    Args:
+        texts: Self-contained entries, as they stand in segments.
+        instants: When each is released, epoch seconds.
+        family: Of the feed.
+        namespace: The default one around them; the family's usual one when None.
+        shows_original: Whether the date of publication is put in front of the title.
+    """
+    if family is Family.JSON:
+        return [_item(text, at, shows_original) for text, at in zip(texts, instants, strict=True)]
+    made = synthesize(family, "2.0", texts, namespace=namespace)
+    found = _children(made, _ENTRY_DEPTH[family])
+    replayed, start = list[bytes](), made.index(texts[0]) if texts else 0
+    for text, children, at in zip(texts, found, instants, strict=True):
+        end = start + len(text)
+        replayed.append(_entry(made, start, end, children, family, at=at, shows_original=shows_original))
+        start = end + len(SEPARATOR[family])
+    return replayed
+
+
+_ENTRY_DEPTH: Final = {Family.ATOM: 2, Family.RSS: 3, Family.RDF: 2}
+"""How deep an entry stands in what `synthesize` makes, the root at 1."""
+
+
+class _Child(NamedTuple):
+    """A child element of an entry; places are in the document that was made of several."""
+
+    kind: str
+    """Of its namespace, as `_kind` has it, with its name."""
+    start: int
+    inner: int
+    """Where its content begins."""
+    end: int
+    is_empty: bool
+    """Whether it is one empty-element tag."""
+    media_type: str
+    """The value of its attribute `type`."""
+
+
+def _children(text: bytes, depth: int) -> list[list[_Child]]:
+    """Return the children of each entry, which stand at that depth."""
+    guard = Guard(max_depth=UNLIMITED)
+    found: list[list[_Child]] = []
+    opened: list[tuple[str, int, str]] = []
+    level = 0
+
+    def began(name: str, attributes: list[str]) -> None:
+        nonlocal level
+        level += 1
+        space, _, local = name.rpartition("}")
+        if level == depth and local in ("entry", "item"):
+            found.append([])
+        elif level == depth + 1:
+            kinds = dict(zip(attributes[::2], attributes[1::2], strict=True))
+            kind = f"{_kind(space)} {local}"
+            opened.append((kind, guard.parser.CurrentByteIndex, kinds.get("type", "").strip().lower()))
+
+    def ended(_: str) -> None:
+        nonlocal level
+        if level == depth + 1:
+            kind, start, media_type = opened.pop()
+            end, inner = guard.end_of(start), guard.end_of_tag(start)
+            if found:
+                is_empty = text[inner - 2 : inner] == b"/>"
+                found[-1].append(_Child(kind, start, inner, end, is_empty, media_type))
+        level -= 1
+
+    guard.parser.StartElementHandler, guard.parser.EndElementHandler = began, ended
+    try:
+        guard.read(text)
+    finally:
+        guard.close()
+    return found
+
+
+def _kind(namespace: str) -> str:
+    """Return one word for the namespaces of Atom, and one for those of all formats of RSS."""
+    if namespace in ATOM_NAMESPACES:
+        return "atom"
+    return "rss" if namespace in _RSS_LIKE else _KINDS.get(namespace, "other")
+
+
+_RSS_LIKE: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
+_KINDS: Final = {
+    DC_NS: "dc",
+    DCTERMS_NS: "dcterms",
+    **{WELL_KNOWN_PREFIXES[prefix]: prefix for prefix in ("itunes", "podcast", "sy")},
+}
+_DATES: Final = {
+    kind: rank
+    for rank, kind in enumerate(
+        (
+            *("atom published", "atom issued", "rss pubDate", "dc date"),
+            *("dcterms issued", "atom created", "dcterms created", "dcterms date", "dcterms available"),
+            *("atom updated", "atom modified", "dcterms modified", "rss lastBuildDate"),
+            *("dcterms dateSubmitted", "dcterms dateAccepted", "dcterms dateCopyrighted"),
+        )
+    )
+}
+"""Elements that are dates; the first ones say best when an entry was published."""
+_RFC_822: Final = frozenset({"rss pubDate", "rss lastBuildDate"})
+"""How these are written; all others as RFC 3339 has it."""
+_Edit = tuple[int, int, bytes]
+
+
+def _entry(
+    made: bytes,
+    start: int,
+    end: int,
+    children: Sequence[_Child],
+    family: Family,
+    *,
+    at: int,
+    shows_original: bool,
+) -> bytes:
+    dates = sorted((each for each in children if each.kind in _DATES), key=lambda each: _DATES[each.kind])
+    edits = [_filled(made, each, _written(each.kind, at)) for each in dates]
+    added = b""
+    if shows_original and (prefix := _prefix(_date_of(made, each) for each in dates)):
+        titles = [each for each in children if each.kind in _TITLES]
+        edits += [_prefixed(made, each, prefix.encode()) for each in titles]
+        if all(each.kind == "itunes title" for each in titles):
+            added += _element(made[start:end], "title", prefix.strip())
+    if not dates:
+        added += _own_date(made[start:end], family, at)
+    edited = _edited(made, edits, start, end)
+    return with_children(edited, added) if added else edited
+
+
+_TITLES: Final = frozenset({"atom title", "rss title", "itunes title"})
+
+
+def _edited(text: bytes, edits: Iterable[_Edit], start: int, end: int) -> bytes:
+    pieces, position = list[bytes](), start
+    for first, last, written in sorted(edits):
+        pieces += (text[position:first], written)
+        position = last
+    return b"".join((*pieces, text[position:end]))
+
+
+def _filled(text: bytes, child: _Child, content: bytes) -> _Edit:
+    """Return the edit that gives an element this content and no other."""
+    if child.is_empty:
+        tag = text[child.start : child.inner - 2].rstrip()
+        return child.start, child.end, b"%s>%s</%s>" % (tag, content, _name(tag))
+    return child.inner, text.rindex(b"</", child.inner, child.end), content
+
+
+def _name(tag: bytes) -> bytes:
+    return tag[1:].split(maxsplit=1)[0].rstrip(b">")
+
+
+def _prefixed(text: bytes, child: _Child, prefix: bytes) -> _Edit:
+    """Return the edit that puts a text in front of what an element says: within CDATA, within XHTML's div."""
+    content = b"" if child.is_empty else text[child.inner : text.rindex(b"</", child.inner, child.end)]
+    if not content.strip():
+        return _filled(text, child, prefix.strip())
+    place = child.inner
+    opening = _CDATA.match(content) or (_DIV.match(content) if child.media_type == "xhtml" else None)
+    place += opening.end() if opening else 0
+    return place, place, prefix
+
+
+_CDATA: Final = re.compile(rb"\s*<!\[CDATA\[")
+_DIV: Final = re.compile(rb"\s*<(?:[\w.-]+:)?div(?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*>")
+
+
+def _element(entry: bytes, name: str, content: str) -> bytes:
+    """Return an element in the namespace of an entry, as its start tag writes that."""
+    space, colon, _ = _name(entry[: entry.index(b">") + 1].removesuffix(b"/>")).rpartition(b":")
+    written = b"%s%s%s" % (space, colon, name.encode())
+    return b"<%s>%s</%s>" % (written, escape(content).encode(), written)
+
+
+def _own_date(entry: bytes, family: Family, at: int) -> bytes:
+    if family is Family.RSS:
+        return _element(entry, "pubDate", formatdate(at, usegmt=True))
+    if family is Family.RDF:
+        return f'<dc:date xmlns:dc="{DC_NS}">{format_rfc3339(at)}</dc:date>'.encode()
+    return _element(entry, "updated", format_rfc3339(at))
+
+
+# When an entry was published, by the clock of its publisher
+
+
+def _date_of(text: bytes, child: _Child) -> str:
+    """Return the day that a date names; empty where it cannot be read."""
+    written = text[child.inner : max(child.inner, text.rfind(b"</", child.inner, child.end))]
+    said = written.removeprefix(b"<![CDATA[").removesuffix(b"]]>").decode("utf-8", "replace").strip()
+    return _day(said, is_rfc822=child.kind in _RFC_822)
+
+
+def _day(said: str, *, is_rfc822: bool = False) -> str:
+    """Return the day that a date names: there, and not in UTC."""
+    parse = parse_rfc822 if is_rfc822 else parse_rfc3339
+    at = parse(said)
+    if at is None:
+        return ""
+    local = parse(_ZONE.sub("", said))
+    if local is None or abs(local - at) > DAY_SECONDS:
+        local = at
+    try:
+        return datetime.fromtimestamp(local, UTC).strftime("%Y-%m-%d").zfill(len("2009-03-14"))
+    except (ValueError, OverflowError):
+        return ""
+
+
+_ZONE: Final = re.compile(r"(?<=\d)\s*(?:Z|[A-Z]{1,5}|[+-]\d\d:?\d\d)\s*(?:\([^()]*\))?$")
+
+
+def _prefix(days: Iterable[str]) -> str:
+    """Return what stands in front of a title: the first of these days; empty where there is none."""
+    day = next(filter(None, days), "")
+    return f"[{day}] " if day else ""
+
+
+def _written(kind: str, at: float) -> bytes:
+    return (formatdate(int(at), usegmt=True) if kind in _RFC_822 else format_rfc3339(at)).encode()
+
+
+# Items of JSON Feed
+
+
+def _item(text: bytes, at: int, shows_original: bool) -> bytes:
+    item: dict[str, Any] = json.loads(text, parse_int=str, parse_float=str)
+    dates = [name for name in ("date_published", "date_modified") if name in item]
+    values: dict[str, str] = dict.fromkeys(dates or ["date_published"], format_rfc3339(at))
+    said = (item[name] for name in dates if isinstance(item[name], str))
+    if shows_original and (prefix := _prefix(map(_day, said))):
+        title = item.get("title")
+        values["title"] = (prefix + title if isinstance(title, str) else prefix).strip()
+    return with_values(text, values)
+
+
+# The head
+
+
+def dated_head(family: Family, version: str, head: bytes, dated_at: float) -> bytes:
+    """Return a head, as it was composed, with another date as that of the feed, epoch seconds.
+
+    `version` is the subscription document's. A JSON Feed has no date in its head.
+    """
+    return _changed_head(family, version, head, dated_at=dated_at)
+
+
+def replay_head(
+    family: Family, version: str, head: bytes, *, identifier: str, dated_at: float | None
+) -> bytes:
+    """Return the head of a replay, which is a feed of its own (P4).
+
+    Args:
+        family: Of the feed.
+        version: Of its subscription document.
+        head: As it was composed.
+        identifier: The replay's own, as Atom wants one.
+        dated_at: When the newest entry was released, epoch seconds; None: none was.
+    """
+    if family is Family.JSON:
+        title = json.loads(b"{%s}" % head).get("title")
+        renamed = f"{title if isinstance(title, str) else ''}{_REPLAY}".strip()
+        return with_values(b"{%s}" % head, {"title": renamed})[1:-1]
+    return _changed_head(family, version, head, dated_at=dated_at, identifier=identifier)
+
+
+def _changed_head(
+    family: Family, version: str, head: bytes, *, dated_at: float | None, identifier: str = ""
+) -> bytes:
+    """Return a head with another date, and as the head of a replay where that has an identifier."""
+    if family is Family.JSON:
+        return head
+    document, offset = head_document(family, version, head)
+    text, edits = document.text, list[_Edit]()
+    for each in document.head.children:
+        kind = f"{_kind(each.namespace)} {each.name}"
+        inner = attribute_places(text, each.start).end
+        is_empty = text[inner - 2 : inner] == b"/>"
+        media_type = b"xhtml" if b"xhtml" in text[each.start : inner] else b""
+        child = _Child(kind, each.start, inner, each.end, is_empty, media_type.decode())
+        if kind in _DATES and dated_at is not None:
+            edits.append(_filled(text, child, _written(kind, dated_at)))
+        elif identifier and (kind in _LEADS_AWAY or kind.startswith("sy ")):
+            edits.append((each.start, each.end, b""))
+        elif identifier and kind == "atom id":
+            edits.append(_filled(text, child, escape(identifier).encode()))
+        elif identifier and kind in ("atom title", "rss title"):
+            edits.append(_suffixed(text, child, _REPLAY.encode()))
+    end = offset + len(head)
+    own_place = head.find(OWN_PLACE)
+    if identifier:
+        at = end if own_place < 0 else offset + own_place
+        edits.append((at, at, _BLOCK))
+    if own_place >= 0:
+        edits.append((offset + own_place, offset + own_place + 1, OWN_PLACE))
+    return _edited(text, edits, offset, end)
+
+
+_REPLAY: Final = " (replay)"
+_LEADS_AWAY: Final = frozenset(
+    {"itunes new-feed-url", "itunes block", "podcast guid", "rss ttl", "rss skipHours", "rss skipDays"}
+)
+"""What would have apps go to the feed itself, or ask at its pace; and what the head has of its own."""
+_BLOCK: Final = f'<itunes:block xmlns:itunes="{WELL_KNOWN_PREFIXES["itunes"]}">Yes</itunes:block>\n'.encode()
+
+
+def _suffixed(text: bytes, child: _Child, suffix: bytes) -> _Edit:
+    """Return the edit that puts a text behind what an element says: within CDATA, within XHTML's div."""
+    if child.is_empty:
+        return _filled(text, child, suffix.strip())
+    place = text.rindex(b"</", child.inner, child.end)
+    content = text[child.inner : place]
+    if content.rstrip().endswith(b"]]>"):
+        place = child.inner + content.rindex(b"]]>")
+    elif child.media_type == "xhtml" and _DIV.match(content):
+        place = child.inner + content.rindex(b"</")
+    return place, place, suffix

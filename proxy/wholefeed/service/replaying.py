@@ -1,0 +1,279 @@
+"""Replays: a feed from its beginning, at a pace (rules P1 to P6).
+
+    timeline = await replays.timeline(reconstruction, pace)         # None: there are no lines yet
+    released = timeline.released(now)                               # newest release first
+    async for text in replays.texts(reconstruction.snapshot, released, shows_original=True):
+        ...
+
+A feed gets lines at the first request for a replay, once its history is there. What is made of them is held
+with the feed, as long as that is what it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, chain
+from math import inf
+from typing import Final, NamedTuple, overload
+
+from wholefeed.core.compose.entries import said_dates
+from wholefeed.core.compose.replaying import replay_entries
+from wholefeed.core.model import SEPARATOR, State, segment_end, segment_separator
+from wholefeed.core.replay import Pace, releases
+from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
+from wholefeed.futures import retrieve_failure, within
+from wholefeed.logs import get_logger
+from wholefeed.service.context import RefreshContext
+from wholefeed.service.documents import stored_as
+from wholefeed.service.results import Reconstruction
+from wholefeed.service.showing import namespace_of, read_places, sizes_at
+from wholefeed.service.sources import work_bytes
+from wholefeed.store.rows import Snapshot
+from wholefeed.store.tables import documents, lines
+from wholefeed.store.tables.lines import Lines, Plan
+
+log = get_logger()
+
+
+class Release(NamedTuple):
+    """An entry that was released."""
+
+    at: int
+    """Epoch seconds."""
+    place: int
+    """Of the entry among all of the feed, in output order, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """When the entries that a feed has are released, in that order."""
+
+    instants: array[int]
+    places: array[int]
+    """As in `Release`."""
+
+    begun_at: int
+    """Since when it is known, epoch seconds."""
+
+    def released(self, now: float, *, since: float = -inf, limit: int | None = None) -> Released:
+        """Return what is out, the newest release first; as many as `limit`, released `since` then."""
+        end = bisect_right(self.instants, now)
+        start = bisect_left(self.instants, since, 0, end)
+        start = start if limit is None else max(start, end - limit)
+        return Released(self.instants[start:end], self.places[start:end])
+
+    def next_at(self, now: float) -> int | None:
+        """Return when the next entry is released; None: all are out."""
+        end = bisect_right(self.instants, now)
+        return self.instants[end] if end < len(self.instants) else None
+
+
+class Released(Sequence[Release]):
+    """Releases, the newest one first. They are given, and held, the oldest first: they may be many."""
+
+    def __init__(self, instants: Iterable[int] = (), places: Iterable[int] = ()) -> None:
+        self._instants = array("q", instants)
+        self._places = array("I", places)
+
+    @property
+    def packed(self) -> bytes:
+        """Something that no other releases have."""
+        return self._instants.tobytes() + self._places.tobytes()
+
+    def __len__(self) -> int:
+        return len(self._instants)
+
+    @overload
+    def __getitem__(self, index: int) -> Release: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Release]: ...
+
+    def __getitem__(self, index: int | slice) -> Release | list[Release]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        return Release(self._instants[~index], self._places[~index])
+
+
+class Replays:
+    """Gives feeds their lines, and entries as they are replayed; belongs to one event loop."""
+
+    def __init__(self, context: RefreshContext) -> None:
+        self._store = context.store
+        self._work = context.source.work
+        self._now = context.now
+        self._beginning: dict[int, asyncio.Task[None]] = {}
+        """By feed."""
+        self._turn = asyncio.Lock()
+        """Of a timeline that is reckoned: all lines of a feed are in memory meanwhile."""
+
+    async def timeline(
+        self, reconstruction: Reconstruction, pace: Pace, *, wait_seconds: float
+    ) -> Timeline | None:
+        """Return when the entries of a feed are released.
+
+        None: the feed has no lines yet. They are begun, and waited for, but not while its history is loading.
+
+        Raises:
+            PaceError: A release would be behind the year 9999.
+            OverloadedError: What is published has just changed; too many timelines are reckoned.
+        """
+        snapshot, held = reconstruction.snapshot, reconstruction.held
+        found: Timeline | None = held.made(pace) if held is not None else None
+        if found is not None:
+            return found
+        if snapshot.feed.lines_begun is None and snapshot.feed.visible_state is not State.LOADING:
+            await self._begun(snapshot.feed.id, wait_seconds)
+        async with within(_TURN_SECONDS, _too_many()), self._turn:
+            read = await self._lines(reconstruction)
+            if read is None:
+                return None
+            found = await asyncio.to_thread(_timeline, snapshot, read, pace)
+        if held is not None:
+            held.keep_made(pace, found, _BYTES_EACH * len(found.instants))
+        return found
+
+    async def _lines(self, reconstruction: Reconstruction) -> Lines | None:
+        """Return the lines of a feed; None where what is published of it has none."""
+        snapshot = reconstruction.snapshot
+        async with reconstruction.in_time():
+            found = await self._store.read(partial(lines.read, feed=snapshot.feed.id), feed=snapshot.feed.id)
+        if all(segment.id in found.numbers for segment in snapshot.segments if segment.entries):
+            return None if found.begun is None else found
+        if found.begun is None:
+            return None
+        await self._begun(snapshot.feed.id, _SOON_SECONDS)  # another version of this program has published it
+        raise OverloadedError("the feed has just changed", retry_after_seconds=1)
+
+    async def _begun(self, feed: int, wait_seconds: float) -> None:
+        """Wait until a feed has lines, or could not get them; who else asks waits for the same."""
+        task = self._beginning.get(feed)
+        if task is None:
+            task = self._beginning[feed] = asyncio.create_task(self._begin(feed))
+            task.add_done_callback(retrieve_failure)
+            task.add_done_callback(lambda _: self._beginning.pop(feed))
+        await asyncio.wait({task}, timeout=wait_seconds)
+
+    async def _begin(self, feed: int) -> None:
+        """Read the dates of a feed's entries, a document at a time, and number them."""
+        try:
+            rows = await self._store.read(partial(documents.list_all, feed=feed), feed=feed)
+            attached = {row.id: row for row in rows if row.rank is not None}
+            wanted = await self._store.read(partial(lines.without, feed=feed, documents=list(attached)))
+            dates = {}
+            for number in wanted:
+                row = attached[number]
+                async with self._work.large.turn(row.body_bytes):
+                    body = await self._store.read(partial(documents.read_body, document=number))
+                    dates[number] = await self._work.run(work_bytes(body), said_dates, stored_as(row, body))
+            made = await self._store.read(partial(lines.plan, feed=feed, dates=dates, now=self._now()))
+            if made is not None and await self._put(feed, made):
+                log.info("replay.begun", feed=feed)
+        except (StoreError, OverloadedError, UnknownFeedError, WorkError) as exc:  # at the next request
+            log.warning("background.failed", name="replay", feed=feed, reason=str(exc))
+
+    async def _put(self, feed: int, made: Plan) -> bool:
+        """Put the lines of a feed, some at a time: others write, too. Return whether all are there."""
+        for start in range(0, len(made.rows), _LINES_AT_ONCE):
+            rows = made.rows[start : start + _LINES_AT_ONCE]
+            put = partial(lines.put, feed=feed, revision=made.revision, rows=rows)
+            if not await self._store.write(put, comes_more=True):
+                return False
+        return await self._store.write(partial(lines.finish, feed=feed, made=made), feed=feed)
+
+    async def close(self) -> None:
+        """End what is being begun."""
+        for task in self._beginning.values():
+            task.cancel()
+        if self._beginning:
+            await asyncio.wait(set(self._beginning.values()))
+
+    async def fitting(
+        self, reconstruction: Reconstruction, released: Sequence[Release], room_bytes: int
+    ) -> Released:
+        """Return the first of these that fit; one that is larger than all the room is passed over."""
+        taken, left_bytes = list[Release](), room_bytes
+        snapshot = reconstruction.snapshot
+        for batch in _batches(snapshot, released):
+            async with reconstruction.in_time():
+                sizes = await sizes_at(snapshot, self._store, [each.place for each in batch])
+            for each in batch:
+                size = sizes[each.place] + GAIN_BYTES
+                if size <= left_bytes:
+                    taken.append(each)
+                if size <= room_bytes:
+                    left_bytes -= size
+            if left_bytes < 0:
+                break
+        taken.reverse()
+        return Released([each.at for each in taken], [each.place for each in taken])
+
+    async def texts(
+        self, snapshot: Snapshot, released: Sequence[Release], *, shows_original: bool
+    ) -> AsyncIterator[bytes]:
+        """Give the entries as they are sent, a few at a time; a snapshot is held."""
+        family, namespace = snapshot.feed.published_family, namespace_of(snapshot.feed)
+        joint = b""
+        for batch in _batches(snapshot, released):
+            found = await read_places(snapshot, self._store, [each.place for each in batch])
+            texts = [found[each.place] for each in batch]
+            made = await self._work.run(
+                sum(map(work_bytes, texts)),
+                replay_entries,
+                texts,
+                [each.at for each in batch],
+                family,
+                namespace=namespace,
+                shows_original=shows_original,
+            )
+            yield joint + SEPARATOR[family].join(made) + segment_end(family)
+            joint = segment_separator(family)
+
+
+_LINES_AT_ONCE: Final = 2000
+"""In a transaction."""
+GAIN_BYTES: Final = 256
+"""An entry of a replay gains less: a title of its own with its date, and a date."""
+_BYTES_EACH: Final = 12
+_SOON_SECONDS: Final = 1.0
+_TURN_SECONDS: Final = 8.0
+_BATCH_ENTRIES: Final = 256
+_BATCH_BYTES: Final = 1 << 20
+"""Of text that is in memory for an answer, as far as segments tell how large their entries are."""
+
+
+def _too_many() -> OverloadedError:
+    return OverloadedError("too many replays are asked for", retry_after_seconds=5)
+
+
+def _timeline(snapshot: Snapshot, found: Lines, pace: Pace) -> Timeline:
+    assert found.begun is not None, "it was asked for"
+    instants = releases(found.lines, found.begun, pace)
+    numbers = chain.from_iterable(found.numbers[each.id] for each in snapshot.segments if each.entries)
+    order = sorted((instants[number - 1], place) for place, number in enumerate(numbers))
+    return Timeline(
+        instants=array("q", [at for at, _ in order]),
+        places=array("I", [place for _, place in order]),
+        begun_at=found.lines[0].arrived_at if found.lines else 0,
+    )
+
+
+def _batches(snapshot: Snapshot, released: Iterable[Release]) -> Iterator[list[Release]]:
+    """Give releases a few at a time, in their order."""
+    ends = list(accumulate(segment.entries for segment in snapshot.segments))
+    mean = [segment.length / max(segment.entries, 1) for segment in snapshot.segments]
+    batch, size_bytes = list[Release](), 0.0
+    for each in released:
+        size = mean[bisect_right(ends, each.place)]
+        if batch and (len(batch) == _BATCH_ENTRIES or size_bytes + size > _BATCH_BYTES):
+            yield batch
+            batch, size_bytes = [], 0.0
+        batch.append(each)
+        size_bytes += size
+    if batch:
+        yield batch

@@ -1,0 +1,196 @@
+"""When the entries of a replay are released (P2)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholefeed.core.replay import Line, Pace, PaceError, releases
+
+DAY = 86_400
+FROM = "2026-11-02T06:00:00+01:00"
+"""A Monday."""
+FROM_AT = int(datetime.fromisoformat(FROM).timestamp())
+LAST_SECOND = 253_402_300_799
+"""Of the year 9999."""
+
+
+def backlog(count: int) -> list[Line]:
+    """So many entries, a day apart, in a feed that is as old."""
+    return [Line(FROM_AT - 5, FROM_AT - (count - n) * DAY, is_dated=True) for n in range(count)]
+
+
+def live(arrived_at: int) -> Line:
+    return Line(arrived_at, arrived_at, is_dated=True)
+
+
+def late(arrived_at: int, dated_at: int = FROM_AT - 1) -> Line:
+    return Line(arrived_at, dated_at, is_dated=True)
+
+
+def since(pace: str, lines: list[Line], begun: int, on: str = "") -> list[int]:
+    """The releases, as seconds from the beginning of the pace."""
+    return [at - FROM_AT for at in releases(lines, begun, Pace.read(pace, FROM, on))]
+
+
+@pytest.mark.parametrize(
+    ("pace", "on", "expected"),
+    [
+        ("1/day", "", [0, 1, DAY, 2 * DAY, 3 * DAY]),
+        ("2/day", "", [0, DAY // 2, DAY, 3 * DAY // 2, 2 * DAY]),
+        ("1/week", "", [0, 1, 7 * DAY, 14 * DAY, 21 * DAY]),
+        ("13/week", "", [0, 1, 7 * DAY // 13, 14 * DAY // 13, 21 * DAY // 13]),
+        ("14/week", "", [0, DAY // 2, DAY, 3 * DAY // 2, 2 * DAY]),
+        ("1/day", "mon", [0, 7 * DAY, 14 * DAY, 21 * DAY, 28 * DAY]),
+        ("1/day", "wed,fri", [2 * DAY, 4 * DAY, 9 * DAY, 11 * DAY, 16 * DAY]),
+        ("2/day", "sun,mon", [0, 1, 6 * DAY, 6 * DAY + 1, 7 * DAY]),
+    ],
+)
+def test_the_backlog_takes_the_slots_of_the_pace(pace: str, on: str, expected: list[int]) -> None:
+    """P2: a step apart; where few are released a day, the second comes a second behind the first."""
+    assert since(pace, backlog(5), 5, on) == expected
+
+
+def test_weekdays_are_those_of_the_clock_that_the_pace_names() -> None:
+    """P2: on Sunday evening in New York it is Monday in UTC."""
+    pace = Pace.read("1/day", "2026-11-01T20:00:00-05:00", "sun")
+    assert releases(backlog(1), 1, pace) == [pace.from_at]
+
+
+def test_the_backlog_comes_by_date_and_then_by_number() -> None:
+    """P2: an older entry that was found before the pace began stands in its place."""
+    lines = [
+        *backlog(2),
+        Line(FROM_AT - 1, FROM_AT - 9 * DAY, is_dated=True),
+        late(FROM_AT, FROM_AT - 2 * DAY),
+    ]
+    assert since("2/day", lines, 2) == [DAY // 2, 3 * DAY // 2, 0, DAY]
+
+
+def test_what_is_late_takes_slots_behind_the_backlog() -> None:
+    """P2: from its arrival on, a minute behind the slot; so nothing that is to come moves."""
+    lines = [*backlog(2), late(FROM_AT + 9), late(FROM_AT + 9), late(FROM_AT + 9 * DAY + 1)]
+    assert since("2/day", lines, 2) == [0, DAY // 2, DAY + 60, 3 * DAY // 2 + 60, 19 * DAY // 2 + 60]
+
+
+def test_what_is_live_waits_for_the_backlog_and_those_before_it() -> None:
+    """P2: who has caught up gets an entry when it comes."""
+    arrivals = [FROM_AT + 1, FROM_AT + 2, FROM_AT + 9 * DAY]
+    lines = [*backlog(2), *map(live, arrivals)]
+    assert since("2/day", lines, 2) == [0, DAY // 2, DAY, 3 * DAY // 2, 9 * DAY]
+
+
+def test_an_entry_without_a_date_that_comes_later_is_live() -> None:
+    """P2: nothing says that it is old."""
+    lines = [*backlog(1), Line(FROM_AT + 9 * DAY, FROM_AT - DAY, is_dated=False)]
+    assert since("1/day", lines, 1) == [0, 9 * DAY]
+
+
+def test_four_that_come_at_once_are_out_after_three_seconds() -> None:
+    """P2: seconds between entries of one instant do not count as waiting."""
+    at = FROM_AT + 9 * DAY
+    lines = [*backlog(1), *[live(at)] * 4, live(at + 1)]
+    assert since("1/day", lines, 1) == [0, *(9 * DAY + n for n in range(5))]
+
+
+def test_a_hundred_thousand_that_come_at_once_take_no_time() -> None:
+    """P2: each a second behind the one before it, also those that come while these do."""
+    at, count = FROM_AT + 9 * DAY, 100_000
+    lines = [*[live(at)] * count, *(live(at + 300 * n) for n in range(1, 300))]
+    assert since("1/day", lines, 0)[-1] == 9 * DAY + count + 298
+
+
+@pytest.mark.parametrize(
+    ("rate", "from_", "on", "expected"),
+    [
+        ("0/day", FROM, "", "replay as N/day or N/week, N from 1 to 50"),
+        ("51/day", FROM, "", "replay as N/day or N/week"),
+        ("1/month", FROM, "", "replay as N/day or N/week"),
+        ("1/day\n", FROM, "", "replay as N/day or N/week"),
+        ("1/day", "2026-11-02", "", "from as an RFC 3339 instant with its offset"),
+        ("1/day", "2026-11-02T06:00:00", "", "from as an RFC 3339 instant with its offset"),
+        ("1/day", "2026-02-30T06:00:00Z", "", "from as an RFC 3339 instant with its offset"),
+        ("1/day", "0001-01-01T00:00:00+23:00", "", None),
+        ("1/day", FROM, "mon,mon", "on as days such as mon,wed,fri, each once"),
+        ("1/day", FROM, "today", "on as days such as mon,wed,fri"),
+        ("1/week", FROM, "mon", "beside replay=1/day"),
+    ],
+)
+def test_a_pace_that_cannot_be_is_refused(rate: str, from_: str, on: str, expected: str | None) -> None:
+    """Bad input says what was expected; the first year that there is can be read."""
+    if expected is None:
+        assert Pace.read(rate, from_, on).from_at < 0
+        return
+    with pytest.raises(PaceError, match=expected):
+        Pace.read(rate, from_, on)
+
+
+def test_a_plus_that_was_not_encoded_counts() -> None:
+    """A blank in a query is mostly one."""
+    assert Pace.read("1/day", "2026-11-02T06:00:00 01:00") == Pace.read("1/day", FROM)
+
+
+def test_a_pace_ends_before_the_year_10000() -> None:
+    """P6: no feed can name a later date."""
+    pace = Pace.read("1/week", "9999-12-31T00:00:00Z")
+    assert releases(backlog(2), 2, pace) == [pace.from_at, pace.from_at + 1]
+    with pytest.raises(PaceError, match="before the year 10000"):
+        releases(backlog(3), 3, pace)
+
+
+arrivals = st.lists(
+    st.tuples(st.sampled_from([0, 0, 1, 30, 3600, 40_000, 10 * DAY]), st.integers(-50, 50), st.booleans())
+)
+paces = st.tuples(
+    st.sampled_from(["1/day", "2/day", "50/day", "3/week", "14/week"]), st.sampled_from(["", "", "mon,sat"])
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[Line], int, Pace]:
+    """Lines with their begin, and a pace: they come at once or after days, dated before and behind it."""
+    begun = draw(st.integers(0, 6))
+    at, lines = FROM_AT - draw(st.sampled_from([0, 5, 20 * DAY])), []
+    given_ = draw(arrivals)
+    for number, (pause, days, is_dated) in enumerate(given_):
+        at += pause if number >= begun else 0
+        lines.append(Line(at, FROM_AT + days * DAY, is_dated))
+    rate, on = draw(paces)
+    return lines, min(begun, len(lines)), Pace.read(rate, FROM, on if rate.endswith("day") else "")
+
+
+@given(histories())
+def test_what_was_released_never_changes(history: tuple[list[Line], int, Pace]) -> None:
+    """P2: whatever comes later, a release that is over keeps its instant, and none comes in front of it."""
+    lines, begun, pace = history
+    whole = releases(lines, begun, pace)
+    for count in range(begun, len(lines)):
+        now = lines[count].arrived_at - 1  # the last moment without that line
+        before = releases(lines[:count], begun, pace)
+        out = [(at, n) for n, at in enumerate(before) if at <= now]
+        assert out == [(at, n) for n, at in enumerate(whole) if at <= now]
+
+
+@given(histories())
+def test_no_two_are_released_at_once_and_none_before_its_time(
+    history: tuple[list[Line], int, Pace],
+) -> None:
+    """P2: an instant each, none before the pace begins, nor, of what comes later, before it has come."""
+    lines, begun, pace = history
+    instants = releases(lines, begun, pace)
+    assert len(set(instants)) == len(instants)
+    for number, (line, at) in enumerate(zip(lines, instants, strict=True)):
+        assert at >= (line.arrived_at if number >= begun and line.arrived_at > pace.from_at else pace.from_at)
+        assert at <= LAST_SECOND
+
+
+@given(histories(), st.integers(1, 30))
+def test_who_has_caught_up_reads_live(history: tuple[list[Line], int, Pace], count: int) -> None:
+    """P2: once all is out, what comes is released as it comes, of one instant a second apart."""
+    lines, begun, pace = history
+    at = max([*releases(lines, begun, pace), pace.from_at]) + 1
+    added = [live(at)] * count
+    assert releases([*lines, *added], begun, pace)[len(lines) :] == [at + n for n in range(count)]
