@@ -16,7 +16,7 @@ import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -328,7 +328,11 @@ def opened_target(url: str) -> Iterator[Target]:
         with psycopg.connect(url, autocommit=True, application_name="wholefeed migrate") as db:
             if db.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone() != (True,):
                 raise StoreUnusableError("another process copies into the database")
-            yield Target(db)
+            try:
+                yield Target(db)
+            finally:  # the server takes a moment to see that a connection has ended
+                with suppress(psycopg.Error):
+                    db.execute("SELECT pg_advisory_unlock(%s)", (_LOCK,))
     except psycopg.Error as exc:
         raise StoreError(f"PostgreSQL: {on_one_line(exc)}") from exc
 
