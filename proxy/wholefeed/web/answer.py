@@ -8,8 +8,8 @@
 
 The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
 are stored: for a reader that takes gzip no block is inflated or compressed again (docs/design.md#segments). A
-view (`limit`, `since`, `answer_bytes`) takes most segments whole; a part of one is sealed anew before the
-answer begins, or is an `_Excerpt`, cut while it is sent.
+view (`limit`, `since`, `answer_bytes`, `pages`) takes most segments whole; a part of one is sealed anew
+before the answer begins, or is an `_Excerpt`, cut while it is sent.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ import hashlib
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import formatdate, parsedate_to_datetime
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
+from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
 from aiohttp import hdrs
 from multidict import CIMultiDict
 
 from wholefeed.config.tables import Config
-from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
+from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, page_head
 from wholefeed.core.compose.segments import (
     DIGEST_BYTES,
     FINAL_BLOCK,
@@ -50,6 +51,7 @@ from wholefeed.core.compose.views import (
     HEALED,
     WHOLE,
     Cut,
+    FeedPage,
     Missing,
     Take,
     View,
@@ -60,9 +62,12 @@ from wholefeed.core.compose.views import (
 from wholefeed.core.model import Family, State, content_type, segment_separator
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
+from wholefeed.errors import NoSuchPageError
 from wholefeed.logs import LaidOut
 from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
 from wholefeed.service.results import Reconstruction
+from wholefeed.service.showing import entries_in
+from wholefeed.store.base import changed
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
 from wholefeed.web.request import Asked, own_url, page_url, read_view, read_wait, view_query, weighed
@@ -89,7 +94,7 @@ class Wants:
         `base` is as `base_url` returns it.
 
         Raises:
-            RequestError: `wait`, `limit`, `since` or `answer_bytes` is not what it should be.
+            RequestError: `wait`, or what names a part of the feed, is not what it should be.
         """
         key = (asked.target, url, base, asked.mark, accept_encoding)
         want = self._kept.get(key)
@@ -105,14 +110,16 @@ class Wants:
         self, asked: Asked, url: str, base: str, accept_encoding: str | None
     ) -> tuple[Representation, float]:
         options, limits = asked.query.options, self._config.limits
-        whole_url = own_url(base, url, asked.mark)
+        whole_url, view = own_url(base, url, asked.mark), read_view(options, limits.answer_bytes)
+        token = f"&token={quote(options.get('token', ''), safe='')}" if asked.knows_token else ""
         representation = Representation(
             self_url=whole_url + view_query(options),
             whole_url=whole_url,
             is_gzip=accepts_gzip(accept_encoding),
             warns=self._config.history.warn_entry,
             page_url=page_url(base, url),
-            view=read_view(options, limits.answer_bytes),
+            view=view,
+            pages_url="" if view.page is None else f"{whole_url}{token}&pages={view.page.size}",
         )
         return representation, read_wait(options, limits.respond_within_seconds)
 
@@ -133,6 +140,10 @@ class Representation(NamedTuple):
     is_healed: bool = False
     """Whether it is said now that the feed has healed."""
     view: View = WHOLE
+    pages_url: str = ""
+    """The first page's, as who asks may ask for it: apps follow links without the token that they know."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Of a page to others: relations and URLs."""
 
 
 @lru_cache(maxsize=64)
@@ -172,6 +183,8 @@ def is_not_modified(
 
 # An answer with the header fields that go with it: all that does not depend on the time of the request
 
+LOADING_SECONDS: Final = 5
+"""How long a `loading` answer may be reused."""
 VARY: Final = "Accept-Encoding, Accept, Sec-Fetch-Dest"
 """What the answer under a feed's URL depends on: who opens it in a browser is led to a page."""
 _OVERHEAD_BYTES: Final = 3072
@@ -208,6 +221,8 @@ class Answer:
     """Content-Length; None where that shows only when all has been deflated."""
     changed_at: float | None
     """Its Last-Modified, epoch seconds; None while a walk goes on: each publication would move it by one."""
+    warns: bool
+    """Whether it says what a partial feed lacks, where that is wanted."""
     fields: CIMultiDict[str]
     """Of a 304: without those of the body."""
     body_fields: CIMultiDict[str]
@@ -282,15 +297,21 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
 
     Raises:
         OverloadedError: What it takes cannot be read in time.
+        NoSuchPageError: The page that is asked for is not there.
     """
-    view, feed = wanted.view, reconstruction.feed
+    view, family = wanted.view, reconstruction.feed.published_family
     if (whole := _whole_answer(reconstruction, wanted)) is not None:
         return whole
+    if view.page is not None:
+        reconstruction, wanted = await _on_page(view.page, reconstruction, wanted)
     room = None
     if view.max_bytes is not None:
-        prologue = _prologue(reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True)
-        room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.published_family])
-    cut = Cut(view, room=room, joint=len(_JOINT[feed.published_family]))
+        dated_at = None if view.page is None else 0.0  # all dates are of one length
+        prologue = _prologue(
+            reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True, dated_at=dated_at
+        )
+        room = view.max_bytes - len(prologue) - len(EPILOGUE[family])
+    cut = Cut(view, entries_in(reconstruction.snapshot), room=room, joint=len(_JOINT[family]))
     taken: list[tuple[SegmentRow, _Part]] = []
     async with reconstruction.in_time():
         for segment in _segments(reconstruction):
@@ -300,11 +321,46 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
                     part = segment
                 case Take.PART:
                     part = await _taken_part(segment, reconstruction, cut, store)
+                    if view.page is not None and isinstance(part, _Excerpt):
+                        part = await _read_through(part, store, reconstruction.held)
                 case Take.NONE:
                     part = None
             if part is not None:
                 taken.append((segment, part))
-    return prepare(reconstruction, wanted, taken if cut.is_cut else None)
+    dated_at = None if view.page is None else cut.newest_at
+    return prepare(reconstruction, wanted, taken if cut.is_cut else None, dated_at=dated_at)
+
+
+async def _on_page(
+    page: FeedPage, reconstruction: Reconstruction, wanted: Representation
+) -> tuple[Reconstruction, Representation]:
+    """Return a feed with the head that a page of it bears, and what is wanted with the page's links.
+
+    The bytes of a page depend on its own entries, and on nothing else that each publication changes: it
+    declares all prefixes that any entry may use, and only the first one to read has word of what is missing.
+    """
+    snapshot, feed, pages_url = reconstruction.snapshot, reconstruction.feed, wanted.pages_url
+    total, is_loading = entries_in(snapshot), reconstruction.state is State.LOADING
+    count, first = page.count(total), f"{wanted.whole_url}&pages={page.size}"
+    if is_loading and page.number is not None:
+        raise NoSuchPageError(
+            f"the feed is loading, and until it is there it has its first page alone: {first}",
+            retry_after_seconds=LOADING_SECONDS,
+        )
+    if page.number is not None and page.number > count:
+        raise NoSuchPageError(
+            f"expected page as a number from 1 to {count}, got {page.number}; first: {first}"
+        )
+    is_first = page.number in (None, count)
+    head = feed.head or b""
+    if total:  # one without entries has the publisher's date
+        head = await asyncio.to_thread(
+            page_head, feed.published_family, feed.version, head, is_first=is_first
+        )
+    links = (("first", pages_url),) if is_loading else page.links(total, pages_url)
+    wanted = wanted._replace(links=links, warns=wanted.warns and is_first)
+    feed = changed(feed, head=head, head_prefixes=ALL_PREFIXES)
+    return replace(reconstruction, snapshot=replace(snapshot, feed=feed)), wanted
 
 
 def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Answer | None:
@@ -324,15 +380,22 @@ def prepare(
     reconstruction: Reconstruction,
     wanted: Representation,
     taken: Sequence[tuple[SegmentRow, _Part]] | None = None,
+    *,
+    dated_at: float | None = None,
 ) -> Answer:
-    """Return the answer with what a view takes of which segments, or with all of them."""
+    """Return the answer with what a view takes of which segments, or with all of them.
+
+    `dated_at` is for a head without a date of its own.
+    """
     feed, family, is_cut = reconstruction.feed, reconstruction.feed.published_family, taken is not None
     if taken is None:
         taken = [(each, each) for each in _segments(reconstruction)]
     prefixes = feed.head_prefixes
     for segment, _ in taken:
         prefixes |= segment.prefixes
-    prologue = _prologue(reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken))
+    prologue = _prologue(
+        reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken), dated_at=dated_at
+    )
     sealed_prologue = seal(prologue)
     parts = tuple(part for _, part in taken)
     etag = _etag(prologue, parts, family, is_gzip=wanted.is_gzip)
@@ -363,6 +426,7 @@ def prepare(
         etag=etag,
         length=length,
         changed_at=changed_at,
+        warns=wanted.warns,
         fields=CIMultiDict(fields),
         body_fields=CIMultiDict({**fields, **of_body}),
         facts=LaidOut(facts_of(feed)),
@@ -396,19 +460,26 @@ def _segments(reconstruction: Reconstruction) -> tuple[SegmentRow, ...]:
 
 
 def _prologue(
-    reconstruction: Reconstruction, wanted: Representation, prefixes: int, *, is_cut: bool, has_entries: bool
+    reconstruction: Reconstruction,
+    wanted: Representation,
+    prefixes: int,
+    *,
+    is_cut: bool,
+    has_entries: bool,
+    dated_at: float | None,
 ) -> bytes:
-    feed = reconstruction.feed
+    feed, is_page = reconstruction.feed, wanted.view.page is not None
     whole_url = wanted.whole_url or wanted.self_url
     warning = _warning(reconstruction, wanted) if wanted.warns else b""
     prologue = compose_prologue(
         feed.published_family,
         feed.head or b"",
         prefixes=prefixes,
-        address=Address(wanted.self_url, reconstruction.via_url, whole_url if is_cut else ""),
-        is_complete=reconstruction.state is State.COMPLETE and not is_cut and not warning,
+        address=Address(wanted.self_url, reconstruction.via_url, whole_url if is_cut else "", wanted.links),
+        is_complete=reconstruction.state is State.COMPLETE and not (is_cut or warning or is_page),
         version=feed.version,
         warning=warning,
+        dated_at=dated_at,
     )
     return prologue + _JOINT[feed.published_family] if warning and has_entries else prologue
 
@@ -443,6 +514,8 @@ def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
 def _etag(prologue: bytes, segments: Sequence[_Part], family: Family, *, is_gzip: bool) -> str:
     """Equal texts have equal tags, whatever segments they come from, those of a cut large one excepted.
 
+    Pages are not excepted: their large parts have been read.
+
     A gzip body differs with the segments that the text is cut into, so its tag is weak (RFC 9110, 8.8.1): a
     strong one stands for one sequence of bytes.
     """
@@ -451,10 +524,12 @@ def _etag(prologue: bytes, segments: Sequence[_Part], family: Family, *, is_gzip
     for at, segment in enumerate(segments):
         if at:
             digest.add(_SEPARATOR[family])
-        if isinstance(segment, _Excerpt):  # its text is not at hand
-            digest.add_text(segment.digest)
-        else:
+        if not isinstance(segment, _Excerpt):
             digest.add(segment)
+        elif segment.read is not None:
+            digest.add(segment.read)
+        else:  # its text is not at hand
+            digest.add_text(segment.digest)
     tag = digest.bytes().hex()
     return f'W/"{tag}-gzip"' if is_gzip else f'"{tag}"'
 
@@ -476,15 +551,15 @@ async def _taken_part(
     if outline is None:
         block = b"".join([piece async for piece in _pieces_of(segment, store, held)])
         text, entries = await asyncio.to_thread(_read_entries, segment, feed, block)
-        kept = cut.kept(entries, len(entries))
+        kept = cut.kept(entries[cut.skipped :], len(entries))
         if not kept:
             return None
         taken = b"".join(text[each.start : each.end] for each in kept)
         return await asyncio.to_thread(seal, taken.removesuffix(joint))
     if len(outline) <= _LISTED_BYTES:
-        kept = cut.kept(each_of(outline), number_of(outline))
+        kept = cut.kept(each_of(outline, cut.skipped), number_of(outline))
     else:
-        kept = await asyncio.to_thread(lambda: cut.kept(each_of(outline), number_of(outline)))
+        kept = await asyncio.to_thread(lambda: cut.kept(each_of(outline, cut.skipped), number_of(outline)))
     if not kept:
         return None
     excerpt = _excerpt(segment, kept, joint)
@@ -505,6 +580,8 @@ class _Excerpt:
     segment: SegmentRow
     ranges: tuple[tuple[int, int], ...]
     """Of the segment's text, ascending."""
+    read: Sealed | None = None
+    """What is known of its text where that has been read, which is in no block yet."""
 
     @property
     def length(self) -> int:
@@ -517,6 +594,14 @@ class _Excerpt:
         whole = self.segment
         said = f"{whole.digest.hex()} {whole.crc32:08x} {whole.length} {self.ranges}"
         return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).digest()
+
+
+async def _read_through(part: _Excerpt, store: Store, held: Held | None) -> _Excerpt:
+    """Read the text of a part of a page, whose tag must not move with the segments (G1)."""
+    whole = TextDigest()
+    async for text in _excerpted(part, store, held):
+        whole.add_text(text)
+    return replace(part, read=whole.sealed(b""))
 
 
 def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> _Excerpt:

@@ -30,6 +30,7 @@ from wholefeed.service.memory import Held
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer import (
+    LOADING_SECONDS,
     SLICE_BYTES,
     VARY,
     Answer,
@@ -41,7 +42,7 @@ from wholefeed.web.answer import (
     slices,
     viewed,
 )
-from wholefeed.web.keys import ASKED, SERVICE, STORE, WANTS, named_url, with_instead
+from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
 from wholefeed.web.pages_base import begin_session, is_browser, root_of
 from wholefeed.web.request import DESTINATION, VIEW_OPTIONS, Asked, base_url
 
@@ -86,6 +87,8 @@ async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamRes
     base = base_url(request, asked)
     wanted, wait_seconds = app[WANTS].of(asked, url, base, headers.get(hdrs.ACCEPT_ENCODING))
     is_head = request.method == "HEAD"
+    if (page := wanted.view.page) is not None:
+        app[COUNTS].pages["first" if page.number is None else "other"] += 1
     if wanted.view.may_be_whole:
         if service.checks.are_needed:
             await service.checks.check(url)
@@ -136,7 +139,7 @@ async def _answered_from(
     if response is not None:
         return await send(request, response)
     assert body is not None, "it is a whole answer"
-    await _note_warned(asked, wanted, feed)
+    await _note_warned(asked, answer, feed)
     fields = _fields(asked, feed, answer, now, has_body=True)
     if len(body) <= SLICE_BYTES:
         return await send(request, web.Response(headers=fields, body=body))
@@ -159,7 +162,7 @@ async def _answered_with(
     response = _without_body(request, asked, feed, answer, now)
     if response is not None:
         return await send(request, response)
-    await _note_warned(asked, wanted, feed)
+    await _note_warned(asked, answer, feed)
     fields = _fields(asked, feed, answer, now, has_body=True)
     pieces = slices(answer, store, held)
     if answer.length is not None and answer.length <= SLICE_BYTES:
@@ -186,9 +189,9 @@ def _without_body(
     return None
 
 
-async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> None:
+async def _note_warned(asked: Asked, answer: Answer, feed: FeedRow) -> None:
     """Note that a reader is sent the warning: it will be told when the feed has healed."""
-    if wanted.warns and feed.visible_state is State.PARTIAL:
+    if answer.warns and feed.visible_state is State.PARTIAL:
         await asked.app[SERVICE].asked.note_warned(feed)
 
 
@@ -198,12 +201,8 @@ def _fields(asked: Asked, feed: FeedRow, answer: Answer, now: float, *, has_body
     return fields
 
 
-_LOADING_SECONDS: Final = 5
-"""How long a `loading` answer may be reused."""
-
-
 def _cache_control(feed: FeedRow, asked: Asked, now: float) -> str:
-    seconds = _LOADING_SECONDS
+    seconds = LOADING_SECONDS
     if feed.visible_state is not State.LOADING:
         left_seconds = asked.app[SERVICE].fresh_seconds_left(feed, now)
         seconds = int(min(left_seconds, asked.config.freshness.maximum_seconds))
