@@ -111,7 +111,7 @@ class Wants:
     ) -> tuple[Representation, float]:
         options, limits = asked.query.options, self._config.limits
         whole_url, view = own_url(base, url, asked.mark), read_view(options, limits.answer_bytes)
-        token = f"&token={quote(options.get('token', ''), safe='')}" if asked.knows_token else ""
+        token = options.get("token", "") if asked.knows_token else ""
         representation = Representation(
             self_url=whole_url + view_query(options),
             whole_url=whole_url,
@@ -119,9 +119,13 @@ class Wants:
             warns=self._config.history.warn_entry,
             page_url=page_url(base, url),
             view=view,
-            pages_url="" if view.page is None else f"{whole_url}{token}&pages={view.page.size}",
+            pages_url="" if view.page is None else _pages_url(whole_url, token, view.page.size),
         )
         return representation, read_wait(options, limits.respond_within_seconds)
+
+
+def _pages_url(whole_url: str, token: str, size: int) -> str:
+    return whole_url + (f"&token={quote(token, safe='')}" if token else "") + f"&pages={size}"
 
 
 class Representation(NamedTuple):
@@ -341,7 +345,7 @@ async def _on_page(
     """
     snapshot, feed, pages_url = reconstruction.snapshot, reconstruction.feed, wanted.pages_url
     total, is_loading = entries_in(snapshot), reconstruction.state is State.LOADING
-    count, first = page.count(total), f"{wanted.whole_url}&pages={page.size}"
+    count, first = page.count(total), _pages_url(wanted.whole_url, "", page.size)
     if is_loading and page.number is not None:
         raise NoSuchPageError(
             f"the feed is loading, and until it is there it has its first page alone: {first}",
