@@ -5,6 +5,10 @@ they come. Until each answer has come as a whole, another one asks for /healthz 
 server's loop, or keeps its interpreter busy, is seen there. `peak` is the most memory that was resident in
 the server and its children at once. Both readers are in this process, and their own work is little; other
 load on the machine shows all the same, so that the best of several runs counts.
+
+Then what a page of 100 entries takes (`pages=100`) of a feed of 100,000 entries in 100 documents, and in one:
+the first page, one in the middle, the one with the oldest entries, and the last once more as a 304. Each is
+the median of 20 answers over one connection.
 """
 
 from __future__ import annotations
@@ -13,10 +17,12 @@ import argparse
 import tempfile
 import time
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Final
 
-from benchmarks.support.client import get, open_client
+from benchmarks.support.client import get, open_client, repeat
 from benchmarks.support.feeds import Chain
 from benchmarks.support.figures import Figure, show
 from benchmarks.support.health import asking_health
@@ -28,7 +34,13 @@ from benchmarks.support.usage import watching
 
 BYTES: Final = Chain(archives=0, entries=8800, entry_bytes=3000)
 ENTRIES: Final = Chain(archives=0, entries=200_000, entry_bytes=0)
+PAGED: Final = {
+    "100 documents": Chain(archives=99, entries=1000, entry_bytes=300),
+    "one document": Chain(archives=0, entries=100_000, entry_bytes=300),
+}
 _MARK: Final = b"<entry"
+_PAGE: Final = 100
+_ASKED: Final = 20
 
 
 def measure(tree: Tree = HERE, *, runs: int = 2, scale: float = 1.0) -> list[Figure]:
@@ -44,6 +56,35 @@ def measure(tree: Tree = HERE, *, runs: int = 2, scale: float = 1.0) -> list[Fig
             (("healthz.p99", "ms"), ("healthz.max", "ms"), ("wall", "s"), ("cpu", "s"), ("peak", "MB"))
         ):
             figures.append(Figure(f"large.{label}, {name}", unit, [run[place] for run in runs_of]))
+    return figures + _pages(tree, scale)
+
+
+def _pages(tree: Tree, scale: float) -> list[Figure]:
+    """Measure pages of feeds in both shapes, each with a server of its own."""
+    figures = []
+    for name, chain in PAGED.items():
+        scaled = replace(chain, entries=max(4, int(chain.entries * scale)))
+        numbers = {
+            "first": "",
+            "middle": f"&page={1 + scaled.total_entries // _PAGE // 2}",
+            "oldest": "&page=1",
+        }
+        with (
+            running_publisher(scaled, is_gzipped=True) as publisher,
+            tempfile.TemporaryDirectory(prefix="wholefeed-large-") as folder,
+            running_server(Path(folder), tree=tree, limits_respond_within_seconds=60) as server,
+        ):
+            _whole(server, publisher.url())
+            pages = f"{server.feed_target(publisher.url())}&pages={_PAGE}"
+            with open_client(server.port) as client:
+                for label, number in numbers.items():
+                    asking = get(f"{pages}{number}", server.port, Accept_Encoding="gzip")
+                    took = repeat([client], asking, _ASKED, 200)
+                    figures.append(Figure(f"large.page.{label}, {name}", "ms", [1000 * median(took)]))
+                etag = client.ask(get(f"{pages}&page=1", server.port, Accept_Encoding="gzip")).fields["etag"]
+                known = get(f"{pages}&page=1", server.port, Accept_Encoding="gzip", If_None_Match=etag)
+                took = repeat([client], known, _ASKED, 304)
+                figures.append(Figure(f"large.page.304, {name}", "ms", [1000 * median(took)]))
     return figures
 
 

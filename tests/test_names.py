@@ -74,7 +74,7 @@ from wholefeed.store.postgres_migrate import _LOCK as MIGRATING_LOCK
 from wholefeed.web.api import description
 from wholefeed.web.keys import COUNTS
 from wholefeed.web.moving import Left
-from wholefeed.web.request import OPTIONS, PAGE_OPTIONS
+from wholefeed.web.request import BESIDE, OPTIONS, PAGE_OPTIONS
 from wholefeed.web.routes import routes
 
 ROOT = Path(__file__).parent.parent
@@ -365,6 +365,7 @@ def interface() -> dict[str, Any]:
         },
         "operations": {name: each["operationId"] for name, each in operations.items()},
         "own parameters": sorted(OPTIONS),
+        "own parameters beside others": [f"{name} {other}" for other, name in BESIDE.items()],
         "own parameters of pages": sorted(PAGE_OPTIONS - OPTIONS),
         "members": {name: found for name, found in schemas.items() if found},
         "security": [

@@ -67,6 +67,8 @@ class Counts:
     """Error answers, by slug."""
     sources: Counter[str] = field(default_factory=lambda: Counter(memory=0, store=0, publisher=0))
     """Answers with a feed: `memory`, `store`, or `publisher` where one had to be waited for."""
+    pages: Counter[str] = field(default_factory=lambda: Counter(first=0, other=0))
+    """Pages of feeds that were asked for: the `first`, with the newest entries, and others by number."""
     documents: Counter[str] = field(default_factory=lambda: Counter({"fetched": 0, "not-modified": 0}))
     """Fetched, by outcome."""
     failures: Counter[str] = field(default_factory=Counter)

@@ -14,6 +14,7 @@ WholefeedError
 |   |-- TooManyRequestsError  429 too-many-requests
 |   |-- MisdirectedError      421 misdirected
 |   |-- UnknownFeedError      404 unknown-feed
+|   |-- NoSuchPageError       404 no-such-page
 |   |-- UploadError           422 not-opml, malformed-xml, dtd-forbidden, xml-limit,
 |   |                             unsupported-format, unsupported-encoding
 |   `-- RunningLoopError                 the library alone
@@ -118,6 +119,14 @@ class MisdirectedError(RequestError, slug="misdirected"):
 
 class UnknownFeedError(RequestError, slug="unknown-feed"):
     """Nothing is stored for that URL."""
+
+
+class NoSuchPageError(RequestError, slug="no-such-page"):
+    """The feed has no page of that number: at all, or until `retry_after_seconds` have passed."""
+
+    def __init__(self, message: str, *, retry_after_seconds: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class UploadError(RequestError, slug="not-opml"):

@@ -73,6 +73,8 @@ def test_views_and_readers_add_their_parameters(capsys: pytest.CaptureFixture[st
     assert "FETCHER_ALLOW_PRIVATE_NETWORKS" in said.err
     found = query_of(capsys, "url", FEED, "--for", "Miniflux", "--answer-bytes", "9000", "--limit", "5")
     assert found == {"url": [FEED], "limit": ["5"], "answer_bytes": ["9000"]}
+    assert query_of(capsys, "url", FEED, "--pages", "50") == {"url": [FEED], "pages": ["50"]}
+    assert query_of(capsys, "url", FEED, "--for", "AntennaPod") == {"url": [FEED], "pages": ["200"]}
     (since,) = query_of(capsys, "url", FEED, "--for", "rss2email")["since"]
     assert abs((parse_rfc3339(since) or 0) - time.time()) < 60
 
@@ -135,8 +137,11 @@ def test_what_is_missing_is_named(
     [
         (["url", FEED, "--limit", "0"], "expected limit as a whole number, 1 or more, got '0'"),
         (["url", FEED, "--answer-bytes", "5"], "expected answer_bytes as a whole number, 1024 or more"),
+        (["url", FEED, "--pages", "5"], "expected pages as a whole number, 10 to 1000, got '5'"),
+        (["url", FEED, "--pages", "10", "--limit", "5"], "expected pages, or limit, got both"),
+        (["url", FEED, "--for", "Miniflux", "--pages", "10"], "expected pages, or answer_bytes, got both"),
         (["url", FEED, "--since", "yesterday"], "expected since as an RFC 3339 instant such as"),
-        (["url", FEED, "--for", "Nobody"], "expected one of CommaFeed, Feedbin"),
+        (["url", FEED, "--for", "Nobody"], "expected one of AntennaPod, CommaFeed, Feedbin"),
         (["url", FEED, "--base", "nas"], "such as http://192.168.1.5:8080, got 'nas'"),
         (["url", ""], "expected the URL of a feed"),
         (["url", "ftp://a.test/"], "http(s)"),

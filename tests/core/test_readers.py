@@ -21,6 +21,9 @@ def test_what_a_row_adds_is_taken_by_the_proxy_and_stays_below_the_reader_s_cap(
     assert (view.max_bytes is None) == (reader.max_bytes is None)
     if reader.max_bytes is not None:
         assert 0.9 * reader.max_bytes < (view.max_bytes or 0) < reader.max_bytes
+    assert (view.limit is None) == (reader.max_entries is None)
+    if reader.max_entries is not None:
+        assert 0.8 * reader.max_entries < (view.limit or 0) < reader.max_entries
     assert view.since == (NOW if reader.starts_now else None)
 
 

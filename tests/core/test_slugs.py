@@ -6,9 +6,9 @@ from wholefeed.core.slugs import SLUGS, slug_in_words
 
 OF_NO_DOCUMENT = {
     "bad-request", "bad-signature", "config", "cross-origin", "expired-signature", "internal",
-    "method-not-allowed", "misdirected", "not-found", "not-opml", "shutting-down", "signature-required",
-    "storage-full", "store", "store-damaged", "store-unusable", "token-required", "too-many-requests",
-    "unauthorized", "unknown-feed",
+    "method-not-allowed", "misdirected", "no-such-page", "not-found", "not-opml", "shutting-down",
+    "signature-required", "storage-full", "store", "store-damaged", "store-unusable", "token-required",
+    "too-many-requests", "unauthorized", "unknown-feed",
 }  # fmt: skip
 STANDS_FOR_ANOTHER = {"unavailable"}
 """The error that the fetch ended with."""

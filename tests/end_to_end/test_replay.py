@@ -134,7 +134,7 @@ async def test_a_replay_is_a_feed_of_its_own(proxy: Proxy, origin: Origin) -> No
         assert gone not in reply.body
     parsed = feedparser.parse(reply.body)
     assert parsed.feed.title == "A channel (replay)"
-    assert parsed.feed.updated == "Sat, 31 Jan 2026 06:00:00 GMT"
+    assert parsed.feed.published == "Sat, 31 Jan 2026 06:00:00 GMT"
     assert parsed.feed.itunes_block == 1
     (own,) = (each.href for each in parsed.feed.links if each.rel == "self")
     assert own.endswith("&replay=1%2Fday&from=2026-01-31T06%3A00%3A00Z")

@@ -71,10 +71,12 @@ def test_the_page_agrees_with_what_urls_are_made_from() -> None:
             where, row = next(row for row in rows() if row.text.casefold().startswith(begin))
             if known.patience_seconds is not None and f"| {known.patience_seconds} s" not in row:
                 yield f"{where}: expected {known.patience_seconds} s"
-            if known.answer_bytes is not None and f"`&answer_bytes={known.answer_bytes}`" not in row:
-                yield f"{where}: expected `&answer_bytes={known.answer_bytes}`"
-            if (known.max_bytes is None) != ("none" in row.split("|")[3]):
-                yield f"{where}: expected {known.max_bytes or 'none'} for the largest feed"
+            for name, value in known.parameters(0).items():
+                if name != "since" and f"`&{name}={value}`" not in row:
+                    yield f"{where}: expected `&{name}={value}`"
+            largest = known.max_bytes or known.max_entries or "none"
+            if (largest == "none") != ("none" in row.split("|")[3]):
+                yield f"{where}: expected {largest} for the largest feed"
 
     told(wrong())
 

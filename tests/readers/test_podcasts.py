@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.feeds import FH_NS
+from tests.feeds import FH_NS, an_item, rss
 from tests.origin import Origin
 from tests.readers.conftest import READERS, installed
 from tests.readers.harness import Reader, Server
@@ -88,3 +89,37 @@ async def test_gpodder_downloads_the_whole_history(
     await gpodder.subscribe(proxy_of_readers.feed(origin.url("/feed")))
     assert sorted(await gpodder.download()) == [b"sound1", b"sound2", b"sound3", b"sound4"]
     assert all(origin.requests_for(url.removeprefix(origin.url(""))) for url in expected.values())
+
+
+def publish_episodes(origin: Origin, count: int) -> list[str]:
+    """Publish a podcast in one document; return the titles."""
+    held = [an_item(f"e{number}", number) for number in range(count, 0, -1)]
+    document = re.sub(
+        r"<guid isPermaLink='false'>urn:(\w+)</guid>",
+        r"\g<0><enclosure url='/\1.mp3' length='6' type='audio/mpeg'/>",
+        rss(*held, updated=count).decode(),
+    )
+    origin.publish("/feed", document, content_type="application/rss+xml")
+    return sorted(item.name for item in held)
+
+
+async def test_gpodder_has_all_episodes_through_pages(
+    proxy_of_readers: Server, origin: Origin, tmp_path: Path
+) -> None:
+    """G1: it goes from page to page to the oldest of 300 episodes, and has each once; of an unchanged feed it
+    asks for the first page alone. What docs/readers.md warns of: once that has changed, its command line
+    looks no further, and deletes what it has not seen."""
+    expected = publish_episodes(origin, 300)
+    url = origin.url("/feed")
+    gpodder = installed(Gpodder, tmp_path)
+    async with proxy_of_readers.asked(url) as statuses:
+        await gpodder.subscribe(proxy_of_readers.feed(url, pages="40"))
+    assert statuses == [200] * 7
+    assert sorted(await gpodder.titles()) == expected
+    async with proxy_of_readers.asked(url) as statuses:
+        await gpodder.poll()
+    assert statuses == [304]
+    publish_episodes(origin, 301)
+    await proxy_of_readers.refreshed(url)
+    await gpodder.poll()
+    assert len(await gpodder.titles()) == 61

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.feeds import atom, ids, links, publish_chain, rdf, rss, stamp
+from tests.feeds import an_item, atom, ids, links, publish_chain, rdf, rss, stamp
 from tests.origin import Origin
 from tests.running import Proxy, Reply, StartProxy
 from wholefeed.core.parse.documents import parse
+from wholefeed.server.clients import sign
 from wholefeed.web.answer import accepts_gzip, is_not_modified
 
 
@@ -247,3 +248,17 @@ async def test_a_bad_value_is_a_400_that_names_what_was_expected(
     assert f"expected {next(iter(query))} as " in json.loads(reply.body)["detail"]
     assert expected in json.loads(reply.body)["detail"]
     assert origin.requests == []
+
+
+async def test_a_signature_is_good_for_the_pages_of_its_feed(start: StartProxy, origin: Origin) -> None:
+    """G1, G2: their links bear it; it is good for nothing else."""
+    origin.publish("/feed", atom(*(an_item(f"e{number}", number) for number in range(37, 0, -1))))
+    url, key = origin.url("/feed"), "a-key-that-nobody-guesses"
+    proxy = await start(server={"signing_keys": (key,)})
+    mark = sign(url, (key,))
+    reply = await proxy.get(url, signed=mark, pages="10")
+    following = links(reply.body)["next"][0]
+    target = following.partition(str(proxy.client.port))[2]
+    assert len(ids((await proxy.ask("GET", target, headers={"Accept-Encoding": "identity"})).body)) == 10
+    assert (await proxy.get(url, pages="10")).status == 403
+    assert (await proxy.get(origin.url("/other"), signed=mark, pages="10")).status == 403

@@ -221,6 +221,7 @@ async def test_no_label_comes_from_outside(proxy: Proxy, origin: Origin) -> None
         "ending": {*SLUGS, "end", "other"},
         "outcome": {"fetched", "not-modified", "hit", "miss"},
         "source": {"memory", "store", "publisher"},
+        "page": {"first", "other"},
         "task": set(TASKS),
     }
     for name, labels in await numbers(proxy):

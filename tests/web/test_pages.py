@@ -470,6 +470,7 @@ async def test_readers_with_needs_of_their_own_get_addresses_of_their_own(
     reply = await shown(proxy, origin.url("/feed"))
     said = text(reply)
     addresses = [value for name, value in inputs(reply).values.items() if name.startswith("for-")]
+    assert parse_qs(urlsplit(inputs(reply).values["paged"]).query)["pages"] == ["100"]
     queries = [parse_qs(urlsplit(each).query) for each in addresses]
     capped = [str(each.answer_bytes) for each in READERS if each.answer_bytes is not None]
     assert [query["answer_bytes"][0] for query in queries if "answer_bytes" in query] == capped

@@ -131,6 +131,8 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
         type=_option("answer_bytes"),
         help="at most N bytes, newest entries first",
     )
+    pages_help = "in pages of N entries, for apps that follow `next` or take no long feed"
+    parser.add_argument("--pages", metavar="N", type=_option("pages"), help=pages_help)
 
 
 def _option(name: str) -> Callable[[str], str]:
@@ -150,12 +152,17 @@ def _option(name: str) -> Callable[[str], str]:
 def _url(options: argparse.Namespace) -> int:
     config = load(options)
     from wholefeed.core.text.urls import Places
+    from wholefeed.errors import ConfigError, RequestError
     from wholefeed.web.moving import feed_behind, proxied_url
-    from wholefeed.web.request import VIEW_OPTIONS, completed, feed_url
+    from wholefeed.web.request import VIEW_OPTIONS, completed, feed_url, read_view
 
     reader = options.reader
     wanted: dict[str, str] = {} if reader is None else reader.parameters(time.time())
     wanted |= {name: value for name in VIEW_OPTIONS if (value := getattr(options, name)) is not None}
+    try:
+        read_view(wanted, 0)  # each is right, but they may not go together
+    except RequestError as exc:
+        raise ConfigError(str(exc)) from exc
     base = _base_of(options.base, config.server)
     own = Places.of([base, config.server.public_url, url_here(config)])
     # Whoever asks for the URL of one that goes through the proxy wants it made anew, not led through twice.

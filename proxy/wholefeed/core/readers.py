@@ -28,10 +28,16 @@ class Reader:
     """As its makers write it."""
     max_bytes: int | None = None
     """The largest feed that it reads; None: no limit was found."""
+    max_entries: int | None = None
+    """The longest one."""
     patience_seconds: int | None = None
     """How long it waits for an answer; None: as long as it takes."""
     answer_bytes: int | None = None
     """What its URLs ask for at most."""
+    limit: int | None = None
+    """The entries that they ask for at most."""
+    pages: int | None = None
+    """The entries of a page, where it is better off with pages: it follows them."""
     starts_now: bool = False
     """Whether it should be given only what comes from now on, because it passes each entry on to people."""
     hint: str
@@ -46,12 +52,19 @@ class Reader:
         added = {}
         if self.starts_now:
             added["since"] = format_rfc3339(now)
-        if self.answer_bytes is not None:
-            added["answer_bytes"] = str(self.answer_bytes)
+        for name in ("answer_bytes", "limit", "pages"):
+            if (number := getattr(self, name)) is not None:
+                added[name] = str(number)
         return added
 
 
 READERS: Final = (
+    Reader(
+        name="AntennaPod",
+        pages=200,
+        hint="Follows pages: at first it has the newest 200 episodes or more, and by its button those before"
+        " them; by the usual address it has all, and fetches all whenever there is a new one.",
+    ),
     Reader(
         name="CommaFeed",
         max_bytes=5 * _MIB,
@@ -68,6 +81,12 @@ READERS: Final = (
         hint="Refuses feeds above 10 MiB; it reaches a proxy with a public address only.",
     ),
     Reader(
+        name="Feedly",
+        max_entries=6_065,
+        limit=5_000,
+        hint="Refused a feed of 6,066 entries.",
+    ),
+    Reader(
         name="FreshRSS",
         patience_seconds=20,
         hint="Takes feeds of any size; from 1.30 on a private address must be in INTERNAL_HOST_ALLOWLIST.",
@@ -75,7 +94,14 @@ READERS: Final = (
     Reader(
         name="gPodder",
         patience_seconds=60,
-        hint="Keeps 200 episodes unless limit.episodes is raised, or 0, before subscribing.",
+        hint="Keeps 200 episodes unless limit.episodes is raised, or 0, before subscribing; of a feed in"
+        " pages it has all at first, and with the next new episode the first page alone.",
+    ),
+    Reader(
+        name="Inoreader",
+        max_entries=3_000,
+        limit=2_900,
+        hint="Blocks feeds of more than 3,000 entries; it reaches a proxy with a public address only.",
     ),
     Reader(
         name="Liferea",
@@ -101,6 +127,11 @@ READERS: Final = (
         hint="Takes feeds of any size.",
     ),
     Reader(
+        name="Radio France",
+        pages=200,
+        hint="Follows pages.",
+    ),
+    Reader(
         name="rss2email",
         patience_seconds=60,
         starts_now=True,
@@ -110,6 +141,12 @@ READERS: Final = (
         name="sfeed",
         patience_seconds=15,
         hint="Takes feeds of any size.",
+    ),
+    Reader(
+        name="The Old Reader",
+        max_bytes=7_000_000,
+        answer_bytes=6_500_000,
+        hint="Refused a feed of 7 MB; it reaches a proxy with a public address only.",
     ),
     Reader(
         name="Tiny Tiny RSS",

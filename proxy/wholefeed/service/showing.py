@@ -21,13 +21,13 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import Heading, stored_heading
 from wholefeed.core.compose.entries import Shown, shown
 from wholefeed.core.compose.reading import Article, Begun, show_entries
-from wholefeed.core.compose.segments import Inflater, Slice, between
+from wholefeed.core.compose.segments import Inflater, Slice, each_of
 from wholefeed.core.compose.views import entries_of
 from wholefeed.core.model import SEPARATOR, default_namespace
 from wholefeed.core.text.urls import Places
@@ -333,7 +333,7 @@ async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, 
     """Return where some entries of a segment stand in its text."""
     outline = await store.outline(segment)
     if outline is not None:
-        return await asyncio.to_thread(between, outline, first, last)
+        return await asyncio.to_thread(lambda: list(islice(each_of(outline, first), last - first)))
     pieces = [piece async for piece in store.pieces(segment)]
 
     def looked() -> list[Slice]:

@@ -8,8 +8,8 @@
 
 The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
 are stored: for a reader that takes gzip no block is inflated or compressed again (docs/design.md#segments). A
-view (`limit`, `since`, `answer_bytes`) takes most segments whole; a part of one is sealed anew before the
-answer begins, or is an `_Excerpt`, cut while it is sent.
+view (`limit`, `since`, `answer_bytes`, `pages`) takes most segments whole; a part of one is sealed anew
+before the answer begins, or is an `_Excerpt`, cut while it is sent.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ import hashlib
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import formatdate, parsedate_to_datetime
 from functools import cached_property, lru_cache, partial
 from math import inf
 from typing import Final, NamedTuple
+from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
 from aiohttp import hdrs
 from multidict import CIMultiDict
 
 from wholefeed.config.tables import Config
-from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue
+from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, page_head
 from wholefeed.core.compose.replaying import replay_head
 from wholefeed.core.compose.segments import (
     DIGEST_BYTES,
@@ -52,6 +53,7 @@ from wholefeed.core.compose.views import (
     HEALED,
     WHOLE,
     Cut,
+    FeedPage,
     Missing,
     Take,
     View,
@@ -62,10 +64,12 @@ from wholefeed.core.compose.views import (
 from wholefeed.core.model import Family, State, content_type, segment_separator
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
+from wholefeed.errors import NoSuchPageError
 from wholefeed.logs import LaidOut
 from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
 from wholefeed.service.replaying import Released, Replays, Timeline
 from wholefeed.service.results import Reconstruction
+from wholefeed.service.showing import entries_in
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
 from wholefeed.web.request import (
@@ -102,7 +106,7 @@ class Wants:
         `base` is as `base_url` returns it.
 
         Raises:
-            RequestError: `wait`, `limit`, `since` or `answer_bytes` is not what it should be.
+            RequestError: `wait`, or what names a part of the feed, is not what it should be.
         """
         key = (asked.target, url, base, asked.mark, accept_encoding)
         want = self._kept.get(key)
@@ -118,17 +122,23 @@ class Wants:
         self, asked: Asked, url: str, base: str, accept_encoding: str | None
     ) -> tuple[Representation, float]:
         options, limits = asked.query.options, self._config.limits
-        whole_url = own_url(base, url, asked.mark)
+        whole_url, view = own_url(base, url, asked.mark), read_view(options, limits.answer_bytes)
+        token = options.get("token", "") if asked.knows_token else ""
         representation = Representation(
             self_url=whole_url + view_query(options),
             whole_url=whole_url,
             is_gzip=accepts_gzip(accept_encoding),
             warns=self._config.history.warn_entry,
             page_url=page_url(base, url),
-            view=read_view(options, limits.answer_bytes),
+            view=view,
+            pages_url="" if view.page is None else _pages_url(whole_url, token, view.page.size),
             replay=read_replay(options, whole_url),
         )
         return representation, read_wait(options, limits.respond_within_seconds)
+
+
+def _pages_url(whole_url: str, token: str, size: int) -> str:
+    return whole_url + (f"&token={quote(token, safe='')}" if token else "") + f"&pages={size}"
 
 
 class Representation(NamedTuple):
@@ -147,6 +157,10 @@ class Representation(NamedTuple):
     is_healed: bool = False
     """Whether it is said now that the feed has healed."""
     view: View = WHOLE
+    pages_url: str = ""
+    """The first page's, as who asks may ask for it: apps follow links without the token that they know."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Of a page to others: relations and URLs."""
     replay: Replay | None = None
     """None: the feed itself."""
 
@@ -188,6 +202,8 @@ def is_not_modified(
 
 # An answer with the header fields that go with it: all that does not depend on the time of the request
 
+LOADING_SECONDS: Final = 5
+"""How long a `loading` answer may be reused."""
 VARY: Final = "Accept-Encoding, Accept, Sec-Fetch-Dest"
 """What the answer under a feed's URL depends on: who opens it in a browser is led to a page."""
 _OVERHEAD_BYTES: Final = 3072
@@ -224,6 +240,8 @@ class Answer:
     """Content-Length; None where that shows only when all has been deflated."""
     changed_at: float | None
     """Its Last-Modified, epoch seconds; None while a walk goes on: each publication would move it by one."""
+    warns: bool
+    """Whether it says what a partial feed lacks, where that is wanted."""
     fields: CIMultiDict[str]
     """Of a 304: without those of the body."""
     body_fields: CIMultiDict[str]
@@ -303,15 +321,21 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
 
     Raises:
         OverloadedError: What it takes cannot be read in time.
+        NoSuchPageError: The page that is asked for is not there.
     """
-    view, feed = wanted.view, reconstruction.feed
+    view, family = wanted.view, reconstruction.feed.published_family
     if (whole := _whole_answer(reconstruction, wanted)) is not None:
         return whole
+    if view.page is not None:
+        reconstruction, wanted = await _on_page(view.page, reconstruction, wanted)
     room = None
     if view.max_bytes is not None:
-        prologue = _prologue(reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True)
-        room = view.max_bytes - len(prologue) - len(EPILOGUE[feed.published_family])
-    cut = Cut(view, room=room, joint=len(_JOINT[feed.published_family]))
+        dated_at = None if view.page is None else 0.0  # all dates are of one length
+        prologue = _prologue(
+            reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True, dated_at=dated_at
+        )
+        room = view.max_bytes - len(prologue) - len(EPILOGUE[family])
+    cut = Cut(view, entries_in(reconstruction.snapshot), room=room, joint=len(_JOINT[family]))
     taken: list[tuple[SegmentRow, _Part]] = []
     async with reconstruction.in_time():
         for segment in _segments(reconstruction):
@@ -321,11 +345,46 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
                     part = segment
                 case Take.PART:
                     part = await _taken_part(segment, reconstruction, cut, store)
+                    if view.page is not None and isinstance(part, _Excerpt):
+                        part = await _read_through(part, store, reconstruction.held)
                 case Take.NONE:
                     part = None
             if part is not None:
                 taken.append((segment, part))
-    return prepare(reconstruction, wanted, taken if cut.is_cut else None)
+    dated_at = None if view.page is None else cut.newest_at
+    return prepare(reconstruction, wanted, taken if cut.is_cut else None, dated_at=dated_at)
+
+
+async def _on_page(
+    page: FeedPage, reconstruction: Reconstruction, wanted: Representation
+) -> tuple[Reconstruction, Representation]:
+    """Return a feed with the head that a page of it bears, and what is wanted with the page's links.
+
+    The bytes of a page depend on its own entries, and on nothing else that each publication changes: it
+    declares all prefixes that any entry may use, and only the first one to read has word of what is missing.
+    """
+    snapshot, feed, pages_url = reconstruction.snapshot, reconstruction.feed, wanted.pages_url
+    total, is_loading = entries_in(snapshot), reconstruction.state is State.LOADING
+    count, first = page.count(total), _pages_url(wanted.whole_url, "", page.size)
+    if is_loading and page.number is not None:
+        raise NoSuchPageError(
+            f"the feed is loading, and until it is there it has its first page alone: {first}",
+            retry_after_seconds=LOADING_SECONDS,
+        )
+    if page.number is not None and page.number > count:
+        raise NoSuchPageError(
+            f"expected page as a number from 1 to {count}, got {page.number}; first: {first}"
+        )
+    is_first = page.number in (None, count)
+    head = feed.head or b""
+    if total:  # one without entries has the publisher's date
+        head = await asyncio.to_thread(
+            page_head, feed.published_family, feed.version, head, is_first=is_first
+        )
+    links = (("first", pages_url),) if is_loading else page.links(total, pages_url)
+    wanted = wanted._replace(links=links, warns=wanted.warns and is_first)
+    feed = replace(feed, head=head, head_prefixes=ALL_PREFIXES)
+    return replace(reconstruction, snapshot=replace(snapshot, feed=feed)), wanted
 
 
 def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Answer | None:
@@ -345,15 +404,22 @@ def prepare(
     reconstruction: Reconstruction,
     wanted: Representation,
     taken: Sequence[tuple[SegmentRow, _Part]] | None = None,
+    *,
+    dated_at: float | None = None,
 ) -> Answer:
-    """Return the answer with what a view takes of which segments, or with all of them."""
+    """Return the answer with what a view takes of which segments, or with all of them.
+
+    `dated_at` is for a head without a date of its own.
+    """
     feed, is_cut = reconstruction.feed, taken is not None
     if taken is None:
         taken = [(each, each) for each in _segments(reconstruction)]
     prefixes = feed.head_prefixes
     for segment, _ in taken:
         prefixes |= segment.prefixes
-    prologue = _prologue(reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken))
+    prologue = _prologue(
+        reconstruction, wanted, prefixes, is_cut=is_cut, has_entries=bool(taken), dated_at=dated_at
+    )
     changed_at = None
     if reconstruction.state is not State.LOADING:
         changed_at = _changed_at(feed, is_healed=wanted.is_healed)
@@ -400,6 +466,7 @@ def _answer_of(
         etag=etag,
         length=length,
         changed_at=changed_at,
+        warns=wanted.warns,
         fields=CIMultiDict(fields),
         body_fields=CIMultiDict({**fields, **of_body}),
         facts=LaidOut(facts_of(feed)),
@@ -437,19 +504,26 @@ def _segments(reconstruction: Reconstruction) -> tuple[SegmentRow, ...]:
 
 
 def _prologue(
-    reconstruction: Reconstruction, wanted: Representation, prefixes: int, *, is_cut: bool, has_entries: bool
+    reconstruction: Reconstruction,
+    wanted: Representation,
+    prefixes: int,
+    *,
+    is_cut: bool,
+    has_entries: bool,
+    dated_at: float | None,
 ) -> bytes:
-    feed = reconstruction.feed
+    feed, is_page = reconstruction.feed, wanted.view.page is not None
     whole_url = wanted.whole_url or wanted.self_url
     warning = _warning(reconstruction, wanted) if wanted.warns else b""
     prologue = compose_prologue(
         feed.published_family,
         feed.head or b"",
         prefixes=prefixes,
-        address=Address(wanted.self_url, reconstruction.via_url, whole_url if is_cut else ""),
-        is_complete=reconstruction.state is State.COMPLETE and not is_cut and not warning,
+        address=Address(wanted.self_url, reconstruction.via_url, whole_url if is_cut else "", wanted.links),
+        is_complete=reconstruction.state is State.COMPLETE and not (is_cut or warning or is_page),
         version=feed.version,
         warning=warning,
+        dated_at=dated_at,
     )
     return prologue + _JOINT[feed.published_family] if warning and has_entries else prologue
 
@@ -484,6 +558,8 @@ def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
 def _etag(prologue: bytes, segments: Sequence[_Part], family: Family, *, is_gzip: bool) -> str:
     """Equal texts have equal tags, whatever segments they come from, those of a cut large one excepted.
 
+    Pages are not excepted: their large parts have been read.
+
     A gzip body differs with the segments that the text is cut into, so its tag is weak (RFC 9110, 8.8.1): a
     strong one stands for one sequence of bytes.
     """
@@ -492,10 +568,12 @@ def _etag(prologue: bytes, segments: Sequence[_Part], family: Family, *, is_gzip
     for at, segment in enumerate(segments):
         if at:
             digest.add(_SEPARATOR[family])
-        if isinstance(segment, _Excerpt | _Made):  # its text is not at hand
-            digest.add_text(segment.digest)
-        else:
+        if not isinstance(segment, _Excerpt | _Made):
             digest.add(segment)
+        elif segment.read is not None:
+            digest.add(segment.read)
+        else:  # its text is not at hand
+            digest.add_text(segment.digest)
     tag = digest.bytes().hex()
     return f'W/"{tag}-gzip"' if is_gzip else f'"{tag}"'
 
@@ -517,15 +595,15 @@ async def _taken_part(
     if outline is None:
         block = b"".join([piece async for piece in _pieces_of(segment, store, held)])
         text, entries = await asyncio.to_thread(_read_entries, segment, feed, block)
-        kept = cut.kept(entries, len(entries))
+        kept = cut.kept(entries[cut.skipped :], len(entries))
         if not kept:
             return None
         taken = b"".join(text[each.start : each.end] for each in kept)
         return await asyncio.to_thread(seal, taken.removesuffix(joint))
     if len(outline) <= _LISTED_BYTES:
-        kept = cut.kept(each_of(outline), number_of(outline))
+        kept = cut.kept(each_of(outline, cut.skipped), number_of(outline))
     else:
-        kept = await asyncio.to_thread(lambda: cut.kept(each_of(outline), number_of(outline)))
+        kept = await asyncio.to_thread(lambda: cut.kept(each_of(outline, cut.skipped), number_of(outline)))
     if not kept:
         return None
     excerpt = _excerpt(segment, kept, joint)
@@ -546,6 +624,8 @@ class _Excerpt:
     segment: SegmentRow
     ranges: tuple[tuple[int, int], ...]
     """Of the segment's text, ascending."""
+    read: Sealed | None = None
+    """What is known of its text where that has been read, which is in no block yet."""
 
     @property
     def length(self) -> int:
@@ -558,6 +638,14 @@ class _Excerpt:
         whole = self.segment
         said = f"{whole.digest.hex()} {whole.crc32:08x} {whole.length} {self.ranges}"
         return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).digest()
+
+
+async def _read_through(part: _Excerpt, store: Store, held: Held | None) -> _Excerpt:
+    """Read the text of a part of a page, whose tag must not move with the segments (G1)."""
+    whole = TextDigest()
+    async for text in _excerpted(part, store, held):
+        whole.add_text(text)
+    return replace(part, read=whole.sealed(b""))
 
 
 def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> _Excerpt:
@@ -581,6 +669,7 @@ class _Made:
     texts: Callable[[], AsyncIterator[bytes]]
     digest: bytes
     length: None = None
+    read: None = None
 
 
 _Part = SegmentRow | Sealed | _Excerpt | _Made
@@ -611,7 +700,9 @@ async def replayed(
     released = timeline.released(now) if timeline is not None else Released()
     newest_at = released[0].at if released else None
     identifier = uuid5(NAMESPACE_URL, f"wholefeed:replay:{feed.url}:{replay.pace}").urn
-    make = partial(replay_head, family, version, feed.head or b"", identifier=identifier, dated_at=newest_at)
+    make = partial(
+        replay_head, family, version, feed.head or b"", identifier=identifier, is_dated=bool(released)
+    )
     head = make() if len(feed.head or b"") <= _SMALL_HEAD_BYTES else await asyncio.to_thread(make)
     taken = released
     if timeline is not None:
@@ -625,7 +716,13 @@ async def replayed(
         whole_url = wanted.whole_url if is_cut else ""
         address = Address(wanted.self_url, reconstruction.via_url, whole_url)
         return compose_prologue(
-            family, head, prefixes=prefixes, address=address, is_complete=False, version=version
+            family,
+            head,
+            prefixes=prefixes,
+            address=address,
+            is_complete=False,
+            version=version,
+            dated_at=newest_at,
         )
 
     if view.max_bytes is not None:

@@ -33,6 +33,7 @@ from wholefeed.service.memory import Held
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer import (
+    LOADING_SECONDS,
     SLICE_BYTES,
     VARY,
     Answer,
@@ -45,7 +46,7 @@ from wholefeed.web.answer import (
     slices,
     viewed,
 )
-from wholefeed.web.keys import ASKED, SERVICE, STORE, WANTS, named_url, with_instead
+from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
 from wholefeed.web.pages_base import begin_session, is_browser, root_of
 from wholefeed.web.request import DESTINATION, VIEW_OPTIONS, Asked, base_url
 
@@ -92,6 +93,8 @@ async def _answer(request: web.Request, asked: Asked, url: str) -> web.StreamRes
     is_head = request.method == "HEAD"
     if wanted.replay is not None:
         return await _answer_replay(request, asked, url, wanted, wanted.replay.pace, wait_seconds)
+    if (page := wanted.view.page) is not None:
+        app[COUNTS].pages["first" if page.number is None else "other"] += 1
     if wanted.view.may_be_whole:
         if service.checks.are_needed:
             await service.checks.check(url)
@@ -142,7 +145,7 @@ async def _answered_from(
     if response is not None:
         return await send(request, response)
     assert body is not None, "it is a whole answer"
-    await _note_warned(asked, wanted, feed)
+    await _note_warned(asked, answer, feed)
     fields = _fields(asked, feed, answer, now, has_body=True)
     if len(body) <= SLICE_BYTES:
         return await send(request, web.Response(headers=fields, body=body))
@@ -165,7 +168,7 @@ async def _answered_with(
     response = _without_body(request, asked, feed, answer, now)
     if response is not None:
         return await send(request, response)
-    await _note_warned(asked, wanted, feed)
+    await _note_warned(asked, answer, feed)
     fields = _fields(asked, feed, answer, now, has_body=True)
     pieces = slices(answer, store, held)
     if answer.length is not None and answer.length <= SLICE_BYTES:
@@ -190,7 +193,7 @@ async def _answer_replay(
             raise RequestError(str(exc)) from exc
         now = max(now, service.now())
         answer = await replayed(reconstruction, wanted, service.replays, timeline, now)
-        fresh_seconds = float(_LOADING_SECONDS)
+        fresh_seconds = float(LOADING_SECONDS)
         if timeline is not None:
             next_at = timeline.next_at(now)
             fresh_seconds = min(_fresh_seconds(feed, asked, now), inf if next_at is None else next_at - now)
@@ -220,22 +223,18 @@ def _without_body(
     return None
 
 
-async def _note_warned(asked: Asked, wanted: Representation, feed: FeedRow) -> None:
+async def _note_warned(asked: Asked, answer: Answer, feed: FeedRow) -> None:
     """Note that a reader is sent the warning: it will be told when the feed has healed."""
-    if wanted.warns and feed.visible_state is State.PARTIAL:
+    if answer.warns and feed.visible_state is State.PARTIAL:
         await asked.app[SERVICE].asked.note_warned(feed)
 
 
 def _fields(asked: Asked, feed: FeedRow, answer: Answer, now: float, *, has_body: bool) -> CIMultiDict[str]:
     fields = answer.fields_at(now, has_body=has_body)
     is_loading = feed.visible_state is State.LOADING
-    fresh_seconds = _LOADING_SECONDS if is_loading else _fresh_seconds(feed, asked, now)
+    fresh_seconds = LOADING_SECONDS if is_loading else _fresh_seconds(feed, asked, now)
     fields[hdrs.CACHE_CONTROL] = _cache_control(feed, asked, fresh_seconds)
     return fields
-
-
-_LOADING_SECONDS: Final = 5
-"""How long a `loading` answer may be reused."""
 
 
 def _fresh_seconds(feed: FeedRow, asked: Asked, now: float) -> float:

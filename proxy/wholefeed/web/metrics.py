@@ -117,6 +117,7 @@ def _counted(counts: Counts) -> Iterator[Metric]:
     yield _counter(
         "wholefeed_feed_requests", "Requests for feeds, by what had to be asked.", counts.sources, "source"
     )
+    yield _counter("wholefeed_feed_pages", "Requests for pages of feeds.", counts.pages, "page")
     yield _counter(
         "wholefeed_documents_fetched", "Documents that publishers gave.", counts.documents, "outcome"
     )

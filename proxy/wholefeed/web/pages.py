@@ -294,6 +294,7 @@ async def _shown(
         known=told,
         said=said,
         proxied=_proxied(request, url),
+        paged=_proxied(request, url, pages="100"),
         variants=_variants(request, url, now),
         missing=[_missing(each, timeline, now) for each in told["missing"][:MOST_MISSING]],
         more_missing=max(0, len(told["missing"]) - MOST_MISSING),

@@ -24,7 +24,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import istr
 
 from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
-from wholefeed.core.compose.views import View
+from wholefeed.core.compose.views import FeedPage, View
 from wholefeed.core.replay import Pace, PaceError
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import UrlError, canonical_url, safe_url
@@ -180,10 +180,10 @@ _IDS: Final = _ids()
 
 # The query
 
-VIEW_OPTIONS: Final = ("limit", "since", "answer_bytes")
+VIEW_OPTIONS: Final = ("limit", "since", "answer_bytes", "pages")
 """Parameters that name a part of the feed, in the order in which our own URLs have them."""
-REPLAY_OPTIONS: Final = ("replay", "from", "on", "original")
-"""Those of a replay. All but the first are publishers' parameters, too: ours beside it alone (P7)."""
+BESIDE: Final = {"pages": ("page",), "replay": ("from", "on", "original")}
+"""Parameters that are our own beside others alone: publishers have them, too (P7)."""
 OPTIONS: Final = frozenset({"url", "wait", "replay", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
 PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
@@ -212,13 +212,12 @@ def read_query(raw_query: str, options: frozenset[str] = OPTIONS) -> Query:
 def _read_query(raw_query: str, names: frozenset[str]) -> Query:
     options: dict[str, str] = {}
     is_raw_url = False
-    parts = raw_query.split("&")
-    named = [unquote(part.partition("=")[0]).removeprefix("amp;") for part in parts]
-    if "replay" in names.intersection(named):
-        names = names.union(REPLAY_OPTIONS)
-    for part, name in zip(parts, named, strict=True):
-        value = part.partition("=")[2]
+    parts = [(part, _parameter(part)) for part in raw_query.split("&")]
+    beside = (BESIDE[name] for _, name in parts if name in BESIDE and name in names)
+    names = names.union(*beside)
+    for part, name in parts:
         if name in names:
+            value = part.partition("=")[2]
             if name in options:
                 raise RequestError(f"expected one parameter {name}, got more than one")
             is_raw = name == "url" and _is_unencoded(value)
@@ -229,6 +228,10 @@ def _read_query(raw_query: str, names: frozenset[str]) -> Query:
         elif is_raw_url and part and not part.startswith("amp;"):
             options["url"] += "&" + part
     return Query(options.pop("url", ""), options)
+
+
+def _parameter(part: str) -> str:
+    return unquote(part.partition("=")[0]).removeprefix("amp;")
 
 
 def _is_unencoded(value: str) -> bool:
@@ -406,9 +409,9 @@ def read_view(options: Mapping[str, str], max_bytes: int) -> View:
     """Return which part of the feed is asked for; `max_bytes` bounds any answer, 0 does not.
 
     Raises:
-        RequestError: `limit`, `since` or `answer_bytes` is not what it should be.
+        RequestError: `limit`, `since`, `answer_bytes`, `pages` or `page` is not what it should be.
     """
-    limit, since, room = None, None, max_bytes or None
+    limit, since, room, page = None, None, max_bytes or None, None
     if "limit" in options:
         limit = _whole_number(options, "limit", 1)
     if "since" in options:
@@ -420,13 +423,23 @@ def read_view(options: Mapping[str, str], max_bytes: int) -> View:
     if "answer_bytes" in options:
         asked = _whole_number(options, "answer_bytes", SMALLEST_ANSWER_BYTES)
         room = asked if room is None else min(asked, room)
-    return View(limit, since, room)
+    if "pages" in options:
+        if others := [name for name in ("replay", *VIEW_OPTIONS) if name in options and name != "pages"]:
+            raise RequestError(f"expected pages, or {others[0]}, got both")
+        size = _whole_number(options, "pages", *PAGE_SIZES)
+        page = FeedPage(size, _whole_number(options, "page", 1) if "page" in options else None)
+    return View(limit, since, room, page)
 
 
-def _whole_number(options: Mapping[str, str], name: str, least: int) -> int:
+PAGE_SIZES: Final = (10, 1000)
+"""The least and the most entries that a page may have."""
+
+
+def _whole_number(options: Mapping[str, str], name: str, least: int, most: int | None = None) -> int:
     given = options[name]
-    if not _COUNT.fullmatch(given) or int(given) < least:
-        raise RequestError(f"expected {name} as a whole number, {least} or more, got {given[:40]!r}")
+    if not _COUNT.fullmatch(given) or int(given) < least or (most is not None and int(given) > most):
+        bounds = f"{least} or more" if most is None else f"{least} to {most}"
+        raise RequestError(f"expected {name} as a whole number, {bounds}, got {given[:40]!r}")
     return int(given)
 
 
@@ -496,8 +509,11 @@ def _quoted(url: str) -> str:
 
 
 def view_query(options: Mapping[str, str]) -> str:
-    names = [name for name in (*REPLAY_OPTIONS, *VIEW_OPTIONS) if name in options]
-    return "".join(f"&{name}={quote(options[name], safe='')}" for name in names)
+    return "".join(f"&{name}={quote(options[name], safe='')}" for name in _NAMED if name in options)
+
+
+_NAMED: Final = ("replay", *BESIDE["replay"], *VIEW_OPTIONS, *BESIDE["pages"])
+"""What our own URLs of a feed bear, in their order."""
 
 
 # The Host that a request names, and what our links are made from (docs/faults.md row 77; RFC 9110, 7.4)

@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wholefeed.core.compose.segments import Slice
-from wholefeed.core.compose.views import HEALED_SECONDS, Cut, Take, Turn, View, Warned, entries_of
+from wholefeed.core.compose.views import (
+    HEALED_SECONDS,
+    Cut,
+    FeedPage,
+    Take,
+    Turn,
+    View,
+    Warned,
+    entries_of,
+)
 from wholefeed.core.model import Family
 
 ENTRY_BYTES = 10
@@ -36,13 +45,13 @@ class Segment:
 def cut(segments: list[Segment], view: View, room: int | None = None) -> tuple[list[int], bool, int]:
     """Numbers of the entries that are taken, whether any was not, and how many segments were read."""
     taken, read, first = [], 0, 0
-    cutting = Cut(view, room=room)
+    cutting = Cut(view, sum(segment.entries for segment in segments), room=room)
     for segment in segments:
         take = cutting.take(segment)
         kept = segment.slices if take is Take.WHOLE else []
         if take is Take.PART:
             read += 1
-            kept = cutting.kept(segment.slices, segment.entries)
+            kept = cutting.kept(segment.slices[cutting.skipped :], segment.entries)
         taken += [first + each.start // ENTRY_BYTES for each in kept]
         first += segment.entries
     return taken, cutting.is_cut, read
@@ -105,9 +114,59 @@ def test_what_is_taken_stands_in_output_order(
     assert ENTRY_BYTES * len(taken) <= room
 
 
+def pages_of(total: int, size: int) -> list[range]:
+    """What each page holds, from the first on, by places from the oldest entry."""
+    pages = [FeedPage(size, number).places(total) for number in range(1, FeedPage(size).count(total) + 1)]
+    return [range(total - each.stop, total - each.start) for each in pages]
+
+
+@given(st.integers(0, 300), st.integers(10, 40), st.integers(0, 90))
+def test_pages_hold_each_entry_once_and_stay_as_they_are(total: int, size: int, more: int) -> None:
+    """G1: whatever N and E are, all pages together are the feed, the first one to read has N to 2N-1 entries
+    or all, and no other page changes when entries come."""
+    pages = pages_of(total, size)
+    assert [place for page in pages for place in page] == list(range(total))
+    assert all(len(page) == size for page in pages[:-1])
+    assert len(pages[-1]) == total if total < size else size <= len(pages[-1]) < 2 * size
+    assert FeedPage(size).places(total) == FeedPage(size, len(pages)).places(total)
+    later = pages_of(total + more, size)
+    assert later[: len(pages) - 1] == pages[:-1]
+
+
+@given(st.integers(0, 300), st.integers(10, 40), st.integers(0, 90))
+def test_pages_link_one_another_and_no_link_changes(total: int, size: int, more: int) -> None:
+    """G1: each page leads to the one before and behind it; those of inner pages stay when entries come."""
+    count = FeedPage(size).count(total)
+    links = [dict(FeedPage(size, number).links(total, "u")) for number in range(1, count + 1)]
+    assert [each.get("next") for each in links] == [None, *(f"u&page={n}" for n in range(1, count))]
+    assert [each.get("previous") for each in links] == [*(f"u&page={n}" for n in range(2, count + 1)), None]
+    assert all((each["first"], each["last"]) == ("u", "u&page=1") for each in links)
+    assert dict(FeedPage(size).links(total, "u")) == links[-1]
+    assert [dict(FeedPage(size, n).links(total + more, "u")) for n in range(1, count)] == links[:-1]
+
+
+@given(SEGMENTS, st.integers(1, 4), st.none() | st.integers(1, 30))
+def test_of_other_segments_than_a_page_s_own_nothing_is_looked_at(
+    segments: list[Segment], size: int, number: int | None
+) -> None:
+    """G3: and of its own the two at its ends alone are read; its date is the latest of its entries."""
+    dates = [date for segment in segments for date in segment.dates]
+    page = FeedPage(size, number)
+    assume(page.count(len(dates)) >= (number or 1))
+    taken, is_cut, read = cut(segments, View(page=page))
+    assert taken == list(page.places(len(dates)))
+    assert is_cut is (len(taken) < len(dates))
+    assert read <= 2
+    cutting = Cut(View(page=page), len(dates))
+    for segment in segments:
+        if cutting.take(segment) is Take.PART:
+            cutting.kept(segment.slices[cutting.skipped :], segment.entries)
+    assert cutting.newest_at == max((at for n in taken if (at := dates[n]) is not None), default=None)
+
+
 def test_an_entry_that_no_answer_has_room_for_hides_nothing_behind_it() -> None:
     """An entry larger than the whole cap is left out alone; the smaller ones behind it are still served."""
-    cutting = Cut(View(max_bytes=None), room=50)
+    cutting = Cut(View(max_bytes=None), 6, room=50)
     first, second, third = (Segment([None, None], sizes) for sizes in ([90, 10], [10, 10], [20, 20]))
     assert cutting.take(first) is Take.PART
     assert [each.end - each.start for each in cutting.kept(first.slices, 2)] == [10]
@@ -122,7 +181,7 @@ def test_a_limit_looks_at_no_more_entries_than_it_takes() -> None:
     """Row 86: of a segment of very many entries, those behind the last one taken are not unpacked."""
     segment = Segment([None] * 1000)
     slices = iter(segment.slices)
-    cutting = Cut(View(limit=2))
+    cutting = Cut(View(limit=2), 3)
     assert cutting.take(segment) is Take.PART
     assert len(cutting.kept(slices, segment.entries)) == 2
     assert cutting.is_cut

@@ -128,9 +128,10 @@ def test_no_text_raises(text: str) -> None:
         assert instant is None or datetime.min.replace(tzinfo=UTC) <= EPOCH + timedelta(seconds=instant)
 
 
-@given(st.integers(0, 253_402_300_799), st.floats(0, 0.999))
+@given(st.integers(-62_135_596_800, 253_402_300_799), st.floats(0, 0.999))
+@example(-62_135_596_800, 0.0)  # 0001-01-01, as some software writes that there is no date
 def test_what_is_written_is_read_back_in_whole_seconds(second: int, fraction: float) -> None:
     """RFC 3339: a date that we write has 20 characters and reads back as the same second."""
     text = format_rfc3339(second + fraction)
-    assert parse_rfc3339(text) == second
+    assert parse_rfc3339(text) == int(second + fraction)
     assert len(text) == len("2003-12-13T18:30:02Z")

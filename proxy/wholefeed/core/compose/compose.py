@@ -21,12 +21,16 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Sequence
+from email.utils import formatdate
 from typing import Final, NamedTuple, cast
 
 from wholefeed.core.merge import written
 from wholefeed.core.model import (
+    ATOM_03,
     ATOM_03_NS,
     ATOM_NAMESPACES,
+    DC_NS,
+    DCTERMS_NS,
     DSIG_NS,
     EXTENSION,
     FH_NS,
@@ -36,6 +40,7 @@ from wholefeed.core.model import (
     RSS_10_NS,
     RSS_NAMESPACES,
     SEPARATOR,
+    TOMBSTONE_NS,
     WELL_KNOWN_PREFIXES,
     Channel,
     Family,
@@ -49,6 +54,7 @@ from wholefeed.core.model import (
 )
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import MAX_TITLE_CHARACTERS, UNLIMITED, ParseError
+from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.text.markup import attribute, quoteattr
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve_or_empty
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, prefixes_in
@@ -230,6 +236,36 @@ def _in_default(sequence: bytes, tag: bytes) -> bytes:
     return sequence.replace(b"<items>", declared) if b"xmlns=" in tag else sequence
 
 
+def page_head(family: Family, version: str, head: bytes, *, is_first: bool) -> bytes:
+    """Return a composed head as a page of the feed bears it: without what each publication changes (G1).
+
+    Those are dates and counts; and but on the first page to read tombstones, which a reader finds there.
+    """
+    if family is Family.JSON or (read := read_head(family, version, head)) is None:
+        return head
+    document, begins = read
+    kept: list[bytes] = []
+    end = 0
+    for child in document.head.children:
+        is_tombstone = child.namespace == TOMBSTONE_NS and not is_first
+        if is_tombstone or child.name in _COUNTS or (child.namespace, child.name) in _DATES:
+            kept.append(head[end : child.start - begins])
+            end = child.end - begins
+            end += head.startswith(b"\n", end)
+    return b"".join([*kept, head[end:]])
+
+
+_DATES: Final = frozenset(
+    {(namespace, name) for namespace in ATOM_NAMESPACES for name in ("updated", "modified")}
+    | {(namespace, name) for namespace in RSS_NAMESPACES for name in ("lastBuildDate", "pubDate")}
+    | {(namespace, "date") for namespace in (DC_NS, DCTERMS_NS)}
+    | {(DCTERMS_NS, name) for name in ("issued", "modified")}
+)
+"""Children of heads that tell when the feed changed."""
+_COUNTS: Final = frozenset({"totalResults", "startIndex", "itemsPerPage"})
+"""Of OpenSearch, in either of its namespaces: Blogger tells by them how many entries there are."""
+
+
 class Address(NamedTuple):
     """Who the synthesized document is, and where it comes from."""
 
@@ -239,6 +275,8 @@ class Address(NamedTuple):
     """The publisher's subscription document (RFC 4287, 4.2.7.2)."""
     whole_url: str = ""
     """The proxy's URL of the whole feed, in a document that holds a part of it."""
+    pages: Sequence[tuple[str, str]] = ()
+    """Relations and URLs of other pages, in a document that is one (RFC 5005, 3)."""
 
 
 def compose_prologue(
@@ -250,12 +288,14 @@ def compose_prologue(
     is_complete: bool,
     version: str = "",
     warning: bytes = b"",
+    dated_at: float | None = None,
 ) -> bytes:
     """Return everything before the first entry.
 
     `prefixes` are the well-known ones of head and entries, `version` is the subscription document's (empty:
     the family's usual one), `warning` a pseudo-entry to stand first (R16). `is_complete`: to say
-    fh:complete (RFC 5005, 2), for which JSON Feed has no word.
+    fh:complete (RFC 5005, 2), for which JSON Feed has no word. `dated_at` is the date of a head that has none
+    of its own (`page_head`); None, as in JSON Feed: it stays without.
     """
     if family is Family.JSON:
         return _json_prologue(head, address) + warning
@@ -266,8 +306,12 @@ def compose_prologue(
         f'<{link} rel="self" type="{MEDIA_TYPE[family]}" href={quoteattr(address.self_url)}/>\n',
         f'<{link} rel="via" href={quoteattr(address.via_url)}/>\n',
     ]
-    if address.whole_url:
-        own.append(f'<{link} rel="{_WHOLE_RELATION}" href={quoteattr(address.whole_url)}/>\n')
+    whole = ((_WHOLE_RELATION, address.whole_url),) if address.whole_url else ()
+    own += [
+        f'<{link} rel="{relation}" href={quoteattr(url)}/>\n' for relation, url in (*whole, *address.pages)
+    ]
+    if dated_at is not None:
+        own.append(_date(family, version, dated_at))
     if is_complete:
         own.append(f"<fh:complete{fh}/>\n")
         prefixes |= _BIT["fh"]
@@ -278,6 +322,16 @@ def compose_prologue(
     before, _, behind = head.partition(OWN_PLACE)
     root = _root(family, version, prefixes)
     return b"".join([_DECLARATION, root, before, "".join(own).encode(), behind, warning])
+
+
+def _date(family: Family, version: str, dated_at: float) -> str:
+    instant = format_rfc3339(int(dated_at))
+    if family is Family.ATOM:
+        name = "modified" if version == ATOM_03 else "updated"
+        return f"<{name}>{instant}</{name}>\n"
+    if family is Family.RDF:
+        return f"<dc:date{_bound('dc')}>{instant}</dc:date>\n"
+    return f"<pubDate>{formatdate(int(dated_at), usegmt=True)}</pubDate>\n"
 
 
 _WHOLE_RELATION: Final = "urn:wholefeed:whole"
@@ -296,7 +350,10 @@ def _declared(prefixes: int) -> str:
 
 def _json_prologue(head: bytes, address: Address) -> bytes:
     extension = {"via": address.via_url} | ({"whole": address.whole_url} if address.whole_url else {})
-    own = json.dumps({"feed_url": address.self_url, EXTENSION: extension}, ensure_ascii=False)
+    extension |= address.pages
+    following = extension.pop("next", "")  # JSON Feed 1.1 has a word for that one alone
+    members = {"feed_url": address.self_url} | ({"next_url": following} if following else {})
+    own = json.dumps({**members, EXTENSION: extension}, ensure_ascii=False)
     return b'{%s%s,\n"items":[\n' % (head and head + b",\n", own[1:-1].encode())
 
 
@@ -394,32 +451,26 @@ def heading_of(document: FeedDocument) -> Heading:
     return Heading(title, site if len(site) <= MAX_URL_CHARACTERS else "")
 
 
-def head_document(family: Family, version: str, head: bytes) -> tuple[FeedDocument, int]:
-    """Return a head in XML, as it was composed, as a document without entries, and where in that it begins.
-
-    `version` is the subscription document's. Raises `ParseError` where it cannot be read.
-    """
-    root = _DECLARATION + _root(family, version, ALL_PREFIXES)
-    made = b"".join((root, head.replace(OWN_PLACE, b"\n"), EPILOGUE[family]))
-    return parse(made, "http://head.invalid/", max_depth=UNLIMITED), len(root)
-
-
 def stored_heading(family: Family, version: str, head: bytes, via_url: str) -> Heading:
-    """Return what a feed calls itself that was published before that was kept.
+    """Return what a feed calls itself that was published before that was kept."""
+    read = read_head(family, version, head, via_url)
+    return Heading("", "") if read is None else heading_of(read[0])
 
-    A head that is longer than any is by now says nothing, nor does one that cannot be read.
+
+def read_head(
+    family: Family, version: str, head: bytes, url: str = "http://head.invalid/"
+) -> tuple[FeedDocument, int] | None:
+    """Return a composed head as a document without entries, and where in its text the head begins.
+
+    A head of an earlier version that is longer than any is by now says nothing, nor one that cannot be read.
     """
     if len(head) > MAX_HEAD_BYTES:
-        return Heading("", "")
-    prologue = compose_prologue(
-        family,
-        head,
-        prefixes=ALL_PREFIXES,
-        address=Address(via_url, via_url),
-        is_complete=False,
-        version=version,
-    )
+        return None
+    before = b"{" if family is Family.JSON else _DECLARATION + _root(family, version, ALL_PREFIXES)
+    behind = b'%s"items":[' % (b",\n" if head else b"") if family is Family.JSON else b""
+    text = before + head.replace(OWN_PLACE, b"\n") + behind + EPILOGUE[family]
     try:
-        return heading_of(parse(prologue + EPILOGUE[family], via_url, max_depth=UNLIMITED))
+        document = parse(text, url, max_depth=UNLIMITED)
     except ParseError:
-        return Heading("", "")
+        return None
+    return (document, len(before)) if document.text == text else None

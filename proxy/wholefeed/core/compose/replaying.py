@@ -1,7 +1,7 @@
 """Entries and head of a feed as they are replayed: with the dates of their release (P3, P4).
 
     made = replay_entries(texts, instants, Family.RSS)          # as they stand in segments
-    head = replay_head(Family.RSS, "2.0", head, identifier="urn:…", dated_at=instants[0])
+    head = replay_head(Family.RSS, "2.0", head, identifier="urn:…", is_dated=True)
 
 Readers hide what is old, mark it as read, or sort by date alone, so each date of an entry becomes that of its
 release. When it was published stands in front of its title. Its id, and all else, stays as it was written.
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from email.utils import formatdate
 from typing import Any, Final, NamedTuple
 
-from wholefeed.core.compose.compose import OWN_PLACE, head_document, synthesize
+from wholefeed.core.compose.compose import OWN_PLACE, read_head, synthesize
 from wholefeed.core.model import (
     ATOM_NAMESPACES,
     DC_NS,
@@ -283,17 +283,7 @@ def _item(text: bytes, at: int, shows_original: bool) -> bytes:
 # The head
 
 
-def dated_head(family: Family, version: str, head: bytes, dated_at: float) -> bytes:
-    """Return a head, as it was composed, with another date as that of the feed, epoch seconds.
-
-    `version` is the subscription document's. A JSON Feed has no date in its head.
-    """
-    return _changed_head(family, version, head, dated_at=dated_at)
-
-
-def replay_head(
-    family: Family, version: str, head: bytes, *, identifier: str, dated_at: float | None
-) -> bytes:
+def replay_head(family: Family, version: str, head: bytes, *, identifier: str, is_dated: bool) -> bytes:
     """Return the head of a replay, which is a feed of its own (P4).
 
     Args:
@@ -301,44 +291,33 @@ def replay_head(
         version: Of its subscription document.
         head: As it was composed.
         identifier: The replay's own, as Atom wants one.
-        dated_at: When the newest entry was released, epoch seconds; None: none was.
+        is_dated: Whether the replay is dated otherwise, so that the head is to tell no date.
     """
     if family is Family.JSON:
         title = json.loads(b"{%s}" % head).get("title")
         renamed = f"{title if isinstance(title, str) else ''}{_REPLAY}".strip()
         return with_values(b"{%s}" % head, {"title": renamed})[1:-1]
-    return _changed_head(family, version, head, dated_at=dated_at, identifier=identifier)
-
-
-def _changed_head(
-    family: Family, version: str, head: bytes, *, dated_at: float | None, identifier: str = ""
-) -> bytes:
-    """Return a head with another date, and as the head of a replay where that has an identifier."""
-    if family is Family.JSON:
+    read = read_head(family, version, head)
+    if read is None:
         return head
-    document, offset = head_document(family, version, head)
+    document, offset = read
     text, edits = document.text, list[_Edit]()
     for each in document.head.children:
         kind = f"{_kind(each.namespace)} {each.name}"
         inner = attribute_places(text, each.start).end
-        is_empty = text[inner - 2 : inner] == b"/>"
-        media_type = b"xhtml" if b"xhtml" in text[each.start : inner] else b""
-        child = _Child(kind, each.start, inner, each.end, is_empty, media_type.decode())
-        if kind in _DATES and dated_at is not None:
-            edits.append(_filled(text, child, _written(kind, dated_at)))
-        elif identifier and (kind in _LEADS_AWAY or kind.startswith("sy ")):
+        media_type = "xhtml" if b"xhtml" in text[each.start : inner] else ""
+        child = _Child(kind, each.start, inner, each.end, text[inner - 2 : inner] == b"/>", media_type)
+        if kind in _LEADS_AWAY or kind.startswith("sy ") or (kind in _DATES and is_dated):
             edits.append((each.start, each.end, b""))
-        elif identifier and kind == "atom id":
+        elif kind == "atom id":
             edits.append(_filled(text, child, escape(identifier).encode()))
-        elif identifier and kind in ("atom title", "rss title"):
+        elif kind in ("atom title", "rss title"):
             edits.append(_suffixed(text, child, _REPLAY.encode()))
-    end = offset + len(head)
-    own_place = head.find(OWN_PLACE)
-    if identifier:
-        at = end if own_place < 0 else offset + own_place
-        edits.append((at, at, _BLOCK))
+    end, own_place = offset + len(head), head.find(OWN_PLACE)
+    at = end if own_place < 0 else offset + own_place
+    edits.append((at, at, _BLOCK))
     if own_place >= 0:
-        edits.append((offset + own_place, offset + own_place + 1, OWN_PLACE))
+        edits.append((at, at + 1, OWN_PLACE))
     return _edited(text, edits, offset, end)
 
 

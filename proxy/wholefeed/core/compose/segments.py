@@ -441,22 +441,12 @@ def join_outlines(outlines: Iterable[bytes]) -> bytes:
     return b"".join(joined)
 
 
-def each_of(outline: bytes) -> Iterator[Slice]:
-    """Yield the slices of a segment one by one, where not all of them may be needed."""
-    start = 0
-    for end, order_at in _ENTRY.iter_unpack(outline):
+def each_of(outline: bytes, first: int = 0) -> Iterator[Slice]:
+    """Yield the slices of a segment one by one, from one on, where not all of them may be needed."""
+    start = _ENTRY.unpack_from(outline, (first - 1) * _ENTRY.size)[0] if first else 0
+    for end, order_at in _ENTRY.iter_unpack(memoryview(outline)[first * _ENTRY.size :]):
         yield Slice(start, end, None if isnan(order_at) else order_at)
         start = end
-
-
-def between(outline: bytes, first: int, last: int) -> list[Slice]:
-    """Return the slices from one up to another, without a look at those before and behind."""
-    start = _ENTRY.unpack_from(outline, (first - 1) * _ENTRY.size)[0] if first else 0
-    wanted = outline[first * _ENTRY.size : last * _ENTRY.size]
-    slices: list[Slice] = []
-    for each in each_of(wanted):
-        slices.append(each._replace(start=slices[-1].end if slices else start))
-    return slices
 
 
 def number_of(outline: bytes) -> int:

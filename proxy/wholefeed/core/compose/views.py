@@ -1,14 +1,14 @@
 """What one reader is given: the entries that a view takes, and word of a feed that is partial (R16).
 
-A view (limit, since, at most so many bytes) is cut from segments in output order, newest first
+A view (limit, since, a page, at most so many bytes) is cut from segments in output order, newest first
 (docs/design.md#segments). What it leaves out whole is never looked at; a segment that it takes in part is
 given to `kept` as the slices that its entries are:
 
-    cut = Cut(view, room=1_000_000)
+    cut = Cut(view, total, room=1_000_000)
     for segment in segments:
         match cut.take(segment):
             case Take.WHOLE: ...
-            case Take.PART: ...             # cut.kept(slices, number) are the entries to send
+            case Take.PART: ...             # cut.kept(slices from cut.skipped on, number): entries to send
             case Take.NONE: ...
     cut.is_cut                              # whether anything was left out
 
@@ -51,6 +51,8 @@ class View(NamedTuple):
     """Only entries dated at or after this instant, epoch seconds."""
     max_bytes: int | None = None
     """An answer of at most so many bytes, without content coding."""
+    page: FeedPage | None = None
+    """The entries of one page."""
 
     @property
     def is_whole(self) -> bool:
@@ -60,7 +62,51 @@ class View(NamedTuple):
     @property
     def may_be_whole(self) -> bool:
         """Whether nothing is left out of a feed that is short enough."""
-        return self.limit is None and self.since is None
+        return self.limit is None and self.since is None and self.page is None
+
+    def places(self, total: int) -> range:
+        """Return which entries a feed of so many shows by their places in output order, the newest at 0."""
+        if self.page is not None:
+            return self.page.places(total)
+        return range(_UNLIMITED if self.limit is None else self.limit)
+
+
+class FeedPage(NamedTuple):
+    """A page of a feed that is asked for in pages (G1; RFC 5005, 3).
+
+    They are counted from the oldest entry on, so that a new one moves nothing: each has as many entries as
+    the next, but for the first one to read, which has the newest and bears the highest number.
+    """
+
+    size: int
+    number: int | None = None
+    """None: the first one to read."""
+
+    def count(self, total: int) -> int:
+        """Return how many pages a feed of so many entries has."""
+        return max(1, total // self.size)
+
+    def places(self, total: int) -> range:
+        """Return where its entries stand in output order; the page must be there."""
+        count = self.count(total)
+        number = self.number or count
+        assert number <= count, "a page that is there"
+        return range(0 if number == count else total - number * self.size, total - (number - 1) * self.size)
+
+    def links(self, total: int, first_url: str) -> tuple[tuple[str, str], ...]:
+        """Return the links of the page by their relations; `first_url` is where the first one to read is.
+
+        No page but that one changes when it grows into two: `previous` is a number also where the first one
+        to read bears that, which has none, and answers under its number too.
+        """
+        count = self.count(total)
+        number = self.number or count
+        found = [("first", first_url), ("last", f"{first_url}&page=1")]
+        if number > 1:
+            found.append(("next", f"{first_url}&page={number - 1}"))
+        if number < count:
+            found.append(("previous", f"{first_url}&page={number + 1}"))
+        return tuple(found)
 
 
 WHOLE: Final = View()
@@ -68,15 +114,18 @@ _UNLIMITED: Final = 1 << 62
 
 
 class Cut:
-    """One view on its way through a feed's segments.
+    """One view on its way through a feed's segments, which hold `total` entries.
 
     Its entries may come to `room` bytes (None: any number); the answer puts `joint` bytes between two
     segments.
     """
 
-    def __init__(self, view: View, *, room: int | None = None, joint: int = 0) -> None:
+    def __init__(self, view: View, total: int, *, room: int | None = None, joint: int = 0) -> None:
+        places = view.places(total)
         self._since = view.since
-        self._entries = _UNLIMITED if view.limit is None else view.limit
+        self.skipped = places.start
+        """Entries before the view, in the segments that are to come."""
+        self._entries = len(places)
         self._room = _UNLIMITED if room is None else max(0, room)
         self._most = self._room - joint
         """Bytes that no entry may be longer than."""
@@ -85,6 +134,8 @@ class Cut:
         self._has_skipped = False
         self.is_cut = False
         """Whether anything was left out so far."""
+        self.newest_at: float | None = None
+        """The latest date of what was taken so far, epoch seconds; None: nothing that is dated was."""
 
     def take(self, segment: _Span) -> Take:
         """Return how much of the next segment the view takes."""
@@ -93,7 +144,8 @@ class Cut:
         is_before = (
             self._since is not None and segment.newest_at is not None and segment.newest_at < self._since
         )
-        if self._is_full or self._entries == 0 or is_before:
+        if self._is_full or self._entries == 0 or is_before or self.skipped >= segment.entries:
+            self.skipped = max(0, self.skipped - segment.entries)
             self.is_cut = True
             return Take.NONE
         is_after = self._since is None or segment.oldest_at is None or segment.oldest_at >= self._since
@@ -101,19 +153,22 @@ class Cut:
         if not fits and self._has_skipped:  # one segment was read for the sake of the room: no more
             self._is_full = self.is_cut = True
             return Take.NONE
-        if not is_after or segment.entries > self._entries or not fits:
+        if self.skipped or not is_after or segment.entries > self._entries or not fits:
             return Take.PART
         self._entries -= segment.entries
         self._room -= segment.length + self._joint
+        self._note_dates([segment.newest_at])
         return Take.WHOLE
 
     def kept(self, slices: Iterable[Slice], number: int) -> list[Slice]:
         """Return which of a number of entries the view takes of a segment that it takes in part.
 
-        No more of them are looked at than it takes to fill the view.
-        One that is longer than all the room is passed over: it would hide everything behind it for ever.
+        `slices` are theirs but for those that are `skipped`; no more of them are looked at than it takes to
+        fill the view. One that is longer than all the room is passed over: it would hide everything behind it
+        for ever.
         """
         wanted = self._dated(slices)
+        self.skipped = 0
         self._room -= self._joint
         taken: list[Slice] = []
         for each in wanted:
@@ -128,7 +183,12 @@ class Cut:
             taken.append(each)
         self._entries -= len(taken)
         self.is_cut = self.is_cut or len(taken) < number
+        self._note_dates(each.order_at for each in taken)
         return taken
+
+    def _note_dates(self, dates: Iterable[float | None]) -> None:
+        found = [at for at in (self.newest_at, *dates) if at is not None]
+        self.newest_at = max(found, default=None)
 
     def _dated(self, slices: Iterable[Slice]) -> Iterator[Slice]:
         since, is_wanted = self._since, True

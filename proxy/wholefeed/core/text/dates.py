@@ -51,7 +51,7 @@ def parse_rfc822(text: str) -> float | None:
 
 def format_rfc3339(instant: float) -> str:
     """Return epoch seconds as RFC 3339 writes them: whole seconds, UTC, e.g. `2003-12-13T18:30:02Z`."""
-    return datetime.fromtimestamp(int(instant), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(int(instant), UTC).isoformat().replace("+00:00", "Z")
 
 
 # The usual forms
