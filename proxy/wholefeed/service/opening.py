@@ -5,7 +5,7 @@
     feeds = await openings.announced(url, wait_seconds=8.0)     # a person has typed it: there may be a choice
 
 There is one opening a URL, however many ask, and it goes on, whoever leaves. What a request waits for, and
-for how long, stands in `wholefeed.service.waiting`.
+for how long, `FeedService` says.
 """
 
 from __future__ import annotations
