@@ -35,7 +35,7 @@ from wholefeed.errors import DocumentError, OverloadedError, PublisherError, Sto
 from wholefeed.fetch.memento import Archive
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.documents import OfferedCopy
+from wholefeed.service.refresh import OfferedCopy
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.store.rows import DocumentRow

@@ -2,7 +2,7 @@
 
     storage = FeedStorage(store, work, feed.id, now=time.time)
     rows, failures = await storage.start(is_new=False)              # what the refresh starts from
-    storage.write_later(partial(feeds.update, feed=feed.id, changes={}))  # written with the next change
+    storage.write_later(feeds.update, changes={})                   # written with the next change
     await storage.write(partial(documents.arrange, ...))            # a change, and what was noted before
     row = await storage.publish(publication, revision=feed.revision)
 
@@ -11,7 +11,6 @@ The functions behind `FeedStorage` run in the thread of a database connection.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,12 +25,10 @@ from wholefeed.core.refresh.port import (
     Attempt,
     KnownEntries,
     Placement,
-    Progress,
     ReplyFacts,
     StoredDocument,
     SubscriptionPlacement,
 )
-from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.fetch.base import Fetched
 from wholefeed.service.documents import (
     ANY,
@@ -168,12 +165,14 @@ class FeedStorage:
 
     # Writing, now and with what comes next
 
-    def write_later(self, write: Callable[[Database], Any], *, touches_document: bool = False) -> None:
+    def write_later(
+        self, write: Callable[..., object], *, touches_document: bool = False, **facts: object
+    ) -> None:
         """Have something written with the next change or `flush` that changes nothing of what is sent.
 
-        `touches_document`: it changes the row of one.
+        `write` is given the feed's number with the facts; `touches_document`: it changes the row of one.
         """
-        self._later.append(_Later(write, touches_document))
+        self._later.append(_Later(partial(write, feed=self.feed_id, **facts), touches_document))
 
     def note_reply(self, reply: ReplyFacts) -> None:
         """Note what a reply means for the feed: nobody waits for that where nothing is new."""
@@ -487,95 +486,6 @@ def _identified_facts(
     """
     found = identities.ambiguous_with(db, feed, facts.keys, own, besides)
     return facts if found == facts.ambiguous else facts.identified(found)
-
-
-# Documents that wait to be stored together
-
-MOST_TOGETHER: Final = 16
-_MOST_BYTES: Final = 3 << 19
-LONGEST_SECONDS: Final = 0.1
-"""So long the first of them waits. A crash loses as much, and a publisher is asked for it again."""
-
-
-class Gathered:
-    """Documents of a walk that have come one soon after the other, until they are stored in one transaction.
-
-        number = gathered.add(put, facts)           # below 0: a stand-in
-        await gathered.put(storage)                 # they are stored now
-        gathered.number(number)                     # what it has become
-
-    Identities are hashes: the entries of a document change as many pages of their index as there are entries,
-    and those of sixteen documents little more. Who walks alone waits for the disk once for all of them.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: list[_Waiting] = []
-        self._leaving: list[_Waiting] = []
-        """Those that are being stored."""
-        self._since = 0.0
-        self._stand_in = 0
-        self._numbers: dict[int, int] = {}
-        """What stand-ins have become."""
-
-    def __len__(self) -> int:
-        """How many documents are not known to be stored yet."""
-        return len(self._leaving) + len(self._waiting)
-
-    @property
-    def are_waiting(self) -> bool:
-        """Whether there are any that nobody is storing."""
-        return bool(self._waiting)
-
-    @property
-    def facts(self) -> list[DocumentFacts]:
-        return [each.facts for each in (*self._leaving, *self._waiting)]
-
-    def left_out_of(self, progress: Progress) -> Progress:
-        """Return the progress of a walk without what is not known to be stored yet."""
-        if not (entries := [len(each.entries) for each in self.facts]):
-            return progress
-        documents = progress.documents - len(entries)
-        return replace(progress, documents=documents, entries=progress.entries - sum(entries))
-
-    @property
-    def left_seconds(self) -> float:
-        """For how long they may wait for others."""
-        size_bytes = sum(len(each.put.new.body) for each in self._waiting)
-        if len(self._waiting) >= MOST_TOGETHER or size_bytes >= _MOST_BYTES:
-            return 0.0
-        return max(0.0, self._since + LONGEST_SECONDS - time.monotonic())
-
-    def add(self, put: Put, facts: DocumentFacts) -> int:
-        """Take in a document that nothing is stored of; return a stand-in for its number."""
-        if not self._waiting:
-            self._since = time.monotonic()
-        self._stand_in -= 1
-        self._waiting.append(_Waiting(self._stand_in, put, facts))
-        return self._stand_in
-
-    async def put(self, storage: FeedStorage) -> None:
-        """Put what waits, in the order in which it came; what cannot be put waits on."""
-        if not self._waiting:
-            return
-        self._leaving, self._waiting = self._waiting, []
-        try:
-            numbers = await storage.put([each.put for each in self._leaving])
-        except (StoreError, OverloadedError):  # who publishes meanwhile goes on all the same
-            self._leaving, self._waiting = [], [*self._leaving, *self._waiting]
-            raise
-        stand_ins = [each.number for each in self._leaving]
-        self._numbers.update(zip(stand_ins, numbers, strict=True))
-        self._leaving = []
-
-    def number(self, document: int) -> int:
-        """Return what a document is stored under, whose number or stand-in that is."""
-        return self._numbers.get(document, document)
-
-
-class _Waiting(NamedTuple):
-    number: int
-    put: Put
-    facts: DocumentFacts
 
 
 # What one transaction puts, and what it looks at for what comes next
