@@ -151,7 +151,7 @@ class Fetcher:
             manner: What is asked for, and how.
         """
         plain_url, was_ahead = without_credentials(url), is_ahead()
-        share = Share(self.budget, plain_url, is_ahead=is_ahead, sizes=sizes or Sizes())
+        share = Share(self.budget, plain_url, is_ahead=is_ahead, sizes=sizes)
         transfer = Transfer(plain_url, self.config.document_timeout_seconds, share, manner)
         try:
             try:

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -194,14 +195,16 @@ class Memory:
         if self._max_bytes and feed_id in self._waiting and len(blocks) == len(snapshot.segments):
             self._hold(snapshot, blocks, (snapshot.feed.url,))
 
-    def begin_waiting(self, feed_id: int) -> None:
-        """Have what is published of a feed held at once: an answer waits for it, until `end_waiting`."""
+    @contextmanager
+    def awaited(self, feed_id: int) -> Iterator[None]:
+        """Have what is published of a feed meanwhile held at once: an answer waits for it."""
         self._waiting[feed_id] = self._waiting.get(feed_id, 0) + 1
-
-    def end_waiting(self, feed_id: int) -> None:
-        self._waiting[feed_id] -= 1
-        if not self._waiting[feed_id]:
-            del self._waiting[feed_id]
+        try:
+            yield
+        finally:
+            self._waiting[feed_id] -= 1
+            if not self._waiting[feed_id]:
+                del self._waiting[feed_id]
 
     def confirm(self, feed_id: int, version: Version | None) -> None:
         """Let go of a feed that is another one now; None: there is none any more."""

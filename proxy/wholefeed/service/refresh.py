@@ -21,7 +21,8 @@ from typing import Final, NamedTuple
 from wholefeed.core.adapters.base import There
 from wholefeed.core.facts import DocumentFacts
 from wholefeed.core.jobs import Style
-from wholefeed.core.model import EntryId, Kind, State
+from wholefeed.core.links import updated_links
+from wholefeed.core.model import EntryId, Kind, Role, State
 from wholefeed.core.notes import Ending, Note
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -264,11 +265,26 @@ class Refresh:
     async def _with_links_of_304(
         self, stored: StoredDocument | None, came: Obtained | Fetched, style: Style | None
     ) -> Obtained | Fetched:
-        """Return what came; of a 304 whose Link fields lead elsewhere, the stored document with these."""
-        if isinstance(came, Obtained):
+        """Return what came; of a 304 whose Link fields lead elsewhere, the stored document with these.
+
+        RFC 9111, sections 3.2 and 4.3.4: what they say takes the place of what it came with.
+        """
+        if isinstance(came, Obtained) or stored is None or not came.not_modified or came.is_met:
             return came
-        fetched = await self._storage.with_links_of_304(stored, came)
-        return fetched if fetched.not_modified else await self._context.source.read(fetched, style)
+        links = updated_links(came.links, came.final_url, stored.links)
+        if links is None:
+            return came
+        media_type, body = await self._storage.read(
+            lambda db: (documents.read_media_type(db, stored.id), documents.read_body(db, stored.id))
+        )
+        kept = {"etag": stored.etag, "last-modified": stored.last_modified, "content-length": str(len(body))}
+        if stored.is_uncacheable and stored.role is not Role.SUBSCRIPTION:
+            kept["cache-control"] = "no-cache"
+        headers = {name: value for name, value in kept.items() if value is not None} | dict(came.headers)
+        whole = replace(
+            came, not_modified=False, body=body, media_type=media_type, headers=headers, links=links
+        )
+        return await self._context.source.read(whole, style)
 
     async def _receive(self, found: FoundSubscription) -> FoundSubscription:
         """Hold the subscription document until it is stored; return it as it counts here."""

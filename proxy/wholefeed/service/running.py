@@ -128,9 +128,10 @@ class Running:
         """
         if self._resting_until and self.is_resting(feed.id):
             return False
-        is_fresh = self._context.fresh_seconds_left(feed, self._context.now()) > 0
+        if self._context.fresh_seconds_left(feed, self._context.now()) <= 0:
+            return True
         is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
-        return not (is_fresh and (is_whole or feed.is_stale))
+        return not (is_whole or feed.is_stale)
 
     def is_resting(self, feed_id: int) -> bool:
         """Whether what was fetched a moment ago could not be kept or rendered."""

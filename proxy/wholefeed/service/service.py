@@ -152,9 +152,11 @@ class FeedService:
         since = memory.generation
         feed, is_late = await self._ready(url, deadline, is_head=is_head)
         leads_there = feed.url == url or not memory.has_changed(feed.id, since)  # its key is its own
-        held = await self.checks.find(url) if from_memory else None
-        if held is not None and held.is_whole:
-            return held.snapshot, is_late, held
+        if from_memory:
+            await self.checks.check(url)
+            held = memory.find(url)
+            if held is not None and held.is_whole:
+                return held.snapshot, is_late, held
         since = memory.generation
         snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
         return snapshot, is_late, memory.put(snapshot, url, since) if leads_there else None
@@ -196,11 +198,8 @@ class FeedService:
         return under_way is None or not under_way.is_confirmed
 
     async def _wait_for_refresh(self, feed_id: int, flight: asyncio.Task[None], deadline: float) -> None:
-        self._memory.begin_waiting(feed_id)
-        try:
+        with self._memory.awaited(feed_id):
             await either_done(flight, self._stopping, deadline - time.monotonic())
-        finally:
-            self._memory.end_waiting(feed_id)
 
     async def _open(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
         """Return the feed of a URL once something of it can be served; arguments as for `Openings.join`."""

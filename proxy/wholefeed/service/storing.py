@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.facts import DocumentFacts, PackedKeys
-from wholefeed.core.links import updated_links
 from wholefeed.core.model import EntryId, Role, Tombstone
 from wholefeed.core.refresh.port import (
     Attempt,
@@ -29,7 +28,6 @@ from wholefeed.core.refresh.port import (
     StoredDocument,
     SubscriptionPlacement,
 )
-from wholefeed.fetch.base import Fetched
 from wholefeed.service.documents import (
     ANY,
     FreshDocuments,
@@ -141,27 +139,6 @@ class FeedStorage:
         besides = [each.keys for each in others]
         look = partial(_identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
         return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
-
-    async def with_links_of_304(self, stored: StoredDocument | None, fetched: Fetched) -> Fetched:
-        """Return a stored document as it comes with the Link fields of a 304, where they lead elsewhere.
-
-        RFC 9111, sections 3.2 and 4.3.4: what they say takes the place of what it came with. Else the 304.
-        """
-        if stored is None or not fetched.not_modified or fetched.is_met:
-            return fetched
-        links = updated_links(fetched.links, fetched.final_url, stored.links)
-        if links is None:
-            return fetched
-        media_type, body = await self.read(
-            lambda db: (documents.read_media_type(db, stored.id), documents.read_body(db, stored.id))
-        )
-        kept = {"etag": stored.etag, "last-modified": stored.last_modified, "content-length": str(len(body))}
-        if stored.is_uncacheable and stored.role is not Role.SUBSCRIPTION:
-            kept["cache-control"] = "no-cache"
-        headers = {name: value for name, value in kept.items() if value is not None} | dict(fetched.headers)
-        return replace(
-            fetched, not_modified=False, body=body, media_type=media_type, headers=headers, links=links
-        )
 
     # Writing, now and with what comes next
 

@@ -412,11 +412,11 @@ def _is_archive_due(basis: Basis, documents: Sequence[StoredDocument], current: 
     stored = {document_key(row.url): row for row in documents if row.role is Role.ARCHIVE}
     if all(row.is_final for row in stored.values()):
         return False
-    trail, here, is_newest = Trail(relation=current.relation), current.arrival, True
-    while (row := stored.pop(document_key(trail.target(here.links) or ""), None)) is not None:
+    trail, links, is_newest = Trail(relation=current.relation), current.arrival.links, True
+    while (row := stored.pop(document_key(trail.target(links) or ""), None)) is not None:
         if row.is_due(current.changed_at, is_newest=is_newest, now=basis.now()):
             return True
-        here, is_newest = row.as_arrival(), False
+        links, is_newest = row.links, False
     return False
 
 
