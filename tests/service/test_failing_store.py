@@ -19,7 +19,7 @@ from wholefeed.errors import OverloadedError, StorageFullError, UnknownFeedError
 from wholefeed.service import refresh
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import Rendering
-from wholefeed.service.storing import FeedStorage, touch
+from wholefeed.service.storing import FeedStorage
 from wholefeed.store import sqlite_file
 from wholefeed.store.rows import FeedChanges, FeedRow, Publication
 from wholefeed.store.tables import documents, feeds, segments
@@ -163,9 +163,9 @@ async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
 
     storage = FeedStorage(proxy.app[STORE], Workers(0), feed.id, now=proxy.clock, memory=Memory(0))
     noted: FeedChanges = {"is_stale": True, "failed_at": now, "fresh_until": now + 7000}
-    storage.write_later(feeds.update, changes=noted)
+    storage.write_later(feeds.update, noted)
 
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise StorageFullError("the volume is full")
 
     with pytest.raises(StorageFullError):
@@ -255,7 +255,7 @@ async def test_a_remark_on_a_document_of_a_forgotten_feed_is_no_failure_of_the_s
     assert feed is not None
     (document, *_) = await proxy.store.documents(feed.id)
     storage = FeedStorage(proxy.app[STORE], Workers(0), feed.id, now=proxy.clock, memory=Memory(0))
-    storage.write_later(touch, document=document.id, changes={"checked_at": proxy.clock()})
+    storage.touch(document.id, {"checked_at": proxy.clock()})
     await proxy.service.forget(canonical_url(url))
     with pytest.raises(UnknownFeedError):
         await storage.flush()

@@ -14,7 +14,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.compose.remembering import Kept, StoredMemory, WrittenMemory, remember_copies
@@ -451,9 +450,8 @@ _BATCH: Final = 16
 
 async def reparse(
     store: Store,
-    write: Callable[[Callable[[Database], object]], Awaitable[object]],
+    write: Callable[..., Awaitable[object]],
     work: Workers,
-    feed_id: int,
     rows: list[DocumentRow],
     now: float,
 ) -> bool:
@@ -466,7 +464,7 @@ async def reparse(
     for start in range(0, len(outdated), _BATCH):
         documents = [await _read_again(store, work, row) for row in outdated[start : start + _BATCH]]
         new = await coded([each for each in documents if each is not None])
-        await write(partial(put_again, feed=feed_id, documents=new, now=now))
+        await write(put_again, new, now)
     return bool(outdated)
 
 

@@ -71,7 +71,7 @@ from wholefeed.service.sources import (
     as_failure,
     follow_to_subscription,
 )
-from wholefeed.service.storing import FeedStorage, known_entries, touch
+from wholefeed.service.storing import FeedStorage
 from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow
 from wholefeed.store.tables import documents, failures, feeds
 
@@ -310,9 +310,9 @@ class Refresh:
             "fresh_until": fresh_until,
         }
         if failure is None:
-            self._storage.write_later(feeds.update, changes=changes)
+            self._storage.write_later(feeds.update, changes)
         else:
-            self._storage.write_later(failures.note_refetch, failure=failure, changes=changes)
+            self._storage.write_later(failures.note_refetch, failure, changes)
 
     # What is stored
 
@@ -330,14 +330,9 @@ class Refresh:
     async def known(self, url: str, arrival: Arrival, *, with_copies: bool = False) -> KnownEntries:
         await self._put_gathered()
         come = self._come.get(url)
-        look = partial(
-            known_entries,
-            feed=self._feed.id,
-            asked=tuple(identity for identity, _ in arrival.keys or ()),
-            waiting=None if come is None else come.read.facts,
-            with_copies=with_copies,
-        )
-        return await self._storage.read(look)
+        waiting = None if come is None else come.read.facts
+        asked = tuple(identity for identity, _ in arrival.keys or ())
+        return await self._storage.known(asked, waiting, with_copies=with_copies)
 
     async def put(self, url: str, placement: Placement) -> int:
         self._count_ahead(url, is_hit=True)
@@ -369,7 +364,7 @@ class Refresh:
             changes["is_uncacheable"] = is_uncacheable
         if found_in is not None:
             changes["found_in"] = found_in
-        self._storage.write_later(touch, document=document, changes=changes, touches_document=True)
+        self._storage.touch(document, changes)
 
     async def attach(self, ranks: Mapping[int, int]) -> None:
         async with self._changing():
@@ -384,15 +379,15 @@ class Refresh:
     async def _arrange(
         self, ranks: Mapping[int, int], detached: Sequence[int] = (), *, is_withdrawn: bool = False
     ) -> None:
-        work = partial(documents.arrange, feed=self._feed.id, ranks=ranks, detached=detached)
-        await self._storage.write(partial(work, now=self._context.now(), is_withdrawn=is_withdrawn))
+        now = self._context.now()
+        await self._storage.write(documents.arrange, ranks, detached, now, is_withdrawn=is_withdrawn)
 
     async def set_kind(self, kind: Kind) -> None:
         async with self._changing():
-            await self._storage.write(partial(feeds.update, feed=self._feed.id, changes={"kind": kind}))
+            await self._storage.write(feeds.update, {"kind": kind})
 
     def note_collection(self, collection: str) -> None:
-        self._storage.write_later(feeds.update, changes={"collection": collection})
+        self._storage.write_later(feeds.update, {"collection": collection})
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[None]:
@@ -424,7 +419,7 @@ class Refresh:
         finally:
             self.is_waiting = False
         began = time.monotonic()
-        await self._storage.write(partial(feeds.begin_walk, feed=self._feed.id, now=self._context.now()))
+        await self._storage.write(feeds.begin_walk, self._context.now())
         self._walk_began = began
         self._context.counts.walks_begun += 1
         log.info("walk.started", feed=self._feed.id)

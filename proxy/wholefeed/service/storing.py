@@ -3,7 +3,7 @@
     storage = FeedStorage(store, work, feed.id, now=time.time)
     rows, failures = await storage.start(is_new=False)              # what the refresh starts from
     storage.write_later(feeds.update, changes={})                   # written with the next change
-    await storage.write(partial(documents.arrange, ...))            # a change, and what was noted before
+    await storage.write(feeds.begin_walk, now=1.7e9)                # a change, and what was noted before
     row = await storage.publish(publication, revision=feed.revision)
 
 The functions behind `FeedStorage` run in the thread of a database connection.
@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.facts import DocumentFacts, PackedKeys
@@ -62,6 +62,7 @@ from wholefeed.store.tables.documents import live_counts, live_ordinals
 from wholefeed.workers.pool import Workers
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 
 class FeedStorage:
@@ -121,6 +122,13 @@ class FeedStorage:
         """Look at what is stored of the feed, without what was noted and is not written yet."""
         return await self._store.read(work, feed=self.feed_id)
 
+    async def known(
+        self, asked: Sequence[EntryId], waiting: DocumentFacts | None, *, with_copies: bool
+    ) -> KnownEntries:
+        """Look for the identities of the entries of a document that waits, and for their copies, too."""
+        look = partial(_known_entries, feed=self.feed_id, asked=asked, waiting=waiting)
+        return await self.read(partial(look, with_copies=with_copies))
+
     async def documents(self) -> list[DocumentRow]:
         """Return the documents; nobody else changes them meanwhile."""
         if self._rows is None:
@@ -143,13 +151,19 @@ class FeedStorage:
     # Writing, now and with what comes next
 
     def write_later(
-        self, write: Callable[..., object], *, touches_document: bool = False, **facts: object
+        self, change: Callable[Concatenate[Database, int, _P], object], *facts: _P.args, **named: _P.kwargs
     ) -> None:
-        """Have something written with the next change or `flush` that changes nothing of what is sent.
+        """Have something of the feed written with the next change or `flush`: nothing that is sent of it."""
+        self._later.append(_Later(lambda db: change(db, self.feed_id, *facts, **named)))
 
-        `write` is given the feed's number with the facts; `touches_document`: it changes the row of one.
-        """
-        self._later.append(_Later(partial(write, feed=self.feed_id, **facts), touches_document))
+    def touch(self, document: int, changes: DocumentChanges) -> None:
+        """Have noted, as with `write_later`, that a document was looked at."""
+
+        def write(db: Database) -> None:
+            feeds.require_known(db, self.feed_id)  # of one that was forgotten the store has lost nothing
+            documents.touch(db, document, changes)
+
+        self._later.append(_Later(write, touches_document=True))
 
     def note_reply(self, reply: ReplyFacts) -> None:
         """Note what a reply means for the feed: nobody waits for that where nothing is new."""
@@ -167,16 +181,18 @@ class FeedStorage:
             self._later.clear()
             self._memory.renew(checked[0], is_checked=True)
         else:
-            await self.write(lambda _: None)
+            await self._write(partial(feeds.require, feed=self.feed_id), self._memory.renew)
 
-    async def write(self, work: Callable[[Database], object]) -> None:
-        """Change what is stored and not sent yet, and write what was noted before, in one transaction."""
+    async def write(
+        self, change: Callable[Concatenate[Database, int, _P], object], *facts: _P.args, **named: _P.kwargs
+    ) -> None:
+        """Change what is stored of the feed and not sent yet; what was noted before is written with it."""
 
-        def both(db: Database) -> FeedRow:
-            work(db)
+        def work(db: Database) -> FeedRow:
+            change(db, self.feed_id, *facts, **named)
             return feeds.require(db, self.feed_id)
 
-        await self._write(both, self._memory.renew)
+        await self._write(work, self._memory.renew)
 
     async def wait_for_writes(self) -> None:
         """Wait until what was begun to be written is, whoever asked for it; what comes next finds it.
@@ -291,7 +307,7 @@ class FeedStorage:
     async def reread(self) -> bool:
         """Put the documents again that an older parser has read; return whether there were any."""
         rows = await self.documents()
-        return await reparse(self._store, self.write, self.work, self.feed_id, rows, self._now())
+        return await reparse(self._store, self.write, self.work, rows, self._now())
 
     # Publishing
 
@@ -355,8 +371,9 @@ def _read_beginning(db: Database, feed: int, rows: list[DocumentRow] | None = No
 
 
 class _Later(NamedTuple):
-    write: Callable[[Database], Any]
-    touches_document: bool
+    write: Callable[[Database], object]
+    touches_document: bool = False
+    """Whether it changes the row of one."""
     checked: tuple[FeedRow, int] | None = None
     """What can be written later instead: see `_checked`."""
 
@@ -364,12 +381,6 @@ class _Later(NamedTuple):
 def _row_of(document: StoredDocument, rows: Sequence[DocumentRow]) -> DocumentRow:
     """Return the row of a document that a decision has named, with what the store alone knows of it."""
     return next(row for row in rows if row.id == document.id)
-
-
-def touch(db: Database, feed: int, document: int, changes: DocumentChanges) -> None:
-    """Note that a document was looked at."""
-    feeds.require_known(db, feed)  # of a feed that was forgotten meanwhile the store has lost nothing
-    documents.touch(db, document, changes)
 
 
 def _note_reply(db: Database, feed: int, reply: ReplyFacts) -> None:
@@ -420,13 +431,12 @@ def _checked(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
 # What is stored of entries
 
 
-def known_entries(
+def _known_entries(
     db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts | None, *, with_copies: bool
 ) -> KnownEntries:
-    """Look for the identities of the entries of a document that waits, and for their copies, too.
+    """Look for entries; of a document that waits, by what identifies them now.
 
-    What was stored since it came may be unlike it: so its entries are looked for by what identifies them now,
-    and told of by what the decision knows them by.
+    What was stored since it came may be unlike it. They are told of by what the decision knows them by.
     """
     present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
     known = _renamed(documents.known(db, feed, present, but=None), asked, present)
