@@ -175,7 +175,7 @@ class Openings:
                 url=key,
                 fetch_url=key,
                 family=found.obtained.read.facts.family,
-                kind=found.obtained.navigation.kind,
+                kind=found.obtained.read.navigation.kind,
                 now=now,
             )
             if url != key and feeds.find_by_url(db, url) is None:  # what it leads to stays for good

@@ -237,7 +237,7 @@ class Refresh:
         if found is not None and found.failure is not None:  # a web archive's copy stands in (R33)
             error = found.failure
             found = await self._receive(found)
-            copy = _archived_copy(found.document_url, found.obtained, is_subscription=True)
+            copy = _archived_copy(found.obtained.fetched.url, found.obtained, is_subscription=True)
             return SubscriptionFailed(as_failure(error), error, copy)
         try:
             came = found or await self._fetched_subscription(url, stored, searches=searches)
@@ -246,7 +246,7 @@ class Refresh:
         if isinstance(came, Fetched):
             return _reply_of(came)
         came = await self._receive(came)
-        fresh = _fresh_document(came.document_url, came.obtained)
+        fresh = _fresh_document(came.obtained.fetched.url, came.obtained)
         reply = _reply_of(came.obtained.fetched)
         return SubscriptionCame(url=came.url, reply=reply, fresh=fresh, notes=came.notes)
 
@@ -606,7 +606,7 @@ def _conditions(stored: StoredDocument | None) -> Validators | None:
 
 def _fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
     """Describe a document that was asked for by a URL; `is_collected`: by an adapter."""
-    navigation, headers = obtained.navigation, obtained.fetched.headers
+    navigation, headers = obtained.read.navigation, obtained.fetched.headers
     return FreshDocument(
         arrival=_arrival_of(url, obtained),
         kind=navigation.kind,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from wholefeed.core.jobs import ReadDocument, Sender, Style, compose, describe, read_document
-from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, recall
+from wholefeed.core.links import FH_INCREMENTAL, classify, recall
 from wholefeed.core.memento import Capture
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.notes import DocumentTruncated, Note
@@ -98,7 +98,7 @@ async def follow_to_subscription(source: Source, url: str, obtained: Obtained) -
 
 def _seen(obtained: Obtained) -> Seen:
     fetched = obtained.fetched
-    return Seen(fetched.url, fetched.final_url, obtained.read.facts.family, obtained.navigation)
+    return Seen(fetched.url, fetched.final_url, obtained.read.facts.family, obtained.read.navigation)
 
 
 async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtained:
@@ -117,11 +117,6 @@ class FoundSubscription:
     notes: tuple[Note, ...] = ()
     failure: DocumentError | None = None
     """How its publisher failed, where a web archive's copy stands in for it (R33)."""
-
-    @property
-    def document_url(self) -> str:
-        """What the document itself was asked for by."""
-        return self.obtained.fetched.url
 
 
 class SeveralFeedsError(UnreadableError):
@@ -263,7 +258,7 @@ def _whole(obtained: Obtained) -> Obtained:
 
 def _as_copy(obtained: Obtained, copy_url: str) -> Obtained:
     """Return an archived document without its flags and tombstones: they were of its time."""
-    read, navigation = obtained.read, obtained.navigation
+    read, navigation = obtained.read, obtained.read.navigation
     links = {name: target for name, target in navigation.links.items() if name != FH_INCREMENTAL}
     finding = recall(links, is_archive=False)
     plain = replace(
@@ -327,11 +322,6 @@ class Obtained:
     """What a large one was rendered for."""
     memento: str = ""
     """Where the web archive's copy stands that it is (R33); empty: it came from its publisher."""
-
-    @property
-    def navigation(self) -> Navigation:
-        """What its links say."""
-        return self.read.navigation
 
     def style_of(self) -> Callable[[], Style | None]:
         """Return what finds out what segments are rendered for where this is the subscription document.

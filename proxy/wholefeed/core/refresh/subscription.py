@@ -16,7 +16,7 @@ from typing import Final
 from wholefeed.core.adapters.base import NOTHING_COLLECTED
 from wholefeed.core.links import Navigation, current_elsewhere, recall
 from wholefeed.core.model import Family, Kind, Role
-from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
+from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note, NoteKind
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.port import (
     SUBSCRIPTION_ATTEMPT,
@@ -77,7 +77,7 @@ class Subscription:
     async def _ask(self) -> SubscriptionCame | Reply | SubscriptionFailed:
         """R3 was applied when the feed was opened: `current` is dereferenced once, unless it failed then."""
         stored, url, basis = self._stored, self._feed.fetch_url, self._basis
-        if not (basis.missing and basis.lacks(CurrentUnavailable, NoSubscriptionDocument)):
+        if not (self._lacks(CurrentUnavailable, NoSubscriptionDocument)):
             is_usable = (
                 stored is not None
                 and stored.parser_version == PARSER_VERSION  # else its links may read new
@@ -86,9 +86,14 @@ class Subscription:
                 and not basis.is_truncated(stored.final_url)  # what broke off is asked for whole
             )
             return await self._io.ask_subscription(url, stored if is_usable else None, searches=False)
-        if basis.lacks(NoSubscriptionDocument) and stored is not None:
+        if self._lacks(NoSubscriptionDocument) and stored is not None:
             url = stored.url  # forward from the newest archive that is known
         return await self._io.ask_subscription(url, None, searches=True)
+
+    def _lacks(self, *notes: NoteKind) -> bool:
+        """Return whether something was missing for one of these reasons."""
+        slugs = [note.slug for note in notes]
+        return any(attempt.reason in slugs for attempt in self._basis.missing.values())
 
     # It came
 
