@@ -297,7 +297,7 @@ def test_what_a_refresh_starts_from_is_as_old_as_the_last_write() -> None:
     found = Beginning([a_document(1)], NOTHING_MISSING)
     memory.keep_beginning(1, found)
     checked = replace(a_snapshot(1).feed, checked_at=70.0)
-    memory.renew(checked, is_checked=True)
+    memory.renew(checked, is_unchanged=True)
     assert memory.beginning(1) == (checked, found)
     memory.renew(checked)
     assert memory.beginning(1) is None

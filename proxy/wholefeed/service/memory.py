@@ -164,10 +164,10 @@ class Memory:
         for feed_id in list(self._held):
             self._remove(feed_id)
 
-    def renew(self, feed: FeedRow, *, is_checked: bool = False) -> None:
+    def renew(self, feed: FeedRow, *, is_unchanged: bool = False) -> None:
         """Take the row of a feed whose text stays; what was made of one that said something else goes.
 
-        `is_checked`: its documents and failures are what they were, too.
+        `is_unchanged`: its documents and failures are what they were, too.
         """
         self._note_change(feed.id)
         held = self._held.get(feed.id)
@@ -179,7 +179,7 @@ class Memory:
             self._hold(snapshot, held.blocks, held.urls)
             return
         held.snapshot = snapshot
-        if not is_checked:
+        if not is_unchanged:
             held.let_go(_BEGINNING)
 
     def replace(self, snapshot: Snapshot, new: Mapping[int, bytes]) -> None:

@@ -168,18 +168,18 @@ class FeedStorage:
     def note_reply(self, reply: ReplyFacts) -> None:
         """Note what a reply means for the feed: nobody waits for that where nothing is new."""
         self.fetch_url = reply.fetch_url or self.fetch_url
-        checked = None if self.feed is None else _checked(self.feed, reply)
+        unchanged = None if self.feed is None else _unchanged(self.feed, reply)
         write = partial(_note_reply, feed=self.feed_id, reply=reply)
-        self._later.append(_Later(write, reply.unchanged is not None, checked))
+        self._later.append(_Later(write, reply.unchanged is not None, unchanged))
 
     async def flush(self) -> None:
         """Write what was noted: of what is sent of the feed that is no more than its row."""
         if not self._later:
             return
-        checked = self._later[0].checked if self.feed is not None and len(self._later) == 1 else None
-        if checked is not None and self._store.note_unchanged(*checked):
+        unchanged = self._later[0].unchanged if self.feed is not None and len(self._later) == 1 else None
+        if unchanged is not None and self._store.note_unchanged(*unchanged):
             self._later.clear()
-            self._memory.renew(checked[0], is_checked=True)
+            self._memory.renew(unchanged[0], is_unchanged=True)
         else:
             await self._write(partial(feeds.require, feed=self.feed_id), self._memory.renew)
 
@@ -374,8 +374,8 @@ class _Later(NamedTuple):
     write: Callable[[Database], object]
     touches_document: bool = False
     """Whether it changes the row of one."""
-    checked: tuple[FeedRow, int] | None = None
-    """What can be written later instead: see `_checked`."""
+    unchanged: tuple[FeedRow, int] | None = None
+    """What can be written later instead: see `_unchanged`."""
 
 
 def _row_of(document: StoredDocument, rows: Sequence[DocumentRow]) -> DocumentRow:
@@ -408,7 +408,7 @@ def _note_reply(db: Database, feed: int, reply: ReplyFacts) -> None:
         documents.touch(db, reply.unchanged, {"checked_at": reply.checked_at})
 
 
-def _checked(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
+def _unchanged(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
     """Return the row that a reply makes of the feed's, and the number of the document that has not changed.
 
     None: it says more than until when the feed is fresh.

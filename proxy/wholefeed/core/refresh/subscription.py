@@ -111,14 +111,14 @@ class Subscription:
         notes = (*came.notes, *fresh.reading_notes, *fresh.link_notes)
         if not has_changed:
             return False, False, notes
-        brings_news, attached = True, (row for row in self._documents if row.rank is not None)
+        brings_news = True
         if kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED:
             known = await self._io.known(fresh.arrival.url, fresh.arrival)
             brings_news = has_news(fresh.arrival.keys or (), known.updated_at)
         is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for
         is_kept = kind is not Kind.COMPLETE and (self._basis.settings.remembers or is_paged)
-        if stored is not None and any(row.is_capture and row.memento == stored.memento for row in attached):
-            is_kept = False  # the archive's copy that it was stands behind (R33)
+        if stored is not None and stored.memento and self._stands_behind(stored.memento):
+            is_kept = False  # as the archive's copy that it was (R33)
         full = self._memory_limit(stored) if stored is not None and is_kept else ()
         await self._io.store_subscription(
             SubscriptionPlacement(
@@ -130,6 +130,11 @@ class Subscription:
             )
         )
         return True, brings_news, (*notes, *full)
+
+    def _stands_behind(self, memento: str) -> bool:
+        """Whether a web archive's copy is part of the feed as one of an earlier subscription document."""
+        attached = (row for row in self._documents if row.rank is not None)
+        return any(row.is_capture and row.memento == memento for row in attached)
 
     def _kind_of(self, fresh: FreshDocument) -> Kind:
         """Return the feed's kind: a paged one stays so while its link looks like a chain's (R4)."""
