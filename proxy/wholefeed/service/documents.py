@@ -277,7 +277,12 @@ def _parsed_size(document: FeedDocument) -> int:
 
 
 async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -> list[Put]:
-    """Return the memory documents to store together with the document that replaces another."""
+    """Return the memory documents to store together with the document that replaces another.
+
+    None where all is at hand: `Leaving.documents` makes them in the transaction, without a trip of its own.
+    """
+    if leaving.is_at_hand:
+        return []
     left = await store.read(leaving.look, feed=leaving.replaced[0].feed)
     if left is None:
         return []
@@ -332,12 +337,12 @@ class Leaving:
 
     @property
     def is_at_hand(self) -> bool:
-        """Whether it is all held: then `documents` is for the transaction that puts them."""
+        """Whether all that is replaced is held as it was parsed."""
         return len(self._held) == len(self.replaced)
 
     def documents(self, db: Database) -> list[Put]:
-        """Return what `documents_to_remember` does, where all is at hand: no trip of its own is made."""
-        left = self.look(db)
+        """Return, where all is at hand, what `documents_to_remember` does elsewhere."""
+        left = self.look(db) if self.is_at_hand else None
         if left is None:
             return []
         return self.puts(remember_copies(**left, keeps_parsed=True))

@@ -230,8 +230,7 @@ class FeedStorage:
         """Put a page in the place of another one, and remember the entries that leave it (R6)."""
         now, rows = self._now(), await self.documents()
         leaving = Leaving(rows, _row_of(old, rows), obtained, now, is_page=True)
-        remembered = await documents_to_remember(self._store, self.work, leaving)
-        return (await self._put([new, *remembered], now, leaving=leaving))[0]
+        return (await self._put([new], now, leaving=leaving))[0]
 
     async def put_subscription(self, obtained: Obtained, placement: SubscriptionPlacement) -> None:
         now, rows, remembers = self._now(), await self.documents(), placement.remembers
@@ -241,14 +240,11 @@ class FeedStorage:
         feed = self.feed
         is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
         place = Placement(url=obtained.fetched.url, role=Role.SUBSCRIPTION, rank=0)
-        new = [new_document(obtained, place)]
         leaving = None
         if remembers is not None:
             leaving = Leaving(rows, _row_of(remembers, rows), obtained, now, self._memory.parsed)
-            if not leaving.is_at_hand:
-                new += await documents_to_remember(self._store, self.work, leaving)
         await self._put(
-            new,
+            [new_document(obtained, place)],
             now,
             ranks=returning(rows, placement.family) if placement.changes_family else {},
             detached=placement.detached,
@@ -279,11 +275,13 @@ class FeedStorage:
             leaving: What leaves the document that the first one replaces, and is put, too.
             looks: Whether to look in the same trip at what a decision wants to know and publish next.
         """
+        if leaving is not None:
+            puts = [*puts, *await documents_to_remember(self._store, self.work, leaving)]
         new = await coded([each.new for each in puts])
         feed = self.feed_id
 
         def work(db: Database) -> _WasPut:
-            remembered = leaving.documents(db) if leaving is not None and leaving.is_at_hand else []
+            remembered = leaving.documents(db) if leaving is not None else []
             coming = [*new, *(each.new for each in remembered)]
             if leaving is not None:
                 coming[0] = leaving.judged(db, coming[0])
