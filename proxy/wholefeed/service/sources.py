@@ -80,25 +80,20 @@ async def follow_to_subscription(source: Source, url: str, obtained: Obtained) -
 
     Never raises for what cannot be had: then the document itself serves, and a note says so.
     """
-    came: tuple[Obtained, ...] = (obtained,)  # of all that is passed on the way, one of the last two serves
 
-    async def fetch(newer_url: str) -> Seen | Failure:
-        nonlocal came
+    async def fetch(newer_url: str) -> Seen[Obtained] | Failure:
         try:
-            newer = await _fetched(source, newer_url)
+            return _seen(await _fetched(source, newer_url))
         except DocumentError as exc:
             return as_failure(exc)
-        came = (came[-1], newer)
-        return _seen(newer)
 
     found = await search(url, _seen(obtained), fetch)
-    serving = next(each for each in came if each.fetched.url == found.document.url)
-    return FoundSubscription(found.url, serving, found.notes)
+    return FoundSubscription(found.url, found.document.whole, found.notes)
 
 
-def _seen(obtained: Obtained) -> Seen:
-    fetched = obtained.fetched
-    return Seen(fetched.url, fetched.final_url, obtained.read.facts.family, obtained.read.navigation)
+def _seen(obtained: Obtained) -> Seen[Obtained]:
+    fetched, read = obtained.fetched, obtained.read
+    return Seen(fetched.url, fetched.final_url, read.facts.family, read.navigation, obtained)
 
 
 async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtained:

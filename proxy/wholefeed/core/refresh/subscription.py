@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from wholefeed.core.adapters.base import NOTHING_COLLECTED
 from wholefeed.core.links import Navigation, current_elsewhere, recall
@@ -43,6 +43,8 @@ from wholefeed.core.schedule import (
 )
 from wholefeed.core.text.urls import canonical_url, same_document
 from wholefeed.core.walk.chain import Arrival, has_news
+
+_T = TypeVar("_T")
 
 
 class Subscription:
@@ -299,7 +301,7 @@ class Current:
 # From a document that was asked for to the subscription document of its feed (R3)
 
 
-async def search(url: str, seen: Seen, fetch: Fetch) -> Found:
+async def search(url: str, seen: Seen[_T], fetch: Fetch[_T]) -> Found[_T]:
     """Find the subscription document behind one that was asked for by a URL (R3).
 
     `current` names another document -> that one serves, dereferenced once; if it fails, the one asked for
@@ -318,7 +320,7 @@ async def search(url: str, seen: Seen, fetch: Fetch) -> Found:
     return Found(url, seen)
 
 
-async def _newest_archive(url: str, asked: Seen, fetch: Fetch) -> Found:
+async def _newest_archive(url: str, asked: Seen[_T], fetch: Fetch[_T]) -> Found[_T]:
     newest = asked
     passed = [url, asked.final_url]
     for _ in range(MAX_FORWARD_STEPS):
@@ -340,7 +342,7 @@ MAX_FORWARD_STEPS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Generic[_T]):
     """A document on the way, as the search sees it."""
 
     url: str
@@ -348,18 +350,20 @@ class Seen:
     final_url: str
     family: Family
     navigation: Navigation
+    whole: _T
+    """The document itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(Generic[_T]):
     """Where a search ended."""
 
     url: str
     """What the subscription document is looked for by from now on."""
-    document: Seen
+    document: Seen[_T]
     notes: tuple[Note, ...] = ()
     """Why it may not be the subscription document."""
 
 
-Fetch = Callable[[str], Awaitable[Seen | Failure]]
+Fetch = Callable[[str], Awaitable[Seen[_T] | Failure]]
 """Has the document of a URL."""
