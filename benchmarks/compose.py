@@ -45,10 +45,10 @@ from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.documents import Leaving, Put, documents_to_remember, new_document
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
-from wholefeed.service.refresh import Refresh
+from wholefeed.service.refresh import MOST_TOGETHER, Refresh
 from wholefeed.service.service import FeedService
 from wholefeed.service.sources import Obtained, Source
-from wholefeed.service.storing import MOST_TOGETHER, FeedStorage
+from wholefeed.service.storing import FeedStorage
 from wholefeed.store.opening import open_file
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.sqlite_file import migrate_file

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import OverloadedError, StorageFullError, UnknownFeedError, WholefeedError, WorkError
-from wholefeed.service import storing
+from wholefeed.service import refresh
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import Rendering
-from wholefeed.service.storing import FeedStorage, touch
+from wholefeed.service.storing import FeedStorage
 from wholefeed.store import sqlite_file
 from wholefeed.store.rows import FeedChanges, FeedRow, Publication
 from wholefeed.store.tables import documents, feeds, segments
@@ -164,9 +163,9 @@ async def test_a_remark_is_kept_when_what_it_was_to_be_written_with_fails(
 
     storage = FeedStorage(proxy.app[STORE], Workers(0), feed.id, now=proxy.clock, memory=Memory(0))
     noted: FeedChanges = {"is_stale": True, "failed_at": now, "fresh_until": now + 7000}
-    storage.write_later(partial(feeds.update, feed=feed.id, changes=noted))
+    storage.write_later(feeds.update, noted)
 
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise StorageFullError("the volume is full")
 
     with pytest.raises(StorageFullError):
@@ -217,7 +216,7 @@ async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_late
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: WholefeedError
 ) -> None:
     """What waited for more and was to be stored for it waits on: no feed is complete without it."""
-    monkeypatch.setattr(storing, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(refresh, "LONGEST_SECONDS", 60.0)
     expected = publish_chain(origin, archives=5)
     url = origin.url("/feed")
     real = documents.put_arranged
@@ -256,9 +255,7 @@ async def test_a_remark_on_a_document_of_a_forgotten_feed_is_no_failure_of_the_s
     assert feed is not None
     (document, *_) = await proxy.store.documents(feed.id)
     storage = FeedStorage(proxy.app[STORE], Workers(0), feed.id, now=proxy.clock, memory=Memory(0))
-    storage.write_later(
-        partial(touch, feed=feed.id, document=document.id, changes={"checked_at": proxy.clock()})
-    )
+    storage.touch(document.id, {"checked_at": proxy.clock()})
     await proxy.service.forget(canonical_url(url))
     with pytest.raises(UnknownFeedError):
         await storage.flush()

@@ -22,9 +22,8 @@ MIB = 1 << 20
 @contextmanager
 def waiting(memory: Memory) -> Iterator[None]:
     """An answer waits for the refresh of the first feed."""
-    memory.begin_waiting(1)
-    yield
-    memory.end_waiting(1)
+    with memory.awaited(1):
+        yield
 
 
 def test_a_feed_is_found_by_each_url_that_was_asked_for() -> None:
@@ -113,14 +112,13 @@ def test_a_publication_that_is_too_large_or_nobody_waits_for_is_not_held() -> No
     """No part of it is: whoever reads on from the store needs its segments kept readable. Answers come and go
     in any order."""
     memory = Memory(MIB)
-    memory.begin_waiting(1)
     with waiting(memory):
-        memory.replace(a_snapshot(1, head=b"x" * MIB), {0: b"x"})
-    memory.replace(a_snapshot(2), {0: b"x"})
-    assert memory.usage == (0, 0, 0, 0)
-    memory.replace(a_snapshot(1), {0: b"x"})
-    assert memory.feeds == [1]
-    memory.end_waiting(1)
+        with waiting(memory):
+            memory.replace(a_snapshot(1, head=b"x" * MIB), {0: b"x"})
+        memory.replace(a_snapshot(2), {0: b"x"})
+        assert memory.usage == (0, 0, 0, 0)
+        memory.replace(a_snapshot(1), {0: b"x"})
+        assert memory.feeds == [1]
     memory.replace(a_snapshot(1, revision=2), {0: b"x"})
     assert memory.feeds == []
 
@@ -299,7 +297,7 @@ def test_what_a_refresh_starts_from_is_as_old_as_the_last_write() -> None:
     found = Beginning([a_document(1)], NOTHING_MISSING)
     memory.keep_beginning(1, found)
     checked = replace(a_snapshot(1).feed, checked_at=70.0)
-    memory.renew(checked, is_checked=True)
+    memory.renew(checked, is_unchanged=True)
     assert memory.beginning(1) == (checked, found)
     memory.renew(checked)
     assert memory.beginning(1) is None

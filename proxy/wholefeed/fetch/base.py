@@ -181,6 +181,9 @@ class Transfer:
     share: Share
     """What its body may take of the memory for all."""
     manner: Manner = USUAL
+    validators: Validators = Validators()
+    on_chunk: Callable[[str, bytes], None] | None = None
+    """Given the URL and the decoded body of a 200, piece by piece, as it arrives."""
     spent_seconds: float = 0.0
     """On requests and pauses; never more than the limit."""
     seen: list[str] = field(default_factory=list)

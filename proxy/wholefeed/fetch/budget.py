@@ -1,7 +1,7 @@
 """The memory that large bodies may take at once.
 
     budget = MemoryBudget(total_bytes=96 << 20)
-    share = Share(budget, url, is_ahead=lambda: False, sizes=Sizes())
+    share = Share(budget, url, is_ahead=lambda: False)
     await share.take(32 << 20)          # waits until there is room
     share.keep_for(fetched)             # given back when the object is garbage; or share.give_back()
 
@@ -129,15 +129,17 @@ class Sizes:
 class Share:
     """The part of the budget that one document has: nothing at first.
 
-    `is_ahead` says whether it is still fetched ahead of its walk, `sizes` are those of the walk. Whoever
-    takes something waits; QueueFullError: there was no room in time.
+    `is_ahead` says whether it is still fetched ahead of its walk, `sizes` are those of the walk, if it is of
+    one. Whoever takes something waits; QueueFullError: there was no room in time.
     """
 
-    def __init__(self, budget: MemoryBudget, url: str, *, is_ahead: Callable[[], bool], sizes: Sizes) -> None:
+    def __init__(
+        self, budget: MemoryBudget, url: str, *, is_ahead: Callable[[], bool], sizes: Sizes | None = None
+    ) -> None:
         self._budget = budget
         self._url = url
         self._is_ahead = is_ahead
-        self._sizes = sizes
+        self._sizes = sizes or Sizes()
         self._held_bytes = 0
         self._most_bytes = 0  # as large as the body may become, once it has begun
 

@@ -2,7 +2,7 @@
 
     async with open_session(config.fetch, policy) as session:
         exchange = Exchange(session, body_limit_bytes=32 << 20)
-        response = await exchange.ask(transfer, parse_target(url), {}, None)
+        response = await exchange.ask(transfer, parse_target(url))
 
 Redirects, further tries and politeness are the fetcher's. An answer's body is only ever read in chunks, each
 counted on the wire and again decoded: never the whole of what a publisher chooses to send
@@ -23,7 +23,7 @@ import ssl
 import sys
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
@@ -151,23 +151,14 @@ class Exchange:
         self._body_limit_bytes = body_limit_bytes
         self._proxy = proxy or None
 
-    async def ask(
-        self,
-        transfer: Transfer,
-        target: Target,
-        headers: Mapping[str, str],
-        on_chunk: Callable[[bytes], None] | None,
-    ) -> Response:
-        """Return the answer to one GET, or HEAD (RFC 9110, section 9.3.2).
-
-        `headers` come beside those of the session; `transfer` counts what arrives; `on_chunk` is given the
-        decoded body of a 200 as it arrives.
+    async def ask(self, transfer: Transfer, target: Target) -> Response:
+        """Return the answer to one GET, or HEAD (RFC 9110, section 9.3.2); `transfer` counts what arrives.
 
         Raises:
             DocumentError: No answer, or a broken one.
         """
         response: aiohttp.ClientResponse | None = None
-        is_head = transfer.manner.is_head
+        is_head, headers = transfer.manner.is_head, transfer.validators.header_fields(target.url)
         method, url = "HEAD" if is_head else "GET", _encoded_url(target.url)
         try:
             response = await self._session.request(
@@ -178,7 +169,7 @@ class Exchange:
             if response.status not in _STATUSES:
                 raise aiohttp.ClientResponseError(response.request_info, (), message="no HTTP status")
             if response.status in DOCUMENT_STATUSES and not is_head:
-                body = await self._read_body(transfer, response, on_chunk)
+                body = await self._read_body(transfer, target, response)
             else:
                 body = b""
                 await _drain(response)
@@ -190,12 +181,7 @@ class Exchange:
                 response.release()
                 await response.wait_for_close()
 
-    async def _read_body(
-        self,
-        transfer: Transfer,
-        response: aiohttp.ClientResponse,
-        on_chunk: Callable[[bytes], None] | None,
-    ) -> bytes:
+    async def _read_body(self, transfer: Transfer, target: Target, response: aiohttp.ClientResponse) -> bytes:
         if (response.content_length or 0) > MAX_WIRE_BYTES:
             raise _too_large()
         decoder = Decoder(
@@ -218,8 +204,8 @@ class Exchange:
                     await share.cover(decoder.decoded_bytes)
                     body.write(piece)
                     transfer.body_bytes += len(piece)
-                    if on_chunk is not None and response.status == HTTPStatus.OK:
-                        on_chunk(piece)
+                    if transfer.on_chunk is not None and response.status == HTTPStatus.OK:
+                        transfer.on_chunk(target.url, piece)
                     unyielded += len(piece)
                     if unyielded >= _YIELD_BYTES:
                         unyielded = 0

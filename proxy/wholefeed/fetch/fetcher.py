@@ -17,9 +17,8 @@ import random
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -63,7 +62,6 @@ _PERMANENT: Final = frozenset({301, 308})
 _NOT_MODIFIED: Final = HTTPStatus.NOT_MODIFIED
 _USABLE: Final = DOCUMENT_STATUSES | _REDIRECTS | {_NOT_MODIFIED}
 
-_Tell = Callable[[bytes], None] | None
 _IsMet = Callable[[str], bool]
 
 
@@ -151,12 +149,13 @@ class Fetcher:
             manner: What is asked for, and how.
         """
         plain_url, was_ahead = without_credentials(url), is_ahead()
-        share = Share(self.budget, plain_url, is_ahead=is_ahead, sizes=sizes or Sizes())
-        transfer = Transfer(plain_url, self.config.document_timeout_seconds, share, manner)
+        share = Share(self.budget, plain_url, is_ahead=is_ahead, sizes=sizes)
+        limit_seconds = self.config.document_timeout_seconds
+        transfer = Transfer(plain_url, limit_seconds, share, manner, validators or Validators(), on_chunk)
         try:
             try:
                 await share.foresee()
-                fetched = await self._travel(transfer, url, validators or Validators(), on_chunk, is_met)
+                fetched = await self._travel(transfer, url, is_met)
             except BaseException:
                 share.give_back()
                 raise
@@ -179,29 +178,20 @@ class Fetcher:
         self.counts.documents[outcome] += 1
         log.info("document.fetched", outcome=outcome, **transfer.facts())
 
-    async def _travel(
-        self,
-        transfer: Transfer,
-        url: str,
-        validators: Validators,
-        on_chunk: Callable[[str, bytes], None] | None,
-        is_met: _IsMet | None,
-    ) -> Fetched:
+    async def _travel(self, transfer: Transfer, url: str, is_met: _IsMet | None) -> Fetched:
         try:
             target = parse_target(url)
         except UrlError as exc:
             raise PublisherError(str(exc), url=transfer.url, slug="bad-link") from exc
         while True:
-            conditions = validators.header_fields(target.url)
             transfer.seen.append(target.url)
             try:
                 self.policy.check_target(target.host, target.port)
             except OSError as exc:
                 raise failure_of(exc, target.url) from exc
-            tell = partial(on_chunk, target.url) if on_chunk is not None else None
-            response = await self._ask(transfer, target, conditions, tell)
+            response = await self._ask(transfer, target)
             if response.status not in _REDIRECTS:
-                return _concluded(transfer, response, is_conditional=bool(conditions))
+                return _concluded(transfer, response)
             transfer.is_permanent = transfer.is_permanent and response.status in _PERMANENT
             target = self._redirected(transfer, response)
             if is_met is not None and is_met(target.url):
@@ -209,9 +199,7 @@ class Fetcher:
                 response = replace(response, target=target, body=b"")
                 return replace(_fetched_from(transfer, response, not_modified=True), is_met=True)
 
-    async def _ask(
-        self, transfer: Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
-    ) -> Response:
+    async def _ask(self, transfer: Transfer, target: Target) -> Response:
         """Ask for one hop, again after a moment where that may help."""
         attempt = 0
         while True:
@@ -226,7 +214,7 @@ class Fetcher:
                     at_most=transfer.manner.at_most,
                 )
                 async with place as slot:
-                    return await self._ask_once(transfer, slot, target, conditions, tell)
+                    return await self._ask_once(transfer, slot, target)
             except DocumentError as exc:
                 pause_seconds = backoff_seconds(attempt, self.jitter())
                 attempt += 1
@@ -239,13 +227,11 @@ class Fetcher:
             transfer.spend(pause_seconds)
             await self.sleep(pause_seconds)
 
-    async def _ask_once(
-        self, transfer: Transfer, slot: Slot, target: Target, conditions: Mapping[str, str], tell: _Tell
-    ) -> Response:
+    async def _ask_once(self, transfer: Transfer, slot: Slot, target: Target) -> Response:
         """Ask once, and tell the gate how the host answered."""
         heads = transfer.heads
         try:
-            response = await self._get(transfer, target, conditions, tell)
+            response = await self._get(transfer, target)
         except DocumentError as exc:
             slot.failed(exc.slug, is_heard=transfer.heads > heads)
             raise
@@ -257,14 +243,12 @@ class Fetcher:
             raise status_failure(response.status, target.url, wait_seconds)
         return response
 
-    async def _get(
-        self, transfer: Transfer, target: Target, conditions: Mapping[str, str], tell: _Tell
-    ) -> Response:
+    async def _get(self, transfer: Transfer, target: Target) -> Response:
         """Ask once, within the time that is left for the document."""
         started = time.monotonic()
         try:
             async with asyncio.timeout(transfer.left_seconds):
-                return await self.exchange.ask(transfer, target, conditions, tell)
+                return await self.exchange.ask(transfer, target)
         except TimeoutError as exc:
             raise PublisherTimeoutError("no whole answer in the time allowed", url=target.url) from exc
         finally:
@@ -280,10 +264,10 @@ class Fetcher:
         return target
 
 
-def _concluded(transfer: Transfer, response: Response, *, is_conditional: bool) -> Fetched:
+def _concluded(transfer: Transfer, response: Response) -> Fetched:
     """Return what the last answer of a fetch comes to."""
     not_modified, url = response.status == _NOT_MODIFIED, response.target.url
-    if not_modified and not is_conditional:
+    if not_modified and not transfer.validators.header_fields(url):  # it was not asked whether it is
         raise status_failure(response.status, url, None)
     if not (not_modified or response.body or transfer.manner.is_head):
         message = "expected a document, got an empty body"

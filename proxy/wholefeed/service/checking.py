@@ -18,7 +18,7 @@ from typing import Final
 from wholefeed.config.tables import LimitsConfig
 from wholefeed.errors import OverloadedError, StoreError
 from wholefeed.futures import within
-from wholefeed.service.memory import Held, Memory
+from wholefeed.service.memory import Memory
 from wholefeed.store.store import Store
 from wholefeed.store.tables import feeds
 
@@ -87,11 +87,6 @@ class Checks:
                     return
         asked_seconds = time.monotonic() - self._asked_at
         self._is_late = self._is_late or (self._task is not None and asked_seconds > PATIENCE_SECONDS / 2)
-
-    async def find(self, url: str) -> Held | None:
-        """Return what is held of the feed that a URL leads to, once it has been checked."""
-        await self.check(url)
-        return self._memory.find(url)
 
     def answering(self) -> AbstractAsyncContextManager[None]:
         """Let an answer be put together, as `in_time` does, that waits for no publisher."""

@@ -1,9 +1,9 @@
 """A document as the walk, the store and whoever renders it take it, once it has been obtained.
 
-In this order: what a decision is told of it (`fresh_document`); how it is put into the store
-(`new_document`) and read from there (`stored_as`); what is at hand of it until it has been rendered
-(`FreshDocuments`) or replaced (`ParsedDocuments`); what leaves it for memory documents when it is replaced
-(`Leaving`, rules R7 and R8); how it is read again when the parser has learnt something (`reparse`).
+In this order: how it is put into the store (`new_document`) and read from there (`stored_as`); what is at
+hand of it until it has been rendered (`FreshDocuments`) or replaced (`ParsedDocuments`); what leaves it for
+memory documents when it is replaced (`Leaving`, rules R7 and R8); how it is read again when the parser has
+learnt something (`reparse`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.compose.remembering import Kept, StoredMemory, WrittenMemory, remember_copies
@@ -25,9 +23,8 @@ from wholefeed.core.merge import OTHER, Fullness, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import BadLink, ExtraLink, TextsShortened
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
-from wholefeed.core.refresh.port import ArchivedCopy, FreshDocument, Placement, Reply, Unchanged
+from wholefeed.core.refresh.port import Placement
 from wholefeed.core.schedule import age_seconds, is_uncacheable
-from wholefeed.core.walk.chain import Arrival
 from wholefeed.errors import WorkError
 from wholefeed.fetch.base import Fetched
 from wholefeed.logs import get_logger
@@ -40,79 +37,6 @@ from wholefeed.store.tables.documents import copy_dates, put_again
 from wholefeed.workers.pool import Workers
 
 log = get_logger()
-
-
-# What a decision is told
-
-
-def fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
-    """Describe a document that was asked for by a URL; `is_collected`: by an adapter."""
-    navigation, headers = obtained.navigation, obtained.fetched.headers
-    return FreshDocument(
-        arrival=_arrival_of(url, obtained),
-        kind=navigation.kind,
-        older_relation=navigation.older_relation,
-        is_tentative=navigation.is_tentative,
-        updated_at=obtained.read.facts.updated_at,
-        marks=obtained.read.marks,
-        order=tuple(entry.order_at for entry in obtained.read.facts.entries) if is_collected else (),
-        validators=(headers.get("etag", ""), headers.get("last-modified", "")),
-        fullness=obtained.read.facts.entries.fullness,
-        reading_notes=obtained.read.facts.notes,
-        link_notes=navigation.notes,
-    )
-
-
-def _arrival_of(url: str, obtained: Obtained) -> Arrival:
-    fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
-    return Arrival(
-        url=url,
-        final_url=fetched.final_url,
-        hops=fetched.hops,
-        family=facts.family,
-        site_id=facts.site_id,
-        links=read.navigation.links,
-        digest=read.digest,
-        body_bytes=len(fetched.body),
-        entries=len(facts.entries),
-        keys=facts.entries.dated_identities,
-        span=read.span,
-    )
-
-
-class OfferedCopy(NamedTuple):
-    """What a web archive has of a document that its publisher does not give."""
-
-    url: str
-    """Of the document."""
-    obtained: Obtained
-    is_subscription: bool
-    """Whether it is of the subscription document."""
-
-
-def archived_copy(url: str, obtained: Obtained, *, is_subscription: bool) -> ArchivedCopy:
-    return ArchivedCopy(
-        url=url,
-        copy_url=obtained.memento,
-        captured_at=obtained.fetched.fetched_at,
-        fresh=fresh_document(url, obtained),
-        is_subscription=is_subscription,
-    )
-
-
-def reply_of(fetched: Fetched) -> Reply:
-    return Reply(
-        url=fetched.url,
-        permanent_url=fetched.permanent_url,
-        headers=fetched.headers,
-        is_update=fetched.status == HTTPStatus.NOT_MODIFIED,
-    )
-
-
-def unchanged(fetched: Fetched) -> Unchanged:
-    """Return that a document has not changed, with what a 304 says of it (RFC 9111, section 3.2)."""
-    says = "cache-control" in fetched.headers
-    return Unchanged(is_uncacheable(fetched.headers) if says else None)
 
 
 # As the store takes and gives it
@@ -353,7 +277,12 @@ def _parsed_size(document: FeedDocument) -> int:
 
 
 async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -> list[Put]:
-    """Return the memory documents to store together with the document that replaces another."""
+    """Return the memory documents to store together with the document that replaces another.
+
+    None where all is at hand: `Leaving.documents` makes them in the transaction, without a trip of its own.
+    """
+    if leaving.is_at_hand:
+        return []
     left = await store.read(leaving.look, feed=leaving.replaced[0].feed)
     if left is None:
         return []
@@ -408,12 +337,12 @@ class Leaving:
 
     @property
     def is_at_hand(self) -> bool:
-        """Whether it is all held: then `documents` is for the transaction that puts them."""
+        """Whether all that is replaced is held as it was parsed."""
         return len(self._held) == len(self.replaced)
 
     def documents(self, db: Database) -> list[Put]:
-        """Return what `documents_to_remember` does, where all is at hand: no trip of its own is made."""
-        left = self.look(db)
+        """Return, where all is at hand, what `documents_to_remember` does elsewhere."""
+        left = self.look(db) if self.is_at_hand else None
         if left is None:
             return []
         return self.puts(remember_copies(**left, keeps_parsed=True))
@@ -526,9 +455,8 @@ _BATCH: Final = 16
 
 async def reparse(
     store: Store,
-    write: Callable[[Callable[[Database], object]], Awaitable[object]],
+    write: Callable[..., Awaitable[object]],
     work: Workers,
-    feed_id: int,
     rows: list[DocumentRow],
     now: float,
 ) -> bool:
@@ -541,7 +469,7 @@ async def reparse(
     for start in range(0, len(outdated), _BATCH):
         documents = [await _read_again(store, work, row) for row in outdated[start : start + _BATCH]]
         new = await coded([each for each in documents if each is not None])
-        await write(partial(put_again, feed=feed_id, documents=new, now=now))
+        await write(put_again, new, now)
     return bool(outdated)
 
 

@@ -35,7 +35,7 @@ from wholefeed.errors import DocumentError, OverloadedError, PublisherError, Sto
 from wholefeed.fetch.memento import Archive
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.documents import OfferedCopy
+from wholefeed.service.refresh import OfferedCopy
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.store.rows import DocumentRow
@@ -286,7 +286,7 @@ async def _given(asking: Awaitable[_T]) -> _T | None:
 
 def _belongs(obtained: Obtained, like: DocumentRow) -> bool:
     """R23, R24: whether a copy is of the feed of a subscription document."""
-    facts, links, names = obtained.read.facts, obtained.navigation.links, (like.url, like.final_url)
+    facts, links, names = obtained.read.facts, obtained.read.navigation.links, (like.url, like.final_url)
     is_of_family = facts.family is like.family
     return is_of_family and is_confirmed(facts.site_id, links, feed_site_id=like.site_id, feed_urls=names)
 

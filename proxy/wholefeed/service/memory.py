@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -162,10 +163,10 @@ class Memory:
         for feed_id in list(self._held):
             self._remove(feed_id)
 
-    def renew(self, feed: FeedRow, *, is_checked: bool = False) -> None:
+    def renew(self, feed: FeedRow, *, is_unchanged: bool = False) -> None:
         """Take the row of a feed whose text stays; what was made of one that said something else goes.
 
-        `is_checked`: its documents and failures are what they were, too.
+        `is_unchanged`: its documents and failures are what they were, too.
         """
         self._note_change(feed.id)
         held = self._held.get(feed.id)
@@ -177,7 +178,7 @@ class Memory:
             self._hold(snapshot, held.blocks, held.urls)
             return
         held.snapshot = snapshot
-        if not is_checked:
+        if not is_unchanged:
             held.let_go(_BEGINNING)
 
     def replace(self, snapshot: Snapshot, new: Mapping[int, bytes]) -> None:
@@ -193,14 +194,16 @@ class Memory:
         if self._max_bytes and feed_id in self._waiting and len(blocks) == len(snapshot.segments):
             self._hold(snapshot, blocks, (snapshot.feed.url,))
 
-    def begin_waiting(self, feed_id: int) -> None:
-        """Have what is published of a feed held at once: an answer waits for it, until `end_waiting`."""
+    @contextmanager
+    def awaited(self, feed_id: int) -> Iterator[None]:
+        """Have what is published of a feed meanwhile held at once: an answer waits for it."""
         self._waiting[feed_id] = self._waiting.get(feed_id, 0) + 1
-
-    def end_waiting(self, feed_id: int) -> None:
-        self._waiting[feed_id] -= 1
-        if not self._waiting[feed_id]:
-            del self._waiting[feed_id]
+        try:
+            yield
+        finally:
+            self._waiting[feed_id] -= 1
+            if not self._waiting[feed_id]:
+                del self._waiting[feed_id]
 
     def confirm(self, feed_id: int, version: Version | None) -> None:
         """Let go of a feed that is another one now; None: there is none any more."""

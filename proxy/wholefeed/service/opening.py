@@ -5,7 +5,7 @@
     feeds = await openings.announced(url, wait_seconds=8.0)     # a person has typed it: there may be a choice
 
 There is one opening a URL, however many ask, and it goes on, whoever leaves. What a request waits for, and
-for how long, stands in `wholefeed.service.waiting`.
+for how long, `FeedService` says.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Openings:
                 url=key,
                 fetch_url=key,
                 family=found.obtained.read.facts.family,
-                kind=found.obtained.navigation.kind,
+                kind=found.obtained.read.navigation.kind,
                 now=now,
             )
             if url != key and feeds.find_by_url(db, url) is None:  # what it leads to stays for good

@@ -75,7 +75,7 @@ async def assemble(
     if stored.is_collected:
         segments = await woven(rendering.rendered, storage, stored, published, style, is_walking=is_walking)
     else:
-        for step in plan([_checked(place, published, style) for place in stored.places]):
+        for step in plan([_as_stands(place, published, style) for place in stored.places]):
             match step:
                 case Keep(segment):
                     segments.append(published[segment])
@@ -146,7 +146,7 @@ async def _is_published(
     return before == _noted([*cut, *notes], attached)
 
 
-def _checked(place: Placed, published: dict[int, SegmentRow], style: Style) -> Placed:
+def _as_stands(place: Placed, published: dict[int, SegmentRow], style: Style) -> Placed:
     """Return a place as it is: a segment that another parser made, or for another head, is not clean."""
     segment = published.get(place.segment) if place.segment is not None else None
     return place._replace(is_clean=place.is_clean and segment is not None and is_current(segment, style))

@@ -15,11 +15,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
-from typing import Final
+from http import HTTPStatus
+from typing import Final, NamedTuple
 
 from wholefeed.core.adapters.base import There
+from wholefeed.core.facts import DocumentFacts
 from wholefeed.core.jobs import Style
-from wholefeed.core.model import EntryId, Kind, State
+from wholefeed.core.links import updated_links
+from wholefeed.core.model import EntryId, Kind, Role, State
 from wholefeed.core.notes import Ending, Note
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -28,6 +31,7 @@ from wholefeed.core.refresh.port import (
     ArchivedCopy,
     Attempt,
     Basis,
+    FreshDocument,
     KnownEntries,
     LedBack,
     Placement,
@@ -39,7 +43,9 @@ from wholefeed.core.refresh.port import (
     SubscriptionCame,
     SubscriptionFailed,
     SubscriptionPlacement,
+    Unchanged,
 )
+from wholefeed.core.schedule import is_uncacheable
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.counts import NONE
 from wholefeed.errors import (
@@ -55,15 +61,9 @@ from wholefeed.fetch.budget import Sizes
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.documents import (
-    OfferedCopy,
-    archived_copy,
-    fresh_document,
-    new_document,
-    reply_of,
-    unchanged,
-)
+from wholefeed.service.documents import Put, new_document
 from wholefeed.service.publishing import assemble
+from wholefeed.service.results import UnderWay
 from wholefeed.service.sources import (
     EarlyReader,
     FoundSubscription,
@@ -71,7 +71,7 @@ from wholefeed.service.sources import (
     as_failure,
     follow_to_subscription,
 )
-from wholefeed.service.storing import FeedStorage, Gathered, known_entries, touch
+from wholefeed.service.storing import FeedStorage
 from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow
 from wholefeed.store.tables import documents, failures, feeds
 
@@ -81,6 +81,16 @@ _MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses between publications while a walk runs; the last one repeats."""
 _LEAVING_SECONDS: Final = 1.0
 """For what was fetched to be stored when a refresh is broken off."""
+
+
+class OfferedCopy(NamedTuple):
+    """What a web archive has of a document that its publisher does not give."""
+
+    url: str
+    """Of the document."""
+    obtained: Obtained
+    is_subscription: bool
+    """Whether it is of the subscription document."""
 
 
 class Refresh:
@@ -123,7 +133,7 @@ class Refresh:
         self._walk: AsyncExitStack | None = None  # the turn to use the network, the publications meanwhile
         self._walk_began = 0.0
         self._deadline = 0.0
-        self._pending: dict[str, asyncio.Task[Obtained | Fetched | DocumentError]] = {}
+        self._pending: dict[str, asyncio.Task[Obtained | Answer]] = {}
         self._come: dict[str, Obtained] = {}  # until it is put or dropped
         self._collected: set[str] = set()  # what adapters ask for
         self._ahead: set[str] = set()
@@ -140,21 +150,21 @@ class Refresh:
         return self._decision
 
     @property
-    def is_confirmed(self) -> bool:
-        """Whether the publisher has been heard of the subscription document."""
-        return self._decision is not None and self._decision.is_confirmed
-
-    @property
-    def progress(self) -> Progress | None:
-        """How far the walk is, by what is stored; None where none runs."""
-        if self._decision is None or not self._walk_began:
-            return None
-        return self._gathered.left_out_of(self._decision.progress)
-
-    @property
-    def walked_seconds(self) -> float | None:
-        """Since the walk began to use the network; None: it does not."""
-        return time.monotonic() - self._walk_began if self._walk_began else None
+    def under_way(self) -> UnderWay:
+        """How far it is, by what is stored."""
+        decision = self._decision
+        if decision is None or not self._walk_began:
+            return UnderWay(is_confirmed=decision is not None and decision.is_confirmed)
+        progress = self._gathered.left_out_of(decision.progress)
+        return UnderWay(
+            is_confirmed=decision.is_confirmed,
+            is_walking=True,
+            documents=progress.documents,
+            entries=progress.entries,
+            fetched=progress.fetched,
+            left=progress.left,
+            seconds=time.monotonic() - self._walk_began,
+        )
 
     async def run(self) -> None:
         """Bring the feed up to date.
@@ -203,7 +213,7 @@ class Refresh:
     async def _offered(self, copy: OfferedCopy) -> ArchivedCopy:
         obtained = await self._identified(copy.obtained)
         self._come[obtained.memento] = obtained
-        return archived_copy(copy.url, obtained, is_subscription=copy.is_subscription)
+        return _archived_copy(copy.url, obtained, is_subscription=copy.is_subscription)
 
     async def _leave(self) -> None:
         """Keep what has come, if that is a matter of a moment, and end what goes on beside."""
@@ -227,17 +237,17 @@ class Refresh:
         if found is not None and found.failure is not None:  # a web archive's copy stands in (R33)
             error = found.failure
             found = await self._receive(found)
-            copy = archived_copy(found.document_url, found.obtained, is_subscription=True)
+            copy = _archived_copy(found.obtained.fetched.url, found.obtained, is_subscription=True)
             return SubscriptionFailed(as_failure(error), error, copy)
         try:
             came = found or await self._fetched_subscription(url, stored, searches=searches)
         except DocumentError as exc:
             return SubscriptionFailed(as_failure(exc), exc)
         if isinstance(came, Fetched):
-            return reply_of(came)
+            return _reply_of(came)
         came = await self._receive(came)
-        fresh = fresh_document(came.document_url, came.obtained)
-        reply = reply_of(came.obtained.fetched)
+        fresh = _fresh_document(came.obtained.fetched.url, came.obtained)
+        reply = _reply_of(came.obtained.fetched)
         return SubscriptionCame(url=came.url, reply=reply, fresh=fresh, notes=came.notes)
 
     async def _fetched_subscription(
@@ -255,11 +265,26 @@ class Refresh:
     async def _with_links_of_304(
         self, stored: StoredDocument | None, came: Obtained | Fetched, style: Style | None
     ) -> Obtained | Fetched:
-        """Return what came; of a 304 whose Link fields lead elsewhere, the stored document with these."""
-        if isinstance(came, Obtained):
+        """Return what came; of a 304 whose Link fields lead elsewhere, the stored document with these.
+
+        RFC 9111, sections 3.2 and 4.3.4: what they say takes the place of what it came with.
+        """
+        if isinstance(came, Obtained) or stored is None or not came.not_modified or came.is_met:
             return came
-        fetched = await self._storage.with_links_of_304(stored, came)
-        return fetched if fetched.not_modified else await self._context.source.read(fetched, style)
+        links = updated_links(came.links, came.final_url, stored.links)
+        if links is None:
+            return came
+        media_type, body = await self._storage.read(
+            lambda db: (documents.read_media_type(db, stored.id), documents.read_body(db, stored.id))
+        )
+        kept = {"etag": stored.etag, "last-modified": stored.last_modified, "content-length": str(len(body))}
+        if stored.is_uncacheable and stored.role is not Role.SUBSCRIPTION:
+            kept["cache-control"] = "no-cache"
+        headers = {name: value for name, value in kept.items() if value is not None} | dict(came.headers)
+        whole = replace(
+            came, not_modified=False, body=body, media_type=media_type, headers=headers, links=links
+        )
+        return await self._context.source.read(whole, style)
 
     async def _receive(self, found: FoundSubscription) -> FoundSubscription:
         """Hold the subscription document until it is stored; return it as it counts here."""
@@ -285,9 +310,9 @@ class Refresh:
             "fresh_until": fresh_until,
         }
         if failure is None:
-            self._note(feeds.update, changes=changes)
+            self._storage.write_later(feeds.update, changes)
         else:
-            self._note(failures.note_refetch, failure=failure, changes=changes)
+            self._storage.write_later(failures.note_refetch, failure, changes)
 
     # What is stored
 
@@ -305,14 +330,9 @@ class Refresh:
     async def known(self, url: str, arrival: Arrival, *, with_copies: bool = False) -> KnownEntries:
         await self._put_gathered()
         come = self._come.get(url)
-        look = partial(
-            known_entries,
-            feed=self._feed.id,
-            asked=tuple(identity for identity, _ in arrival.keys or ()),
-            waiting=None if come is None else come.read.facts,
-            with_copies=with_copies,
-        )
-        return await self._storage.read(look)
+        waiting = None if come is None else come.read.facts
+        asked = tuple(identity for identity, _ in arrival.keys or ())
+        return await self._storage.known(asked, waiting, with_copies=with_copies)
 
     async def put(self, url: str, placement: Placement) -> int:
         self._count_ahead(url, is_hit=True)
@@ -344,7 +364,7 @@ class Refresh:
             changes["is_uncacheable"] = is_uncacheable
         if found_in is not None:
             changes["found_in"] = found_in
-        self._note(touch, document=document, changes=changes, touches_document=True)
+        self._storage.touch(document, changes)
 
     async def attach(self, ranks: Mapping[int, int]) -> None:
         async with self._changing():
@@ -359,21 +379,15 @@ class Refresh:
     async def _arrange(
         self, ranks: Mapping[int, int], detached: Sequence[int] = (), *, is_withdrawn: bool = False
     ) -> None:
-        work = partial(documents.arrange, feed=self._feed.id, ranks=ranks, detached=detached)
-        await self._storage.write(partial(work, now=self._context.now(), is_withdrawn=is_withdrawn))
+        now = self._context.now()
+        await self._storage.write(documents.arrange, ranks, detached, now, is_withdrawn=is_withdrawn)
 
     async def set_kind(self, kind: Kind) -> None:
         async with self._changing():
-            await self._storage.write(partial(feeds.update, feed=self._feed.id, changes={"kind": kind}))
+            await self._storage.write(feeds.update, {"kind": kind})
 
     def note_collection(self, collection: str) -> None:
-        self._note(feeds.update, changes={"collection": collection})
-
-    def _note(self, write: Callable[..., None], *, touches_document: bool = False, **facts: object) -> None:
-        """Have something noted of the feed that changes nothing of what it is made of."""
-        self._storage.write_later(
-            partial(write, feed=self._feed.id, **facts), touches_document=touches_document
-        )
+        self._storage.write_later(feeds.update, {"collection": collection})
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[None]:
@@ -405,7 +419,7 @@ class Refresh:
         finally:
             self.is_waiting = False
         began = time.monotonic()
-        await self._storage.write(partial(feeds.begin_walk, feed=self._feed.id, now=self._context.now()))
+        await self._storage.write(feeds.begin_walk, self._context.now())
         self._walk_began = began
         self._context.counts.walks_begun += 1
         log.info("walk.started", feed=self._feed.id)
@@ -428,18 +442,17 @@ class Refresh:
     def _begin(self, url: str, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> None:
         self._pending[url] = asyncio.create_task(self._tried(obtain))
 
-    async def _tried(
-        self, obtain: Callable[[], Awaitable[Obtained | Fetched]]
-    ) -> Obtained | Fetched | DocumentError:
+    async def _tried(self, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> Obtained | Answer:
         while True:
             self._context.sharing.require()
             try:
-                return await obtain()
+                came = await obtain()
+                return came if isinstance(came, Obtained) else _answer_of(came)
             except QueueFullError as exc:  # a walk has time
                 await asyncio.sleep(exc.retry_after_seconds or 0.0)
             except DocumentError as exc:
                 clear_tracebacks(exc)
-                return exc.with_traceback(None)
+                return as_failure(exc)
 
     async def _obtain(self, url: str, stored: StoredDocument | None, relation: str) -> Obtained | Fetched:
         decision = self.decision
@@ -477,16 +490,12 @@ class Refresh:
         url = next((url for url, task in self._pending.items() if task.done()), None)
         if url is None:
             return None
-        ended = self._pending.pop(url).result()
-        if isinstance(ended, Obtained):
-            obtained = self._come[url] = await self._identified(ended, self._come.values())
-            return url, fresh_document(url, obtained, is_collected=url in self._collected)
-        self._count_ahead(url, is_hit=isinstance(ended, Fetched) and ended.not_modified)
-        if not isinstance(ended, Fetched):
-            return url, as_failure(ended)
-        if ended.is_met:
-            return url, LedBack(ended.final_url)
-        return url, unchanged(ended) if ended.not_modified else There(ended.headers)
+        came = self._pending.pop(url).result()
+        if isinstance(came, Obtained):
+            obtained = self._come[url] = await self._identified(came, self._come.values())
+            return url, _fresh_document(url, obtained, is_collected=url in self._collected)
+        self._count_ahead(url, is_hit=isinstance(came, Unchanged | LedBack))
+        return url, came
 
     async def _gather(self) -> None:
         """Let what is to be put wait a moment for more, if all else waits as well."""
@@ -590,3 +599,159 @@ def _conditions(stored: StoredDocument | None) -> Validators | None:
     if stored is None:
         return None
     return Validators(etag=stored.etag, last_modified=stored.last_modified, url=stored.final_url)
+
+
+# What a decision is told of what came
+
+
+def _fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
+    """Describe a document that was asked for by a URL; `is_collected`: by an adapter."""
+    navigation, headers = obtained.read.navigation, obtained.fetched.headers
+    return FreshDocument(
+        arrival=_arrival_of(url, obtained),
+        kind=navigation.kind,
+        older_relation=navigation.older_relation,
+        is_tentative=navigation.is_tentative,
+        updated_at=obtained.read.facts.updated_at,
+        marks=obtained.read.marks,
+        order=tuple(entry.order_at for entry in obtained.read.facts.entries) if is_collected else (),
+        validators=(headers.get("etag", ""), headers.get("last-modified", "")),
+        fullness=obtained.read.facts.entries.fullness,
+        reading_notes=obtained.read.facts.notes,
+        link_notes=navigation.notes,
+    )
+
+
+def _arrival_of(url: str, obtained: Obtained) -> Arrival:
+    fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
+    return Arrival(
+        url=url,
+        final_url=fetched.final_url,
+        hops=fetched.hops,
+        family=facts.family,
+        site_id=facts.site_id,
+        links=read.navigation.links,
+        digest=read.digest,
+        body_bytes=len(fetched.body),
+        entries=len(facts.entries),
+        keys=facts.entries.dated_identities,
+        span=read.span,
+    )
+
+
+def _archived_copy(url: str, obtained: Obtained, *, is_subscription: bool) -> ArchivedCopy:
+    return ArchivedCopy(
+        url=url,
+        copy_url=obtained.memento,
+        captured_at=obtained.fetched.fetched_at,
+        fresh=_fresh_document(url, obtained),
+        is_subscription=is_subscription,
+    )
+
+
+def _reply_of(fetched: Fetched) -> Reply:
+    return Reply(
+        url=fetched.url,
+        permanent_url=fetched.permanent_url,
+        headers=fetched.headers,
+        is_update=fetched.status == HTTPStatus.NOT_MODIFIED,
+    )
+
+
+def _answer_of(fetched: Fetched) -> Answer:
+    """Return what a fetch of a walk comes to that brought no document."""
+    if fetched.is_met:
+        return LedBack(fetched.final_url)
+    if not fetched.not_modified:
+        return There(fetched.headers)
+    says = "cache-control" in fetched.headers  # of what a 304 does not say, all stays (RFC 9111, section 3.2)
+    return Unchanged(is_uncacheable(fetched.headers) if says else None)
+
+
+# Documents that wait to be stored together
+
+MOST_TOGETHER: Final = 16
+_MOST_BYTES: Final = 3 << 19
+LONGEST_SECONDS: Final = 0.1
+"""So long the first of them waits. A crash loses as much, and a publisher is asked for it again."""
+
+
+class Gathered:
+    """Documents of a walk that have come one soon after the other, until they are stored in one transaction.
+
+        number = gathered.add(put, facts)           # below 0: a stand-in
+        await gathered.put(storage)                 # they are stored now
+        gathered.number(number)                     # what it has become
+
+    Identities are hashes: the entries of a document change as many pages of their index as there are entries,
+    and those of sixteen documents little more. Who walks alone waits for the disk once for all of them.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+        self._leaving: list[_Waiting] = []
+        """Those that are being stored."""
+        self._since = 0.0
+        self._stand_in = 0
+        self._numbers: dict[int, int] = {}
+        """What stand-ins have become."""
+
+    def __len__(self) -> int:
+        """How many documents are not known to be stored yet."""
+        return len(self._leaving) + len(self._waiting)
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether there are any that nobody is storing."""
+        return bool(self._waiting)
+
+    @property
+    def facts(self) -> list[DocumentFacts]:
+        return [each.facts for each in (*self._leaving, *self._waiting)]
+
+    def left_out_of(self, progress: Progress) -> Progress:
+        """Return the progress of a walk without what is not known to be stored yet."""
+        if not (entries := [len(each.entries) for each in self.facts]):
+            return progress
+        documents = progress.documents - len(entries)
+        return replace(progress, documents=documents, entries=progress.entries - sum(entries))
+
+    @property
+    def left_seconds(self) -> float:
+        """For how long they may wait for others."""
+        size_bytes = sum(len(each.put.new.body) for each in self._waiting)
+        if len(self._waiting) >= MOST_TOGETHER or size_bytes >= _MOST_BYTES:
+            return 0.0
+        return max(0.0, self._since + LONGEST_SECONDS - time.monotonic())
+
+    def add(self, put: Put, facts: DocumentFacts) -> int:
+        """Take in a document that nothing is stored of; return a stand-in for its number."""
+        if not self._waiting:
+            self._since = time.monotonic()
+        self._stand_in -= 1
+        self._waiting.append(_Waiting(self._stand_in, put, facts))
+        return self._stand_in
+
+    async def put(self, storage: FeedStorage) -> None:
+        """Put what waits, in the order in which it came; what cannot be put waits on."""
+        if not self._waiting:
+            return
+        self._leaving, self._waiting = self._waiting, []
+        try:
+            numbers = await storage.put([each.put for each in self._leaving])
+        except (StoreError, OverloadedError):  # who publishes meanwhile goes on all the same
+            self._leaving, self._waiting = [], [*self._leaving, *self._waiting]
+            raise
+        stand_ins = [each.number for each in self._leaving]
+        self._numbers.update(zip(stand_ins, numbers, strict=True))
+        self._leaving = []
+
+    def number(self, document: int) -> int:
+        """Return what a document is stored under, whose number or stand-in that is."""
+        return self._numbers.get(document, document)
+
+
+class _Waiting(NamedTuple):
+    number: int
+    put: Put
+    facts: DocumentFacts

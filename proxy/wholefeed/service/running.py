@@ -30,8 +30,7 @@ from wholefeed.errors import (
 from wholefeed.futures import clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.documents import OfferedCopy
-from wholefeed.service.refresh import Refresh
+from wholefeed.service.refresh import OfferedCopy, Refresh
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing_port import Wanted
 from wholefeed.service.sources import FoundSubscription
@@ -129,9 +128,10 @@ class Running:
         """
         if self._resting_until and self.is_resting(feed.id):
             return False
-        is_fresh = self._context.fresh_seconds_left(feed, self._context.now()) > 0
+        if self._context.fresh_seconds_left(feed, self._context.now()) <= 0:
+            return True
         is_whole = feed.visible_state is not State.LOADING and feed.revision == feed.published_revision
-        return not (is_fresh and (is_whole or feed.is_stale))
+        return not (is_whole or feed.is_stale)
 
     def is_resting(self, feed_id: int) -> bool:
         """Whether what was fetched a moment ago could not be kept or rendered."""
@@ -142,12 +142,12 @@ class Running:
         run = self._runs.get(feed_id)
         if run is None:
             return None
-        return run.elsewhere if run.refresh is None else _told_of(run.refresh)
+        return run.elsewhere if run.refresh is None else run.refresh.under_way
 
     @property
     def walking(self) -> int:
         """How many walks use the network."""
-        return sum(refresh.progress is not None for refresh in self._refreshes())
+        return sum(refresh.under_way.is_walking for refresh in self._refreshes())
 
     @property
     def waiting(self) -> int:
@@ -195,7 +195,7 @@ class Running:
             feed=feed,
             insists=lambda has_waited: is_asked or (run.found is not None and not has_waited),
             is_due=self.is_due,
-            tell=lambda: UnderWay() if run.refresh is None else _told_of(run.refresh),
+            tell=lambda: UnderWay() if run.refresh is None else run.refresh.under_way,
             heard=heard,
         )
         if not await sharing.refresh(wanted, partial(self._run_once, run)):
@@ -228,21 +228,6 @@ class Running:
     def _ended(self, _: object) -> None:
         for each in self.on_end:
             each()
-
-
-def _told_of(refresh: Refresh) -> UnderWay:
-    progress = refresh.progress
-    if progress is None:
-        return UnderWay(is_confirmed=refresh.is_confirmed)
-    return UnderWay(
-        is_confirmed=refresh.is_confirmed,
-        is_walking=True,
-        documents=progress.documents,
-        entries=progress.entries,
-        fetched=progress.fetched,
-        left=progress.left,
-        seconds=refresh.walked_seconds,
-    )
 
 
 _Key = TypeVar("_Key")

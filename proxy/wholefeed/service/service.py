@@ -22,7 +22,8 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import Heading
 from wholefeed.core.refresh.port import RefreshRequest
-from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
+from wholefeed.errors import NothingYetError, OverloadedError, StoreError, UnknownFeedError
+from wholefeed.futures import either_done
 from wholefeed.logs import get_logger
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
@@ -30,19 +31,18 @@ from wholefeed.service.checking import Checks
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Held, Usage
-from wholefeed.service.opening import Openings
+from wholefeed.service.opening import Opened, Openings
 from wholefeed.service.replaying import Replays
 from wholefeed.service.results import Reconstruction, Status
 from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, described
-from wholefeed.service.waiting import Waiting
 from wholefeed.service.watching import Watching
 from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
 from wholefeed.store.tables import feeds
 
 log = get_logger()
 
-
+_USUAL: Final = RefreshRequest()
 _MAX_LISTED: Final = 1000
 """Feeds in the list of all of them."""
 _FEEDS_PER_PART: Final = 100
@@ -76,7 +76,6 @@ class FeedService:
         """Looks in a web archive for what is missing."""
         self.openings = Openings(context, self._running, self.mementos, self._stopping)
         """Finds the feeds behind URLs."""
-        self._waiting = Waiting(context, self._running, self.openings, self.checks, self._stopping)
         self.asked = AskedTimes(context.store, context.now)
         """When feeds were asked for, and who was warned of one."""
         self.house = Housekeeping(context, self._running, self.asked)
@@ -154,14 +153,95 @@ class FeedService:
         """
         memory = self._memory
         since = memory.generation
-        feed, is_late = await self._waiting.ready(url, deadline, is_head=is_head)
+        feed, is_late = await self._ready(url, deadline, is_head=is_head)
         leads_there = feed.url == url or not memory.has_changed(feed.id, since)  # its key is its own
-        held = await self.checks.find(url) if from_memory else None
-        if held is not None and held.is_whole:
-            return held.snapshot, is_late, held
+        if from_memory:
+            await self.checks.check(url)
+            held = memory.find(url)
+            if held is not None and held.is_whole:
+                return held.snapshot, is_late, held
         since = memory.generation
         snapshot = await stack.enter_async_context(self._store.snapshot(feed.id))
         return snapshot, is_late, memory.put(snapshot, url, since) if leads_there else None
+
+    # Waiting for the refresh of a feed that is due, or for the opening of a URL that leads to none
+
+    async def _ready(self, url: str, deadline: float, *, is_head: bool) -> tuple[FeedRow, bool]:
+        """Return a feed that can be served, and whether its publisher was not heard of in time.
+
+        It is waited for until the deadline, by the monotonic clock; `is_head` as `answer` has it.
+
+        Raises:
+            DocumentError: There is none, and the publisher did not give one (in time: 504).
+            OverloadedError: No walk can be begun now; the database does not answer.
+        """
+        held = self._memory.find(url)
+        self._memory.note_asked(held)
+        opened = self.openings.opened
+        feed = held.snapshot.feed if held is not None else await self._store.find(url)
+        if feed is None or not feed.digest:
+            self._context.counts.sources["publisher"] += 1
+            return await self._open(url, deadline, not is_head, opened if feed is None else -1), False
+        return feed, not is_head and await self._freshen(feed, deadline)
+
+    async def _freshen(self, feed: FeedRow, deadline: float) -> bool:
+        """Refresh a feed whose time has come; return whether its publisher was not heard of in time."""
+        is_due = self._running.is_due(feed)
+        if self.checks.are_blind:  # nothing could be kept of what a publisher says
+            return is_due
+        if not is_due and self._running.running(feed.id) is None:
+            self._context.counts.sources["store"] += 1
+            return False
+        self._context.counts.sources["publisher"] += 1
+        flight = self._running.join(feed, _USUAL)
+        await self._wait_for_refresh(feed.id, flight, deadline)
+        if not is_due or flight.done():
+            return False
+        under_way = self._running.under_way(feed.id)
+        return under_way is None or not under_way.is_confirmed
+
+    async def _wait_for_refresh(self, feed_id: int, flight: asyncio.Task[None], deadline: float) -> None:
+        with self._memory.awaited(feed_id):
+            await either_done(flight, self._stopping, deadline - time.monotonic())
+
+    async def _open(self, url: str, deadline: float, may_walk: bool, unknown_at: int) -> FeedRow:
+        """Return the feed of a URL once something of it can be served; arguments as for `Openings.join`."""
+        while not self._stopping.done():
+            try:
+                opening = self.openings.join(url, may_walk=may_walk, unknown_at=unknown_at)
+                feed = await self._opened(opening, deadline, may_walk)
+            except UnknownFeedError:  # forgotten just now: once more from the beginning
+                unknown_at = -1
+                if time.monotonic() >= deadline:
+                    raise
+                continue
+            if feed is not None and feed.digest:
+                return feed
+            break
+        if self._stopping.done():
+            raise OverloadedError("shutting down", slug="shutting-down")
+        await self.checks.require_answer()  # perhaps it is the database that has taken all of the time
+        raise NothingYetError("expected a feed in time, got nothing yet", url=url)
+
+    async def _opened(self, opening: asyncio.Task[Opened], deadline: float, may_walk: bool) -> FeedRow | None:
+        """Wait for the opening of a URL and for the refresh that it begins; return what is known in time."""
+        await either_done(opening, self._stopping, deadline - time.monotonic())
+        if not opening.done():
+            return None
+        opened, flight = opening.result()
+        if flight is None:
+            return opened
+        if may_walk and not flight.done():
+            _ = self._running.join(opened, _USUAL)  # whoever opened it may want the head alone
+        await self._wait_for_refresh(opened.id, flight, deadline)
+        held = self._memory.of(opened.id)
+        look = partial(feeds.find, feed=opened.id)
+        feed = held.snapshot.feed if held else await self._store.read(look, is_single=True)
+        if feed is None or flight.cancelled():
+            raise UnknownFeedError(f"forgotten meanwhile: {opened.url}")
+        if not feed.digest and flight.done():
+            flight.result()
+        return feed
 
     # What is known
 

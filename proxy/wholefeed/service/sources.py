@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from wholefeed.core.jobs import ReadDocument, Sender, Style, compose, describe, read_document
-from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, recall
+from wholefeed.core.links import FH_INCREMENTAL, classify, recall
 from wholefeed.core.memento import Capture
 from wholefeed.core.model import FeedDocument
 from wholefeed.core.notes import DocumentTruncated, Note
@@ -80,25 +80,20 @@ async def follow_to_subscription(source: Source, url: str, obtained: Obtained) -
 
     Never raises for what cannot be had: then the document itself serves, and a note says so.
     """
-    came: tuple[Obtained, ...] = (obtained,)  # of all that is passed on the way, one of the last two serves
 
-    async def fetch(newer_url: str) -> Seen | Failure:
-        nonlocal came
+    async def fetch(newer_url: str) -> Seen[Obtained] | Failure:
         try:
-            newer = await _fetched(source, newer_url)
+            return _seen(await _fetched(source, newer_url))
         except DocumentError as exc:
             return as_failure(exc)
-        came = (came[-1], newer)
-        return _seen(newer)
 
     found = await search(url, _seen(obtained), fetch)
-    serving = next(each for each in came if each.fetched.url == found.document.url)
-    return FoundSubscription(found.url, serving, found.notes)
+    return FoundSubscription(found.url, found.document.whole, found.notes)
 
 
-def _seen(obtained: Obtained) -> Seen:
-    fetched = obtained.fetched
-    return Seen(fetched.url, fetched.final_url, obtained.read.facts.family, obtained.navigation)
+def _seen(obtained: Obtained) -> Seen[Obtained]:
+    fetched, read = obtained.fetched, obtained.read
+    return Seen(fetched.url, fetched.final_url, read.facts.family, read.navigation, obtained)
 
 
 async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtained:
@@ -117,11 +112,6 @@ class FoundSubscription:
     notes: tuple[Note, ...] = ()
     failure: DocumentError | None = None
     """How its publisher failed, where a web archive's copy stands in for it (R33)."""
-
-    @property
-    def document_url(self) -> str:
-        """What the document itself was asked for by."""
-        return self.obtained.fetched.url
 
 
 class SeveralFeedsError(UnreadableError):
@@ -263,7 +253,7 @@ def _whole(obtained: Obtained) -> Obtained:
 
 def _as_copy(obtained: Obtained, copy_url: str) -> Obtained:
     """Return an archived document without its flags and tombstones: they were of its time."""
-    read, navigation = obtained.read, obtained.navigation
+    read, navigation = obtained.read, obtained.read.navigation
     links = {name: target for name, target in navigation.links.items() if name != FH_INCREMENTAL}
     finding = recall(links, is_archive=False)
     plain = replace(
@@ -327,11 +317,6 @@ class Obtained:
     """What a large one was rendered for."""
     memento: str = ""
     """Where the web archive's copy stands that it is (R33); empty: it came from its publisher."""
-
-    @property
-    def navigation(self) -> Navigation:
-        """What its links say."""
-        return self.read.navigation
 
     def style_of(self) -> Callable[[], Style | None]:
         """Return what finds out what segments are rendered for where this is the subscription document.

@@ -2,8 +2,8 @@
 
     storage = FeedStorage(store, work, feed.id, now=time.time)
     rows, failures = await storage.start(is_new=False)              # what the refresh starts from
-    storage.write_later(partial(feeds.update, feed=feed.id, changes={}))  # written with the next change
-    await storage.write(partial(documents.arrange, ...))            # a change, and what was noted before
+    storage.write_later(feeds.update, changes={})                   # written with the next change
+    await storage.write(feeds.begin_walk, now=1.7e9)                # a change, and what was noted before
     row = await storage.publish(publication, revision=feed.revision)
 
 The functions behind `FeedStorage` run in the thread of a database connection.
@@ -11,28 +11,23 @@ The functions behind `FeedStorage` run in the thread of a database connection.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.facts import DocumentFacts, PackedKeys
-from wholefeed.core.links import updated_links
 from wholefeed.core.model import EntryId, Role, Tombstone
 from wholefeed.core.refresh.port import (
     Attempt,
     KnownEntries,
     Placement,
-    Progress,
     ReplyFacts,
     StoredDocument,
     SubscriptionPlacement,
 )
-from wholefeed.errors import OverloadedError, StoreError
-from wholefeed.fetch.base import Fetched
 from wholefeed.service.documents import (
     ANY,
     FreshDocuments,
@@ -67,6 +62,7 @@ from wholefeed.store.tables.documents import live_counts, live_ordinals
 from wholefeed.workers.pool import Workers
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 
 class FeedStorage:
@@ -126,6 +122,13 @@ class FeedStorage:
         """Look at what is stored of the feed, without what was noted and is not written yet."""
         return await self._store.read(work, feed=self.feed_id)
 
+    async def known(
+        self, asked: Sequence[EntryId], waiting: DocumentFacts | None, *, with_copies: bool
+    ) -> KnownEntries:
+        """Look for the identities of the entries of a document that waits, and for their copies, too."""
+        look = partial(_known_entries, feed=self.feed_id, asked=asked, waiting=waiting)
+        return await self.read(partial(look, with_copies=with_copies))
+
     async def documents(self) -> list[DocumentRow]:
         """Return the documents; nobody else changes them meanwhile."""
         if self._rows is None:
@@ -145,62 +148,51 @@ class FeedStorage:
         look = partial(_identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
         return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
 
-    async def with_links_of_304(self, stored: StoredDocument | None, fetched: Fetched) -> Fetched:
-        """Return a stored document as it comes with the Link fields of a 304, where they lead elsewhere.
-
-        RFC 9111, sections 3.2 and 4.3.4: what they say takes the place of what it came with. Else the 304.
-        """
-        if stored is None or not fetched.not_modified or fetched.is_met:
-            return fetched
-        links = updated_links(fetched.links, fetched.final_url, stored.links)
-        if links is None:
-            return fetched
-        media_type, body = await self.read(
-            lambda db: (documents.read_media_type(db, stored.id), documents.read_body(db, stored.id))
-        )
-        kept = {"etag": stored.etag, "last-modified": stored.last_modified, "content-length": str(len(body))}
-        if stored.is_uncacheable and stored.role is not Role.SUBSCRIPTION:
-            kept["cache-control"] = "no-cache"
-        headers = {name: value for name, value in kept.items() if value is not None} | dict(fetched.headers)
-        return replace(
-            fetched, not_modified=False, body=body, media_type=media_type, headers=headers, links=links
-        )
-
     # Writing, now and with what comes next
 
-    def write_later(self, write: Callable[[Database], Any], *, touches_document: bool = False) -> None:
-        """Have something written with the next change or `flush` that changes nothing of what is sent.
+    def write_later(
+        self, change: Callable[Concatenate[Database, int, _P], object], *facts: _P.args, **named: _P.kwargs
+    ) -> None:
+        """Have something of the feed written with the next change or `flush`: nothing that is sent of it."""
+        self._later.append(_Later(lambda db: change(db, self.feed_id, *facts, **named)))
 
-        `touches_document`: it changes the row of one.
-        """
-        self._later.append(_Later(write, touches_document))
+    def touch(self, document: int, changes: DocumentChanges) -> None:
+        """Have noted, as with `write_later`, that a document was looked at."""
+
+        def write(db: Database) -> None:
+            feeds.require_known(db, self.feed_id)  # of one that was forgotten the store has lost nothing
+            documents.touch(db, document, changes)
+
+        self._later.append(_Later(write, touches_document=True))
 
     def note_reply(self, reply: ReplyFacts) -> None:
         """Note what a reply means for the feed: nobody waits for that where nothing is new."""
         self.fetch_url = reply.fetch_url or self.fetch_url
-        checked = None if self.feed is None else _checked(self.feed, reply)
+        unchanged = None if self.feed is None else _unchanged(self.feed, reply)
         write = partial(_note_reply, feed=self.feed_id, reply=reply)
-        self._later.append(_Later(write, reply.unchanged is not None, checked))
+        self._later.append(_Later(write, reply.unchanged is not None, unchanged))
 
     async def flush(self) -> None:
         """Write what was noted: of what is sent of the feed that is no more than its row."""
         if not self._later:
             return
-        checked = self._later[0].checked if self.feed is not None and len(self._later) == 1 else None
-        if checked is not None and self._store.note_unchanged(*checked):
+        unchanged = self._later[0].unchanged if self.feed is not None and len(self._later) == 1 else None
+        if unchanged is not None and self._store.note_unchanged(*unchanged):
             self._later.clear()
-            self._memory.renew(checked[0], is_checked=True)
+            self._memory.renew(unchanged[0], is_unchanged=True)
         else:
-            await self.write(lambda _: None)
+            await self._write(partial(feeds.require, feed=self.feed_id), self._memory.renew)
 
-    async def write(self, work: Callable[[Database], object]) -> None:
-        """Change what is stored and not sent yet, and write what was noted before, in one transaction."""
+    async def write(
+        self, change: Callable[Concatenate[Database, int, _P], object], *facts: _P.args, **named: _P.kwargs
+    ) -> None:
+        """Change what is stored of the feed and not sent yet; what was noted before is written with it."""
 
-        def both(db: Database) -> FeedRow:
-            work(db)
+        def work(db: Database) -> FeedRow:
+            change(db, self.feed_id, *facts, **named)
             return feeds.require(db, self.feed_id)
 
-        await self._write(both, self._memory.renew)
+        await self._write(work, self._memory.renew)
 
     async def wait_for_writes(self) -> None:
         """Wait until what was begun to be written is, whoever asked for it; what comes next finds it.
@@ -238,8 +230,7 @@ class FeedStorage:
         """Put a page in the place of another one, and remember the entries that leave it (R6)."""
         now, rows = self._now(), await self.documents()
         leaving = Leaving(rows, _row_of(old, rows), obtained, now, is_page=True)
-        remembered = await documents_to_remember(self._store, self.work, leaving)
-        return (await self._put([new, *remembered], now, leaving=leaving))[0]
+        return (await self._put([new], now, leaving=leaving))[0]
 
     async def put_subscription(self, obtained: Obtained, placement: SubscriptionPlacement) -> None:
         now, rows, remembers = self._now(), await self.documents(), placement.remembers
@@ -249,14 +240,11 @@ class FeedStorage:
         feed = self.feed
         is_said = feed is not None and all(getattr(feed, name) == value for name, value in changes.items())
         place = Placement(url=obtained.fetched.url, role=Role.SUBSCRIPTION, rank=0)
-        new = [new_document(obtained, place)]
         leaving = None
         if remembers is not None:
             leaving = Leaving(rows, _row_of(remembers, rows), obtained, now, self._memory.parsed)
-            if not leaving.is_at_hand:
-                new += await documents_to_remember(self._store, self.work, leaving)
         await self._put(
-            new,
+            [new_document(obtained, place)],
             now,
             ranks=returning(rows, placement.family) if placement.changes_family else {},
             detached=placement.detached,
@@ -287,11 +275,13 @@ class FeedStorage:
             leaving: What leaves the document that the first one replaces, and is put, too.
             looks: Whether to look in the same trip at what a decision wants to know and publish next.
         """
+        if leaving is not None:
+            puts = [*puts, *await documents_to_remember(self._store, self.work, leaving)]
         new = await coded([each.new for each in puts])
         feed = self.feed_id
 
         def work(db: Database) -> _WasPut:
-            remembered = leaving.documents(db) if leaving is not None and leaving.is_at_hand else []
+            remembered = leaving.documents(db) if leaving is not None else []
             coming = [*new, *(each.new for each in remembered)]
             if leaving is not None:
                 coming[0] = leaving.judged(db, coming[0])
@@ -315,7 +305,7 @@ class FeedStorage:
     async def reread(self) -> bool:
         """Put the documents again that an older parser has read; return whether there were any."""
         rows = await self.documents()
-        return await reparse(self._store, self.write, self.work, self.feed_id, rows, self._now())
+        return await reparse(self._store, self.write, self.work, rows, self._now())
 
     # Publishing
 
@@ -379,21 +369,16 @@ def _read_beginning(db: Database, feed: int, rows: list[DocumentRow] | None = No
 
 
 class _Later(NamedTuple):
-    write: Callable[[Database], Any]
-    touches_document: bool
-    checked: tuple[FeedRow, int] | None = None
-    """What can be written later instead: see `_checked`."""
+    write: Callable[[Database], object]
+    touches_document: bool = False
+    """Whether it changes the row of one."""
+    unchanged: tuple[FeedRow, int] | None = None
+    """What can be written later instead: see `_unchanged`."""
 
 
 def _row_of(document: StoredDocument, rows: Sequence[DocumentRow]) -> DocumentRow:
     """Return the row of a document that a decision has named, with what the store alone knows of it."""
     return next(row for row in rows if row.id == document.id)
-
-
-def touch(db: Database, feed: int, document: int, changes: DocumentChanges) -> None:
-    """Note that a document was looked at."""
-    feeds.require_known(db, feed)  # of a feed that was forgotten meanwhile the store has lost nothing
-    documents.touch(db, document, changes)
 
 
 def _note_reply(db: Database, feed: int, reply: ReplyFacts) -> None:
@@ -421,7 +406,7 @@ def _note_reply(db: Database, feed: int, reply: ReplyFacts) -> None:
         documents.touch(db, reply.unchanged, {"checked_at": reply.checked_at})
 
 
-def _checked(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
+def _unchanged(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
     """Return the row that a reply makes of the feed's, and the number of the document that has not changed.
 
     None: it says more than until when the feed is fresh.
@@ -444,13 +429,12 @@ def _checked(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
 # What is stored of entries
 
 
-def known_entries(
+def _known_entries(
     db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts | None, *, with_copies: bool
 ) -> KnownEntries:
-    """Look for the identities of the entries of a document that waits, and for their copies, too.
+    """Look for entries; of a document that waits, by what identifies them now.
 
-    What was stored since it came may be unlike it: so its entries are looked for by what identifies them now,
-    and told of by what the decision knows them by.
+    What was stored since it came may be unlike it. They are told of by what the decision knows them by.
     """
     present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
     known = _renamed(documents.known(db, feed, present, but=None), asked, present)
@@ -487,95 +471,6 @@ def _identified_facts(
     """
     found = identities.ambiguous_with(db, feed, facts.keys, own, besides)
     return facts if found == facts.ambiguous else facts.identified(found)
-
-
-# Documents that wait to be stored together
-
-MOST_TOGETHER: Final = 16
-_MOST_BYTES: Final = 3 << 19
-LONGEST_SECONDS: Final = 0.1
-"""So long the first of them waits. A crash loses as much, and a publisher is asked for it again."""
-
-
-class Gathered:
-    """Documents of a walk that have come one soon after the other, until they are stored in one transaction.
-
-        number = gathered.add(put, facts)           # below 0: a stand-in
-        await gathered.put(storage)                 # they are stored now
-        gathered.number(number)                     # what it has become
-
-    Identities are hashes: the entries of a document change as many pages of their index as there are entries,
-    and those of sixteen documents little more. Who walks alone waits for the disk once for all of them.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: list[_Waiting] = []
-        self._leaving: list[_Waiting] = []
-        """Those that are being stored."""
-        self._since = 0.0
-        self._stand_in = 0
-        self._numbers: dict[int, int] = {}
-        """What stand-ins have become."""
-
-    def __len__(self) -> int:
-        """How many documents are not known to be stored yet."""
-        return len(self._leaving) + len(self._waiting)
-
-    @property
-    def are_waiting(self) -> bool:
-        """Whether there are any that nobody is storing."""
-        return bool(self._waiting)
-
-    @property
-    def facts(self) -> list[DocumentFacts]:
-        return [each.facts for each in (*self._leaving, *self._waiting)]
-
-    def left_out_of(self, progress: Progress) -> Progress:
-        """Return the progress of a walk without what is not known to be stored yet."""
-        if not (entries := [len(each.entries) for each in self.facts]):
-            return progress
-        documents = progress.documents - len(entries)
-        return replace(progress, documents=documents, entries=progress.entries - sum(entries))
-
-    @property
-    def left_seconds(self) -> float:
-        """For how long they may wait for others."""
-        size_bytes = sum(len(each.put.new.body) for each in self._waiting)
-        if len(self._waiting) >= MOST_TOGETHER or size_bytes >= _MOST_BYTES:
-            return 0.0
-        return max(0.0, self._since + LONGEST_SECONDS - time.monotonic())
-
-    def add(self, put: Put, facts: DocumentFacts) -> int:
-        """Take in a document that nothing is stored of; return a stand-in for its number."""
-        if not self._waiting:
-            self._since = time.monotonic()
-        self._stand_in -= 1
-        self._waiting.append(_Waiting(self._stand_in, put, facts))
-        return self._stand_in
-
-    async def put(self, storage: FeedStorage) -> None:
-        """Put what waits, in the order in which it came; what cannot be put waits on."""
-        if not self._waiting:
-            return
-        self._leaving, self._waiting = self._waiting, []
-        try:
-            numbers = await storage.put([each.put for each in self._leaving])
-        except (StoreError, OverloadedError):  # who publishes meanwhile goes on all the same
-            self._leaving, self._waiting = [], [*self._leaving, *self._waiting]
-            raise
-        stand_ins = [each.number for each in self._leaving]
-        self._numbers.update(zip(stand_ins, numbers, strict=True))
-        self._leaving = []
-
-    def number(self, document: int) -> int:
-        """Return what a document is stored under, whose number or stand-in that is."""
-        return self._numbers.get(document, document)
-
-
-class _Waiting(NamedTuple):
-    number: int
-    put: Put
-    facts: DocumentFacts
 
 
 # What one transaction puts, and what it looks at for what comes next

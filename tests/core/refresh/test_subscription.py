@@ -15,19 +15,19 @@ O = "http://o.test"  # noqa: E741
 GONE = Failure(slug="publisher-status", publisher_status=404)
 
 
-def seen(path: str, *, family: Family = Family.ATOM, is_archive: bool = True, **links: str) -> Seen:
+def seen(path: str, *, family: Family = Family.ATOM, is_archive: bool = True, **links: str) -> Seen[None]:
     """A document; links by relation, targets by path."""
     url = O + path
     targets = {name.replace("_", "-"): O + target for name, target in links.items()}
     navigation = Navigation(url=url, kind=Kind.PLAIN, links=targets, is_archive=is_archive, older_relation="")
-    return Seen(url, url, family, navigation)
+    return Seen(url, url, family, navigation, None)
 
 
-def found(start: Seen, others: Mapping[str, Seen]) -> tuple[Found, list[str]]:
+def found(start: Seen[None], others: Mapping[str, Seen[None]]) -> tuple[Found[None], list[str]]:
     """Search; return what was found, and the paths that were asked for."""
     asked: list[str] = []
 
-    async def fetch(url: str) -> Seen | Failure:
+    async def fetch(url: str) -> Seen[None] | Failure:
         asked.append(url.removeprefix(O))
         return others.get(asked[-1], GONE)
 

@@ -142,7 +142,7 @@ class Decision:
             return True
         if _known_ascent(feed) is not None:  # what is new is not in the subscription document
             return True
-        if feed.state is State.REMEMBERED and basis.is_followed(feed.kind):  # it was switched on
+        if feed.state is State.REMEMBERED and self._is_followed(feed.kind):  # it was switched on
             return True
         if feed.state is State.COLLECTED and feed.kind is Kind.PLAIN and self._collecting is None:  # off
             return True
@@ -158,7 +158,7 @@ class Decision:
             walked = WalkResult(ending=Ending(End.WHOLE))
         elif collecting is not None and (may_walk or not collecting.wants_all):
             walked = await self._collect(current, collecting)
-        elif collecting is None and not self._basis.is_followed(current.kind):
+        elif collecting is None and not self._is_followed(current.kind):
             end = End.NOT_OFFERED if current.kind is Kind.PLAIN else End.NOT_FOLLOWED
             walked = WalkResult(state=State.REMEMBERED, ending=Ending(end))
         elif not may_walk:
@@ -167,6 +167,11 @@ class Decision:
         else:
             walked = await self._walk(current)
         await self._conclude(current, walked)
+
+    def _is_followed(self, kind: Kind) -> bool:
+        """Whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
+        is_paged = kind is Kind.PAGED and self._basis.settings.follows_pages
+        return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
 
     def _collector(self, current: Current) -> Collecting | None:
         """R26: only where nothing is linked, and of a publisher that is there."""
@@ -227,7 +232,7 @@ class Decision:
             if not doubts:
                 return walked
             await self._io.set_kind(Kind.PAGED)
-            if not self._basis.is_followed(Kind.PAGED):
+            if not self._is_followed(Kind.PAGED):
                 return replace(walked, state=State.REMEMBERED)
         walked = await self._pages(current)
         return replace(walked, notes=[*doubts, *walked.notes])
@@ -412,11 +417,11 @@ def _is_archive_due(basis: Basis, documents: Sequence[StoredDocument], current: 
     stored = {document_key(row.url): row for row in documents if row.role is Role.ARCHIVE}
     if all(row.is_final for row in stored.values()):
         return False
-    trail, here, is_newest = Trail(relation=current.relation), current.arrival, True
-    while (row := stored.pop(document_key(trail.target(here.links) or ""), None)) is not None:
+    trail, links, is_newest = Trail(relation=current.relation), current.arrival.links, True
+    while (row := stored.pop(document_key(trail.target(links) or ""), None)) is not None:
         if row.is_due(current.changed_at, is_newest=is_newest, now=basis.now()):
             return True
-        here, is_newest = row.as_arrival(), False
+        links, is_newest = row.links, False
     return False
 
 

@@ -7,7 +7,7 @@ on: while a walk runs, what has come so far is published meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeVar
 
@@ -18,10 +18,8 @@ from wholefeed.core.notes import (
     OLDEST,
     DocumentTruncated,
     Ending,
-    FormatMismatch,
     MementoServed,
     Note,
-    NoteKind,
 )
 from wholefeed.core.schedule import CacheFields, Move, is_ahead, next_attempt_at, seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
@@ -201,36 +199,10 @@ class Basis:
     """What a web archive gave of documents that are missing: the refresh is for their sake alone."""
     progress: Progress = field(default_factory=Progress)
 
-    def is_followed(self, kind: Kind) -> bool:
-        """Return whether the links of such a feed are followed; the others are R1's, R5's and R7's."""
-        is_paged = kind is Kind.PAGED and self.settings.follows_pages
-        return is_paged or kind in (Kind.ARCHIVED, Kind.LEGACY)
-
-    def lacks(self, *notes: NoteKind) -> bool:
-        """Return whether something was missing for one of these reasons."""
-        slugs = {note.slug for note in notes}
-        return any(attempt.reason in slugs for attempt in self.missing.values())
-
     def is_truncated(self, url: str) -> bool:
         """Whether the stored document broke off when it was fetched last (docs/faults.md row 49)."""
         attempt = self.missing.get(url)
         return attempt is not None and attempt.reason == DocumentTruncated.slug
-
-    def is_of_other_format(self, url: str, family: Family) -> bool:
-        """Whether it was in another family than the feed's the last time, whatever is stored (R23)."""
-        attempt = self.missing.get(url)
-        return attempt is not None and attempt.reason == FormatMismatch.slug and family is self.feed.family
-
-    def remarks(self, url: str, fresh: FreshDocument | None, row: StoredDocument | None) -> list[Note]:
-        """Return what is wrong with a document that has joined.
-
-        Of one that is stored: that it broke off, or is no more than a web archive's copy (R33).
-        """
-        if fresh is not None:
-            return [replace(note, url=url) for note in fresh.reading_notes]
-        if row is not None and row.memento:
-            return [row.as_memento()]
-        return [DocumentTruncated(url, breaks_off=True)] if self.is_truncated(url) else []
 
     def waits(self, url: str) -> bool:
         """Whether a document that could not be had whole is not to be tried again yet (R14)."""

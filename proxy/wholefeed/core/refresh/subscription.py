@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from wholefeed.core.adapters.base import NOTHING_COLLECTED
 from wholefeed.core.links import Navigation, current_elsewhere, recall
 from wholefeed.core.model import Family, Kind, Role
-from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note
+from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note, NoteKind
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.port import (
     SUBSCRIPTION_ATTEMPT,
@@ -43,6 +43,8 @@ from wholefeed.core.schedule import (
 )
 from wholefeed.core.text.urls import canonical_url, same_document
 from wholefeed.core.walk.chain import Arrival, has_news
+
+_T = TypeVar("_T")
 
 
 class Subscription:
@@ -77,7 +79,7 @@ class Subscription:
     async def _ask(self) -> SubscriptionCame | Reply | SubscriptionFailed:
         """R3 was applied when the feed was opened: `current` is dereferenced once, unless it failed then."""
         stored, url, basis = self._stored, self._feed.fetch_url, self._basis
-        if not (basis.missing and basis.lacks(CurrentUnavailable, NoSubscriptionDocument)):
+        if not (self._lacks(CurrentUnavailable, NoSubscriptionDocument)):
             is_usable = (
                 stored is not None
                 and stored.parser_version == PARSER_VERSION  # else its links may read new
@@ -86,9 +88,14 @@ class Subscription:
                 and not basis.is_truncated(stored.final_url)  # what broke off is asked for whole
             )
             return await self._io.ask_subscription(url, stored if is_usable else None, searches=False)
-        if basis.lacks(NoSubscriptionDocument) and stored is not None:
+        if self._lacks(NoSubscriptionDocument) and stored is not None:
             url = stored.url  # forward from the newest archive that is known
         return await self._io.ask_subscription(url, None, searches=True)
+
+    def _lacks(self, *notes: NoteKind) -> bool:
+        """Return whether something was missing for one of these reasons."""
+        slugs = [note.slug for note in notes]
+        return any(attempt.reason in slugs for attempt in self._basis.missing.values())
 
     # It came
 
@@ -106,14 +113,14 @@ class Subscription:
         notes = (*came.notes, *fresh.reading_notes, *fresh.link_notes)
         if not has_changed:
             return False, False, notes
-        brings_news, attached = True, (row for row in self._documents if row.rank is not None)
+        brings_news = True
         if kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED:
             known = await self._io.known(fresh.arrival.url, fresh.arrival)
             brings_news = has_news(fresh.arrival.keys or (), known.updated_at)
         is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for
         is_kept = kind is not Kind.COMPLETE and (self._basis.settings.remembers or is_paged)
-        if stored is not None and any(row.is_capture and row.memento == stored.memento for row in attached):
-            is_kept = False  # the archive's copy that it was stands behind (R33)
+        if stored is not None and stored.memento and self._stands_behind(stored.memento):
+            is_kept = False  # as the archive's copy that it was (R33)
         full = self._memory_limit(stored) if stored is not None and is_kept else ()
         await self._io.store_subscription(
             SubscriptionPlacement(
@@ -125,6 +132,11 @@ class Subscription:
             )
         )
         return True, brings_news, (*notes, *full)
+
+    def _stands_behind(self, memento: str) -> bool:
+        """Whether a web archive's copy is part of the feed as one of an earlier subscription document."""
+        attached = (row for row in self._documents if row.rank is not None)
+        return any(row.is_capture and row.memento == memento for row in attached)
 
     def _kind_of(self, fresh: FreshDocument) -> Kind:
         """Return the feed's kind: a paged one stays so while its link looks like a chain's (R4)."""
@@ -289,7 +301,7 @@ class Current:
 # From a document that was asked for to the subscription document of its feed (R3)
 
 
-async def search(url: str, seen: Seen, fetch: Fetch) -> Found:
+async def search(url: str, seen: Seen[_T], fetch: Fetch[_T]) -> Found[_T]:
     """Find the subscription document behind one that was asked for by a URL (R3).
 
     `current` names another document -> that one serves, dereferenced once; if it fails, the one asked for
@@ -308,7 +320,7 @@ async def search(url: str, seen: Seen, fetch: Fetch) -> Found:
     return Found(url, seen)
 
 
-async def _newest_archive(url: str, asked: Seen, fetch: Fetch) -> Found:
+async def _newest_archive(url: str, asked: Seen[_T], fetch: Fetch[_T]) -> Found[_T]:
     newest = asked
     passed = [url, asked.final_url]
     for _ in range(MAX_FORWARD_STEPS):
@@ -330,7 +342,7 @@ MAX_FORWARD_STEPS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Generic[_T]):
     """A document on the way, as the search sees it."""
 
     url: str
@@ -338,18 +350,20 @@ class Seen:
     final_url: str
     family: Family
     navigation: Navigation
+    whole: _T
+    """The document itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(Generic[_T]):
     """Where a search ended."""
 
     url: str
     """What the subscription document is looked for by from now on."""
-    document: Seen
+    document: Seen[_T]
     notes: tuple[Note, ...] = ()
     """Why it may not be the subscription document."""
 
 
-Fetch = Callable[[str], Awaitable[Seen | Failure]]
+Fetch = Callable[[str], Awaitable[Seen[_T] | Failure]]
 """Has the document of a URL."""

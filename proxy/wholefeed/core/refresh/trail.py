@@ -30,6 +30,7 @@ from wholefeed.core.adapters.base import GONE
 from wholefeed.core.model import Relation, Role
 from wholefeed.core.notes import (
     ArchiveChanged,
+    DocumentTruncated,
     DocumentUnavailable,
     FormatMismatch,
     LimitReached,
@@ -199,7 +200,7 @@ class TrailWalk:
 
     def _is_gap(self, url: str) -> bool:
         """Return whether a stored document counts as missing: until it comes in the feed's format (R23)."""
-        return self._basis.is_of_other_format(url, self._family)
+        return self._came_otherwise(url)
 
     # Behind a document that is missing (R34)
 
@@ -306,7 +307,13 @@ class TrailWalk:
 
     def _is_unfit(self, row: StoredDocument, url: str) -> bool:
         """Whether a stored copy does not stand for the document, which came last in another format (R23)."""
-        return row.family is not self._family or self._basis.is_of_other_format(url, self._family)
+        return row.family is not self._family or self._came_otherwise(url)
+
+    def _came_otherwise(self, url: str) -> bool:
+        """Whether it was in another family than the feed's the last time, whatever is stored (R23)."""
+        attempt = self._basis.missing.get(url)
+        is_other = attempt is not None and attempt.reason == FormatMismatch.slug
+        return is_other and self._family is self._basis.feed.family
 
     def _confirmed(self, row: StoredDocument) -> Arrival:
         return row.as_arrival()
@@ -339,11 +346,22 @@ class TrailWalk:
         row, fresh = self._stored_as(url), self._answers.fresh.get(document_key(url))
         # One that is attached keeps its rank.
         rank = row.rank if row is not None and row.rank is not None else self._first_rank + self._joined
-        self._result.notes += self._basis.remarks(url, fresh, row)
+        self._result.notes += self._remarks(url, fresh, row)
         if fresh is not None:
             return await self._keep_fresh(url, fresh, row, rank)
         assert row is not None, "what joins without a fetch is stored"
         return await self._reattach(row, rank)
+
+    def _remarks(self, url: str, fresh: FreshDocument | None, row: StoredDocument | None) -> list[Note]:
+        """Return what is wrong with a document that has joined.
+
+        Of one that is stored: that it broke off, or is no more than a web archive's copy (R33).
+        """
+        if fresh is not None:
+            return [replace(note, url=url) for note in fresh.reading_notes]
+        if row is not None and row.memento:
+            return [row.as_memento()]
+        return [DocumentTruncated(url, breaks_off=True)] if self._basis.is_truncated(url) else []
 
     async def _keep_fresh(
         self, url: str, fresh: FreshDocument, row: StoredDocument | None, rank: int
