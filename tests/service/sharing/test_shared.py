@@ -358,7 +358,7 @@ async def test_a_replica_that_is_cut_off_by_a_full_database_says_so(
 
 @pytest.mark.fault("103")
 async def test_who_finds_that_another_has_taken_over_stops(store: SharedStore, feed: FeedRow) -> None:
-    """The database is right, whatever a replica believes of itself."""
+    """The database is right, whatever a replica believes of itself; what is left to do is done after that."""
     work = Work()
     async with a_replica(store) as one:
         want = wanted(feed, is_due=False, insists=True)
@@ -370,8 +370,49 @@ async def test_who_finds_that_another_has_taken_over_stops(store: SharedStore, f
         with pytest.raises(LeaseLostError):
             await store.own.write(fence)
         await until(lambda: work.stopped == 1)
-        refreshing.cancel()
-        await asyncio.wait({refreshing})
+        await work.has_begun(2)  # the other one is dead
+        work.may_end.set()
+        assert await refreshing is True
+
+
+async def test_what_somebody_here_waits_for_is_adopted_by_nobody_else_here(
+    store: SharedStore, feed: FeedRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits takes it up; a claim that nothing is begun under would only hold that up."""
+    set_constant(monkeypatch, "LOOK_SECONDS", 0.5)
+    dead, work, adopted = Work(), Work(), list[FeedRow]()
+    work.may_end.set()
+    async with a_replica(store) as one:
+        lost = asyncio.create_task(one.refresh(wanted(feed), dead.refresh))
+        await dead.has_begun()
+    async with a_replica(store) as other:
+        waiting = asyncio.create_task(other.refresh(wanted(feed), work.refresh))
+        await until(lambda: other.heard(1) is not None)
+        adopting = asyncio.create_task(other.adopt(lambda _: True, adopted.append))
+        await store.age(DEAD_SECONDS, one.replica.name)
+        assert await waiting is True
+        assert adopted == []
+        adopting.cancel()
+        await asyncio.wait({adopting})
+    lost.cancel()
+    await asyncio.wait({lost})
+
+
+async def test_walks_are_taken_up_when_the_database_has_lost_who_was_at_them(
+    store: SharedStore, feed: FeedRow
+) -> None:
+    """After a crash of the server there are no leases of dead replicas to be found."""
+    adopted = list[FeedRow]()
+    async with a_replica(store) as one:
+        adopting = asyncio.create_task(one.adopt(lambda _: True, adopted.append))
+        await until(lambda: not one.replica.is_forgotten)
+        await store.execute("UPDATE feed SET is_walking = 1")
+        await asyncio.sleep(0.1)
+        assert adopted == []
+        await store.execute("DELETE FROM replica")
+        await until(lambda: bool(adopted))
+        adopting.cancel()
+        await asyncio.wait({adopting})
 
 
 async def test_what_is_claimed_and_not_begun_is_given_back(store: SharedStore, feed: FeedRow) -> None:
