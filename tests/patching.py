@@ -28,19 +28,16 @@ _READ_MANY: Final = "a document that is larger than the true limit takes seconds
 _WAIT_LONG: Final = "it is real time that would have to pass, on both sides of a socket"
 _MANY_WALKS: Final = "that many feeds would have to be opened, whose publishers all answer slowly"
 
-_SHARING: Final = ("service.sharing", "service.sharing_hosts")
-
 CONSTANTS: Final = {
     "ADOPT_SECONDS": Constant("seconds until it is looked again", ("service.sharing",)),
-    "BEAT_SECONDS": Constant("seconds between signs of life", ("service.sharing",)),
+    "BEAT_SECONDS": Constant("seconds between signs of life", ("service.replica",)),
     "CLOSE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
-    "CLAIM_SECONDS": Constant("many signs of life", ("service.sharing",)),
     "ADAPTERS": Constant("GitHub is known by its host, which no test reaches", ("core.adapters.table",)),
     "FORM_SECONDS": Constant(_WAIT_LONG, ("web.pages",)),
     "LARGE_BYTES": Constant("dozens of such documents would fill the memory", ("fetch.budget",)),
     "LATE_SECONDS": Constant("a busy machine is late itself", ("service.sharing_hosts",)),
     "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.background",)),
-    "LOOK_SECONDS": Constant("a second until it is looked again", ("service.sharing",)),
+    "LOOK_SECONDS": Constant("a second until it is looked again", ("service.replica",)),
     "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.families",)),
     "MAX_ENTRIES": Constant(_READ_MANY, ("core.parse.families", "core.parse.jsonfeed")),
     "MAX_HEAD_CHILDREN": Constant(_READ_MANY, ("core.parse.families",)),
@@ -62,7 +59,7 @@ CONSTANTS: Final = {
     "PATIENCE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
     "RATE_GRACE_SECONDS": Constant(_WAIT_LONG, ("fetch.exchange",)),
     "REST_SECONDS": Constant("a minute of rest", ("service.background", "service.running")),
-    "RETRY_SECONDS": Constant("seconds until it is tried again", _SHARING),
+    "RETRY_SECONDS": Constant("seconds until it is tried again", ("service.replica",)),
     "ROOM_SECONDS": Constant(_WAIT_LONG, ("workers.pool",)),
     "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.remembering",)),
     "SLICE_SECONDS": Constant("seconds until a turn ends", ("service.sharing_hosts",)),

@@ -42,7 +42,7 @@ from wholefeed.server.listening import (
 )
 from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.service import FeedService
-from wholefeed.service.sharing import Shared, open_sharing
+from wholefeed.service.sharing import open_sharing
 from wholefeed.service.sharing_hosts import ReplicaHosts, ReplicaTurns
 from wholefeed.service.sources import Source
 from wholefeed.store.opening import migrate_store, open_store
@@ -237,12 +237,12 @@ async def open_service(
         workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers))
         stack.push_async_callback(workers.close)
         sharing = await stack.enter_async_context(open_sharing(store))
-        if isinstance(sharing, Shared):
-            hosts = ReplicaHosts(sharing, counts)
+        if sharing.is_shared:
+            hosts = ReplicaHosts(sharing.replica, counts)
             stack.push_async_callback(hosts.close)
             store.engine.listen("wanted", hosts.wanted)
             open_fetcher = partial(open_fetcher, gate=HostGate.from_config(config.fetch, turns=hosts))
-            archive = ReplicaTurns(sharing, base, per_minute=REQUESTS_PER_MINUTE)
+            archive = ReplicaTurns(sharing.replica, base, per_minute=REQUESTS_PER_MINUTE)
             archive_turns = archive_turns or Turns(reserve=archive.reserve)
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits))
         service = FeedService(

@@ -44,6 +44,9 @@ from typing import Any, ClassVar, Final
 
 from wholefeed.core.slugs import SLUGS
 
+REMEMBERED_SECONDS: Final = 60.0
+"""For so long at most a failure counts for those who ask next (docs/faults.md row 21)."""
+
 
 class WholefeedError(Exception):
     """The message is for people, `slug` for programs. A class without a slug has that of its base."""
@@ -188,6 +191,11 @@ class DocumentError(WholefeedError, slug="publisher-failed"):
 
     def __str__(self) -> str:
         return f"{self.args[0]}: {self.url}"
+
+    @property
+    def remembered_seconds(self) -> float:
+        """For so long what could not be opened is not tried again, by what was said of when to ask again."""
+        return min(self.retry_after_seconds or REMEMBERED_SECONDS, REMEMBERED_SECONDS)
 
     def fresh_copy(self, *, retry_after_seconds: float = 0.0) -> DocumentError:
         """Return the same error to be raised once more, without traceback, cause and the objects they hold.

@@ -50,7 +50,7 @@ Events
     host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
     host.recovered      host, port: it answers again
     hosts.unshared      reason: replicas cannot tell each other what they ask of hosts; each goes on by itself
-    hosts.shared        seconds: they can again; how long the question took
+    hosts.shared        seconds: they can again, so long after the last time that they could not
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
     feed.adopted        feed: the replica that refreshed it has ended; this one goes on
     replica.unheard     replica, reason: the others could not be told that this one is alive

@@ -19,7 +19,7 @@ from wholefeed.counts import Counts
 from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
 from wholefeed.service.memory import Memory
-from wholefeed.service.sharing_port import Sharing
+from wholefeed.service.sharing import Sharing
 from wholefeed.service.sources import Source
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Store

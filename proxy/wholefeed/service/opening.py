@@ -169,7 +169,7 @@ class Openings:
         """Return a subscription document's feed, made if it was not there, and let the URL lead to it."""
         key, now, sharing = canonical_url(found.url), self._context.now(), self._context.sharing
 
-        def work(db: Database) -> tuple[FeedRow, Callable[[], None]]:
+        def work(db: Database) -> FeedRow:
             feed = feeds.create(
                 db,
                 url=key,
@@ -180,19 +180,17 @@ class Openings:
             )
             if url != key and feeds.find_by_url(db, url) is None:  # what it leads to stays for good
                 feeds.add_alias(db, url, feed.id)
-            return feed, sharing.claim_new(db, feed.id)
+            sharing.claim_new(db, feed.id)
+            return feed
 
         try:
-            feed, note_claim = await self._store.write(work, comes_more=True)
-            note_claim()
-            return feed
+            return await self._store.write(work, comes_more=True)
         finally:
             self.opened += 1
 
 
 # What could not be opened
 
-REMEMBERED_SECONDS: Final = 60.0
 MAX_UNOPENED: Final = 4096
 """Failures that are remembered."""
 
@@ -238,9 +236,4 @@ class Unopened:
         self._errors.pop(key, None)
         if len(self._errors) >= MAX_UNOPENED:
             del self._errors[next(iter(self._errors))]
-        self._errors[key] = (self._now(), remembered_seconds(error.retry_after_seconds), error.fresh_copy())
-
-
-def remembered_seconds(retry_after_seconds: float | None) -> float:
-    """Return for how long a failure counts, by what it said of when to ask again."""
-    return min(retry_after_seconds or REMEMBERED_SECONDS, REMEMBERED_SECONDS)
+        self._errors[key] = (self._now(), error.remembered_seconds, error.fresh_copy())

@@ -32,7 +32,7 @@ from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.refresh import OfferedCopy, Refresh
 from wholefeed.service.results import UnderWay
-from wholefeed.service.sharing_port import Wanted
+from wholefeed.service.sharing import Wanted
 from wholefeed.service.sources import FoundSubscription
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
@@ -57,8 +57,6 @@ class FeedRun:
     """What is to be done right after the refresh under way."""
     refresh: Refresh | None = None
     """The one under way, where it runs here."""
-    elsewhere: UnderWay | None = None
-    """How far another replica is with it."""
 
 
 class Running:
@@ -142,7 +140,7 @@ class Running:
         run = self._runs.get(feed_id)
         if run is None:
             return None
-        return run.elsewhere if run.refresh is None else run.refresh.under_way
+        return self._context.sharing.heard(feed_id) if run.refresh is None else run.refresh.under_way
 
     @property
     def walking(self) -> int:
@@ -187,16 +185,11 @@ class Running:
             await self._run_once(run, feed)
             return
         is_asked = run.request.is_forced or run.request.is_full or bool(run.copies)
-
-        def heard(elsewhere: UnderWay | None) -> None:
-            run.elsewhere = elsewhere
-
         wanted = Wanted(
             feed=feed,
             insists=lambda has_waited: is_asked or (run.found is not None and not has_waited),
             is_due=self.is_due,
             tell=lambda: UnderWay() if run.refresh is None else run.refresh.under_way,
-            heard=heard,
         )
         if not await sharing.refresh(wanted, partial(self._run_once, run)):
             self._context.memory.drop(feed.id)

@@ -1,32 +1,26 @@
 """Whose turn it is at publishers' hosts, and at a web archive: of all replicas one asks a host at a time.
 
-    turns = ReplicaHosts(shared, counts)
+    turns = ReplicaHosts(replica, counts)
     store.engine.listen("wanted", turns.wanted)
     gate = HostGate.from_config(config.fetch, turns=turns)
 
-A turn is a lease (`wholefeed.service.sharing`), and what is known of the host goes with it: what its last
+A turn is a lease (`wholefeed.service.replica`), and what is known of the host goes with it: what its last
 holder has told, or had told when it died. Who holds one keeps it for a moment after its last request, and
 gives it up soon when another replica wants it. So within a turn politeness is this process's own affair.
 
-    ASKING   nobody may begin a request here             the lease was taken   -> OURS
-                                                         no answer in time     -> ALONE
-    OURS     requests begin                              another wants it      -> ENDING
-                                                         none for a while      -> given up
-    ENDING   those that have begun come to their end     the last one has      -> given up, and a moment later
-                                                                                  it may be asked for again
-
-ALONE is the replica as a whole: while the database does not answer nobody waits for it, and requests go on by
-this replica's own rules.
+While the database does not answer nobody waits for it: the replica is alone, and goes on by its own rules.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from wholefeed.counts import Counts
@@ -34,7 +28,7 @@ from wholefeed.errors import LeaseLostError, OverloadedError, StoreError
 from wholefeed.fetch.hosts import Host
 from wholefeed.futures import retrieve_failure
 from wholefeed.logs import get_logger
-from wholefeed.service.sharing import Kept, Shared
+from wholefeed.service.replica import Lease, Replica
 
 log = get_logger()
 
@@ -44,43 +38,79 @@ SLICE_SECONDS: Final = 1.0
 """So long a turn lasts at least though another replica wants it: each change takes two transactions."""
 LATE_SECONDS: Final = 0.5
 """A database that takes longer is not waited for."""
-RETRY_SECONDS: Final = 1.0
-"""Between two tries while the replica is on its own."""
 _MANNERS_SECONDS: Final = 0.05
 """Who has given a turn up and wants it again lets the others come first for so long."""
-_AWAY: Final = (StoreError, OverloadedError, LeaseLostError)
+_PREFIX: Final = "host:"
+
+
+async def take_turn(replica: Replica, name: str, on_late: Callable[[], object] = str) -> Lease:
+    """Wait until something that one replica has at a time is this one's.
+
+    `on_late` is called while the database does not answer in time.
+
+    Raises:
+        StoreError: The database failed.
+        OverloadedError: It could not be reached, or the others may take this replica for dead.
+    """
+    while True:
+        with replica.waiting(name) as wait:
+            late = asyncio.create_task(_tell_late(on_late))
+            try:
+                # Not what it has itself, which is being given back: no other would hear of that.
+                lease, _ = await replica.take(name, takes_own=False)
+            finally:
+                late.cancel()
+            if lease is not None:
+                return lease
+            await wait.woken.wait()
+
+
+async def _tell_late(on_late: Callable[[], object]) -> None:
+    while True:
+        await asyncio.sleep(LATE_SECONDS)
+        on_late()
+
+
+def told_before(replica: Replica, lease: Lease) -> tuple[str, float]:
+    """Return what another replica has told that had a lease before, and how long ago; empty: nothing."""
+    was = lease.before
+    if was is None or was.replica == replica.name:
+        return "", 0.0
+    seconds = was.silent_seconds if was.ended_seconds is None else was.ended_seconds
+    return was.outcome or was.progress, seconds or 0.0
 
 
 @dataclass(slots=True, eq=False)
 class _Turn:
-    """At one host; ASKING until it is kept."""
+    """At one host: asked for, then ours until it ends, and there until the last request is over."""
 
     host: Host
     on_turn: Callable[[Host], None]
-    kept: Kept | None = None
-    is_ending: bool = False
     since: float = 0.0
+    ends_at: float = 0.0
     used_at: float = 0.0
-    """When the last one began or ended."""
+    """When the last request began or ended."""
     is_wanted: bool = False
     """Whether another replica waits for it."""
-
-    @property
-    def is_ours(self) -> bool:
-        return self.kept is not None and not self.is_ending
+    has_changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ReplicaHosts:
     """As `wholefeed.fetch.politeness.HostTurns` says; for one event loop. `close` it."""
 
-    def __init__(self, shared: Shared, counts: Counts, clock: Callable[[], float] = time.monotonic) -> None:
-        self._shared = shared
+    def __init__(self, replica: Replica, counts: Counts, clock: Callable[[], float] = time.monotonic) -> None:
+        self._replica = replica
         self._counts = counts
         self._clock = clock
         self._turns: dict[str, _Turn] = {}
         self._tasks = set[asyncio.Task[None]]()
-        self.is_alone = False
-        """Whether the database does not answer in time."""
+        self._failed_at = -math.inf
+        """When the database did not answer in time; as of the last turn that was asked for."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether requests go on by this replica's own rules: until it has given its next sign of life."""
+        return self._failed_at > self._replica.signed_at
 
     async def close(self) -> None:
         """Give all turns up."""
@@ -88,22 +118,21 @@ class ReplicaHosts:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        for turn in list(self._turns.values()):
-            self._give_up(turn)
 
     # What the gate asks and tells
 
     def is_ours(self, host: Host, on_turn: Callable[[Host], None]) -> bool:
-        if self.is_alone:
-            return True
         turn = self._turns.get(host.name)
-        if turn is not None and turn.kept is not None and turn.kept.holding.is_lost:
-            turn = None
         if turn is None:
+            if self.is_alone:
+                return True
             turn = self._turns[host.name] = _Turn(host, on_turn)
-            self._go_on(self._ask(turn))
+            task = asyncio.create_task(self._have(turn))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(retrieve_failure)
         turn.host, turn.on_turn = host, on_turn
-        return turn.is_ours
+        return self._clock() < turn.ends_at or self.is_alone
 
     def began(self, host: Host) -> None:
         if self.is_alone:
@@ -114,8 +143,7 @@ class ReplicaHosts:
     def ended(self, host: Host) -> None:
         if turn := self._turns.get(host.name):
             turn.used_at = self._clock()
-            if not turn.host.running and turn.is_ending:
-                self._give_up(turn)
+            turn.has_changed.set()
 
     def wanted(self, words: str) -> None:
         """Take a notice: another replica waits for a turn, or this one does.
@@ -126,105 +154,60 @@ class ReplicaHosts:
         if turn is None or turn.is_wanted:
             return
         turn.is_wanted = True
-        if turn.is_ours:
-            left_seconds = turn.since + SLICE_SECONDS - self._clock() if turn.host.running else 0.0
-            asyncio.get_running_loop().call_later(max(0.0, left_seconds), self._end, turn)
+        if turn.ends_at:
+            turn.ends_at = turn.since + SLICE_SECONDS if turn.host.running else self._clock()
+            turn.has_changed.set()
 
-    # Taking and giving up
+    # A turn
 
-    async def _ask(self, turn: _Turn) -> None:
-        """Wait for a turn, as long as the database answers."""
-        waits = asyncio.Event()
-        name = f"{_PREFIX}{turn.host.name}"
-        tell = lambda: turn.host.as_text(now=self._clock())  # noqa: E731
-        keeping = asyncio.create_task(self._shared.keep(name, tell, waits.set))
-        keeping.add_done_callback(retrieve_failure)
+    async def _have(self, turn: _Turn) -> None:
+        """Have a turn, from asking for it until this replica may ask again."""
+        tell = partial(self._told, turn)
+        on_late = partial(self._go_alone, "the database does not answer in time")
         try:
-            while not keeping.done():
-                waits.clear()
-                await asyncio.wait({keeping}, timeout=LATE_SECONDS)
-                if not (keeping.done() or waits.is_set() or self._shared.is_waiting(name)):
-                    self._go_alone("the database does not answer in time")
-                    await asyncio.wait({keeping})
-        except asyncio.CancelledError:
-            keeping.cancel()
-            await asyncio.wait({keeping})
-            raise
-        if isinstance(failure := keeping.exception(), _AWAY):
-            self._go_alone(str(failure))
-            return
-        turn.kept = keeping.result()
-        if self._turns.get(turn.host.name) is not turn:  # it has gone on alone meanwhile
-            self._shared.let_go(turn.kept, "")
-            return
-        turn.since = turn.used_at = self._clock()
-        if turn.kept.before:
-            turn.host.take_over(turn.kept.before, age_seconds=turn.kept.age_seconds, now=self._clock())
-        turn.on_turn(turn.host)
-        self._look_later(turn)
-        if turn.is_wanted:
-            asyncio.get_running_loop().call_later(SLICE_SECONDS, self._end, turn)
-
-    def _look_later(self, turn: _Turn) -> None:
-        idle_seconds = max(0.0, turn.used_at + IDLE_SECONDS - self._clock())
-        asyncio.get_running_loop().call_later(idle_seconds or IDLE_SECONDS, self._look, turn)
-
-    def _look(self, turn: _Turn) -> None:
-        """Give a turn up that is not made use of."""
-        if turn.is_ours and not turn.host.running and self._clock() >= turn.used_at + IDLE_SECONDS:
-            self._give_up(turn)
-        elif turn.is_ours:
-            self._look_later(turn)
-
-    def _end(self, turn: _Turn) -> None:
-        if turn.is_ours:
-            turn.is_ending = True
-            if not turn.host.running:
-                self._give_up(turn)
-
-    def _give_up(self, turn: _Turn) -> None:
-        """Leave a turn to the others; for a moment this replica does not ask for another one."""
-        turn.is_ending = True
-        if turn.kept is not None:
-            self._shared.let_go(turn.kept, turn.host.as_text(now=self._clock()))
-            asyncio.get_running_loop().call_later(_MANNERS_SECONDS, self._left, turn)
-
-    def _left(self, turn: _Turn) -> None:
-        if self._turns.get(turn.host.name) is turn:
-            del self._turns[turn.host.name]
+            lease = await take_turn(self._replica, f"{_PREFIX}{turn.host.name}", on_late)
+            with suppress(LeaseLostError):
+                async with self._replica.working(lease, tell):
+                    try:
+                        await self._use(turn, lease)
+                    finally:
+                        turn.ends_at, lease.outcome = 0.0, tell()
+            await asyncio.sleep(_MANNERS_SECONDS)
+        except (StoreError, OverloadedError) as exc:
+            self._go_alone(str(exc))
+        del self._turns[turn.host.name]
         turn.on_turn(turn.host)
 
-    # Alone
+    async def _use(self, turn: _Turn, lease: Lease) -> None:
+        """Let requests begin until the turn is over, and those that have begun come to their end."""
+        now = turn.since = turn.used_at = self._clock()
+        if self._failed_at > -math.inf:
+            log.info("hosts.shared", seconds=round(now - self._failed_at, 3))
+            self._failed_at = -math.inf
+        before, age_seconds = told_before(self._replica, lease)
+        if before:
+            turn.host.take_over(before, age_seconds=age_seconds, now=now)
+        turn.ends_at = now + SLICE_SECONDS if turn.is_wanted else math.inf
+        turn.on_turn(turn.host)
+        while True:
+            left_seconds = min(turn.ends_at, turn.used_at + IDLE_SECONDS) - self._clock()
+            if left_seconds <= 0 and not turn.host.running:
+                return
+            turn.has_changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if turn.host.running else left_seconds):
+                    await turn.has_changed.wait()
+
+    def _told(self, turn: _Turn) -> str:
+        return turn.host.as_text(now=self._clock())
 
     def _go_alone(self, reason: str) -> None:
         """Let everybody go on by this replica's own rules until the database answers in time."""
-        if not self.is_alone:
-            self.is_alone = True
+        if self._failed_at == -math.inf:
             log.warning("hosts.unshared", reason=reason)
-            self._go_on(self._find_back())
-        turns, self._turns = self._turns, {}
-        for turn in turns.values():
+        self._failed_at = self._clock()
+        for turn in list(self._turns.values()):
             turn.on_turn(turn.host)
-
-    async def _find_back(self) -> None:
-        while self.is_alone:
-            await asyncio.sleep(RETRY_SECONDS)
-            began = self._clock()
-            with suppress(*_AWAY, TimeoutError):
-                async with asyncio.timeout(LATE_SECONDS):
-                    await self._shared.reach()
-                self.is_alone = False
-                log.info("hosts.shared", seconds=round(self._clock() - began, 3))
-
-    def _go_on(self, work: object) -> None:
-        assert asyncio.iscoroutine(work)
-        task: asyncio.Task[None] = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(retrieve_failure)
-
-
-_PREFIX: Final = "host:"
 
 
 # The turns at a web archive
@@ -240,9 +223,9 @@ class ReplicaTurns:
     """
 
     def __init__(
-        self, shared: Shared, archive: str, *, per_minute: int, clock: Callable[[], float] = time.monotonic
+        self, replica: Replica, archive: str, *, per_minute: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._shared = shared
+        self._replica = replica
         self._name = f"archive:{archive}"
         self._per_minute = per_minute
         self._clock = clock
@@ -253,15 +236,17 @@ class ReplicaTurns:
         """Take the next turn, and return in how many seconds it is; 0 where nobody can say."""
         try:
             async with asyncio.timeout(LATE_SECONDS):
-                kept = await self._shared.keep(self._name, str, lambda: None)
-        except (*_AWAY, TimeoutError):
+                lease = await take_turn(self._replica, self._name)
+        except (StoreError, OverloadedError, TimeoutError):
             return 0.0
         now = self._clock()
-        if kept.before:
-            self._taken = [now - kept.age_seconds + each for each in json.loads(kept.before)]
+        before, age_seconds = told_before(self._replica, lease)
+        if before:
+            self._taken = [now - age_seconds + each for each in json.loads(before)]
         turn_at = next_turn(self._taken, self._per_minute, now=now)
         self._taken = [*self._taken, turn_at][-self._per_minute :]
-        self._shared.let_go(kept, json.dumps([each - now for each in self._taken]))
+        lease.outcome = json.dumps([each - now for each in self._taken])
+        self._replica.give_back(lease)
         return turn_at - now
 
 

@@ -41,7 +41,7 @@ from wholefeed.service.documents import (
     returning,
 )
 from wholefeed.service.memory import Beginning, Memory
-from wholefeed.service.sharing_port import Fence
+from wholefeed.service.sharing import Fence
 from wholefeed.service.sources import Obtained
 from wholefeed.store.base import Database
 from wholefeed.store.rows import (

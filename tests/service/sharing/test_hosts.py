@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from tests.patching import set_constant
-from tests.service.sharing.shared_hosts import Replica, replicas
+from tests.service.sharing.shared_hosts import Asking, replicas
 from tests.service.sharing.shared_store import SharedStore, until
 from wholefeed.errors import PublisherError, StoreError
 from wholefeed.fetch.memento import Turns
+from wholefeed.service.replica import CUT_OFF_SECONDS
 from wholefeed.service.sharing_hosts import ReplicaTurns, next_turn
 from wholefeed.store.tables.leases import DEAD_SECONDS
 
@@ -48,7 +49,7 @@ class Host:
         self.asked: Counter[str] = Counter()
         self.begun_at: list[float] = []
 
-    async def serve(self, replica: Replica, *, rest_seconds: float | None = None) -> None:
+    async def serve(self, replica: Asking, *, rest_seconds: float | None = None) -> None:
         async with replica.gate.slot("example.org", 443, url=URL) as slot:
             self.begun_at.append(time.monotonic())
             self.asked[replica.name] += 1
@@ -174,6 +175,41 @@ async def test_a_database_that_is_slow_is_not_waited_for(
             await host.serve(other)
 
 
+async def test_nobody_waits_for_long_for_a_database_that_hears_signs_of_life_alone(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a second at most, each time, however long a turn takes to be had."""
+    set_constant(monkeypatch, "LATE_SECONDS", 0.5)
+    set_constant(monkeypatch, "BEAT_SECONDS", 0.1)
+    host = Host()
+    async with replicas(store, per_host=1, names="a") as (one,):
+        store.delay_seconds = 3.0
+        for _ in range(4):
+            begun = time.monotonic()
+            await host.serve(one)
+            assert time.monotonic() - begun < 0.95
+            await until(lambda: not one.hosts.is_alone)
+        store.delay_seconds = 0.0
+
+
+async def test_who_waits_for_a_turn_goes_on_alone_when_it_is_cut_off(store: SharedStore) -> None:
+    """The database cannot say any more when the other one has given it up."""
+    host = Host(0.2)
+    async with replicas(store, per_host=1, names="ab") as (one, other):
+        asked = [asyncio.create_task(host.serve(one))]
+        await until(lambda: host.running > 0)
+        host.seconds = 0.0
+        asked.append(asyncio.create_task(host.serve(other)))
+        await asyncio.sleep(0.1)
+        assert host.asked["b"] == 0
+        store.error = StoreError("the database is down")
+        other.clock.ahead_seconds += CUT_OFF_SECONDS
+        await until(lambda: host.asked["b"] == 1)
+        assert other.counts.unshared == 1
+        await asyncio.gather(*asked)
+        store.error = None
+
+
 async def test_the_turn_of_a_replica_that_died_goes_on_with_what_it_has_told(store: SharedStore) -> None:
     """It is killed in the middle of a request; the others go on when its signs of life are too old."""
     host = Host(60.0)
@@ -182,7 +218,7 @@ async def test_the_turn_of_a_replica_that_died_goes_on_with_what_it_has_told(sto
             slot.answered(is_strained=True)
         asked = asyncio.create_task(host.serve(one))
         await until(lambda: host.running > 0)
-        await one.shared.member.beat()
+        await one.replica.beat()
         lease = await store.lease(NAME)
         assert lease is not None
         assert "pace" in lease.progress
@@ -190,7 +226,7 @@ async def test_the_turn_of_a_replica_that_died_goes_on_with_what_it_has_told(sto
         waiting = asyncio.create_task(host.serve(other))
         await asyncio.sleep(0.1)
         assert not waiting.done()
-        await store.age(DEAD_SECONDS, one.shared.member.name)
+        await store.age(DEAD_SECONDS, one.replica.name)
         async with asyncio.timeout(3):
             await waiting
         asked.cancel()
@@ -225,7 +261,7 @@ async def test_replicas_share_the_turns_at_an_archive(
 
     async with SharedStore.open(postgres_url) as store, replicas(store, names="ab") as made:
         one, other = (
-            Turns(reserve=ReplicaTurns(each.shared, ARCHIVE, per_minute=5).reserve, sleep=sleep)
+            Turns(reserve=ReplicaTurns(each.replica, ARCHIVE, per_minute=5).reserve, sleep=sleep)
             for each in made
         )
         for _ in range(2):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.service.snapshots import a_snapshot
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.errors import (
     DocumentError,
@@ -26,9 +27,11 @@ from wholefeed.errors import (
     WorkTooLargeError,
     WorkTooLongError,
 )
-from wholefeed.service.sharing import error_of, judge, judge_claim, outcome_of, remembered_seconds
+from wholefeed.service.results import UnderWay
+from wholefeed.service.sharing import Wanted, error_of, failure_in, is_to_be_done, outcome_of
 from wholefeed.service.sources import SeveralFeedsError
-from wholefeed.store.tables.leases import DEAD_SECONDS, LeaseRow, Verdict
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables.leases import DEAD_SECONDS, LeaseRow
 
 HELD = LeaseRow(
     name="feed:1",
@@ -44,54 +47,49 @@ DEAD = replace(HELD, silent_seconds=DEAD_SECONDS)
 FORGOTTEN = replace(HELD, silent_seconds=None)
 FAILED = replace(HELD, ended_seconds=5.0, outcome=outcome_of(PublisherError("", url="http://o.test/")))
 UNUSABLE = replace(HELD, ended_seconds=5.0, outcome=outcome_of(WorkError("")))
+OWN_FAILED = replace(FAILED, replica="me")
 LONG_AGO = replace(FAILED, ended_seconds=60.0)
-WAITED, DONE, INSISTS, OPENING = "has_waited", "is_done", "insists", "is_opening"
+FEED = a_snapshot(1).feed
+NEW = replace(FEED, digest=None)
+WAITED, DONE, INSISTS, NEW_FEED, OPENING = "waited", "done", "insists", "new feed", "opening"
 
 
 @pytest.mark.parametrize(
-    ("lease", "facts", "verdict"),
+    ("lease", "facts", "outcome"),
     [
-        (None, (), Verdict.TAKE),
-        (None, (DONE,), Verdict.DONE),
-        (None, (INSISTS,), Verdict.TAKE),
-        (HELD, (), Verdict.WAIT),
-        (HELD, (DONE,), Verdict.WAIT),
-        (HELD, (INSISTS,), Verdict.WAIT),
-        (OWN, (DONE,), Verdict.TAKE),
-        (DEAD, (), Verdict.TAKE),
-        (DEAD, (DONE,), Verdict.DONE),
-        (FORGOTTEN, (), Verdict.TAKE),
-        (FAILED, (), Verdict.TAKE),
-        (FAILED, (OPENING,), Verdict.FAILED),
-        (FAILED, (WAITED,), Verdict.FAILED),
-        (FAILED, (WAITED, INSISTS), Verdict.TAKE),
-        (FAILED, (DONE,), Verdict.DONE),
-        (UNUSABLE, (), Verdict.FAILED),
-        (LONG_AGO, (OPENING,), Verdict.TAKE),
-        (replace(FAILED, ended_seconds=-1.0), (OPENING,), Verdict.TAKE),
+        (None, (), "begun"),
+        (None, (DONE,), "done"),
+        (None, (INSISTS, DONE), "begun"),
+        (None, (NEW_FEED, DONE), "begun"),
+        (OWN, (DONE,), "begun"),  # it was claimed for this
+        (DEAD, (), "begun"),
+        (DEAD, (DONE,), "done"),
+        (FORGOTTEN, (), "begun"),
+        (FAILED, (), "begun"),
+        (FAILED, (OPENING,), "failed"),
+        (FAILED, (NEW_FEED,), "failed"),
+        (FAILED, (WAITED,), "failed"),
+        (FAILED, (WAITED, INSISTS), "begun"),
+        (FAILED, (DONE,), "done"),
+        (OWN_FAILED, (OPENING, WAITED), "begun"),
+        (UNUSABLE, (), "failed"),
+        (LONG_AGO, (OPENING,), "begun"),
+        (LONG_AGO, (OPENING, WAITED), "failed"),
+        (replace(FAILED, ended_seconds=-1.0), (OPENING,), "begun"),
     ],
 )
-def test_who_looks_at_a_lease_knows_what_to_do(
-    lease: LeaseRow | None, facts: tuple[str, ...], verdict: Verdict
+def test_who_can_have_a_lease_knows_what_to_do(
+    lease: LeaseRow | None, facts: tuple[str, ...], outcome: str
 ) -> None:
-    """Nobody does what a live replica is at, or what is done; what a dead one has left is taken."""
-    assert judge(lease, "me", **dict.fromkeys(facts, True)) is verdict
-
-
-@pytest.mark.parametrize(
-    ("lease", "is_wanted", "verdict"),
-    [
-        (None, True, Verdict.TAKE),
-        (None, False, Verdict.TAKE),  # there is no row to be asked
-        (HELD, True, Verdict.WAIT),
-        (OWN, True, Verdict.WAIT),
-        (DEAD, True, Verdict.TAKE),
-        (FAILED, True, Verdict.TAKE),
-    ],
-)
-def test_what_is_claimed_is_nobodys(lease: LeaseRow | None, is_wanted: bool, verdict: Verdict) -> None:
-    """Not this replica's either: whatever it has it is at already."""
-    assert judge_claim(lambda _: is_wanted)(lease, None) is verdict
+    """Nobody does what is done, or what another has just failed at; what a dead one has left is taken up."""
+    feed = None if OPENING in facts else NEW if NEW_FEED in facts else FEED
+    wanted = Wanted(
+        feed=FEED, insists=lambda _: INSISTS in facts, is_due=lambda _: DONE not in facts, tell=UnderWay
+    )
+    has_waited = WAITED in facts
+    begins = is_to_be_done("me", None if feed is None else wanted, has_waited, lease, feed)
+    failure = failure_in(lease, feed, "me", has_waited=has_waited)
+    assert ("begun" if begins else "done" if failure is None else "failed") == outcome
 
 
 URL = "https://o.test/\x00\ud800"
@@ -152,9 +150,9 @@ def test_what_is_a_replicas_own_trouble_is_not_told(error: Exception) -> None:
 def test_a_choice_of_feeds_is_told_with_the_feeds() -> None:
     """A person who asks another replica chooses from the same ones."""
     feeds = (Alternate("application/atom+xml", "https://o.test/a", "A"), Alternate("", "https://o.test/b"))
-    again = error_of(outcome_of(SeveralFeedsError("https://o.test/", feeds)), retry_after_seconds=3)
+    again = error_of(outcome_of(SeveralFeedsError("https://o.test/", feeds)))
     assert isinstance(again, SeveralFeedsError)
-    assert (again.feeds, again.url, again.retry_after_seconds) == (feeds, "https://o.test/", 3)
+    assert (again.feeds, again.url) == (feeds, "https://o.test/")
 
 
 def test_an_error_of_another_version_is_a_document_that_failed() -> None:
@@ -164,25 +162,32 @@ def test_an_error_of_another_version_is_a_document_that_failed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "is_opening", "seconds"),
+    ("error", "feed", "seconds"),
     [
-        (PublisherError("", url=URL), True, 60.0),
-        (PublisherError("", url=URL, retry_after_seconds=1.5), True, 1.5),
-        (PublisherError("", url=URL, retry_after_seconds=3600), True, 60.0),
-        (PublisherError("", url=URL), False, 0.0),
-        (StorageFullError(""), False, 60.0),
-        (SeveralFeedsError(URL, ()), True, 60.0),
+        (PublisherError("", url=URL), None, 60.0),
+        (PublisherError("", url=URL, retry_after_seconds=1.5), None, 1.5),
+        (PublisherError("", url=URL, retry_after_seconds=3600), None, 60.0),
+        (PublisherError("", url=URL), FEED, 0.0),
+        (StorageFullError(""), FEED, 60.0),
+        (SeveralFeedsError(URL, ()), None, 60.0),
     ],
 )
-def test_a_failure_counts_for_a_minute_at_most(error: Exception, is_opening: bool, seconds: float) -> None:
+def test_a_failure_counts_for_a_minute_at_most(
+    error: Exception, feed: FeedRow | None, seconds: float
+) -> None:
     """docs/faults.md row 21; of a feed that is stored its row says when the publisher may be asked again."""
-    assert remembered_seconds(outcome_of(error), is_opening=is_opening) == seconds
+    for ended_seconds in (0.0, 1.0, 30.0, 59.0, 61.0):
+        lease = replace(HELD, ended_seconds=ended_seconds, outcome=outcome_of(error))
+        counts = failure_in(lease, feed, "me", has_waited=False) is not None
+        assert counts == (ended_seconds < seconds)
 
 
-def test_when_to_ask_again_is_the_later_of_two() -> None:
-    """What the publisher asked for, and what is left of the minute."""
-    outcome = outcome_of(PublisherError("", url=URL, retry_after_seconds=30))
-    for seconds, expected in ((10.0, 30), (50.0, 50.0)):
-        again = error_of(outcome, retry_after_seconds=seconds)
+@pytest.mark.parametrize("ended_seconds", [10.0, 50.0])
+def test_when_to_ask_again_is_the_later_of_two(ended_seconds: float) -> None:
+    """What the publisher asked for, and what is left of the time for which that counts."""
+    choice = replace(FAILED, ended_seconds=ended_seconds, outcome=outcome_of(SeveralFeedsError(URL, ())))
+    told = replace(choice, outcome=outcome_of(PublisherError("", url=URL, retry_after_seconds=3600)))
+    for lease, seconds in ((choice, 60 - ended_seconds), (told, 3600)):
+        again = failure_in(lease, None, "me", has_waited=False)
         assert isinstance(again, DocumentError)
-        assert again.retry_after_seconds == expected
+        assert again.retry_after_seconds == seconds

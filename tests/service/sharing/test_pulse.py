@@ -12,7 +12,7 @@ import pytest
 
 from tests.service.sharing.shared_store import MovableClock
 from wholefeed.errors import OverloadedError
-from wholefeed.service.sharing import BEAT_SECONDS, CUT_OFF_SECONDS, STUCK_SECONDS, Membership
+from wholefeed.service.replica import BEAT_SECONDS, CUT_OFF_SECONDS, STUCK_SECONDS, Replica
 from wholefeed.store.store import Store
 from wholefeed.store.tables.leases import Beat
 
@@ -45,15 +45,15 @@ class Beats:
 
 
 @asynccontextmanager
-async def a_member(beats: Beats, clock: MovableClock, *, ahead_seconds: float) -> AsyncIterator[Membership]:
+async def a_replica(beats: Beats, clock: MovableClock, *, ahead_seconds: float) -> AsyncIterator[Replica]:
     """Give one whose loop has given a sign of life, so long ago, and none since."""
-    member = Membership(cast("Store", beats), clock)
-    await member.beat()
-    life = asyncio.create_task(member.run())
+    replica = Replica(cast("Store", beats), clock)
+    await replica.beat()
+    life = asyncio.create_task(replica.run())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     clock.ahead_seconds += ahead_seconds
-    yield member
+    yield replica
     life.cancel()
     await asyncio.wait({life})
 
@@ -62,9 +62,9 @@ async def a_member(beats: Beats, clock: MovableClock, *, ahead_seconds: float) -
 async def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
     """It counts from its sending."""
     beats = Beats()
-    async with a_member(beats, MovableClock(), ahead_seconds=LATE_SECONDS) as member:
+    async with a_replica(beats, MovableClock(), ahead_seconds=LATE_SECONDS) as replica:
         async with asyncio.timeout(5):
-            while member.silent_seconds > LATE_SECONDS / 2:
+            while replica.silent_seconds > LATE_SECONDS / 2:
                 await asyncio.sleep(0.01)
     assert beats.has_come.is_set()
 
@@ -74,10 +74,10 @@ async def test_a_sign_of_life_comes_where_the_loop_is_late() -> None:
 async def test_no_sign_of_life_comes(case: str) -> None:
     """Where the loop gives them itself; of one that the others may take for dead, or that has left."""
     beats, clock = Beats(), MovableClock()
-    async with a_member(beats, clock, ahead_seconds=0.0) as member:
+    async with a_replica(beats, clock, ahead_seconds=0.0) as replica:
         if case == "left":
             beats.is_given = False
-            await member.leave()
+            await replica.leave()
         clock.ahead_seconds += {"in time": 0.0, "cut off": CUT_OFF_SECONDS + 0.1}.get(case, LATE_SECONDS)
         assert not await asyncio.to_thread(beats.has_come.wait, LOOKS_SECONDS)
 
@@ -86,7 +86,7 @@ async def test_no_sign_of_life_comes(case: str) -> None:
 async def test_a_loop_that_does_not_come_round_is_dead_in_the_end() -> None:
     """The thread stands in for half a minute."""
     beats, clock = Beats(), MovableClock()
-    async with a_member(beats, clock, ahead_seconds=0.0):
+    async with a_replica(beats, clock, ahead_seconds=0.0):
         given = 0
         while await asyncio.to_thread(beats.has_come.wait, LOOKS_SECONDS) or not given:
             given += beats.has_come.is_set()
@@ -100,6 +100,6 @@ async def test_a_loop_that_does_not_come_round_is_dead_in_the_end() -> None:
 @pytest.mark.parametrize("beats", [Beats(is_known=False), Beats(is_away=True)], ids=["forgotten", "away"])
 async def test_a_sign_of_life_that_nobody_heard_does_not_count(beats: Beats) -> None:
     """The replica is cut off in time."""
-    async with a_member(beats, MovableClock(), ahead_seconds=LATE_SECONDS) as member:
+    async with a_replica(beats, MovableClock(), ahead_seconds=LATE_SECONDS) as replica:
         assert await asyncio.to_thread(beats.has_come.wait, 5)
-        assert member.silent_seconds >= LATE_SECONDS
+        assert replica.silent_seconds >= LATE_SECONDS

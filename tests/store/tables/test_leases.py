@@ -6,23 +6,20 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
+from typing import Any
 
 import pytest
 
 from wholefeed.core.model import Family, Kind
-from wholefeed.service.sharing import Membership, judge
+from wholefeed.service.replica import Replica
 from wholefeed.store.base import Database, run
 from wholefeed.store.opening import open_shared
-from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import feeds, leases
 from wholefeed.store.tables.leases import (
     DEAD_SECONDS,
     Beat,
-    End,
-    LeaseRow,
     Looked,
-    Verdict,
     feed_lease,
 )
 
@@ -47,17 +44,17 @@ async def die(store: Store, name: str) -> None:
     await store.write(lambda db: run(db, _AGE, {"name": name, "seconds": DEAD_SECONDS}))
 
 
-async def take(
-    store: Store, replica: str, token: str, *, name: str = NAME, feed: int | None = None, skips: bool = False
-) -> Looked:
-    def decide(lease: LeaseRow | None, _: FeedRow | None) -> Verdict:
-        return judge(lease, replica)
+async def take(store: Store, replica: str, name: str = NAME, **how: Any) -> Looked:
+    return await store.write(partial(leases.take, name=name, replica=replica, **how))
 
-    return await store.write(
-        lambda db: leases.take(
-            db, name, replica=replica, token=token, judge=decide, feed=feed, skips_locked=skips
-        )
-    )
+
+def is_anothers(looked: Looked) -> bool:
+    """Whether somebody is at it."""
+    return not looked.token and looked.before is not None and looked.before.is_live
+
+
+async def is_held(store: Store, token: str, name: str = NAME) -> bool:
+    return await store.read(partial(leases.is_held, name=name, token=token))
 
 
 async def a_feed(store: Store) -> int:
@@ -78,53 +75,80 @@ async def test_one_of_many_that_want_a_lease_at_once_has_it(store: Store) -> Non
     """And the others see who: a row that is not there yet is locked by its name."""
     names = [f"replica{number}" for number in range(8)]
     await beat(store, *names)
-    found = await asyncio.gather(*(take(store, name, f"{name}.1") for name in names))
-    assert sorted(each.verdict.name for each in found) == ["TAKE"] + ["WAIT"] * 7
-    assert len({each.lease.replica for each in found if each.lease is not None}) == 1
+    found = await asyncio.gather(*(take(store, name) for name in names))
+    assert sorted(bool(each.token) for each in found) == [False] * 7 + [True]
+    assert sum(is_anothers(each) for each in found) == 7
+    assert len({each.before.replica for each in found if each.before is not None}) == 1
 
 
 @pytest.mark.fault("104a")
 async def test_a_lease_is_held_until_it_ends_or_its_replica_is_dead(store: Store) -> None:
     """A sign of life brings nothing back that another has taken."""
     await beat(store, "one", "other")
-    await take(store, "one", "one.1")
-    assert (await take(store, "other", "other.1")).verdict is Verdict.WAIT
+    first = await take(store, "one")
+    assert is_anothers(await take(store, "other"))
     await die(store, "one")
-    assert (await take(store, "other", "other.2")).verdict is Verdict.TAKE
+    second = await take(store, "other")
+    assert second.token not in ("", first.token)
     assert not await store.write(partial(leases.beat_replica_again, name="one"))
     assert await store.read(leases.count_live_replicas) == 1
     assert await store.write(partial(leases.beat_replica_again, name="other"))
     await beat(store, "one")
     held = await store.write(partial(leases.beat, replica="one", progress=[]))
     assert (held.was_known, held.held, held.replicas) == (True, {}, 2)
-    assert not await store.read(partial(leases.is_held, name=NAME, token="one.1"))
-    assert await store.read(partial(leases.is_held, name=NAME, token="other.2"))
-    await store.write(partial(leases.end, ends=[End(NAME, "one.1", "")]))
+    assert not await is_held(store, first.token)
+    assert await is_held(store, second.token)
+    await store.write(partial(leases.end, ends=[(NAME, first.token, "")]))
     assert await store.read(partial(leases.look, name=NAME)) is not None
-    await store.write(partial(leases.end, ends=[End(NAME, "other.2", "")]))
+    await store.write(partial(leases.end, ends=[(NAME, second.token, "")]))
     assert await store.read(partial(leases.look, name=NAME)) is None
+
+
+async def test_what_a_replica_has_itself_is_begun_anew_or_left_alone(store: Store) -> None:
+    """As whoever asks wants it: a refresh begins what was claimed for it; nobody claims what is begun."""
+    feed = await a_feed(store)
+    await beat(store, "one")
+    for name, on in ((NAME, None), (feed_lease(feed), feed)):
+        claimed = await take(store, "one", name, feed=on)
+        assert is_anothers(await take(store, "one", name, feed=on, takes_own=False))
+        assert await is_held(store, claimed.token, name)
+        begun = await take(store, "one", name, feed=on)
+        assert await is_held(store, begun.token, name)
+        assert not await is_held(store, claimed.token, name)
+
+
+async def test_what_a_dead_replica_has_left_and_nobody_wants_is_done(store: Store) -> None:
+    """Else it would be found again and again; how something failed is kept for those who have waited."""
+    await beat(store, "one", "other")
+    await take(store, "one")
+    failed = await take(store, "one", "open:2")
+    await store.write(partial(leases.end, ends=[("open:2", failed.token, "failed")]))
+    await die(store, "one")
+    for name in (NAME, "open:2"):
+        assert not (await take(store, "other", name, wants=lambda before, row: False)).token
+    assert set(await store.read(partial(leases.look_all, names=[NAME, "open:2"]))) == {"open:2"}
 
 
 async def test_who_takes_a_lease_is_alive_before_its_next_sign_of_life(store: Store) -> None:
     """After a crash of the server nobody is known: what one has taken then is not taken by the next one."""
-    assert (await take(store, "one", "one.1")).verdict is Verdict.TAKE
-    assert (await take(store, "other", "other.1")).verdict is Verdict.WAIT
+    token = (await take(store, "one")).token
+    assert is_anothers(await take(store, "other"))
     for was_known in (False, True):
         found = await store.write(partial(leases.beat, replica="one", progress=[]))
-        assert (found.was_known, found.held) == (was_known, {NAME: "one.1"})
+        assert (found.was_known, found.held) == (was_known, {NAME: token})
 
 
 async def test_how_it_failed_and_how_far_it_is_stands_in_a_lease(store: Store) -> None:
     """Each with the time that has passed by the database's clock."""
     await beat(store, "one")
-    await take(store, "one", "one.1")
-    telling = partial(leases.beat, replica="one", progress=[("half", NAME, "one.1"), ("no", NAME, "one.0")])
-    assert (await store.write(telling)).held == {NAME: "one.1"}
+    token = (await take(store, "one")).token
+    telling = partial(leases.beat, replica="one", progress=[("half", NAME, token), ("no", NAME, "earlier")])
+    assert (await store.write(telling)).held == {NAME: token}
     lease = await store.read(partial(leases.look, name=NAME))
     assert lease is not None
     assert (lease.progress, lease.is_live, lease.ended_seconds) == ("half", True, None)
     assert 0 <= (lease.silent_seconds or 0.0) < DEAD_SECONDS
-    await store.write(partial(leases.end, ends=[End(NAME, "one.1", "failed")]))
+    await store.write(partial(leases.end, ends=[(NAME, token, "failed")]))
     lease = await store.read(partial(leases.look, name=NAME))
     assert lease is not None
     assert (lease.outcome, lease.is_live) == ("failed", False)
@@ -146,34 +170,34 @@ async def test_the_lease_on_a_feed_waits_for_who_is_changing_it(store: Store) ->
 
     changing = asyncio.create_task(store.write(change, feed=feed))
     await began.wait()
-    skipped = await take(store, "other", "other.1", name=name, feed=feed, skips=True)
-    assert skipped.verdict is Verdict.WAIT
-    taking = asyncio.create_task(take(store, "one", "one.1", name=name, feed=feed))
+    skipped = await take(store, "other", name, feed=feed, takes_own=False)
+    assert not skipped.token
+    taking = asyncio.create_task(take(store, "one", name, feed=feed))
     await asyncio.wait({taking}, timeout=0.2)
     assert not taking.done()
     may_end.set()
     await changing
     looked = await taking
-    assert looked.verdict is Verdict.TAKE
+    assert looked.token
     assert looked.feed is not None
     assert looked.feed.is_stale
-    gone = await take(store, "one", "one.2", name=feed_lease(feed + 1), feed=feed + 1)
-    assert gone.verdict is Verdict.GONE
+    gone = await take(store, "one", feed_lease(feed + 1), feed=feed + 1)
+    assert (gone.token, gone.feed) == ("", None)
 
 
 async def test_what_a_dead_replica_has_left_is_found(store: Store) -> None:
     """Of feeds: what waits for a URL sees to it itself. And of walks what nobody is at."""
     feed = await a_feed(store)
     await beat(store, "one", "other")
-    await take(store, "one", "one.1", name=feed_lease(feed), feed=feed)
-    await take(store, "one", "one.2")
+    await take(store, "one", feed_lease(feed), feed=feed)
+    await take(store, "one")
     await store.write(partial(feeds.begin_walk, feed=feed, now=2.0), feed=feed)
     assert await store.read(partial(leases.orphans, limit=8)) == []
     assert await store.read(leases.unfinished) == []
     await store.write(partial(leases.leave_replicas, name="one"))
     assert await store.read(partial(leases.orphans, limit=8)) == [feed]
     assert await store.read(leases.unfinished) == [feed]
-    await take(store, "other", "other.1", name=feed_lease(feed), feed=feed)
+    await take(store, "other", feed_lease(feed), feed=feed)
     assert await store.read(partial(leases.orphans, limit=8)) == []
     assert await store.read(leases.unfinished) == []
 
@@ -181,9 +205,11 @@ async def test_what_a_dead_replica_has_left_is_found(store: Store) -> None:
 async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
     """How something failed long ago, and replicas that are dead for long with what they were at."""
     await beat(store, "one", "other")
-    for number, name in enumerate(("failed", "held", "left")):
-        await take(store, "other" if name == "held" else "one", f"{number}", name=name)
-    await store.write(partial(leases.end, ends=[End("failed", "0", "so")]))
+    failed, _, _ = [
+        await take(store, replica, name)
+        for name, replica in (("failed", "one"), ("held", "other"), ("left", "one"))
+    ]
+    await store.write(partial(leases.end, ends=[("failed", failed.token, "so")]))
     await store.write(leases.forget_old)
     assert len(await store.read(partial(leases.look_all, names=["failed", "held", "left"]))) == 3
     await store.write(lambda db: run(db, _AGE, {"name": "one", "seconds": 1000.0}))
@@ -196,7 +222,7 @@ async def test_what_nobody_asks_for_any_more_is_deleted(store: Store) -> None:
 
 async def test_a_replica_that_has_left_stays_gone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last sign of life may be cancelled and is written all the same: before it leaves."""
-    member, may_beat, has_begun = Membership(store), threading.Event(), threading.Event()
+    member, may_beat, has_begun = Replica(store), threading.Event(), threading.Event()
     beat_at_once = leases.beat
 
     def beat_late(db: Database, replica: str, progress: Sequence[tuple[str, str, str]]) -> Beat:

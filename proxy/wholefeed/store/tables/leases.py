@@ -5,9 +5,9 @@ one that failed keeps how for a while. Each taking has a token of its own, so th
 late means nothing. A lease on a feed changes hands under the lock of the feed's row, which every change of
 the feed holds: whoever has seen in its transaction that the lease is its own commits before another has it.
 
-    looked = take(db, feed_lease(7), feed=7, replica=own, token=token, judge=judge)
+    looked = take(db, feed_lease(7), feed=7, replica=own, wants=wants)
     beat(db, own, progress)                             # a sign of life, every few seconds
-    end(db, [End(feed_lease(7), token, outcome="")])
+    end(db, [(feed_lease(7), looked.token, outcome)])
 
 A replica is one of the processes that share the store, with its last sign of life. The database's clock
 (`clock_seconds`, made by a migration) counts for all of them: theirs may differ.
@@ -16,9 +16,9 @@ A replica is one of the processes that share the store, with its last sign of li
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -27,21 +27,6 @@ from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
 
 DEAD_SECONDS: Final = 6.0
 """After so long without a sign of life a replica is dead, and what it held is anybody's."""
-
-
-class Verdict(Enum):
-    """What a replica finds out that wants a piece of work done."""
-
-    TAKE = auto()
-    """It is to be done here."""
-    WAIT = auto()
-    """Another replica is at it."""
-    DONE = auto()
-    """There is nothing to do any more."""
-    FAILED = auto()
-    """Another replica has tried, and what came of it stands in the lease."""
-    GONE = auto()
-    """The feed was forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,26 +52,23 @@ class LeaseRow:
         return self.ended_seconds is None and is_alive
 
 
-Judge = Callable[[LeaseRow | None, FeedRow | None], Verdict]
-"""Decides by the lease, if there is one, and the feed. It runs within the transaction, perhaps twice."""
+Wants = Callable[[LeaseRow | None, FeedRow | None], bool]
+"""Whether a free lease is wanted, by its row and its feed's. Asked within the transaction, perhaps twice."""
+
+
+def always(before: LeaseRow | None, feed: FeedRow | None) -> bool:
+    return True
 
 
 class Looked(NamedTuple):
     """What came of wanting a lease."""
 
-    verdict: Verdict
-    lease: LeaseRow | None
-    """As it was before."""
-    feed: FeedRow | None
-
-
-class End(NamedTuple):
-    """A lease that is given back."""
-
-    name: str
     token: str
-    outcome: str
-    """How it failed; empty: it went well, or nobody else is to know."""
+    """Of its taking; empty: it was not taken."""
+    before: LeaseRow | None
+    """The lease as it was."""
+    feed: FeedRow | None
+    """None: it was forgotten, or the lease is on none."""
 
 
 def feed_lease(feed: int) -> str:
@@ -117,34 +99,36 @@ def take(
     name: str,
     *,
     replica: str,
-    token: str,
-    judge: Judge,
+    wants: Wants = always,
     feed: int | None = None,
-    skips_locked: bool = False,
-    tells: bool = False,
+    takes_own: bool = True,
 ) -> Looked:
-    """Take a lease if its judge says so; in a transaction that writes.
+    """Take a lease if it is free and wanted; in a transaction that writes.
 
-    `skips_locked`: a feed that another transaction is changing at this moment is left to that one. `tells`:
-    the replica that has it is told that it is wanted.
+    One that the replica has itself is free where it `takes_own`: begun anew. Where it does not, nobody at
+    work is disturbed: a feed that another transaction is changing is left to that one; who has anything else
+    is told that it is wanted.
     """
     row = None
     if feed is None:
         fetch_one(db, _LOCK_NAME, {"name": name})
     else:
-        found = fetch_one(db, _LOCK_FEED_IF_FREE if skips_locked else _LOCK_FEED, {"feed": feed})
+        found = fetch_one(db, _LOCK_FEED if takes_own else _LOCK_FEED_IF_FREE, {"feed": feed})
         if found is None:
-            return Looked(Verdict.WAIT if skips_locked else Verdict.GONE, None, None)
+            return Looked("", None, None)
         row = feed_row(found)
-    lease = look(db, name)
-    verdict = judge(lease, row)
-    if verdict is Verdict.TAKE:
+    before = look(db, name)
+    if before is not None and before.is_live and not (takes_own and before.replica == replica):
+        if feed is None and not takes_own:
+            fetch_one(db, _TELL, {"payload": f"wanted {name}"})
+        return Looked("", before, row)
+    if wants(before, row):
+        token = secrets.token_hex(8)
         run(db, _TAKE, {"name": name, "feed": feed, "replica": replica, "token": token})
-    elif verdict is Verdict.WAIT and tells:
-        fetch_one(db, _TELL, {"payload": f"wanted {name}"})
-    elif verdict is Verdict.DONE and lease is not None:  # nobody is at it any more, or it would be waited for
-        run(db, _END_WELL, {"name": name, "token": lease.token})
-    return Looked(verdict, lease, row)
+        return Looked(token, before, row)
+    if before is not None and before.ended_seconds is None:  # a dead replica's: nobody is to take it up
+        run(db, _END_WELL, {"name": name, "token": before.token})
+    return Looked("", before, row)
 
 
 def look(db: Database, name: str) -> LeaseRow | None:
@@ -181,16 +165,15 @@ _END_WELL: Final = "DELETE FROM lease WHERE name = :name AND token = :token"
 _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 
 
-def end(db: Database, ends: Sequence[End]) -> None:
-    """Give leases back, and tell the replicas that wait; those that another has taken meanwhile stay."""
-    for each in ends:
-        values = {"name": each.name, "token": each.token}
-        if each.outcome:
-            ended = run(db, _END, {**values, "outcome": each.outcome})
-        else:
-            ended = run(db, _END_WELL, values)
-        if ended:
-            fetch_one(db, _TELL, {"payload": f"lease {each.name}"})
+def end(db: Database, ends: Iterable[tuple[str, str, str]]) -> None:
+    """Give leases back, and tell the replicas that wait; those that another has taken meanwhile stay.
+
+    Of each there are name, token and outcome: how it failed; empty: it went well, or nobody is to know.
+    """
+    for name, token, outcome in ends:
+        values = {"name": name, "token": token}
+        if run(db, _END, {**values, "outcome": outcome}) if outcome else run(db, _END_WELL, values):
+            fetch_one(db, _TELL, {"payload": f"lease {name}"})
 
 
 class Beat(NamedTuple):
@@ -280,9 +263,6 @@ def forget_old(db: Database) -> None:
     run(db, _FORGET_ENDED, {"kept_seconds": _KEPT_SECONDS, "host_seconds": DAY_SECONDS})
     run(db, _FORGET_ORPHANED, {"kept_seconds": _KEPT_SECONDS})
     run(db, _FORGET_DEAD_REPLICAS, {"forgotten_seconds": _FORGOTTEN_SECONDS})
-
-
-# Replicas
 
 
 _BEAT_AGAIN: Final = """
