@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import logging
 import resource
@@ -293,6 +294,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"samples that no case matches: {sorted(unmatched)}")
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if item not in left]
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from what modules and tests are made of, which takes it 0.1 s each time."""
+    gc.collect()
+    gc.freeze()
 
 
 def _is_short(item: pytest.Item) -> bool:

@@ -30,9 +30,9 @@ BROWSER = {
 NESTED = "<div>" * 3277
 GROWING = '<a href="x">y</a>' * 900
 BASE = "http://site.test/" + "long/" * 180
-AT_ONCE = 20
+AT_ONCE = 10
 MOST_BYTES = 150 << 20
-"""Of memory for all of them, the server's own aside; a page of eight megabytes each took 700."""
+"""Of memory for all of them, the server's own aside; a page of eight megabytes each took twice as much."""
 
 
 def publish(origin: Origin, content: str, *, entries: int = 50, path: str = "/feed") -> str:
@@ -85,7 +85,7 @@ async def test_row_119_what_is_made_to_cost_much_costs_little(
 
 @pytest.mark.fault("119")
 async def test_row_119_pages_that_many_ask_for_fill_no_memory(tmp_path: Path, origin: Origin) -> None:
-    """Row 119: twenty feeds of such entries at once, and twenty who ask for one of them."""
+    """Row 119: ten feeds of such entries at once, and ten who ask for one of them."""
     urls = [publish(origin, GROWING, path=f"/{number}") for number in range(AT_ONCE)]
     async with serving(tmp_path) as served:
         for url in urls:

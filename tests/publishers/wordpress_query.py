@@ -17,6 +17,7 @@ from tests.publishers.blog import Blog, Post, page_of
 FORMATS: Final = ("rss2", "atom", "rdf")
 LARGEST: Final = 2**63 - 1
 _KEYS: Final = {"date": "published", "modified": "modified", "ID": "id", "post_date": "published"}
+_NARROWING: Final = {"category", "author", "tag", "s"}
 FEED_PATH: Final = re.compile(r"(?P<under>.*/)?feed(/(?P<format>feed|rss|rss2|atom|rdf))?/?")
 _OLD_FEEDS: Final = re.compile(r"wp-(?P<format>atom|rdf|rss2?|feed)\.php")
 ARCHIVE: Final = re.compile(
@@ -60,7 +61,11 @@ class Query:
 
     def select(self, blog: Blog, per_page: int) -> list[Post]:
         """Return the posts of the page that is asked for."""
-        posts = [post for post in blog.posts if self._wants(post)]
+        posts = blog.posts
+        if any(day := self.day):
+            posts = [post for post in posts if _is_of(post, day)]
+        if self.fields.keys() & _NARROWING:
+            posts = [post for post in posts if self._wants(post)]
         start = _wrapped((max(1, self.paged) - 1) * per_page)
         return page_of(posts, key=self.key, ascending=self.ascending, start=start, count=per_page)
 
@@ -85,17 +90,18 @@ class Query:
         return name.capitalize() or self.fields.get("author", "")
 
     def _wants(self, post: Post) -> bool:
-        date = datetime.fromtimestamp(post.published, UTC)
         word = self.fields.get("s", "").lower()
         return (
-            all(
-                not asked or int(asked) == has for asked, has in zip(self.day, date.timetuple(), strict=False)
-            )
-            and self.fields.get("category", post.category) == post.category
+            self.fields.get("category", post.category) == post.category
             and self.fields.get("author", post.author) == post.author
             and ("tag" not in self.fields or self.fields["tag"] in post.tags)
             and (word in post.title.lower() or word in post.content.lower())
         )
+
+
+def _is_of(post: Post, day: tuple[str, str, str]) -> bool:
+    date = datetime.fromtimestamp(post.published, UTC).timetuple()
+    return all(not asked or int(asked) == has for asked, has in zip(day, date, strict=False))
 
 
 def parse_target(target: str) -> Query:
