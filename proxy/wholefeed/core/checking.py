@@ -522,7 +522,6 @@ def _of_ids(first: Look, second: Look) -> Iterator[Finding]:
     """
     first_of: dict[bytes, tuple[Examined, Copy]] = {}
     documents = {(each.url, each.digest): each for each in (*first.documents, *second.documents)}
-    told = set()
     for each in documents.values():
         times = Counter(same for copy in each.copies for same in copy.sames)
         for copy in each.copies:
@@ -530,10 +529,8 @@ def _of_ids(first: Look, second: Look) -> Iterator[Finding]:
                 if times[same] > 1:
                     continue
                 where, other = first_of.setdefault(same, (each, copy))
-                pair = (other.identity, copy.identity)
                 are_two = other.identity in each.identities or copy.identity in where.identities
-                if not are_two and pair not in told:
-                    told.add(pair)
+                if not are_two:
                     facts = {"this": copy.id, "that": other.id, "where": where.url + in_line(other.line)}
                     yield finding("ids-differ", each.url, copy.line, **facts)
 
