@@ -376,6 +376,9 @@ async def test_links_that_contradict_each_other_are_a_warning(check: Check, orig
     body, line = spread(older(next_archive=OLDER, self=NEWER), '<link rel="self"')
     publish(origin, older=body)
     assert await said_of(check, url) == 2 * [warning("links-contradict", OLDER, line)]
+    body, line = spread(newer(next_archive=FEED), '<link rel="next-archive"')
+    publish(origin, newer=body)
+    assert await said_of(check, url) == [warning("links-contradict", NEWER, line)]
     body, line = spread(feed(complete=True), "<fh:complete/>")
     publish(origin, feed=body)
     assert await said_of(check, url) == [warning("links-contradict", FEED, line)]

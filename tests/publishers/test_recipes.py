@@ -2,7 +2,7 @@
 
     apt-get install --no-install-recommends hugo jekyll         # Pelican comes with `make setup`
 
-A generator that is not installed is skipped; where WHOLEFEED_TEST_GENERATORS is `required`, its test fails.
+A generator that is not installed is skipped; where TEST_GENERATORS is `required`, its test fails.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ PELICAN = Generator(
 def generator(request: pytest.FixtureRequest) -> Generator:
     """Each generator that is installed."""
     found: Generator = request.param
-    if found.lacking and os.environ.get("WHOLEFEED_TEST_GENERATORS") == "required":
+    if found.lacking and os.environ.get("TEST_GENERATORS") == "required":
         pytest.fail(found.lacking)
     if found.lacking:
         pytest.skip(f"{found.lacking}, as CONTRIBUTING.md says")
