@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.feeds import BASE_AT, Item, an_item, atom, json_feed
+from tests.feeds import BASE_AT, Item, an_item, atom, json_feed, stamp
 from tests.repository import DOCS, TESTS, text
 from wholefeed.core.checking import (
     MOST_FINDINGS,
@@ -28,6 +28,7 @@ from wholefeed.core.jobs import Sender
 from wholefeed.core.model import Kind
 from wholefeed.core.notes import ChainLoop, LimitReached
 from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.text.dates import format_rfc3339
 
 SITE = "http://site.test"
 NOW = BASE_AT + 3600.0 * 24 * 3650
@@ -152,6 +153,15 @@ def test_thousands_of_differing_ids_take_no_time() -> None:
     found = check(first, second, leads={}, now=NOW)
     assert [each.rule.name for each in found] == ["archive-changed"] + MOST_FINDINGS * ["ids-differ"]
     assert found[-1].text.endswith("[and 19980 more]")
+
+
+@pytest.mark.parametrize(("ahead_seconds", "expected"), [(500, []), (700, ["updated-in-future"])])
+def test_clocks_may_differ_a_little(ahead_seconds: float, expected: list[str]) -> None:
+    """RFC 4287, section 4.2.15: what is ten minutes ahead of the time of the fetch is in the future."""
+    body = atom(an_item("e", 0), self="/feed", complete=True).replace(
+        stamp(0).encode(), format_rfc3339(NOW + ahead_seconds).encode(), 1
+    )
+    assert said(Look(Kind.COMPLETE, [read("/feed", body)])) == expected
 
 
 def test_remarks_of_the_walk_are_told() -> None:
