@@ -348,7 +348,7 @@ class _Reading:
                 what = f"{each.relation} leads to {each.target} in HTTP, and to {target} in the document"
                 yield self._say("links-contradict", self.heads.get(each.relation), what=what)
         more = links.keys() & {Relation.PREV_ARCHIVE, Relation.NEXT}
-        if "fh:complete" in self.heads and more and not self.navigation.is_archive:
+        if "fh:complete" in self.heads and more:
             what = f"fh:complete says that this is all, and {min(more)} that there is more"
             yield self._say("links-contradict", self.heads["fh:complete"], what=what)
         if self._document.family is Family.ATOM and Relation.SELF not in links:
