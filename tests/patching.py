@@ -46,6 +46,7 @@ CONSTANTS: Final = {
     "MAX_WIRE_BYTES": Constant("16 MB for each kind of answer", ("fetch.exchange",)),
     "PAGE_SECONDS": Constant("no page takes a second", ("service.showing",)),
     "PAGE_WAIT_SECONDS": Constant(_WAIT_LONG, ("service.showing",)),
+    "PAUSE_SECONDS": Constant("a second between two looks, in dozens of tests", ("cli.checking",)),
     "PARSER_VERSION": Constant(
         "there is one version of the parser at a time",
         (

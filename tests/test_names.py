@@ -51,6 +51,7 @@ from wholefeed.core.adapters.base import Collection, Marks
 from wholefeed.core.adapters.table import ADAPTERS
 from wholefeed.core.adapters.wordpress_pages import BY_ID, FROM_FRONT
 from wholefeed.core.adapters.wordpress_walk import BY_DATE
+from wholefeed.core.checking import RULES
 from wholefeed.core.compose.entries import NAMELESS, Entries
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.links import DEAD, FH_INCREMENTAL, FH_PREV
@@ -189,6 +190,8 @@ def words() -> dict[str, Any]:
         "lead": [GUESSED],
         "task": list(TASKS),
         "reader": [each.name for each in READERS],
+        "error of check": [each.name for each in RULES.values() if each.is_error],
+        "warning of check": [each.name for each in RULES.values() if not each.is_error],
     }
 
 

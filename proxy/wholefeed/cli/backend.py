@@ -287,7 +287,7 @@ class Database:
         if must_be_known:
             self._require()
         config, progress = self._config, self._progress
-        async with open_service(config) as (store, service), _watched(service, url, progress):
+        async with open_service(config) as (store, service), following(service, url, progress):
             if must_be_known:
                 await service.status(url)
             await search_archive(config, service, url, wait_seconds=wait_seconds)
@@ -328,14 +328,15 @@ async def explain_once(
     config: Config, url: str, *, wait_seconds: float, progress: ShowProgress | None
 ) -> JsonObject:
     """Reconstruct one feed with a store of its own, and return the status object with its chain."""
-    async with stored(config) as own, open_service(own) as (_, service), _watched(service, url, progress):
+    async with stored(config) as own, open_service(own) as (_, service), following(service, url, progress):
         await search_archive(own, service, url, wait_seconds=wait_seconds)
         async with service.answer(url, wait_seconds=wait_seconds):
             return account_object(*await service.account(url))
 
 
 @asynccontextmanager
-async def _watched(service: FeedService, url: str, progress: ShowProgress | None) -> AsyncIterator[None]:
+async def following(service: FeedService, url: str, progress: ShowProgress | None) -> AsyncIterator[None]:
+    """Tell how far the refresh of a feed is while the block runs, where there is anybody to tell."""
     watching = None if progress is None else asyncio.create_task(_watch(service, url, progress))
     try:
         yield

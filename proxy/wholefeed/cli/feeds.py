@@ -1,18 +1,22 @@
-"""The commands about a feed: `wholefeed fetch` and `explain`, `list`, `refresh` and `forget`.
+"""The commands about a feed: `wholefeed fetch`, `explain` and `check`, `list`, `refresh` and `forget`.
 
-`fetch` and `explain` take a feed from where it is known, and else reconstruct it without keeping it.
+`fetch` and `explain` take a feed from where it is known, and else reconstruct it without keeping it; `check`
+asks its publisher in any case.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wholefeed.cli.base import (
     EXIT_DONE,
+    EXIT_ERROR,
     EXIT_UNFINISHED,
     Command,
     add_url,
@@ -24,6 +28,9 @@ from wholefeed.cli.base import (
     some,
     tell,
 )
+
+if TYPE_CHECKING:
+    from wholefeed.core.checking import Finding, Look
 
 
 def _add_fetch(parser: argparse.ArgumentParser) -> None:
@@ -174,6 +181,58 @@ def _beside(status: Mapping[str, Any], ending: str) -> list[str]:
     """The notes on the feed that are not told with a document of the chain, or as its end, already."""
     told = {note["text"] for document in status["chain"] for note in document["notes"]} | {ending}
     return [note["text"] for note in status["notes"] if note["text"] not in told]
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    add_url(parser)
+    json_help = 'print {"errors": [...], "warnings": [...]}'
+    parser.add_argument("--json", action="store_true", help=json_help)
+
+
+def _check(options: argparse.Namespace) -> int:
+    config = load_for_result(options)
+    from wholefeed.cli.checking import check_once
+    from wholefeed.cli.output import watched
+    from wholefeed.logs import configure_logging
+    from wholefeed.web.request import feed_url
+
+    if config.log.level == "info":  # what fails is told as a finding, and not twice
+        configure_logging(replace(config.log, level="critical"), sys.stderr)
+    url = feed_url(options.url)
+    with watched() as progress:
+        look, found = run(check_once(config, url, progress))
+    errors, warnings = ([each for each in found if each.rule.is_error is level] for level in (True, False))
+    if options.json:
+        said = {"errors": errors, "warnings": warnings}
+        show(json_text({name: [each.as_dict() for each in level] for name, level in said.items()}))
+    else:
+        show("".join(f"{line}\n" for line in _checked(look, errors, warnings)))
+    return EXIT_ERROR if errors else EXIT_DONE
+
+
+CHECK: Final = Command(
+    name="check",
+    summary="tell a publisher what RFC 5005 asks and where the feed stands (exit 1 where there are errors)",
+    examples="  wholefeed check https://example.org/feed.atom\n"
+    "  wholefeed check --json https://example.org/feed.atom",
+    run=_check,
+    add_arguments=_add_check,
+)
+
+
+def _checked(look: Look, errors: Sequence[Finding], warnings: Sequence[Finding]) -> Iterator[str]:
+    """Lay out what was found: errors, warnings, and in a line what there is."""
+    from wholefeed.core.words import counted
+
+    for each in (*errors, *warnings):
+        yield f"{'error' if each.rule.is_error else 'warning'}: {each.rule.name}: {each.place}"
+        yield from (f"    {each.said}", f"    mend: {each.rule.mend}")
+    entries = set().union(*(each.identities for each in look.documents))
+    documents = counted(len(look.documents), "document", "documents")
+    told = f"{counted(len(errors), 'error', 'errors')}, {counted(len(warnings), 'warning', 'warnings')}"
+    yield f"{documents}, {counted(len(entries), 'entry', 'entries')} ({look.kind}): {told}"
+    if not (errors or warnings):
+        yield "All is well: readers can have the whole history of this feed."
 
 
 def _add_list(parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,9 @@ The modules of the commands import at their top only what the parser needs. The 
 server and its libraries come in when a command runs, so that `--help` and `--version` answer at once.
 Nobody but the command line configures logging.
 
-Exit codes: 0 done; 1 an error, told in one line on standard error; 2 the command line or the configuration is
-wrong; 3 (`fetch`, `explain`, `refresh`) the feed is partial or still loading; 130 and 143 (`fetch`) ended by
-Ctrl-C and by SIGTERM.
+Exit codes: 0 done; 1 an error, told in one line on standard error (`check`: or errors of the feed); 2 the
+command line or the configuration is wrong; 3 (`fetch`, `explain`, `refresh`) the feed is partial or still
+loading; 130 and 143 (`fetch`) ended by Ctrl-C and by SIGTERM.
 
 `wholefeed --print-completion SHELL`: what a shell needs to complete commands, flags and file names.
 """
@@ -21,7 +21,7 @@ from typing import Any, Final, NoReturn
 
 from wholefeed import __version__
 from wholefeed.cli.base import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE, fail, give_up, show, with_hint
-from wholefeed.cli.feeds import EXPLAIN, FETCH, FORGET, LIST, REFRESH
+from wholefeed.cli.feeds import CHECK, EXPLAIN, FETCH, FORGET, LIST, REFRESH
 from wholefeed.cli.serving import CONFIG, DOCTOR, HEALTHCHECK, SERVE
 from wholefeed.cli.storage import BACKUP, MIGRATE
 from wholefeed.cli.urls import OPML, SIGN, URL
@@ -32,6 +32,7 @@ COMMANDS: Final = (
     OPML,
     FETCH,
     EXPLAIN,
+    CHECK,
     LIST,
     REFRESH,
     FORGET,

@@ -164,3 +164,8 @@ _BY_NAME: Final = {reader.name.casefold(): reader for reader in READERS}
 def reader_named(name: str) -> Reader | None:
     """Return the row of a reader, however its name is capitalised; None where there is none."""
     return _BY_NAME.get(" ".join(name.split()).casefold())
+
+
+def refusing(size_bytes: int) -> list[str]:
+    """Return the names of the readers that refuse a document of this size."""
+    return [each.name for each in READERS if each.max_bytes is not None and size_bytes > each.max_bytes]

@@ -273,7 +273,7 @@ def _read(kept: Held, ambiguous: Collection[EntryId]) -> list[Entry]:
     return [_entry(document, ordinal, each) for ordinal, each in zip(ordinals, said, strict=True)]
 
 
-def _entry(document: FeedDocument, ordinal: int, said: _Said) -> Entry:
+def _entry(document: FeedDocument, ordinal: int, said: Said) -> Entry:
     entry = document.entries[ordinal]
     base = said.base or document.scopes[entry.scope].base
     return Entry(
@@ -326,7 +326,14 @@ def said_dates(document: Stored | FeedDocument) -> list[float | None]:
 # What an entry says of itself in a few words
 
 
-def _elements_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[_Said]:
+def said_in(document: FeedDocument) -> Iterator[Said]:
+    """Yield what each entry of a document says of itself, from the top."""
+    ordinals = range(len(document.entries))
+    is_json = document.family is Family.JSON
+    return _items_said(document, ordinals) if is_json else _elements_said(document, ordinals)
+
+
+def _elements_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
     fragments = fragments_of(document)
     said = _atom_said if document.family is Family.ATOM else _rss_said
     for start in range(0, len(ordinals), _AT_ONCE):
@@ -346,7 +353,7 @@ def _elements(document: FeedDocument, root: Element) -> list[Element]:
     return list(root[0])
 
 
-class _Said(NamedTuple):
+class Said(NamedTuple):
     """What an entry says of itself, as written."""
 
     id: str
@@ -358,14 +365,14 @@ class _Said(NamedTuple):
     published_at: float | None
 
 
-def _atom_said(entry: Element) -> _Said:
+def _atom_said(entry: Element) -> Said:
     own = entry.tag.rpartition("}")[0] + "}"
     link = next((each for each in entry.iterfind(f"{own}link") if each.get("rel", "") in _ALTERNATE), None)
     base = entry.get(_XML_BASE, "")
     if link is not None and (inner := link.get(_XML_BASE)):
         base = resolve_or_empty(base, inner) or base
     dates = (parse_rfc3339(_text_of(entry, f"{own}{name}")) for name in _ATOM_PUBLISHED)
-    return _Said(
+    return Said(
         id=_text_of(entry, f"{own}id"),
         title=_text_of(entry, f"{own}title"),
         href=link.get("href", "") if link is not None else "",
@@ -378,7 +385,7 @@ _ALTERNATE: Final = frozenset({"", "alternate", "http://www.iana.org/assignments
 _ATOM_PUBLISHED: Final = ("published", "issued", "created")
 
 
-def _rss_said(item: Element) -> _Said:
+def _rss_said(item: Element) -> Said:
     """Read an item of RSS, be it one of RSS 1.0."""
     space, brace, _ = item.tag.rpartition("}")
     own = space + brace
@@ -395,7 +402,7 @@ def _rss_said(item: Element) -> _Said:
         parse_rfc822(_text_of(item, f"{own}pubDate")),
         parse_rfc822(_text_of(item, f"{{{DC_NS}}}date")),
     )
-    return _Said(
+    return Said(
         id=item.get(_ABOUT, "") or _text_of(item, f"{own}guid"),
         title=_text_of(item, f"{own}title"),
         href=href,
@@ -413,14 +420,14 @@ def _text_of(element: Element, name: str) -> str:
     return "" if child is None else "".join(child.itertext()).strip(SPACES)
 
 
-def _items_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[_Said]:
+def _items_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
     for entry in (document.entries[ordinal] for ordinal in ordinals):
         yield _item_said(json.loads(document.text[entry.start : entry.end], parse_int=str, parse_float=str))
 
 
-def _item_said(item: Mapping[str, Any]) -> _Said:
+def _item_said(item: Mapping[str, Any]) -> Said:
     """Read an item of a JSON Feed; its numbers are texts."""
-    return _Said(
+    return Said(
         id=_string_of(item.get("id")),
         title=_string_of(item.get("title")),
         href=_string_of(item.get("url")) or _string_of(item.get("external_url")),
@@ -632,7 +639,7 @@ def _of_item(item: Mapping[str, Any]) -> Shown:
 
 
 def _shown(
-    said: _Said,
+    said: Said,
     content: tuple[str, str],
     *,
     title: str,

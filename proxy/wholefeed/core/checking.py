@@ -1,0 +1,609 @@
+"""What RFC 5005 and its neighbours ask of publishers, and where a feed stands (docs/publishing.md).
+
+    read = examine(body, sender, headers=headers, urls=[url], max_depth=256)
+    first = Look(Kind.ARCHIVED, [read, ...])                # and once more, a moment later
+    check(first, second, leads={}, now=now)                 # the findings
+
+The rules stand in `RULES`. What a document says alone is judged as it is read; how documents stand to one
+another, and to themselves a moment later, is judged by `check`. Of one rule `MOST_FINDINGS` are told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Final, NamedTuple
+
+from wholefeed.core.compose.entries import said_in
+from wholefeed.core.jobs import Sender
+from wholefeed.core.links import DEAD, Navigation, classify, header_links
+from wholefeed.core.model import (
+    FH_NS,
+    TOMBSTONE_NS,
+    EntryId,
+    Family,
+    FeedDocument,
+    Kind,
+    Relation,
+)
+from wholefeed.core.notes import (
+    BadLink,
+    ChainLoop,
+    DocumentRepaired,
+    DocumentTruncated,
+    EncodingRetried,
+    ExtraLink,
+    IdentityRepeated,
+    LimitReached,
+    NewerNotOlder,
+    NoProgress,
+)
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.encodings import to_utf8
+from wholefeed.core.parse.expat import Guard
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.readers import refusing
+from wholefeed.core.schedule import is_uncacheable
+from wholefeed.core.text.dates import format_rfc3339, parse_rfc3339
+from wholefeed.core.text.urls import document_key, safe_url
+from wholefeed.core.words import counted
+
+# The rules
+
+
+class Rule(NamedTuple):
+    """What is asked of a publisher."""
+
+    is_error: bool
+    """Else it is a warning."""
+    name: str
+    source: str
+    text: str
+    """Where the feed stands: a format of the facts."""
+    mend: str
+
+
+_ERROR: Final = True
+_WARNING: Final = False
+# fmt: off
+_TABLE: Final = (
+    Rule(_ERROR, "document-unavailable", "RFC 5005, section 4.1", "it could not be had: {why}",
+         "serve it under this URL, or link to where it is"),
+    Rule(_ERROR, "document-unreadable", "RFC 4287, section 2; XML 1.0, section 2.1",
+         "it could not be read: {why}", "make it a well-formed document of the feed's format"),
+    Rule(_ERROR, "loop", "RFC 5005, section 6", "the {relation} link leads back to {target}",
+         "leave the link out of the oldest document, and let every other one lead to the next older one"),
+    Rule(_ERROR, "archive-changed", "RFC 5005, section 4", "it was another one a moment later: {what}",
+         "write nothing into an archive document that differs from build to build"),
+    Rule(_ERROR, "current-elsewhere", "RFC 5005, section 4",
+         "current leads to {target}{how}, not back to {feed}", "let current name the subscription document"),
+    Rule(_ERROR, "ids-differ", "RFC 4287, section 4.2.6",
+         "the same entry has the id {this} here, and {that} in {where}",
+         "make the id when the entry is written, and keep it in every document for good"),
+    Rule(_ERROR, "updated-missing", "RFC 4287, sections 4.1.1 and 4.1.2",
+         "the {what} has no updated that can be read", "add updated with an RFC 3339 time"),
+    Rule(_ERROR, "updated-in-future", "RFC 4287, section 4.2.15",
+         "the {what} says that it was updated at {when}", "write the time of the last change"),
+    Rule(_ERROR, "tombstone-undated", "RFC 6721, section 3",
+         "a deleted-entry without a when that can be read", "add when with the time of the deletion"),
+    Rule(_WARNING, "no-history", "RFC 5005, sections 2 and 4",
+         "nothing older is linked: what leaves the document is lost to readers",
+         "link archive documents with prev-archive, or say with fh:complete that this is all"),
+    Rule(_WARNING, "pages-only", "RFC 5005, section 3",
+         "pages may change while they are read, so nobody can promise that all entries are met",
+         "link archive documents with prev-archive"),
+    Rule(_WARNING, "old-links", "RFC 5005, section 4", "its history is linked by {relation}, as in drafts",
+         "link the next older archive document with prev-archive"),
+    Rule(_WARNING, "archive-unmarked", "RFC 5005, section 4", "an archive document without fh:archive",
+         f'add <fh:archive xmlns:fh="{FH_NS}"/> to its head'),
+    Rule(_WARNING, "archive-not-cacheable", "RFC 5005, section 4; RFC 9111, section 5.2.2",
+         "an archive document with Cache-Control: {cache_control}",
+         "let caches keep archive documents, for they do not change"),
+    Rule(_WARNING, "archive-growing", "RFC 5005, section 4",
+         "an archive document is linked that seems not to be complete: {why}",
+         "link an archive document when nothing will be added to it any more"),
+    Rule(_WARNING, "current-missing", "RFC 5005, section 4", "an archive document without current",
+         "add a link current to the subscription document"),
+    Rule(_WARNING, "self-missing", "RFC 4287, section 4.1.1", "a document without self",
+         "add a link self with the document's own URL"),
+    Rule(_WARNING, "links-contradict", "RFC 5005, sections 2 to 4", "{what}",
+         "leave the one that is true"),
+    Rule(_WARNING, "entries-left", "RFC 5005, section 4",
+         "this entry had left a moment later, and stands in no other document",
+         "let entries leave the subscription document when an archive document holds them"),
+    Rule(_WARNING, "readers-refuse", "docs/readers.md", "its {size:,} bytes are too many for {readers}",
+         "put fewer entries into the document"),
+    Rule(_WARNING, "validators-missing", "RFC 9110, section 8.8",
+         "neither ETag nor Last-Modified, so that every look costs the whole document",
+         "let the server send one of them"),
+    Rule(_WARNING, "not-well-formed", "XML 1.0, section 2.1; RFC 7303, section 3", "{what}",
+         "mend what writes the document: many readers will not read it"),
+    Rule(_WARNING, "id-missing", "RFC 4287, section 4.2.6; RSS 2.0, guid", "an entry without an id",
+         "give every entry an id that never changes"),
+    Rule(_WARNING, "id-repeated", "RFC 4287, section 4.2.6", "{what}", "give every entry an id of its own"),
+    Rule(_WARNING, "not-read-to-the-end", "RFC 5005, section 6", "{what}",
+         "let each document bring entries of its own, and the documents be fewer and larger"),
+)
+# fmt: on
+RULES: Final[Mapping[str, Rule]] = {rule.name: rule for rule in _TABLE}
+"""By name. The names are public: `--json` shows them."""
+MOST_FINDINGS: Final = 20
+"""Of one rule; the last one tells how many more there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that a document does not keep."""
+
+    rule: Rule
+    document: str
+    line: int | None
+    """Of the document as it was sent, from 1 on; None: it stands in no line."""
+    text: str
+
+    @property
+    def place(self) -> str:
+        return self.document if self.line is None else f"{self.document}, line {self.line}"
+
+    @property
+    def said(self) -> str:
+        return f"{self.text} ({self.rule.source})"
+
+    def as_dict(self) -> dict[str, str | int | None]:
+        """Return it as `--json` shows it."""
+        told = {"rule": self.rule.name, "document": self.document, "line": self.line}
+        return {**told, "text": self.said, "mend": self.rule.mend}
+
+
+def finding(name: str, url: str, line: int | None = None, **facts: object) -> Finding:
+    """Make one; what publishers wrote is shown without what would move a terminal's cursor."""
+    rule = RULES[name]
+    shown = {key: _shown(value) if isinstance(value, str) else value for key, value in facts.items()}
+    return Finding(rule, _shown(safe_url(url, keeps_query=True)), line, rule.text.format(**shown))
+
+
+_MOST_CHARACTERS: Final = 600
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+    return "".join(each if each.isprintable() else "\ufffd" for each in cut)
+
+
+# One document, judged by itself while its text is at hand
+
+
+class Copy(NamedTuple):
+    """An entry as it stands in one document."""
+
+    identity: EntryId
+    id: str
+    """As written; empty where it has none."""
+    line: int | None
+    order_at: float | None
+    sames: tuple[bytes, ...]
+    """What two copies of one entry have in common though their ids differ: link and title, link and date."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What is kept of a document that was read."""
+
+    url: str
+    keys: frozenset[str]
+    """Of its URL and of all that led to it, as `document_key` gives them."""
+    headers: Mapping[str, str]
+    family: Family
+    digest: bytes
+    marks: bytes
+    """Of its first lines, `_MARK_BYTES` each, so that one that changed is found."""
+    size: int
+    navigation: Navigation
+    lines: Mapping[str, int | None]
+    """Where the links of its head stand, by relation, and its flags, as `fh:archive`."""
+    copies: tuple[Copy, ...]
+    identities: frozenset[EntryId]
+    tombstones: frozenset[EntryId]
+    findings: tuple[Finding, ...]
+    """What is to be said of it alone."""
+
+    def leads(self, relation: str) -> str | None:
+        return self.navigation.links.get(relation)
+
+    def finding(self, name: str, relation: str = "", **facts: object) -> Finding:
+        """Make one of this document, in the line where a link of its head stands."""
+        return finding(name, self.url, self.lines.get(relation), relation=relation, **facts)
+
+
+def examine(
+    body: bytes, sender: Sender, *, headers: Mapping[str, str], urls: Iterable[str], max_depth: int
+) -> Examined:
+    """Read a document for `check`.
+
+    Args:
+        body: Without content coding.
+        sender: What came with it.
+        headers: Its header fields, in lower case.
+        urls: Those that it was had by, before redirects.
+        max_depth: As for `parse`.
+
+    Raises:
+        ParseError: It is no feed, or not readable as one.
+    """
+    document = parse(body, sender.url, sender.media_type, max_depth=max_depth)
+    reading = _Reading(document, body, sender)
+    copies = tuple(reading.copies())
+    found = (*reading.notes(), *reading.links(), *reading.dates(copies), *reading.tombstones())
+    return Examined(
+        url=sender.url,
+        keys=frozenset(map(document_key, (sender.url, *urls))),
+        headers=headers,
+        family=document.family,
+        digest=hashlib.sha256(body).digest(),
+        marks=reading.marks(),
+        size=len(body),
+        navigation=reading.navigation,
+        lines=reading.heads,
+        copies=copies,
+        identities=frozenset(copy.identity for copy in copies),
+        tombstones=frozenset(each.identity for each in document.head.tombstones),
+        findings=tuple(in_order(found)),
+    )
+
+
+CLOCK_SECONDS: Final = 600
+"""For so much may the clocks of two machines differ."""
+_MOST_ID_CHARACTERS: Final = 200
+_MARK_BYTES: Final = 4
+_MOST_MARKS: Final = 20_000
+_DATES: Final = frozenset({"updated", "modified", "lastBuildDate", "pubDate"})
+_ROOT: Final = re.compile(rb"<(?:[\w.-]+:)?feed\b")
+_WHEN: Final = re.compile(rb"\swhen\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_LINE: Final = re.compile(r"\bline (\d{1,9})\b")
+
+
+class _Reading:
+    """A document, and the lines of what stands in it."""
+
+    def __init__(self, document: FeedDocument, body: bytes, sender: Sender) -> None:
+        self._document = document
+        self._sender = sender
+        self._offset, self._line = 0, 1
+        sent = document.text
+        if any(note.kind is DocumentRepaired for note in document.notes):
+            sent = to_utf8(body, sender.media_type).text
+        self._sent = sent
+        self._is_exact = sent is document.text or sent.count(b"\n") == document.text.count(b"\n")
+        self.navigation = classify(document, sender.links)
+        self.heads: dict[str, int | None] = {}
+        for child in document.head.children:
+            name = f"fh:{child.name}" if child.namespace == FH_NS else child.relation
+            if name:
+                self.heads.setdefault(name, self._at(child.start))
+
+    def _at(self, offset: int) -> int | None:
+        """Return the line of an offset, soon where they ascend; None where a repair has moved the lines."""
+        if not self._is_exact:
+            return None
+        if offset < self._offset:
+            self._offset, self._line = 0, 1
+        self._line += self._document.text.count(b"\n", self._offset, offset)
+        self._offset = offset
+        return self._line
+
+    def _say(self, name: str, line: int | None = None, **facts: object) -> Finding:
+        return finding(name, self._document.url, line, **facts)
+
+    def marks(self) -> bytes:
+        lines = self._sent.split(b"\n", _MOST_MARKS)[:_MOST_MARKS]
+        return b"".join(hashlib.blake2b(line, digest_size=_MARK_BYTES).digest() for line in lines)
+
+    def copies(self) -> Iterator[Copy]:
+        for entry, said in zip(self._document.entries, said_in(self._document), strict=True):
+            date = "" if said.published_at is None else str(said.published_at)
+            sames = tuple(
+                hashlib.blake2b(f"{kind}\0{said.href}\0{words}".encode(), digest_size=8).digest()
+                for kind, words in enumerate((" ".join(said.title.split()), date))
+                if said.href and words
+            )
+            own_id = said.id[:_MOST_ID_CHARACTERS] if entry.keys is None else ""
+            yield Copy(entry.identity, own_id, self._at(entry.start), entry.order_at, sames)
+
+    def notes(self) -> Iterator[Finding]:
+        """What was noted as it was read, and as its links were."""
+        for note in (*self._document.notes, *self.navigation.notes):
+            what = str(note).removesuffix(f": {note.url}")
+            relation = note.facts.get("relation", "")
+            if note.kind is DocumentTruncated:
+                yield self._say("document-unreadable", why=what)
+            elif note.kind in (BadLink, ExtraLink):
+                is_needed = f"{DEAD}{self.navigation.older_relation}" == f"{DEAD}{relation}"
+                is_dead = is_needed and f"{DEAD}{relation}" in self.navigation.links
+                name = "document-unavailable" if is_dead else "links-contradict"
+                yield self._say(name, self.heads.get(relation), what=what, why=what)
+            elif note.kind is DocumentRepaired:
+                yield self._say("not-well-formed", self._ill_line(), what=what)
+            elif note.kind in (EncodingRetried, IdentityRepeated):
+                name = "not-well-formed" if note.kind is EncodingRetried else "id-repeated"
+                yield self._say(name, what=what)
+
+    def _ill_line(self) -> int | None:
+        """Return where the document stops to be well-formed."""
+        try:
+            Guard().read(self._sent)
+        except ParseError as exc:
+            return line_in(str(exc))
+        return None
+
+    def links(self) -> Iterator[Finding]:
+        links = self.navigation.links
+        for each in header_links(self._sender.links, self._document.url):
+            target = links.get(each.relation)
+            if target and each.target and document_key(each.target) != document_key(target):
+                what = f"{each.relation} leads to {each.target} in HTTP, and to {target} in the document"
+                yield self._say("links-contradict", self.heads.get(each.relation), what=what)
+        more = links.keys() & {Relation.PREV_ARCHIVE, Relation.NEXT}
+        if "fh:complete" in self.heads and more:
+            what = f"fh:complete says that this is all, and {min(more)} that there is more"
+            yield self._say("links-contradict", self.heads["fh:complete"], what=what)
+        if self._document.family is Family.ATOM and Relation.SELF not in links:
+            yield self._say("self-missing")
+
+    def dates(self, copies: Sequence[Copy]) -> Iterator[Finding]:
+        document, entries = self._document, self._document.entries
+        dated = next((each.start for each in document.head.children if each.name in _DATES), None)
+        root = _ROOT.search(document.text)
+        line = self._at(dated if dated is not None else root.start() if root is not None else 0)
+        instants = [
+            ("entry", entry.updated_at, copy.line) for entry, copy in zip(entries, copies, strict=True)
+        ]
+        for what, at, line_of_it in (("feed", document.head.updated_at, line), *instants):
+            if at is None and document.family is Family.ATOM:
+                yield self._say("updated-missing", line_of_it, what=what)
+            elif at is not None and at > self._sender.fetched_at + CLOCK_SECONDS:
+                yield self._say("updated-in-future", line_of_it, what=what, when=format_rfc3339(at))
+        for copy in copies:
+            if not copy.id:
+                yield self._say("id-missing", copy.line)
+
+    def tombstones(self) -> Iterator[Finding]:
+        text = self._document.text
+        for child in self._document.head.children:
+            if (child.namespace, child.name) == (TOMBSTONE_NS, "deleted-entry"):
+                written = _WHEN.search(text[child.start : child.end].partition(b">")[0])
+                when = b"" if written is None else written[1] or written[2] or b""
+                if parse_rfc3339(when.decode("utf-8", "replace").strip()) is None:
+                    yield self._say("tombstone-undated", self._at(child.start))
+
+
+def line_in(message: str) -> int | None:
+    """Return the line that an error of a parser names."""
+    found = _LINE.search(message)
+    return int(found[1]) if found else None
+
+
+# What came of two looks
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A feed as it was read."""
+
+    kind: Kind
+    documents: Sequence[Examined]
+    """The subscription document, then the others from the newest to the oldest; never empty."""
+    gaps: Sequence[Finding] = ()
+    """What could not be had or read."""
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    """What was noted of the walk, in words by code."""
+
+    @property
+    def feed(self) -> Examined:
+        """The subscription document."""
+        return self.documents[0]
+
+    @property
+    def archives(self) -> Sequence[Examined]:
+        return self.documents[1:] if self.kind in (Kind.ARCHIVED, Kind.LEGACY) else ()
+
+    @property
+    def relation(self) -> str:
+        """Ties the documents together, from the newest to the oldest."""
+        return Relation.NEXT if self.kind is Kind.PAGED else self.feed.navigation.older_relation
+
+
+def check(first: Look, second: Look, *, leads: Mapping[str, str | None], now: float) -> list[Finding]:
+    """Judge a feed by two looks at it, the second a moment later.
+
+    Args:
+        first: What was read.
+        second: The same, read again.
+        leads: Where the targets of `foreign_currents` lead; None: nowhere.
+        now: Epoch seconds.
+    """
+    lost = {each.document for each in first.gaps}
+    found = chain(
+        first.gaps,
+        (each for each in second.gaps if each.document not in lost),
+        chain.from_iterable(each.findings for each in first.documents),
+        _of_walk(first),
+        _of_changes(first, second),
+        _of_currents(first, leads),
+        _of_ids(first, second),
+        _of_feed(first),
+        _of_archives(first, now),
+        _of_answers(first),
+    )
+    return list(in_order(found))
+
+
+def in_order(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Give findings in the order of the rules, each once, and of one rule not too many."""
+    grouped: dict[str, dict[Finding, None]] = defaultdict(dict)
+    for each in findings:
+        grouped[each.rule.name].setdefault(each)
+    for name in RULES:
+        kept = list(grouped[name])[:MOST_FINDINGS]
+        if (more := len(grouped[name]) - len(kept)) > 0:
+            kept[-1] = replace(kept[-1], text=f"{kept[-1].text} [and {more} more]")
+        yield from kept
+
+
+def _of_walk(look: Look) -> Iterator[Finding]:
+    """Find a loop, and why a walk ended early."""
+    by_key = {key: each for each in reversed(look.documents) for key in each.keys}
+    at, met = look.feed, set[str]()
+    while (target := at.leads(look.relation)) is not None:
+        met |= at.keys
+        if document_key(target) in met or document_key(target) not in by_key:
+            break
+        at = by_key[document_key(target)]
+    if target is not None and (document_key(target) in met or ChainLoop.code in look.remarks):
+        yield at.finding("loop", look.relation, target=target)
+    for code in (NoProgress.code, LimitReached.code, NewerNotOlder.code, UNFINISHED):
+        if code in look.remarks:
+            yield look.documents[-1].finding("not-read-to-the-end", what=look.remarks[code])
+
+
+UNFINISHED: Final = "unfinished"
+"""Among the remarks: the walk took longer than it may."""
+
+
+def _of_changes(first: Look, second: Look) -> Iterator[Finding]:
+    """Find archives that changed, and other documents whose entries left for nowhere."""
+    later = {key: each for each in second.documents for key in each.keys}
+    for before in first.archives:
+        after = next((later[key] for key in before.keys if key in later), before)
+        if before.digest != after.digest:
+            differing = (after.identities - before.identities, before.identities - after.identities)
+            came, went = (counted(len(each), "entry", "entries") for each in differing)
+            what = f"{came} came, {went} went" if any(differing) else "the same entries, other text"
+            pairs = zip(*(_each_mark(each.marks) for each in (before, after)), strict=False)
+            line = next((number for number, (old, new) in enumerate(pairs, 1) if old != new), None)
+            yield finding("archive-changed", before.url, line, what=what)
+    kept = frozenset[EntryId]().union(*(each.identities | each.tombstones for each in second.documents))
+    for each in first.documents[: len(first.documents) - len(first.archives)]:
+        for copy in each.copies:
+            if copy.identity not in kept:
+                yield finding("entries-left", each.url, copy.line)
+
+
+def _each_mark(marks: bytes) -> Iterator[bytes]:
+    return (marks[at : at + _MARK_BYTES] for at in range(0, len(marks), _MARK_BYTES))
+
+
+def foreign_currents(look: Look) -> list[str]:
+    """Return the targets of `current` that are not the subscription document's URL, to be looked up."""
+    targets = dict.fromkeys(filter(None, (each.navigation.current_url for each in look.documents)))
+    return [target for target in targets if document_key(target) not in look.feed.keys]
+
+
+def _of_currents(look: Look, leads: Mapping[str, str | None]) -> Iterator[Finding]:
+    foreign = set(foreign_currents(look))
+    for each in look.documents:
+        target = each.navigation.current_url
+        if target is not None and target in foreign:
+            there = leads.get(target, target)
+            if there is None or document_key(there) not in look.feed.keys:
+                how = ", which cannot be had" if there is None else ""
+                facts = {"target": target, "how": how, "feed": look.feed.url}
+                yield each.finding("current-elsewhere", Relation.CURRENT, **facts)
+
+
+def _of_ids(first: Look, second: Look) -> Iterator[Finding]:
+    """Find copies of one entry under several ids: the same link, and the same title or date.
+
+    What stands in one document are two entries, whatever they have in common.
+    """
+    first_of: dict[bytes, tuple[Examined, Copy]] = {}
+    documents = {(each.url, each.digest): each for each in (*first.documents, *second.documents)}
+    for each in documents.values():
+        times = Counter(same for copy in each.copies for same in copy.sames)
+        for copy in each.copies:
+            for same in copy.sames if copy.id else ():
+                if times[same] > 1:
+                    continue
+                where, other = first_of.setdefault(same, (each, copy))
+                are_two = other.identity in each.identities or copy.identity in where.identities
+                if not are_two:
+                    facts = {"this": copy.id, "that": other.id, "where": where.url + in_line(other.line)}
+                    yield finding("ids-differ", each.url, copy.line, **facts)
+
+
+def in_line(line: int | None) -> str:
+    return "" if line is None else f" (line {line})"
+
+
+def _of_feed(look: Look) -> Iterator[Finding]:
+    feed = look.feed
+    if look.kind is Kind.PLAIN:
+        yield feed.finding("no-history")
+    elif look.kind is Kind.PAGED:
+        yield feed.finding("pages-only", Relation.NEXT)
+    elif look.kind is Kind.LEGACY:
+        yield feed.finding("old-links", look.relation)
+    if feed.navigation.is_archive:
+        what = "fh:archive stands in the document that readers subscribe to"
+        yield feed.finding("links-contradict", "fh:archive", what=what)
+
+
+def _of_archives(look: Look, now: float) -> Iterator[Finding]:
+    known = frozenset[str]().union(*(each.keys for each in look.documents))
+    for newer, each in zip(look.documents, look.archives, strict=False):
+        if not each.navigation.is_archive and each.family is not Family.JSON:
+            yield each.finding("archive-unmarked")
+        if each.navigation.current_url is None:
+            yield each.finding("current-missing")
+        if is_uncacheable(each.headers):
+            yield each.finding("archive-not-cacheable", cache_control=each.headers["cache-control"])
+        right = {
+            Relation.NEXT_ARCHIVE: newer.keys if newer is not look.feed else frozenset[str](),
+            Relation.SELF: each.keys,
+        }
+        for relation, keys in right.items():
+            target = each.leads(relation)
+            if target is not None and document_key(target) in known - keys:
+                what = f"{relation} names another document: {target}"
+                yield each.finding("links-contradict", relation, what=what)
+    if len(look.archives) > 1 and (why := _why_growing(look.archives[0], look.archives[1:], now)):
+        yield look.feed.finding("archive-growing", look.relation, why=f"{look.archives[0].url} {why}")
+
+
+def _why_growing(newest: Examined, others: Sequence[Examined], now: float) -> str:
+    """Say why the newest archive seems to be unfinished; empty where it does not.
+
+    What shows is how the others were cut: all of one size, or each of a month or year of its own.
+    """
+    sizes = {len(each.copies) for each in others}
+    if sizes == {len(newest.copies)}:
+        return ""
+    if len(sizes) == 1 and len(others) > 1 and len(newest.copies) < min(sizes):
+        return f"has {counted(len(newest.copies), 'entry', 'entries')}, every other one {min(sizes)}"
+    for name, form in (("month", "%Y-%m"), ("year", "%Y")):
+        spans = [
+            {_span(copy.order_at, form) for copy in each.copies if copy.order_at is not None}
+            for each in (newest, *others)
+        ]
+        if all(len(span) == 1 for span in spans) and len(set(chain(*spans))) == len(spans):
+            return f"holds the {name} that is not over" if _span(now, form) in spans[0] else ""
+    return ""
+
+
+def _span(at: float, form: str) -> str:
+    return (_EPOCH + timedelta(seconds=at)).strftime(form)
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _of_answers(look: Look) -> Iterator[Finding]:
+    for each in look.documents:
+        if not each.headers.keys() & {"etag", "last-modified"}:
+            yield each.finding("validators-missing")
+        if names := refusing(each.size):
+            yield each.finding("readers-refuse", size=each.size, readers=", ".join(names))

@@ -1,0 +1,213 @@
+"""The recipes of docs/publishing.md on the real generators: `wholefeed check` finds nothing to say.
+
+    apt-get install --no-install-recommends hugo jekyll         # Pelican comes with `make setup`
+
+A generator that is not installed is skipped; where TEST_GENERATORS is `required`, its test fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from demo.proxy_process import free_port
+from tests.feeds import own_ids
+from tests.origin import Origin
+from tests.repository import DOCS
+from tests.running import a_config, running
+from wholefeed.cli.main import main
+
+RECIPES = DOCS / "publishing"
+SLICE = 10
+"""Entries of an archive document, as the recipes have it."""
+SECONDS = 50
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A generator of static sites, with the recipe for it."""
+
+    name: str
+    lacking: str
+    """Why it cannot be run; empty: it can."""
+    posts: str
+    """Where posts stand in a site."""
+    post: Callable[[int], tuple[str, str]]
+    """Makes the name and the text of a post by its number."""
+    site: dict[str, str]
+    """What a site has beside the recipe: texts by names of files. They stand before the recipe's own."""
+    command: Callable[[Path, str], list[str]]
+    """Makes the command that builds a site, by the folder to write and the site's URL."""
+
+    def make(self, folder: Path) -> None:
+        """Make a site without posts."""
+        shutil.copytree(RECIPES / self.name, folder)
+        (folder / self.posts).mkdir(parents=True)
+        for name, text in self.site.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + (path.read_text("utf-8") if path.exists() else ""), "utf-8")
+
+    def build(self, folder: Path, posts: range, url: str) -> dict[str, bytes]:
+        """Add posts, build the site, and return what it publishes, by paths."""
+        for number in posts:
+            name, text = self.post(number)
+            (folder / self.posts / name).write_text(text, "utf-8")
+        output = folder.parent / f"{folder.name}-output"
+        shutil.rmtree(output, ignore_errors=True)
+        done = subprocess.run(
+            self.command(output, url),
+            cwd=folder,
+            env={**os.environ, "LANG": "C.UTF-8", "HOME": str(folder.parent), "PYTHONWARNINGS": ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        files = (path for path in output.rglob("*") if path.is_file())
+        return {f"/{path.relative_to(output).as_posix()}": path.read_bytes() for path in files}
+
+
+def day(number: int) -> str:
+    """The day of a post: two of each month."""
+    return f"{2020 + number // 24}-{number % 24 // 2 + 1:02}-{number % 2 * 14 + 1:02}"
+
+
+TEXT = 'A <em>post</em> & "more" <https://example.org/>, number {}.\n'
+
+
+def with_front_matter(number: int) -> str:
+    return f'---\ntitle: "Post {number} & <co>"\ndate: {day(number)}T10:00:00Z\n---\n{TEXT.format(number)}'
+
+
+HUGO = Generator(
+    name="hugo",
+    lacking="" if shutil.which("hugo") else "needs hugo",
+    posts="content/posts",
+    post=lambda number: (f"post-{number}.md", with_front_matter(number)),
+    site={
+        "hugo.toml": 'title = "A site & more"\ntimeZone = "UTC"\n',
+        "layouts/_default/single.html": "<h1>{{ .Title }}</h1>{{ .Content }}",
+        "layouts/_default/list.html": "<h1>{{ .Title }}</h1>",
+    },
+    command=lambda output, url: ["hugo", "--baseURL", f"{url}/", "--destination", str(output)],
+)
+JEKYLL = Generator(
+    name="jekyll",
+    lacking="" if shutil.which("jekyll") else "needs jekyll",
+    posts="_posts",
+    post=lambda number: (f"{day(number)}-post-{number}.md", with_front_matter(number)),
+    site={
+        "_config.yml": 'title: "A site & more"\ntimezone: UTC\n',
+    },
+    command=lambda output, url: [
+        "sh",
+        "-c",
+        'echo "url: $1" >../url.yml && exec jekyll build -q --config _config.yml,../url.yml -d "$2"',
+        "sh",
+        url,
+        str(output),
+    ],
+)
+PELICAN = Generator(
+    name="pelican",
+    lacking="" if find_spec("pelican") else "needs pelican",
+    posts="content",
+    post=lambda number: (
+        f"post-{number}.rst",
+        f"Post {number} & <co>\n{'#' * 20}\n\n:date: {day(number)}T10:00:00Z\n\n{TEXT.format(number)}",
+    ),
+    site={
+        "pelicanconf.py": 'SITENAME = "A site & more"\nAUTHOR = "Ann"\nTIMEZONE = "UTC"\nPATH = "content"\n',
+    },
+    command=lambda output, url: [
+        *(sys.executable, "-m", "pelican", "-s", "pelicanconf.py", "-o", str(output)),
+        *("-e", f"SITEURL={json.dumps(url)}"),
+    ],
+)
+
+
+@pytest.fixture(params=[HUGO, JEKYLL, PELICAN], ids=lambda generator: str(generator.name))
+def generator(request: pytest.FixtureRequest) -> Generator:
+    """Each generator that is installed."""
+    found: Generator = request.param
+    if found.lacking and os.environ.get("TEST_GENERATORS") == "required":
+        pytest.fail(found.lacking)
+    if found.lacking:
+        pytest.skip(f"{found.lacking}, as CONTRIBUTING.md says")
+    return found
+
+
+def serve(origin: Origin, files: dict[str, bytes]) -> None:
+    """Publish a site as a server of files does."""
+    for path, body in files.items():
+        etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+        origin.publish(path, body, content_type="application/xml", etag=etag)
+
+
+def archives(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The archive documents, full ones all."""
+    return {path: body for path, body in files.items() if path.startswith("/feed/archive-")}
+
+
+async def checked(url: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Run the command; return its exit code and what it prints, but for the sentence that all is well."""
+    capsys.readouterr()
+    code = await asyncio.to_thread(main, ["check", url])
+    return code, capsys.readouterr().out.partition("\nAll is well")[0]
+
+
+async def test_what_a_recipe_publishes_is_whole_and_its_archives_stay(
+    generator: Generator,
+    origin: Origin,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """RFC 5005, section 4: `check` finds nothing to say of a site of 45 posts, the proxy gives all of them
+    as `complete`; further posts change no archive document that is linked by a byte, and come, too."""
+    monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
+    monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(free_port()))
+    folder, url, feed = tmp_path / "site", origin.url(""), origin.url("/feed.xml")
+    generator.make(folder)
+    first = await asyncio.to_thread(generator.build, folder, range(45), url)
+    serve(origin, first)
+    assert len(archives(first)) == 45 // SLICE
+    assert await checked(feed, capsys) == (0, "4 documents, 45 entries (archived): 0 errors, 0 warnings")
+    async with running(a_config(tmp_path)) as proxy:
+        reply = await proxy.whole(feed)
+        assert (reply.state, len(own_ids(reply.body))) == ("complete", 45)
+
+        again = await asyncio.to_thread(generator.build, folder, range(45, 48), url)
+        assert archives(again) == archives(first)
+
+        third = await asyncio.to_thread(generator.build, folder, range(48, 58), url)
+        linked = re.findall(rb'rel="prev-archive" href="[^"]*(/feed/[^"]+)"', b"".join(first.values()))
+        assert sorted({each.decode() for each in linked}) == [f"/feed/archive-{n}.xml" for n in (1, 2, 3)]
+        assert {path: third[path.decode()] for path in linked} == {
+            path: first[path.decode()] for path in linked
+        }
+        gained = set(third["/feed/archive-4.xml"].splitlines()) ^ set(
+            first["/feed/archive-4.xml"].splitlines()
+        )
+        assert [b"next-archive" in line for line in gained] == [True]
+
+        serve(origin, third)
+        assert (await checked(feed, capsys))[0] == 0
+        proxy.clock.advance(86_400)
+        reply = await proxy.refreshed(feed)
+        assert (reply.state, len(set(own_ids(reply.body)))) == ("complete", 58)
