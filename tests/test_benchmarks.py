@@ -42,6 +42,7 @@ SMALL = {
     "many": ["--feeds", "20", "--seconds", "1"],
     "memory": CHAIN,
     "parse": ["--megabytes", "0.1", "--runs", "1"],
+    "replay": ["--archives", "1", "--times", "1"],
     "replicas": ["--feeds", "20", "--seconds", "1", "--replicas", "2", "--per-second", "10"],
     "refresh": ["--feeds", "2", "--runs", "1", "--hops"],
     "soak": [*CHAIN, "--readers", "5", "--feeds", "3", "--seconds", "3", "--failing", "0"],

@@ -46,7 +46,7 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
         cache_control="private, max-age=60", expires=f"Thu, {ODD}",
         notes='[{"a": "\\ud800"}]',
         digest=bytes(range(16)), head=b"\0\xff" * number, context=None,
-        title=None if number == 1 else ODD, site=f"https://example.org/{number}/",
+        title=None if number == 1 else ODD, lines_begun=number, site=f"https://example.org/{number}/",
     )  # fmt: skip
     _put(db, "alias", url=f"{url}?alias", feed=feed)
     segment = _put(
@@ -58,6 +58,7 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
     _put(db, "block_rest", segment=segment, number=1, deflated=b"rest" * number)
     _put(db, "outline", segment=segment, packed=b"\0\1\2")
     _put(db, "member", segment=segment, packed=b"\0\1\2\3")
+    _put(db, "lined", segment=segment, packed=b"\1\0\0\0")
     document = _put(
         db, "document", feed=feed, url=url, final_url=url, role="subscription", rank=1, family="atom",
         site_id=ODD, links="{}", is_marked=0, is_settled=1, is_uncacheable=0, brought_news=1,
@@ -71,6 +72,10 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
             db, "entry", document=document, ordinal=ordinal, feed=feed, identity=identity, size=100,
             updated_at=at, order_at=None, is_live=1, fullness=(None, 0, 1, 2)[ordinal % 4],
             made_at=at + ordinal,
+        )  # fmt: skip
+        _put(
+            db, "line", feed=feed, number=ordinal + 1, identity=identity, arrived_at=2**33, sorted_at=at,
+            is_dated=ordinal % 2,
         )  # fmt: skip
         _put(db, "entry_key", document=document, ordinal=ordinal, feed=feed, content=identity)
     _put(db, "tombstone", feed=feed, identity=b"t" * 16, document=document, when_at=at, ref=ODD)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from email.utils import format_datetime
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wholefeed.core.text.dates import format_rfc3339, parse_rfc822, parse_rfc3339
+from wholefeed.core.text.dates import format_rfc822, format_rfc3339, parse_rfc822, parse_rfc3339
 
 INSTANT = datetime(2003, 12, 13, 18, 30, 2, tzinfo=UTC).timestamp()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -135,3 +136,9 @@ def test_what_is_written_is_read_back_in_whole_seconds(second: int, fraction: fl
     text = format_rfc3339(second + fraction)
     assert parse_rfc3339(text) == int(second + fraction)
     assert len(text) == len("2003-12-13T18:30:02Z")
+
+
+@given(st.integers(-62_135_596_800, 253_402_300_799))
+def test_rfc_822_is_written_as_the_standard_library_writes_it(second: int) -> None:
+    """RFC 822, section 5, with the years of RFC 1123: also the first and the last that there are."""
+    assert format_rfc822(second) == format_datetime(datetime.fromtimestamp(second, UTC), usegmt=True)

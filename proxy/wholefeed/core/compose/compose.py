@@ -21,7 +21,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from email.utils import formatdate
 from typing import Final, NamedTuple, cast
 
 from wholefeed.core.merge import written
@@ -54,7 +53,7 @@ from wholefeed.core.model import (
 )
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import MAX_TITLE_CHARACTERS, UNLIMITED, ParseError
-from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.core.text.dates import format_rfc822, format_rfc3339
 from wholefeed.core.text.markup import attribute, quoteattr
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve_or_empty
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, prefixes_in
@@ -331,7 +330,7 @@ def _date(family: Family, version: str, dated_at: float) -> str:
         return f"<{name}>{instant}</{name}>\n"
     if family is Family.RDF:
         return f"<dc:date{_bound('dc')}>{instant}</dc:date>\n"
-    return f"<pubDate>{formatdate(int(dated_at), usegmt=True)}</pubDate>\n"
+    return f"<pubDate>{format_rfc822(dated_at)}</pubDate>\n"
 
 
 _WHOLE_RELATION: Final = "urn:wholefeed:whole"

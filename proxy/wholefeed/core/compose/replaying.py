@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from email.utils import formatdate
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.compose.compose import OWN_PLACE, read_head, synthesize
@@ -30,7 +29,7 @@ from wholefeed.core.model import (
 )
 from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.limits import UNLIMITED
-from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339, parse_rfc822, parse_rfc3339
+from wholefeed.core.text.dates import DAY_SECONDS, format_rfc822, format_rfc3339, parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import attribute_places, escape, with_children
 from wholefeed.core.verbatim.json import with_values
 
@@ -222,7 +221,7 @@ def _element(entry: bytes, name: str, content: str) -> bytes:
 
 def _own_date(entry: bytes, family: Family, at: int) -> bytes:
     if family is Family.RSS:
-        return _element(entry, "pubDate", formatdate(at, usegmt=True))
+        return _element(entry, "pubDate", format_rfc822(at))
     if family is Family.RDF:
         return f'<dc:date xmlns:dc="{DC_NS}">{format_rfc3339(at)}</dc:date>'.encode()
     return _element(entry, "updated", format_rfc3339(at))
@@ -263,7 +262,7 @@ def _prefix(days: Iterable[str]) -> str:
 
 
 def _written(kind: str, at: float) -> bytes:
-    return (formatdate(int(at), usegmt=True) if kind in _RFC_822 else format_rfc3339(at)).encode()
+    return (format_rfc822(at) if kind in _RFC_822 else format_rfc3339(at)).encode()
 
 
 # Items of JSON Feed

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from email.utils import formatdate
 from enum import Enum, StrEnum, auto
 from typing import Final, NamedTuple, Protocol, assert_never
 
@@ -36,7 +35,7 @@ from wholefeed.core.notes import DocumentTruncated
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.slugs import slug_in_words
-from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
+from wholefeed.core.text.dates import DAY_SECONDS, format_rfc822, format_rfc3339
 from wholefeed.core.text.markup import escape, quoteattr
 
 # Views
@@ -285,7 +284,7 @@ def compose_warning(
         case Family.ATOM:
             entry = _atom(told, identifier, url, instant, is_old=version == ATOM_03)
         case Family.RSS:
-            entry = _rss(told, identifier, url, formatdate(int(dated_at), usegmt=True))
+            entry = _rss(told, identifier, url, format_rfc822(dated_at))
         case Family.RDF:
             entry = _rdf(told, identifier, url, instant)
         case Family.JSON:

@@ -54,6 +54,19 @@ def format_rfc3339(instant: float) -> str:
     return datetime.fromtimestamp(int(instant), UTC).isoformat().replace("+00:00", "Z")
 
 
+def format_rfc822(instant: float) -> str:
+    """Return epoch seconds as RFC 822 writes them, with four digits of the year: whole seconds, GMT.
+
+    `email.utils` does the same, and loads much for it that no worker needs.
+    """
+    at = datetime.fromtimestamp(int(instant), UTC)
+    day, month = _WEEKDAYS[at.weekday()], MONTH_NAMES[at.month - 1][:3]
+    return f"{day}, {at.day:02} {month} {at.year:04} {at:%H:%M:%S} GMT"
+
+
+_WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
 # The usual forms
 
 
