@@ -67,6 +67,8 @@ class Counts:
     """Error answers, by slug."""
     sources: Counter[str] = field(default_factory=lambda: Counter(memory=0, store=0, publisher=0))
     """Answers with a feed: `memory`, `store`, or `publisher` where one had to be waited for."""
+    replays: int = 0
+    """Requests for a feed from its beginning, at a pace."""
     documents: Counter[str] = field(default_factory=lambda: Counter({"fetched": 0, "not-modified": 0}))
     """Fetched, by outcome."""
     failures: Counter[str] = field(default_factory=Counter)

@@ -143,7 +143,7 @@ def test_every_parameter_that_is_read_is_described_and_no_other() -> None:
     """A parameter of the interface's own is never taken for the feed's."""
     described = {p["name"] for p in DOCUMENT["components"]["parameters"].values() if p["in"] == "query"}
     keys = {s["name"] for s in DOCUMENT["components"]["securitySchemes"].values() if s.get("in") == "query"}
-    assert described | keys == request.OPTIONS | {"url"}
+    assert described | keys == request.OPTIONS | {"url", *request.REPLAY_OPTIONS}
 
 
 async def test_what_is_said_of_a_feed_is_described(proxy: Proxy, origin: Origin) -> None:
@@ -258,6 +258,10 @@ OPTIONS = {
     "limit": st.sampled_from(["1", "2", "1000000"]),
     "since": st.sampled_from(["2023-11-14T00:00:00Z", "2023-11-14T23:59:60Z", "9999-12-31T23:59:59+00:00"]),
     "answer_bytes": st.sampled_from(["1024", "5000000"]),
+    "replay": st.sampled_from(["1/day", "50/week"]),
+    "from": st.sampled_from(["2023-11-14T00:00:00Z", "2023-11-14T06:00:00 05:30", "9999-12-31T23:59:59Z"]),
+    "on": st.sampled_from(["mon", "sat,sun"]),
+    "original": st.sampled_from(["on", "off"]),
     "full": st.sampled_from(["1", "0", ""]),
     "If-None-Match": st.sampled_from(["*", '"x"', 'W/"x", "y"', '"']),
     "If-Modified-Since": st.sampled_from(["Tue, 14 Nov 2023 00:00:00 GMT", "Tue, 99 Foo 0000 00:00:00 GMT"]),

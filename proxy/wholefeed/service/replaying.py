@@ -174,7 +174,7 @@ class Replays:
             if await self._store.write(begin, feed=feed):
                 log.info("replay.begun", feed=feed)
         except (StoreError, OverloadedError, UnknownFeedError, WorkError) as exc:  # at the next request
-            log.warning("background.failed", name="replay", feed=feed, reason=str(exc))
+            log.warning("replay.failed", feed=feed, reason=str(exc))
 
     async def close(self) -> None:
         """End what is being begun."""

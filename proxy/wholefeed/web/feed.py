@@ -45,7 +45,7 @@ from wholefeed.web.answer import (
     slices,
     viewed,
 )
-from wholefeed.web.keys import ASKED, SERVICE, STORE, WANTS, named_url, with_instead
+from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
 from wholefeed.web.pages_base import begin_session, is_browser, root_of
 from wholefeed.web.request import DESTINATION, VIEW_OPTIONS, Asked, base_url
 
@@ -180,6 +180,7 @@ async def _answer_replay(
 ) -> web.StreamResponse:
     """Answer with a feed from its beginning, as far as it is out (P5)."""
     service, is_head, since = asked.app[SERVICE], request.method == "HEAD", time.monotonic()
+    asked.app[COUNTS].replays += 1
     async with service.answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
         feed, now = reconstruction.feed, service.now()
         asked.add(**facts_of(feed))

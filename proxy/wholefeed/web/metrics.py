@@ -118,6 +118,9 @@ def _counted(counts: Counts) -> Iterator[Metric]:
         "wholefeed_feed_requests", "Requests for feeds, by what had to be asked.", counts.sources, "source"
     )
     yield _counter(
+        "wholefeed_replay_requests", "Requests for feeds from their beginning, at a pace.", counts.replays
+    )
+    yield _counter(
         "wholefeed_documents_fetched", "Documents that publishers gave.", counts.documents, "outcome"
     )
     yield _counter(
