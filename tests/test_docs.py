@@ -39,7 +39,7 @@ EXTRAS = PROJECT["project"]["optional-dependencies"]
 RUN_TIME = PROJECT["project"]["dependencies"] + [each for extra in EXTRAS.values() for each in extra]
 DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
 RULES = DOCS / "rules.md"
-RULE_ROW = r"^\| R(?P<rule>\d+) \|.*$"
+RULE_ROW = r"^\| (?P<rule>[RP]\d+) \|.*$"
 
 
 def names(requirements: list[str]) -> list[str]:
@@ -100,18 +100,17 @@ def test_readme_s_make_targets_exist() -> None:
     assert {"serve", "demo", "test", "check", "bench", "help", "setup"} <= {target for _, target in wanted}
 
 
-def cited(docstring: str) -> set[int]:
+def cited(docstring: str) -> set[str]:
     """The rules that a docstring names, alone or as "R4 to R6"."""
-    spans = [(int(first), int(last)) for first, last in re.findall(r"\bR(\d+) to R(\d+)\b", docstring)]
-    spans += [(int(rule), int(rule)) for rule in re.findall(r"\bR(\d+)\b", docstring)]
-    return {rule for first, last in spans for rule in range(first, last + 1)}
+    spans = re.findall(r"\b([RP])(\d+) to \1(\d+)\b", docstring)
+    spans += [(kind, rule, rule) for kind, rule in re.findall(r"\b([RP])(\d+)\b", docstring)]
+    return {f"{kind}{rule}" for kind, first, last in spans for rule in range(int(first), int(last) + 1)}
 
 
 def test_every_rule_has_its_row() -> None:
-    """docs/rules.md has one row for each rule, in order: R0 to R32, and R34."""
-    numbers = [int(row["rule"]) for _, row in matches(RULE_ROW, RULES)]
-    assert numbers == sorted(set(numbers))
-    assert {*range(33), 34} <= set(numbers)
+    """docs/rules.md has one row for each rule, in order: R0 to R34, and those of replays."""
+    rows = [row["rule"] for _, row in matches(RULE_ROW, RULES)]
+    assert rows == [*(f"R{number}" for number in range(35)), *(f"P{number}" for number in range(1, 10))]
 
 
 def uncited(page: Path) -> Iterator[str]:
@@ -119,11 +118,11 @@ def uncited(page: Path) -> Iterator[str]:
     for where, row in matches(RULE_ROW, page):
         named = re.findall(NAMED_TEST, row[0])
         if not named:
-            yield f"{where}: R{row['rule']} names no test"
+            yield f"{where}: {row['rule']} names no test"
         for file, test, _ in named:
             said = [each.docstring for each in functions(TESTS / file) if each.name == test]
-            if not any(int(row["rule"]) in cited(each) for each in said):
-                yield f"{where}: expected {file}::{test} to cite R{row['rule']} in its docstring"
+            if not any(row["rule"] in cited(each) for each in said):
+                yield f"{where}: expected {file}::{test} to cite {row['rule']} in its docstring"
 
 
 def misplaced(page: Path) -> Iterator[str]:
@@ -131,7 +130,7 @@ def misplaced(page: Path) -> Iterator[str]:
     for where, row in matches(RULE_ROW, page):
         places = re.findall(r"`([\w/]+(?:\.py|/))`", row[0].split(" | ")[3])
         if not places:
-            yield f"{where}: R{row['rule']} names no place"
+            yield f"{where}: {row['rule']} names no place"
         yield from (f"{where}: there is no {each}" for each in places if not (PACKAGE / each).exists())
 
 
@@ -159,7 +158,7 @@ def test_a_row_that_is_wrong_is_seen(tmp_path: Path) -> None:
         "rules.md:2: expected test_docs.py::test_readme_explains_every_state to cite R99 in its docstring",
     ]
     assert [*misplaced(page)] == ["rules.md:1: R5 names no place", "rules.md:2: there is no core/nothing.py"]
-    assert cited("R4 to R6, R8") == {4, 5, 6, 8}
+    assert cited("R4 to R6, R8") == {"R4", "R5", "R6", "R8"}
 
 
 def test_a_list_that_differs_is_seen() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.replay import Line, Pace, PaceError, releases
+from wholefeed.core.replay import WEEKDAYS, Line, Pace, PaceError, last_beginning, releases
 
 DAY = 86_400
 FROM = "2026-11-02T06:00:00+01:00"
@@ -151,7 +151,7 @@ paces = st.tuples(
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[Line], int, Pace]:
-    """Lines with their begin, and a pace: entries come at once or after days, with dates before and behind."""
+    """Lines with their begin, and a pace: they come at once or after days, dated before and behind it."""
     begun = draw(st.integers(0, 6))
     at, lines = FROM_AT - draw(st.sampled_from([0, 5, 20 * DAY])), []
     given_ = draw(arrivals)
@@ -194,3 +194,33 @@ def test_who_has_caught_up_reads_live(history: tuple[list[Line], int, Pace], cou
     at = max([*releases(lines, begun, pace), pace.from_at]) + 1
     added = [live(at)] * count
     assert releases([*lines, *added], begun, pace)[len(lines) :] == [at + n for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("clock", "weekdays", "expected"),
+    [
+        ("2026-11-04T09:30:00", (), "2026-11-04T06:00:00"),
+        ("2026-11-04T06:00:00", (), "2026-11-04T06:00:00"),
+        ("2026-11-04T05:59:59.9", (), "2026-11-03T06:00:00"),
+        ("2026-01-01T00:00:00", (), "2025-12-31T06:00:00"),
+        ("2026-11-04T09:30:00", {2}, "2026-11-04T06:00:00"),
+        ("2026-11-04T05:30:00", {2}, "2026-10-28T06:00:00"),
+        ("2026-11-04T09:30:00", {0, 4}, "2026-11-02T06:00:00"),
+    ],
+)
+def test_what_begins_at_the_last_six_has_its_first_entries_out(
+    clock: str, weekdays: set[int], expected: str
+) -> None:
+    """P8: of a listed day where days are listed; the fourth of November 2026 is a Wednesday."""
+    begins = last_beginning(datetime.fromisoformat(clock), weekdays)
+    assert begins.isoformat() == expected
+    days = ",".join(WEEKDAYS[day] for day in weekdays)
+    pace = Pace.read("1/day", f"{expected}+01:00", days)
+    assert pace.slot(0) == pace.from_at
+    assert pace.clock(pace.from_at) == begins
+
+
+def test_a_clock_shows_no_year_of_five_digits() -> None:
+    """P6: an instant of the year 9999 may be one of the next year further east."""
+    pace = Pace.read("1/day", "9999-12-31T23:59:59+14:00")
+    assert pace.clock(LAST_SECOND) == datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001

@@ -47,7 +47,7 @@ from wholefeed.web.answer import (
 )
 from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
 from wholefeed.web.pages_base import begin_session, is_browser, root_of
-from wholefeed.web.request import DESTINATION, VIEW_OPTIONS, Asked, base_url
+from wholefeed.web.request import DESTINATION, REPLAY_OPTIONS, VIEW_OPTIONS, Asked, base_url
 
 log = get_logger()
 
@@ -318,7 +318,7 @@ def _abort(request: web.Request) -> None:
 # Those who open a feed in a browser
 
 _FOLDER: Final = "/feed/"
-_CARRIED: Final = (*VIEW_OPTIONS, "signed")
+_CARRIED: Final = (*REPLAY_OPTIONS, *VIEW_OPTIONS, "signed")
 
 
 def _is_opened(request: web.Request) -> bool:

@@ -15,6 +15,7 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from functools import lru_cache, wraps
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -25,7 +26,7 @@ from multidict import istr
 
 from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
 from wholefeed.core.compose.views import View
-from wholefeed.core.replay import Pace, PaceError
+from wholefeed.core.replay import WEEKDAYS, Pace, PaceError, last_beginning
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import UrlError, canonical_url, safe_url
 from wholefeed.errors import InvalidUrlError, MisdirectedError, RequestError, WholefeedError
@@ -397,6 +398,23 @@ def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
     except PaceError as exc:
         raise RequestError(str(exc)) from exc
     return Replay(pace, shows_original=original == "on")
+
+
+def begun_replay(options: Mapping[str, str], now: float) -> dict[str, str]:
+    """Return the parameters of a replay, with an instant at which it begins.
+
+    If they name none themselves it is the last 6:00 of this machine's clock, of a listed day.
+
+    Args:
+        options: With `replay`; what they say need not be right.
+        now: Epoch seconds.
+    """
+    found = {name: options[name] for name in REPLAY_OPTIONS if name in options}
+    if "from" not in found:
+        days = {WEEKDAYS.index(each) for each in found.get("on", "").split(",") if each in WEEKDAYS}
+        begins = last_beginning(datetime.fromtimestamp(now), days)  # noqa: DTZ006 - that clock is meant
+        found["from"] = begins.astimezone().isoformat(timespec="seconds")
+    return found
 
 
 _COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
