@@ -108,8 +108,9 @@ async def test_replays_that_are_asked_for_are_counted(proxy: Proxy, origin: Orig
     origin.publish("/feed", atom(an_item("a")))
     replay: Any = {"replay": "1/day", "from": "2023-11-01T06:00:00Z"}
     assert await number(proxy, "wholefeed_replay_requests_total") == 0
-    for query in ({}, replay, replay):
-        await proxy.get(origin.url("/feed"), **query)
+    await proxy.get(origin.url("/feed"))
+    for _ in range(2):
+        await proxy.get(origin.url("/feed"), **replay)
     assert await number(proxy, "wholefeed_replay_requests_total") == 2
 
 
