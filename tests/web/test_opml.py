@@ -81,8 +81,11 @@ async def test_a_list_can_be_replayed_and_come_back(proxy: Proxy, is_form: bool)
 
 async def test_what_is_a_replay_s_counts_beside_it_alone(proxy: Proxy) -> None:
     """P7: without `replay` a parameter `on` or `from` is none of the proxy's."""
-    moved = await proxy.ask("POST", "/opml?on=mon&from=x&original=1", data=LIST)
-    assert parse_qs(urlsplit(urls(moved)[0]).query) == {"url": ["https://example.org/a?b=1&c=2"]}
+    fields = {"on": "mon", "from": "x", "original": "1"}
+    form = FormData({**fields, "file": io.BytesIO(LIST)})
+    for target, body in ((f"/opml?{urlencode(fields)}", LIST), ("/opml", form)):
+        moved = await proxy.ask("POST", target, data=body)
+        assert parse_qs(urlsplit(urls(moved)[0]).query) == {"url": ["https://example.org/a?b=1&c=2"]}
 
 
 async def test_the_known_feeds_are_exported(proxy: Proxy, origin: Origin) -> None:
