@@ -67,8 +67,6 @@ class Counts:
     """Error answers, by slug."""
     sources: Counter[str] = field(default_factory=lambda: Counter(memory=0, store=0, publisher=0))
     """Answers with a feed: `memory`, `store`, or `publisher` where one had to be waited for."""
-    replays: int = 0
-    """Requests for a feed from its beginning, at a pace."""
     documents: Counter[str] = field(default_factory=lambda: Counter({"fetched": 0, "not-modified": 0}))
     """Fetched, by outcome."""
     failures: Counter[str] = field(default_factory=Counter)
@@ -89,6 +87,8 @@ class Counts:
     """Of refreshes that brought something to say of their feed, by state and reason; a quiet one is none."""
     failed_refreshes: Counter[str] = field(default_factory=Counter)
     """By slug."""
+    replays: int = 0
+    """Requests for a feed from its beginning, at a pace."""
     evicted: int = 0
     """Feeds that were forgotten because the store was too large."""
     troubles: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(TASKS, 0)))
