@@ -33,6 +33,7 @@ UNDOING = {
     ),
     18: ("DROP TABLE member",),
     19: ("ALTER TABLE feed DROP COLUMN title", "ALTER TABLE feed DROP COLUMN site"),
+    21: ("DROP TABLE line", "DROP TABLE lined", "ALTER TABLE feed DROP COLUMN lines_begun"),
 }
 """What takes away what each version of the schema has brought."""
 
