@@ -248,6 +248,20 @@ async def test_an_address_that_the_proxy_made_leads_to_the_feed_behind_it(proxy:
     assert (reply.status, reply.headers["Location"]) == (303, f".{target('https://example.org/?a=1')}")
 
 
+@pytest.mark.parametrize("is_encoded", [True, False])
+async def test_the_address_of_a_replay_leads_to_what_was_chosen(proxy: Proxy, is_encoded: bool) -> None:
+    """P8: pasted from a reader, on the page of its feed; its token is left behind as ever."""
+    written = (
+        "http://localhost:8080/feed?url=https%3A%2F%2Fexample.org%2F&token=secret-of-the-proxy"
+        "&replay=1%2Fday&from=2026-11-24T06%3A00%3A00%2B01%3A00&on=mon&original=off"
+    )
+    target = f"/?url={quote(written, safe='') if is_encoded else written}"
+    reply = await browse(proxy, target, headers={"Host": "localhost:8080"})
+    chosen = "&replay=1%2Fday&from=2026-11-24T06%3A00%3A00%2B01%3A00&on=mon&original=off"
+    expected = f"./?url=https%3A%2F%2Fexample.org%2F{chosen}#replay"
+    assert (reply.status, reply.headers["Location"]) == (303, expected)
+
+
 @pytest.mark.parametrize(
     ("written", "status", "said"),
     [

@@ -69,7 +69,7 @@ from wholefeed.store.tables.segments import months
 from wholefeed.web.access import take_turn
 from wholefeed.web.api import json_answer, status_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
-from wholefeed.web.moving import feed_behind, proxied_url
+from wholefeed.web.moving import feed_behind, proxied_url, replay_behind
 from wholefeed.web.pages_base import begin_session, end_session, is_browser, page, session_of, time_element
 from wholefeed.web.request import (
     DESTINATION,
@@ -81,6 +81,7 @@ from wholefeed.web.request import (
     completed,
     is_set,
     read_replay,
+    view_query,
     whole_body,
 )
 
@@ -233,7 +234,7 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
         WholefeedError: U leads to no feed, and a program asks.
     """
     if (behind := _behind_own(request)) is not None:
-        return _see_other(f"./?url={quote(behind, safe='')}")
+        return _see_other(f"./?{behind}")
     try:
         url = await named_url(request)
         if announced := await _announced(request, url):
@@ -252,11 +253,20 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
 
 
 def _behind_own(request: web.Request) -> str | None:
-    """Return the feed's URL where one of the proxy's own was typed, copied from a reader perhaps."""
+    """Return the query of the feed's page where one of the proxy's own URLs was typed.
+
+    It is copied from a reader perhaps; if it names a replay, so does the query.
+    """
     server = request.app[CONFIG].server
     own = Places.of([base_url(request, request[ASKED]), server.public_url])
-    written = completed(request[ASKED].query.url)
-    return next((behind for each in written if (behind := feed_behind(each, own))), None)
+    query = request[ASKED].query
+    for written in completed(query.url):
+        if (behind := feed_behind(written, own)) is None:
+            continue
+        chosen = {**replay_behind(written, own), **query.options}
+        replay = {name: chosen[name] for name in REPLAY_OPTIONS if name in chosen}
+        return f"url={quote(behind, safe='')}{view_query(replay)}{'#replay' if replay else ''}"
+    return None
 
 
 async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
