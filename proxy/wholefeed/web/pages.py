@@ -264,7 +264,7 @@ def _behind_own(request: web.Request) -> str | None:
         if (behind := feed_behind(written, own)) is None:
             continue
         chosen = {**replay_behind(written, own), **query.options}
-        replay = {name: chosen[name] for name in REPLAY_OPTIONS if name in chosen}
+        replay: Mapping[str, str] = {name: chosen[name] for name in REPLAY_OPTIONS if name in chosen}
         return f"url={quote(behind, safe='')}{view_query(replay)}{'#replay' if replay else ''}"
     return None
 
