@@ -89,6 +89,8 @@ class Counts:
     """Of refreshes that brought something to say of their feed, by state and reason; a quiet one is none."""
     failed_refreshes: Counter[str] = field(default_factory=Counter)
     """By slug."""
+    replays: int = 0
+    """Requests for a feed from its beginning, at a pace."""
     evicted: int = 0
     """Feeds that were forgotten because the store was too large."""
     troubles: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(TASKS, 0)))
