@@ -226,3 +226,37 @@ def test_every_rule_is_shown_by_a_test() -> None:
         if isinstance(node, ast.Constant)
     }
     assert set(RULES) - named == set()
+
+
+def sent(path: str, body: bytes) -> Examined:
+    sender = Sender(url=f"http://site.test{path}", media_type="application/atom+xml", fetched_at=1.8e9)
+    return examine(body, sender, headers={"etag": '"1"'}, urls=[], max_depth=64)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "is_found"),
+    [
+        ('ref="urn:a>b" when="2009-03-14T10:00:00Z"', False),
+        ('ref="urn:a" when="2009&#45;03-14T10:00:00Z"', False),
+        ('ref="urn:a when=\'2009-03-14T10:00:00Z\'" when="never"', True),
+    ],
+)
+def test_the_date_of_a_tombstone_is_read_as_xml(attributes: str, *, is_found: bool) -> None:
+    """RFC 6721, section 3: the attribute, whatever stands in its tag."""
+    element = f'<at:deleted-entry xmlns:at="http://purl.org/atompub/tombstones/1.0" {attributes}/>'
+    found = sent("/feed", atom(an_item("a", 1), extra=element)).findings
+    assert any(each.rule.name == "tombstone-undated" for each in found) is is_found
+
+
+def test_entries_of_other_dates_are_no_copies() -> None:
+    """A status page: each notice has the same title, and leads to the same page."""
+
+    def notice(name: str, year: int) -> str:
+        title = "<title>Maintenance</title><link href='http://site.test/status'/>"
+        dates = f"<published>{year}-01-01T00:00:00Z</published><updated>{year}-01-01T00:00:00Z</updated>"
+        return f"<entry><id>urn:{name}</id>{title}{dates}<content>{name}</content></entry>"
+
+    feed = sent("/feed", atom(extra=notice("a", 2021), prev_archive="/1", self="/feed"))
+    archive = sent("/1", atom(extra=notice("b", 2020), archive=True, current="/feed", self="/1"))
+    look = Look(Kind.ARCHIVED, [feed, archive])
+    assert not [each for each in check(look, look, leads={}, now=1.8e9) if each.rule.name == "ids-differ"]

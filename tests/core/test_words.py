@@ -192,4 +192,4 @@ def test_spans_of_time_are_told_in_their_largest_unit(seconds: float, told: str)
 )
 def test_how_long_a_replay_takes_is_told(entries: int, rate: str, since: str, on: str, expected: str) -> None:
     """P8: by the month, or by the day where it is near; on the clock of the pace."""
-    assert expected in replay_in_words(entries, Pace.read(rate, since, on))
+    assert expected in replay_in_words(entries, Pace.read(rate, since, on or None))

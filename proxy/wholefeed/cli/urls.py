@@ -167,7 +167,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, str]:
         raise ConfigError("expected --replay beside --from, --on and --no-original, such as --replay 1/day")
     replay = begun_replay(replay, now)
     try:
-        Pace.read(replay["replay"], replay["from"], replay.get("on", ""))
+        Pace.read(replay["replay"], replay["from"], replay.get("on"))
     except PaceError as exc:
         raise ConfigError(str(exc)) from exc
     # A replay brings little at once, what is out already is its beginning, and it has no pages.

@@ -11,6 +11,7 @@ another, and to themselves a moment later, is judged by `check`. Of one rule `MO
 from __future__ import annotations
 
 import hashlib
+import html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,6 +51,7 @@ from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.readers import refusing
 from wholefeed.core.schedule import is_uncacheable
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc3339
+from wholefeed.core.text.markup import attribute_places
 from wholefeed.core.text.urls import document_key, safe_url
 from wholefeed.core.words import counted
 
@@ -263,7 +265,6 @@ _MARK_BYTES: Final = 4
 _MOST_MARKS: Final = 20_000
 _DATES: Final = frozenset({"updated", "modified", "lastBuildDate", "pubDate"})
 _ROOT: Final = re.compile(rb"<(?:[\w.-]+:)?feed\b")
-_WHEN: Final = re.compile(rb"\swhen\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _LINE: Final = re.compile(r"\bline (\d{1,9})\b")
 
 
@@ -375,9 +376,10 @@ class _Reading:
         text = self._document.text
         for child in self._document.head.children:
             if (child.namespace, child.name) == (TOMBSTONE_NS, "deleted-entry"):
-                written = _WHEN.search(text[child.start : child.end].partition(b">")[0])
-                when = b"" if written is None else written[1] or written[2] or b""
-                if parse_rfc3339(when.decode("utf-8", "replace").strip()) is None:
+                places = attribute_places(text, child.start).quoted
+                written = {name: text[start + 1 : end - 1] for name, start, end in places}
+                when = html.unescape(written.get(b"when", b"").decode("utf-8", "replace"))
+                if parse_rfc3339(when.strip()) is None:
                     yield self._say("tombstone-undated", self._at(child.start))
 
 
@@ -518,7 +520,8 @@ def _of_currents(look: Look, leads: Mapping[str, str | None]) -> Iterator[Findin
 def _of_ids(first: Look, second: Look) -> Iterator[Finding]:
     """Find copies of one entry under several ids: the same link, and the same title or date.
 
-    What stands in one document are two entries, whatever they have in common.
+    What stands in one document are two entries, whatever they have in common; so are entries of two dates,
+    as the notices of a status page are that all lead to it.
     """
     first_of: dict[bytes, tuple[Examined, Copy]] = {}
     documents = {(each.url, each.digest): each for each in (*first.documents, *second.documents)}
@@ -530,6 +533,7 @@ def _of_ids(first: Look, second: Look) -> Iterator[Finding]:
                     continue
                 where, other = first_of.setdefault(same, (each, copy))
                 are_two = other.identity in each.identities or copy.identity in where.identities
+                are_two = are_two or len({copy.order_at, other.order_at} - {None}) > 1
                 if not are_two:
                     facts = {"this": copy.id, "that": other.id, "where": where.url + in_line(other.line)}
                     yield finding("ids-differ", each.url, copy.line, **facts)

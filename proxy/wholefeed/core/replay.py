@@ -58,7 +58,7 @@ class Pace:
     """With a day as period: those on which entries are released, 0 is Monday; none: on all of them."""
 
     @classmethod
-    def read(cls, rate: str, since: str, weekdays: str = "") -> Self:
+    def read(cls, rate: str, since: str, weekdays: str | None = None) -> Self:
         """Return the pace that parameters of a URL name.
 
         Args:
@@ -74,7 +74,7 @@ class Pace:
             raise PaceError(f"expected replay as N/day or N/week, N from 1 to {MOST}, got {rate[:40]!r}")
         period_seconds = DAY_SECONDS if match["period"] == "day" else WEEK_SECONDS
         days = frozenset[int]()
-        if weekdays:
+        if weekdays is not None:
             names = weekdays.split(",")
             days = frozenset(WEEKDAYS.index(name) for name in names if name in WEEKDAYS)
             if period_seconds != DAY_SECONDS or len(days) != len(names):
@@ -143,6 +143,7 @@ _FROM: Final = re.compile(
 )
 _FIRST_WEEKDAY: Final = 3
 """Of the first of January 1970: a Thursday."""
+_FIRST_AT: Final = int(datetime(1, 1, 1, tzinfo=UTC).timestamp())
 _LAST_AT: Final = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
 
 
@@ -153,7 +154,7 @@ def _instant(text: str) -> tuple[int, int]:
     try:
         at = datetime.fromisoformat(written) if _FROM.fullmatch(written) else None
         offset = at.utcoffset() if at is not None else None
-        if at is not None and offset is not None:
+        if at is not None and offset is not None and at.timestamp() >= _FIRST_AT:
             return int(at.timestamp() // 1), int(offset.total_seconds())
     except (ValueError, OverflowError):  # no such day
         pass

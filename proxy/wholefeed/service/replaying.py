@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain
 from math import inf
-from typing import Final, NamedTuple, overload
+from typing import Final, NamedTuple, cast, overload
 
 from wholefeed.core.compose.entries import said_dates
 from wholefeed.core.compose.replaying import replay_entries
@@ -28,10 +28,10 @@ from wholefeed.core.replay import Pace, releases
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError, WorkError
 from wholefeed.futures import retrieve_failure, within
 from wholefeed.logs import get_logger
-from wholefeed.service.context import RefreshContext
+from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.documents import stored_as
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.showing import namespace_of, read_places, sizes_at
+from wholefeed.service.showing import namespace_of, read_places
 from wholefeed.service.sources import work_bytes
 from wholefeed.store.rows import Snapshot
 from wholefeed.store.tables import documents, lines
@@ -109,8 +109,8 @@ class Replays:
         self._now = context.now
         self._beginning: dict[int, asyncio.Task[None]] = {}
         """By feed."""
-        self._turn = asyncio.Lock()
-        """Of a timeline that is reckoned: all lines of a feed are in memory meanwhile."""
+        self._turns = WalkTurns(in_all=2, per_site=1)
+        """Of timelines that are reckoned, one of a feed at a time: all its lines are in memory meanwhile."""
 
     async def timeline(
         self, reconstruction: Reconstruction, pace: Pace, *, wait_seconds: float
@@ -129,13 +129,15 @@ class Replays:
             return found
         if snapshot.feed.lines_begun is None and snapshot.feed.visible_state is not State.LOADING:
             await self._begun(snapshot.feed.id, wait_seconds)
-        async with within(_TURN_SECONDS, _too_many()), self._turn:
+        async with within(_TURN_SECONDS, _too_many()), self._turns.turn(str(snapshot.feed.id)):
+            if held is not None and (made := held.made(pace)) is not None:  # who was before has reckoned it
+                return cast("Timeline", made)
             read = await self._lines(reconstruction)
             if read is None:
                 return None
             found = await asyncio.to_thread(_timeline, snapshot, read, pace)
-        if held is not None:
-            held.keep_made(pace, found, _BYTES_EACH * len(found.instants))
+            if held is not None:
+                held.keep_made(pace, found, _BYTES_EACH * len(found.instants))
         return found
 
     async def _lines(self, reconstruction: Reconstruction) -> Lines | None:
@@ -182,7 +184,7 @@ class Replays:
         for start in range(0, len(made.rows), _LINES_AT_ONCE):
             rows = made.rows[start : start + _LINES_AT_ONCE]
             put = partial(lines.put, feed=feed, revision=made.revision, rows=rows)
-            if not await self._store.write(put, comes_more=True):
+            if not await self._store.write(put, feed=feed, comes_more=True):
                 return False
         return await self._store.write(partial(lines.finish, feed=feed, made=made), feed=feed)
 
@@ -194,16 +196,24 @@ class Replays:
             await asyncio.wait(set(self._beginning.values()))
 
     async def fitting(
-        self, reconstruction: Reconstruction, released: Sequence[Release], room_bytes: int
+        self,
+        reconstruction: Reconstruction,
+        released: Sequence[Release],
+        room_bytes: int,
+        *,
+        shows_original: bool,
     ) -> Released:
-        """Return the first of these that fit; one that is larger than all the room is passed over."""
+        """Return the first of these that fit; one that is larger than all the room is passed over.
+
+        They are made for it: what an entry gains is up to how it was written.
+        """
         taken, left_bytes = list[Release](), room_bytes
-        snapshot = reconstruction.snapshot
+        snapshot, joint = reconstruction.snapshot, len(SEPARATOR[reconstruction.feed.published_family])
         for batch in _batches(snapshot, released):
             async with reconstruction.in_time():
-                sizes = await sizes_at(snapshot, self._store, [each.place for each in batch])
-            for each in batch:
-                size = sizes[each.place] + GAIN_BYTES
+                made = await self._made(snapshot, batch, shows_original=shows_original)
+            for each, text in zip(batch, made, strict=True):
+                size = len(text) + joint
                 if size <= left_bytes:
                     taken.append(each)
                 if size <= room_bytes:
@@ -217,28 +227,31 @@ class Replays:
         self, snapshot: Snapshot, released: Sequence[Release], *, shows_original: bool
     ) -> AsyncIterator[bytes]:
         """Give the entries as they are sent, a few at a time; a snapshot is held."""
-        family, namespace = snapshot.feed.published_family, namespace_of(snapshot.feed)
-        joint = b""
+        family, joint = snapshot.feed.published_family, b""
         for batch in _batches(snapshot, released):
-            found = await read_places(snapshot, self._store, [each.place for each in batch])
-            texts = [found[each.place] for each in batch]
-            made = await self._work.run(
-                sum(map(work_bytes, texts)),
-                replay_entries,
-                texts,
-                [each.at for each in batch],
-                family,
-                namespace=namespace,
-                shows_original=shows_original,
-            )
+            made = await self._made(snapshot, batch, shows_original=shows_original)
             yield joint + SEPARATOR[family].join(made) + segment_end(family)
             joint = segment_separator(family)
+
+    async def _made(
+        self, snapshot: Snapshot, batch: Sequence[Release], *, shows_original: bool
+    ) -> list[bytes]:
+        """Return the texts of a few entries as they are sent."""
+        found = await read_places(snapshot, self._store, [each.place for each in batch])
+        texts = [found[each.place] for each in batch]
+        return await self._work.run(
+            sum(map(work_bytes, texts)),
+            replay_entries,
+            texts,
+            [each.at for each in batch],
+            snapshot.feed.published_family,
+            namespace=namespace_of(snapshot.feed),
+            shows_original=shows_original,
+        )
 
 
 _LINES_AT_ONCE: Final = 2000
 """In a transaction."""
-GAIN_BYTES: Final = 256
-"""An entry of a replay gains less: a title of its own with its date, and a date."""
 _BYTES_EACH: Final = 12
 _SOON_SECONDS: Final = 1.0
 _TURN_SECONDS: Final = 8.0

@@ -295,14 +295,6 @@ async def read_places(snapshot: Snapshot, store: Store, places: Iterable[int]) -
     return found
 
 
-async def sizes_at(snapshot: Snapshot, store: Store, places: Iterable[int]) -> dict[int, int]:
-    """Return how many bytes entries have, by their places in output order."""
-    sizes: dict[int, int] = {}
-    async for _, slices in _located(snapshot, store, places):
-        sizes |= {place: each.end - each.start for place, each in slices.items()}
-    return sizes
-
-
 async def _located(
     snapshot: Snapshot, store: Store, places: Iterable[int]
 ) -> AsyncIterator[tuple[SegmentRow, dict[int, Slice]]]:

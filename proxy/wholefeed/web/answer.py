@@ -32,7 +32,7 @@ from multidict import CIMultiDict
 
 from wholefeed.config.tables import Config
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, page_head
-from wholefeed.core.compose.replaying import replay_head
+from wholefeed.core.compose.replaying import REPLAY_VERSION, replay_head
 from wholefeed.core.compose.segments import (
     DIGEST_BYTES,
     FINAL_BLOCK,
@@ -727,11 +727,13 @@ async def replayed(
 
     if view.max_bytes is not None:
         room = view.max_bytes - len(prologue(is_cut=True)) - len(EPILOGUE[family])
-        taken = await replays.fitting(reconstruction, taken, room)
+        shows_original = replay.shows_original
+        taken = await replays.fitting(reconstruction, taken, room, shows_original=shows_original)
     is_cut = len(taken) < len(released)
     texts = partial(replays.texts, reconstruction.snapshot, taken, shows_original=replay.shows_original)
     # Of what is published of the feed, what of that is out, and since when.
-    digest = hashlib.blake2b((feed.digest or b"") + taken.packed, digest_size=DIGEST_BYTES).digest()
+    made_of = REPLAY_VERSION + (feed.digest or b"") + taken.packed
+    digest = hashlib.blake2b(made_of, digest_size=DIGEST_BYTES).digest()
     instants = sorted([feed.modified_at or 0.0, *([timeline.begun_at, newest_at or 0] if timeline else ())])
     # Two changes of one second cannot be told apart by it.
     is_told = timeline is not None and int(instants[-1]) != int(instants[-2])

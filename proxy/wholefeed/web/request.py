@@ -399,7 +399,7 @@ def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
     if original not in ("on", "off"):
         raise RequestError(f"expected original as on or off, got {original[:40]!r}")
     try:
-        pace = Pace.read(options["replay"], options["from"], options.get("on", ""))
+        pace = Pace.read(options["replay"], options["from"], options.get("on"))
     except PaceError as exc:
         raise RequestError(str(exc)) from exc
     return Replay(pace, shows_original=original == "on")

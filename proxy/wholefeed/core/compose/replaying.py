@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from wholefeed.core.compose.compose import OWN_PLACE, read_head, synthesize
 from wholefeed.core.model import (
+    ATOM_03_NS,
     ATOM_NAMESPACES,
     DC_NS,
     DCTERMS_NS,
@@ -30,8 +31,11 @@ from wholefeed.core.model import (
 from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.limits import UNLIMITED
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc822, format_rfc3339, parse_rfc822, parse_rfc3339
-from wholefeed.core.text.markup import attribute_places, escape, with_children
+from wholefeed.core.text.markup import attribute_of, attribute_places, escape, with_children
 from wholefeed.core.verbatim.json import with_values
+
+REPLAY_VERSION: Final = b"1"
+"""Of what is made here: tags of replays depend on it, and not on the text, which nobody makes for them."""
 
 # Entries
 
@@ -60,13 +64,20 @@ def replay_entries(
     replayed, start = list[bytes](), made.index(texts[0]) if texts else 0
     for text, children, at in zip(texts, found, instants, strict=True):
         end = start + len(text)
-        replayed.append(_entry(made, start, end, children, family, at=at, shows_original=shows_original))
+        date = _Release(at, namespace == ATOM_03_NS)
+        replayed.append(_entry(made, start, end, children, family, date, shows_original=shows_original))
         start = end + len(SEPARATOR[family])
     return replayed
 
 
 _ENTRY_DEPTH: Final = {Family.ATOM: 2, Family.RSS: 3, Family.RDF: 2}
 """How deep an entry stands in what `synthesize` makes, the root at 1."""
+
+
+class _Release(NamedTuple):
+    at: int
+    is_of_atom_03: bool
+    """Whether it goes out in a feed of Atom 0.3, which has other dates."""
 
 
 class _Child(NamedTuple):
@@ -82,6 +93,8 @@ class _Child(NamedTuple):
     """Whether it is one empty-element tag."""
     media_type: str
     """The value of its attribute `type`."""
+    said: str = ""
+    """Of a date, its text without markup."""
 
 
 def _children(text: bytes, depth: int) -> list[list[_Child]]:
@@ -89,6 +102,7 @@ def _children(text: bytes, depth: int) -> list[list[_Child]]:
     guard = Guard(max_depth=UNLIMITED)
     found: list[list[_Child]] = []
     opened: list[tuple[str, int, str]] = []
+    said: list[str] = []
     level = 0
 
     def began(name: str, attributes: list[str]) -> None:
@@ -98,18 +112,25 @@ def _children(text: bytes, depth: int) -> list[list[_Child]]:
         if level == depth and local in ("entry", "item"):
             found.append([])
         elif level == depth + 1:
-            kinds = dict(zip(attributes[::2], attributes[1::2], strict=True))
             kind = f"{_kind(space)} {local}"
-            opened.append((kind, guard.parser.CurrentByteIndex, kinds.get("type", "").strip().lower()))
+            if attribute_of(attributes, "mode") == "base64":  # Atom 0.3: no text can stand in front of it
+                kind = "other"
+            media_type = (attribute_of(attributes, "type") or "").strip().lower()
+            opened.append((kind, guard.parser.CurrentByteIndex, media_type))
+            if kind in _DATES:
+                said.clear()
+                guard.parser.CharacterDataHandler = said.append
 
     def ended(_: str) -> None:
         nonlocal level
         if level == depth + 1:
             kind, start, media_type = opened.pop()
             end, inner = guard.end_of(start), guard.end_of_tag(start)
+            guard.parser.CharacterDataHandler = None
             if found:
                 is_empty = text[inner - 2 : inner] == b"/>"
-                found[-1].append(_Child(kind, start, inner, end, is_empty, media_type))
+                found[-1].append(_Child(kind, start, inner, end, is_empty, media_type, "".join(said)))
+                said.clear()
         level -= 1
 
     guard.parser.StartElementHandler, guard.parser.EndElementHandler = began, ended
@@ -121,10 +142,13 @@ def _children(text: bytes, depth: int) -> list[list[_Child]]:
 
 
 def _kind(namespace: str) -> str:
-    """Return one word for the namespaces of Atom, and one for those of all formats of RSS."""
+    """Return one word for the namespaces of Atom, and one for those of all formats of RSS.
+
+    Apple's is written in several ways.
+    """
     if namespace in ATOM_NAMESPACES:
         return "atom"
-    return "rss" if namespace in _RSS_LIKE else _KINDS.get(namespace, "other")
+    return "rss" if namespace in _RSS_LIKE else _KINDS.get(namespace.lower(), "other")
 
 
 _RSS_LIKE: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
@@ -156,20 +180,21 @@ def _entry(
     end: int,
     children: Sequence[_Child],
     family: Family,
+    release: _Release,
     *,
-    at: int,
     shows_original: bool,
 ) -> bytes:
     dates = sorted((each for each in children if each.kind in _DATES), key=lambda each: _DATES[each.kind])
-    edits = [_filled(made, each, _written(each.kind, at)) for each in dates]
+    edits = [_filled(made, each, _written(each.kind, release.at)) for each in dates]
     added = b""
-    if shows_original and (prefix := _prefix(_date_of(made, each) for each in dates)):
+    days = (_day(each.said, is_rfc822=each.kind in _RFC_822) for each in dates)
+    if shows_original and (prefix := _prefix(days)):
         titles = [each for each in children if each.kind in _TITLES]
         edits += [_prefixed(made, each, prefix.encode()) for each in titles]
         if all(each.kind == "itunes title" for each in titles):
             added += _element(made[start:end], "title", prefix.strip())
     if not dates:
-        added += _own_date(made[start:end], family, at)
+        added += _own_date(made[start:end], family, release)
     edited = _edited(made, edits, start, end)
     return with_children(edited, added) if added else edited
 
@@ -209,7 +234,9 @@ def _prefixed(text: bytes, child: _Child, prefix: bytes) -> _Edit:
 
 
 _CDATA: Final = re.compile(rb"\s*<!\[CDATA\[")
-_DIV: Final = re.compile(rb"\s*<(?:[\w.-]+:)?div(?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*>")
+_DIV: Final = re.compile(
+    rb"(?:\s|<!--.*?-->)*<(?:[\w.-]+:)?div(?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*>", re.DOTALL
+)
 
 
 def _element(entry: bytes, name: str, content: str) -> bytes:
@@ -219,26 +246,21 @@ def _element(entry: bytes, name: str, content: str) -> bytes:
     return b"<%s>%s</%s>" % (written, escape(content).encode(), written)
 
 
-def _own_date(entry: bytes, family: Family, at: int) -> bytes:
+def _own_date(entry: bytes, family: Family, release: _Release) -> bytes:
+    at = release.at
     if family is Family.RSS:
         return _element(entry, "pubDate", format_rfc822(at))
     if family is Family.RDF:
         return f'<dc:date xmlns:dc="{DC_NS}">{format_rfc3339(at)}</dc:date>'.encode()
-    return _element(entry, "updated", format_rfc3339(at))
+    return _element(entry, "modified" if release.is_of_atom_03 else "updated", format_rfc3339(at))
 
 
 # When an entry was published, by the clock of its publisher
 
 
-def _date_of(text: bytes, child: _Child) -> str:
-    """Return the day that a date names; empty where it cannot be read."""
-    written = text[child.inner : max(child.inner, text.rfind(b"</", child.inner, child.end))]
-    said = written.removeprefix(b"<![CDATA[").removesuffix(b"]]>").decode("utf-8", "replace").strip()
-    return _day(said, is_rfc822=child.kind in _RFC_822)
-
-
 def _day(said: str, *, is_rfc822: bool = False) -> str:
-    """Return the day that a date names: there, and not in UTC."""
+    """Return the day that a date names: there, and not in UTC; empty where it cannot be read."""
+    said = said.strip()
     parse = parse_rfc822 if is_rfc822 else parse_rfc3339
     at = parse(said)
     if at is None:
@@ -302,8 +324,9 @@ def replay_head(family: Family, version: str, head: bytes, *, identifier: str, i
     document, offset = read
     text, edits = document.text, list[_Edit]()
     for each in document.head.children:
-        kind = f"{_kind(each.namespace)} {each.name}"
         inner = attribute_places(text, each.start).end
+        is_coded = b"base64" in text[each.start : inner]
+        kind = "other" if is_coded else f"{_kind(each.namespace)} {each.name}"
         media_type = "xhtml" if b"xhtml" in text[each.start : inner] else ""
         child = _Child(kind, each.start, inner, each.end, text[inner - 2 : inner] == b"/>", media_type)
         if kind in _LEADS_AWAY or kind.startswith("sy ") or (kind in _DATES and is_dated):

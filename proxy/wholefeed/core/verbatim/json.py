@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from wholefeed.core.model import FeedDocument, HeadChild, HeadContext
 from wholefeed.core.verbatim.addresses import GAIN_BYTES, GAIN_FACTOR, absolute
@@ -109,36 +109,60 @@ _EMPTY: Final = re.compile(rb"\{[ \t\r\n]*\}")
 
 
 def with_values(slice_: bytes, values: Mapping[str, str]) -> bytes:
-    """Return an object, which is well-formed, whose members have these values; those it lacks come first."""
-    written = {name: json.dumps(value, ensure_ascii=False).encode() for name, value in values.items()}
+    """Return an object, which is well-formed, whose members have these values; those it lacks come first.
+
+    Of several members of a name the last one counts, and stays alone.
+    """
+    written = {name: _written(value) for name, value in values.items()}
+    members = list(_members(slice_))
+    last = {each.name: place for place, each in enumerate(members)}
     pieces: list[bytes] = []
     position = 0
-    found: set[str] = set()
-    for name, start, end in _members(slice_):
-        if name in written:
-            found.add(name)
-            pieces += (slice_[position:start], written[name])
-            position = end
+    for place, each in enumerate(members):
+        if each.name not in written:
+            continue
+        is_last = place == last[each.name]
+        start, end = (each.start, each.end) if is_last else (each.named_at, members[place + 1].named_at)
+        pieces += (slice_[position:start], written[each.name] if is_last else b"")
+        position = end
     changed = b"".join((*pieces, slice_[position:]))
-    lacking = [name for name in written if name not in found]
+    lacking = [name for name in written if name not in last]
     return _with_members(changed, [b'"%s":%s' % (name.encode(), written[name]) for name in lacking])
 
 
-def _members(slice_: bytes) -> Iterator[tuple[str, int, int]]:
-    """Give the members of an object, each with the place of its value."""
-    depth, name, start = 0, b"", -1
+def _written(value: str) -> bytes:
+    """Return a string as JSON; half a character, which has no UTF-8, stays escaped."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value).encode()
+
+
+class _Member(NamedTuple):
+    name: str
+    named_at: int
+    """Where its name begins."""
+    start: int
+    """Of its value."""
+    end: int
+
+
+def _members(slice_: bytes) -> Iterator[_Member]:
+    """Give the members of an object."""
+    depth, name, named_at, start = 0, b"", 0, -1
     for match in _TOKEN.finditer(slice_):
         token = match[0]
         if token in (b"}", b"]"):
             depth -= 1
         if start >= 0 and ((depth == 1 and token == b",") or depth == 0):
             value = slice_[start : match.start()]
-            yield json.loads(name), start + len(value) - len(value.lstrip()), start + len(value.rstrip())
+            begins = start + len(value) - len(value.lstrip())
+            yield _Member(json.loads(name), named_at, begins, start + len(value.rstrip()))
             start = -1
         elif depth == 1 and token == b":":
             start = match.end()
-        elif depth == 1 and start < 0:
-            name = token
+        elif depth == 1 and start < 0 and token.startswith(b'"'):
+            name, named_at = token, match.start()
         if token in (b"{", b"["):
             depth += 1
 
@@ -176,7 +200,7 @@ def with_absolute_members(slice_: bytes, paths: _Paths, base: str) -> bytes:
                 path[-1] = json.loads(token)
             case _ if tuple(path) in paths:
                 made = absolute(base, json.loads(token))
-                written = json.dumps(made, ensure_ascii=False).encode()
+                written = _written(made)
                 if made and len(written) - len(token) <= room:
                     room -= max(0, len(written) - len(token))
                     pieces += (slice_[position : match.start()], written)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from wholefeed.core.compose.compose import newest_first
 from wholefeed.core.compose.weaving import Members
 from wholefeed.core.replay import Line
-from wholefeed.store.base import Database, Row, fetch_all, fetch_one, json_ids, run, run_many
+from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, json_ids, run, run_many
 from wholefeed.store.tables.feeds import unknown
 
 Dates = Mapping[int, Sequence[float | None]]
@@ -138,21 +138,24 @@ def put(db: Database, feed: int, revision: int, rows: Sequence[_NewLine]) -> boo
     """Put some rows of a plan, in their order; return whether it still holds."""
     begun, present, *_ = _state(db, feed)
     number = rows[0][1]
+    if present != revision:
+        return False
     if begun is None and number == 1:  # what an attempt has left that was broken off
         run(db, _CLEAR, {"feed": feed, "number": number})
-    if present != revision or _last(db, feed)[0] != number - 1:
+    if _last(db, feed)[0] != number - 1:
         return False
     return run_many(db, _PUT, rows)
 
 
+_COUNT: Final = "SELECT count(*) FROM line WHERE feed = :feed"
 _NOTE_BEGUN: Final = "UPDATE feed SET lines_begun = coalesce(lines_begun, :count) WHERE id = :feed"
 
 
 def finish(db: Database, feed: int, made: Plan) -> bool:
     """Put what is left of a plan, when all of its rows are there; return whether it still holds."""
     _, present, *_ = _state(db, feed)
-    count, _ = _last(db, feed)
-    if present != made.revision or (made.rows and count != made.rows[-1][1]):
+    count = fetch_value(db, _COUNT, {"feed": feed})
+    if present != made.revision or count != _last(db, feed)[0] or (made.rows and count != made.rows[-1][1]):
         return False
     run_many(db, _PUT_NUMBERS, made.numbers)
     run(db, _NOTE_BEGUN, {"feed": feed, "count": count})
