@@ -377,7 +377,9 @@ def interface() -> dict[str, Any]:
         },
         "operations": {name: each["operationId"] for name, each in operations.items()},
         "own parameters": sorted(OPTIONS),
-        "own parameters beside others": [f"{name} {other}" for other, name in BESIDE.items()],
+        "own parameters beside others": sorted(
+            f"{name} {other}" for other in BESIDE for name in BESIDE[other]
+        ),
         "own parameters of pages": sorted(PAGE_OPTIONS - OPTIONS),
         "members": {name: found for name, found in schemas.items() if found},
         "security": [
@@ -545,13 +547,15 @@ async def a_followed_walk(proxy: Proxy, origin: Origin) -> Reply:
 
 
 async def all_sorts_of_feeds(proxy: Proxy, origin: Origin) -> list[Reply]:
-    """Feeds of each family, whole and cut; a partial one; one whose publisher is away."""
+    """Feeds of each family, whole, cut and replayed; a partial one; one whose publisher is away."""
+    replay: Any = {"replay": "1/day", "from": "2023-11-01T06:00:00Z"}
     items = an_item("a", 2), an_item("b", 1)
     found = []
     for make in (atom, rss, rdf, json_feed):
         path = f"/{make.__name__}"
         origin.publish(path, make(*items))
         found += [await proxy.whole(origin.url(path)), await proxy.get(origin.url(path), limit="1")]
+        found.append(await proxy.get(origin.url(path), **replay))
     origin.publish("/complete", atom(*items, complete=True))
     origin.publish("/partial", atom(*items, prev_archive="/gone"))
     found += [await proxy.whole(origin.url(path)) for path in ("/complete", "/partial")]

@@ -89,6 +89,8 @@ class Counts:
     """Of refreshes that brought something to say of their feed, by state and reason; a quiet one is none."""
     failed_refreshes: Counter[str] = field(default_factory=Counter)
     """By slug."""
+    replays: int = 0
+    """Requests for a feed from its beginning, at a pace."""
     imports: Counter[str] = field(default_factory=lambda: Counter(taken=0, known=0, refused=0))
     """Documents that people had kept (I1), by what came of them."""
     evicted: int = 0

@@ -56,6 +56,8 @@ Events
     hosts.shared        seconds: they can again, so long after the last time that they could not
     feed.polled         feed, duration_s: it was refreshed unasked; slug when that failed
     feed.adopted        feed: the replica that refreshed it has ended; this one goes on
+    replay.begun        feed: it was asked for from its beginning for the first time; its entries are numbered
+    replay.failed       feed, reason: they could not be numbered; at the next request it is tried again
     replica.unheard     replica, reason: the others could not be told that this one is alive
     replica.isolated    replica, stopped: they may take it for dead; it has stopped so many things, and begins
                         again under another name

@@ -137,3 +137,81 @@ async def test_the_address_is_copied(proxy: Proxy, origin: Origin) -> None:
         await visit.open(url=url)
         assert await visit.page.get_by_role("button", name="Copy", exact=True).count() == 0
         assert await visit.page.get_by_label("The address for your feed reader").input_value() == copied
+
+
+async def chosen(visit: Visit) -> tuple[str, str]:
+    """The address of a replay, and what is said of it."""
+    address = await visit.page.locator("#replayed").input_value()
+    return address, await visit.page.locator("#replay-words").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("rate", "days", "start", "offset", "entries"),
+    [
+        ("1/day", "", "2026-11-24T06:00", "+01:00", 302),
+        ("1/day", "", "2026-11-24T06:00", "+01:00", 2),
+        ("50/day", "mon,thu,sun", "2026-03-01T23:30", "-11:00", 400),
+        ("3/week", "", "2026-06-30T06:00", "+05:45", 61),
+        ("2/day", "wed", "2026-12-31T00:00", "+14:00", 12),
+        ("5/day", "", "2026-11-24T06:00", "+01:00", 1),
+    ],
+)
+async def test_script_and_server_make_the_same_of_a_replay(
+    proxy: Proxy, origin: Origin, rate: str, days: str, start: str, offset: str, entries: int
+) -> None:
+    """P8: address and words follow what is chosen; without a script the form is sent, and answered alike."""
+    items = [an_item(f"e{n}", n) for n in range(entries, 0, -1)]
+    origin.publish("/feed", atom(*items, complete=True))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    found = []
+    for has_script in (True, False):
+        async with visiting(proxy, width=390, java_script_enabled=has_script) as visit:
+            await visit.open(url=url)
+            await visit.page.get_by_text("From the beginning, at a pace").click()
+            await visit.page.get_by_label("Pace").select_option(rate)
+            await visit.page.get_by_label("Begins").fill(start)
+            await visit.page.get_by_label("Offset from UTC").fill(offset)
+            for day in filter(None, days.split(",")):
+                await visit.page.get_by_label(day.capitalize(), exact=True).check()
+            await visit.page.get_by_label("Titles without the date of publication").check()
+            button = visit.page.get_by_role("button", name="Make the address")
+            assert await button.is_visible() is not has_script
+            if not has_script:
+                await button.click()
+                assert await visit.page.locator("#replay[open]").count() == 1
+            found.append(await chosen(visit))
+            assert visit.said == []
+    assert found[0] == found[1]
+    assert f"&from={quote(f'{start}:00{offset}', safe='')}" in found[0][0]
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        ("Asia/Kolkata", "2026-07-03T06:00:00+05:30"),
+        ("America/New_York", "2026-07-02T06:00:00-04:00"),
+    ],
+)
+async def test_a_replay_begins_by_the_clock_of_who_looks(
+    proxy: Proxy, origin: Origin, zone: str, expected: str
+) -> None:
+    """P8: at their last 6:00; of a listed day where days are chosen. What is in the address stays."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    async with visiting(proxy, timezone_id=zone) as visit:
+        await visit.page.clock.set_fixed_time("2026-07-03T09:00:00Z")
+        await visit.open(url=url)
+        assert f"&from={quote(expected, safe='')}" in (await chosen(visit))[0]
+        await visit.page.get_by_text("From the beginning, at a pace").click()
+        await visit.page.get_by_label("Wed", exact=True).check()
+        day = expected.replace("07-03", "07-01").replace("07-02", "07-01")
+        assert f"&from={quote(day, safe='')}&on=wed" in (await chosen(visit))[0]
+        await visit.page.get_by_label("Pace").select_option("3/week")
+        assert "on=" not in (await chosen(visit))[0]
+        await visit.open(**{"url": url, "replay": "1/day", "from": "2026-01-31T06:00:00+01:00"})
+        assert (await chosen(visit))[0].endswith(
+            f"&replay=1%2Fday&from={quote('2026-01-31T06:00:00+01:00', safe='')}"
+        )
+        assert await visit.faults() == []

@@ -40,6 +40,8 @@ def test_every_command_is_in_it(shell: str, capsys: pytest.CaptureFixture[str]) 
         (["wholefeed", "re"], {"refresh"}),
         (["wholefeed", "url", "--ans"], {"--answer-bytes"}),
         (["wholefeed", "opml", "--un"], {"--undo"}),
+        (["wholefeed", "url", "--rep"], {"--replay"}),
+        (["wholefeed", "opml", "--fr"], {"--from"}),
         (["wholefeed", "opml", "subs"], {"subscriptions.opml"}),
         (["wholefeed", "fetch", "-o", "subs"], {"subscriptions.opml"}),
     ],

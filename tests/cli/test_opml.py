@@ -47,6 +47,26 @@ def test_a_list_moves_in_and_back_in_the_same_file(
     assert [path.name for path in own_folder.iterdir()] == ["mine.opml"]
 
 
+def test_a_list_can_be_replayed_and_come_back(own_folder: Path) -> None:
+    """P8: each URL says all of it; --undo takes it away with the rest."""
+    file = own_folder / "mine.opml"
+    file.write_bytes(SAMPLE.read_bytes())
+    replay = ["--replay", "2/day", "--on", "mon,thu", "--from", "2026-11-02T06:00:00+01:00", "--no-original"]
+    assert main(["opml", "mine.opml", "-o", "mine.opml", *replay]) == 0
+    expected = {
+        "replay": ["2/day"],
+        "from": ["2026-11-02T06:00:00+01:00"],
+        "on": ["mon,thu"],
+        "original": ["off"],
+    }
+    for url in urls(file.read_bytes()):
+        found = parse_qs(urlsplit(url).query)
+        assert found.pop("url")
+        assert found == expected
+    assert main(["opml", "--undo", "mine.opml", "-o", "mine.opml"]) == 0
+    assert file.read_bytes() == SAMPLE.read_bytes()
+
+
 def test_standard_input_and_output(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

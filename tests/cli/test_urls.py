@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -159,3 +162,89 @@ def test_what_makes_no_sense_is_refused(
         raise SystemExit(main(arguments))
     assert end.value.code == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clock of this machine is one that is changed twice a year."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("now", "arguments", "expected"),
+    [
+        ("2026-07-01T09:00:00Z", (), "2026-07-01T06:00:00+02:00"),
+        ("2026-07-01T03:59:59Z", (), "2026-06-30T06:00:00+02:00"),
+        ("2026-10-26T06:00:00Z", ("--on", "sat"), "2026-10-24T06:00:00+02:00"),
+        ("2026-10-26T06:00:00Z", ("--on", "sat,mon"), "2026-10-26T06:00:00+01:00"),
+        ("2026-07-01T09:00:00Z", ("--from", "2026-07-02T06:00:00Z"), "2026-07-02T06:00:00Z"),
+    ],
+)
+@pytest.mark.usefixtures("in_berlin")
+def test_a_replay_begins_at_the_last_six_of_the_local_clock(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    now: str,
+    arguments: tuple[str, ...],
+    expected: str,
+) -> None:
+    """P8: of a listed day, with the offset that holds then; unless it is said when."""
+    now_at = datetime.fromisoformat(now).timestamp()
+    monkeypatch.setattr(time, "time", lambda: now_at)
+    found = query_of(capsys, "url", FEED, "--replay", "1/day", *arguments)
+    assert found == {
+        "url": [FEED],
+        "replay": ["1/day"],
+        "from": [expected],
+        **({"on": [arguments[1]]} if "--on" in arguments else {}),
+    }
+
+
+def test_a_replay_says_all_that_was_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside it stands what a reader wants, but no `since`: what is out of it is its beginning."""
+    chosen = ("--replay", "3/week", "--from", "2026-11-02T07:30:00+01:00", "--no-original")
+    found = query_of(capsys, "url", FEED, *chosen, "--for", "CommaFeed")
+    assert found == {
+        "url": [FEED],
+        "replay": ["3/week"],
+        "from": ["2026-11-02T07:30:00+01:00"],
+        "original": ["off"],
+        "answer_bytes": ["5000000"],
+    }
+    assert main(["url", FEED, *chosen, "--for", "rss2email"]) == 0
+    said = capsys.readouterr()
+    assert "since" not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--on", "mon"), "expected --replay beside --from, --on and --no-original"),
+        (("--no-original",), "expected --replay beside"),
+        (("--replay", "3/week", "--on", "mon"), "beside replay=3/day"),
+        (("--replay", "0/day"), "replay as N/day or N/week, N from 1 to 50, got '0/day'"),
+        (("--replay", "1/day", "--from", "today"), "from as an RFC 3339 instant with its offset"),
+        (("--replay", "1/day", "--on", "monday"), "on as days such as mon,wed,fri"),
+    ],
+)
+@pytest.mark.parametrize("command", ["url", "opml"])
+def test_a_replay_that_cannot_be_is_refused(
+    capsys: pytest.CaptureFixture[str],
+    own_folder: Path,
+    command: str,
+    arguments: tuple[str, ...],
+    expected: str,
+) -> None:
+    """It is a mistake of usage, and says what was expected; nothing is printed as a result."""
+    (own_folder / "a.opml").write_text("<opml/>")
+    try:
+        code = main([command, FEED if command == "url" else "a.opml", *arguments])
+    except SystemExit as end:
+        code = int(str(end.code))
+    said = capsys.readouterr()
+    assert (code, said.out) == (2, "")
+    assert expected in said.err

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wholefeed.core.replay import Line, Pace, PaceError, releases
+from wholefeed.core.replay import WEEKDAYS, Line, Pace, PaceError, last_beginning, releases
 
 DAY = 86_400
 FROM = "2026-11-02T06:00:00+01:00"
@@ -128,6 +128,12 @@ def test_a_pace_that_cannot_be_is_refused(rate: str, from_: str, on: str, expect
         Pace.read(rate, from_, on)
 
 
+def test_what_a_pace_is_called_stays() -> None:
+    """P4: the ids of replays are made of it, and another id is another feed."""
+    assert str(Pace.read("2/day", FROM, "wed,mon")) == "2/day from 1793595600 at 3600 on mon,wed"
+    assert str(Pace.read("3/week", "2026-11-02T05:00:00Z")) == "3/week from 1793595600 at 0 on all"
+
+
 def test_a_plus_that_was_not_encoded_counts() -> None:
     """A blank in a query is mostly one."""
     assert Pace.read("1/day", "2026-11-02T06:00:00 01:00") == Pace.read("1/day", FROM)
@@ -194,3 +200,33 @@ def test_who_has_caught_up_reads_live(history: tuple[list[Line], int, Pace], cou
     at = max([*releases(lines, begun, pace), pace.from_at]) + 1
     added = [live(at)] * count
     assert releases([*lines, *added], begun, pace)[len(lines) :] == [at + n for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("clock", "weekdays", "expected"),
+    [
+        ("2026-11-04T09:30:00", (), "2026-11-04T06:00:00"),
+        ("2026-11-04T06:00:00", (), "2026-11-04T06:00:00"),
+        ("2026-11-04T05:59:59.9", (), "2026-11-03T06:00:00"),
+        ("2026-01-01T00:00:00", (), "2025-12-31T06:00:00"),
+        ("2026-11-04T09:30:00", {2}, "2026-11-04T06:00:00"),
+        ("2026-11-04T05:30:00", {2}, "2026-10-28T06:00:00"),
+        ("2026-11-04T09:30:00", {0, 4}, "2026-11-02T06:00:00"),
+    ],
+)
+def test_what_begins_at_the_last_six_has_its_first_entries_out(
+    clock: str, weekdays: set[int], expected: str
+) -> None:
+    """P8: of a listed day where days are listed; the fourth of November 2026 is a Wednesday."""
+    begins = last_beginning(datetime.fromisoformat(clock), weekdays)
+    assert begins.isoformat() == expected
+    days = ",".join(WEEKDAYS[day] for day in weekdays)
+    pace = Pace.read("1/day", f"{expected}+01:00", days)
+    assert pace.slot(0) == pace.from_at
+    assert pace.clock(pace.from_at) == begins
+
+
+def test_a_clock_shows_no_year_of_five_digits() -> None:
+    """P6: an instant of the year 9999 may be one of the next year further east."""
+    pace = Pace.read("1/day", "9999-12-31T23:59:59+14:00")
+    assert pace.clock(LAST_SECOND) == datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001

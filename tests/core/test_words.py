@@ -9,6 +9,7 @@ import pytest
 from wholefeed.core.adapters.table import ADAPTERS
 from wholefeed.core.model import State
 from wholefeed.core.notes import End, Ending
+from wholefeed.core.replay import Pace
 from wholefeed.core.slugs import SLUGS
 from wholefeed.core.words import (
     PUBLISHERS,
@@ -19,6 +20,7 @@ from wholefeed.core.words import (
     duration,
     ending_in_words,
     failure_in_words,
+    replay_in_words,
     state_words,
     time_left,
     words_of,
@@ -167,3 +169,27 @@ def test_spans_of_time_are_told_in_their_largest_unit(seconds: float, told: str)
     assert duration(seconds) == told
     assert ago(1000.0, 1000.0 + seconds) == (f"{told} ago" if seconds >= 1 else "just now")
     assert ahead(1000.0 + seconds, 1000.0) == (f"in {told}" if seconds >= 1 else "when a reader asks")
+
+
+@pytest.mark.parametrize(
+    ("entries", "rate", "since", "on", "expected"),
+    [
+        (302, "1/day", "2026-11-24T06:00:00+01:00", "", "302 entries, one a day: until September 2027"),
+        (12_000, "50/day", "2026-11-24T06:00:00Z", "", "12,000 entries, 50 a day: until July 2027"),
+        (7, "3/week", "2026-11-02T06:00:00Z", "", "7 entries, 3 a week: until 13 November 2026"),
+        (
+            4,
+            "2/day",
+            "2026-11-02T06:00:00Z",
+            "wed,mon",
+            "4 entries, 2 each Monday and Wednesday: until 4 ",
+        ),
+        (3, "1/day", "2026-11-02T23:00:00-05:00", "mon", "3 entries, one each Monday: until 16 November"),
+        (2, "1/day", "2026-11-06T06:00:00Z", "fri,sat,sun", "one each Friday, Saturday and Sunday: until 7 "),
+        (1, "1/week", "2026-11-24T23:30:00-05:00", "", "1 entry, one a week: until 24 November 2026"),
+        (0, "1/week", "2026-11-24T06:00:00Z", "", "0 entries, one a week"),
+    ],
+)
+def test_how_long_a_replay_takes_is_told(entries: int, rate: str, since: str, on: str, expected: str) -> None:
+    """P8: by the month, or by the day where it is near; on the clock of the pace."""
+    assert expected in replay_in_words(entries, Pace.read(rate, since, on))

@@ -124,12 +124,12 @@ async def test_row_130_no_signature_and_no_other_page_imports(tmp_path: Path, or
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("b", 2)))
     body, mark = atom(an_item("a", 1)), signed(url, KEY)
+    token = {"Authorization": f"Bearer {TOKEN}"}
     async with guarded(tmp_path, access_token=TOKEN, signing_keys=(KEY,)) as proxy:
         assert (await proxy.get(url, signed=mark)).status == 200
         for method in ("POST", "DELETE"):
             query = {"url": url, "signed": mark, "name": "a"}
             assert (await proxy.ask(method, "/import", params=query, data=body)).status == 401
-            token = {"Authorization": f"Bearer {TOKEN}"}
             other = {**token, "Origin": "https://elsewhere.test"}
             reply = await proxy.ask(method, "/import", params={"url": url}, data=body, headers=other)
             assert (reply.status, reply.slug) == (403, "cross-origin")

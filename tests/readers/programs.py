@@ -48,6 +48,16 @@ class Newsboat(Reader):
         rows = _rows(self.folder / "cache.db", "SELECT title, url, enclosure_url FROM rss_item")
         return [Entry(title, link, (enclosure,) if enclosure else ()) for title, link, enclosure in rows]
 
+    async def unread(self) -> list[str]:
+        """Return the titles of what nobody has read yet, the newest first, as it shows them."""
+        query = "SELECT title FROM rss_item WHERE unread = 1 ORDER BY pubDate DESC, id DESC"
+        return [title for (title,) in _rows(self.folder / "cache.db", query)]
+
+    async def read_all(self) -> None:
+        """Mark everything as read: what its key does, which needs a terminal."""
+        with closing(sqlite3.connect(self.folder / "cache.db")) as connection, connection:
+            connection.execute("UPDATE rss_item SET unread = 0")
+
 
 class Sfeed(Reader):
     """sfeed_update: curl, a parser, and one file a feed."""
@@ -215,6 +225,27 @@ with reader.make_reader("reader.sqlite") as own:
             Entry(title, link or "", tuple(each["href"] for each in json.loads(enclosures or "null") or ()))
             for title, link, enclosures in rows
         ]
+
+    _CHANGE: Final = """
+import sys, reader
+with reader.make_reader("reader.sqlite") as own:
+    own.change_feed_url(*sys.argv[1:])
+"""
+
+    async def unread(self) -> list[str]:
+        """Return the titles of what nobody has read yet, the newest first."""
+        query = "SELECT title FROM entries WHERE NOT read ORDER BY recent_sort DESC"
+        return [title for (title,) in _rows(self.folder / "reader.sqlite", query)]
+
+    async def read_all(self) -> None:
+        """Mark everything as read, without the second that its own program takes to start."""
+        with closing(sqlite3.connect(self.folder / "reader.sqlite")) as connection, connection:
+            connection.execute("UPDATE entries SET read = 1")
+
+    async def change(self, url: str, new_url: str) -> None:
+        """Give the subscription another URL, and ask there."""
+        await self.python(self._CHANGE, url, new_url)
+        await self.poll()
 
 
 class Feedparser(InPython):

@@ -103,6 +103,17 @@ async def test_an_answer_is_counted_once_whatever_it_waits_for(proxy: Proxy, ori
     assert seen == [([1, 0], [0, 0, 1]), ([1, 1], [1, 0, 1]), ([1, 2], [1, 0, 2])]
 
 
+async def test_replays_that_are_asked_for_are_counted(proxy: Proxy, origin: Origin) -> None:
+    """Each request for one, whatever it is answered with; requests for the feed itself are none."""
+    origin.publish("/feed", atom(an_item("a")))
+    replay: Any = {"replay": "1/day", "from": "2023-11-01T06:00:00Z"}
+    assert await number(proxy, "wholefeed_replay_requests_total") == 0
+    await proxy.get(origin.url("/feed"))
+    for _ in range(2):
+        await proxy.get(origin.url("/feed"), **replay)
+    assert await number(proxy, "wholefeed_replay_requests_total") == 2
+
+
 async def test_a_walk_and_its_documents_are_counted(proxy: Proxy, origin: Origin) -> None:
     """Documents, walks and their endings, what refreshes come to, and bytes."""
     await busy(proxy, origin)

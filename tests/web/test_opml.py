@@ -7,7 +7,7 @@ import io
 import time
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from aiohttp import FormData, MultipartWriter
@@ -65,6 +65,29 @@ async def test_a_form_s_file_is_taken_with_its_other_fields(proxy: Proxy) -> Non
     assert (await proxy.ask("POST", "/opml", data=again)).body == LIST
 
 
+@pytest.mark.parametrize("is_form", [False, True])
+async def test_a_list_can_be_replayed_and_come_back(proxy: Proxy, is_form: bool) -> None:
+    """P8: with the parameters of /feed, in the query or as fields; `undo=1` takes them away."""
+    replay = {"replay": "2/day", "from": "2026-11-02T06:00:00+01:00", "on": "mon,thu", "original": "off"}
+    form = FormData({**replay, "file": io.BytesIO(LIST)}) if is_form else None
+    target = "/opml" if is_form else f"/opml?{urlencode(replay)}"
+    moved = await proxy.ask("POST", target, data=form or LIST)
+    assert parse_qs(urlsplit(urls(moved)[0]).query) == {
+        "url": ["https://example.org/a?b=1&c=2"],
+        **{name: [value] for name, value in replay.items()},
+    }
+    assert (await proxy.ask("POST", "/opml?undo=1", data=moved.body)).body == LIST
+
+
+async def test_what_is_a_replay_s_counts_beside_it_alone(proxy: Proxy) -> None:
+    """P7: without `replay` a parameter `on` or `from` is none of the proxy's."""
+    fields = {"on": "mon", "from": "x", "original": "1"}
+    form = FormData({**fields, "file": io.BytesIO(LIST)})
+    for target, body in ((f"/opml?{urlencode(fields)}", LIST), ("/opml", form)):
+        moved = await proxy.ask("POST", target, data=body)
+        assert parse_qs(urlsplit(urls(moved)[0]).query) == {"url": ["https://example.org/a?b=1&c=2"]}
+
+
 async def test_the_known_feeds_are_exported(proxy: Proxy, origin: Origin) -> None:
     """GET /opml: each feed once, by its title, through the proxy; sent back with `undo=1`, at its
     publisher."""
@@ -94,6 +117,14 @@ async def test_the_known_feeds_are_exported(proxy: Proxy, origin: Origin) -> Non
         ("", b'<!DOCTYPE opml [<!ENTITY a "b">]><opml/>', 422, "dtd-forbidden", "internal subset"),
         ("", b"<opml>" + b"<outline>" * 100, 422, "xml-limit", "levels"),
         ("?answer_bytes=1", LIST, 400, "bad-request", "answer_bytes as a whole number, 1024 or more"),
+        (
+            "?replay=1/day",
+            LIST,
+            400,
+            "bad-request",
+            "feed?url=U&replay=1/day&from=2026-01-31T06",
+        ),
+        ("?replay=1/month&from=2026-01-31T06:00:00Z", LIST, 400, "bad-request", "replay as N/day or N/week"),
         ("?undo=1&undo=0", LIST, 400, "bad-request", "more than one"),
     ],
 )

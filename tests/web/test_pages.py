@@ -6,9 +6,10 @@ import asyncio
 import json
 import re
 import time
+from datetime import datetime
 from html import unescape
 from html.parser import HTMLParser
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
@@ -247,6 +248,20 @@ async def test_an_address_that_the_proxy_made_leads_to_the_feed_behind_it(proxy:
     assert (reply.status, reply.headers["Location"]) == (303, f".{target('https://example.org/?a=1')}")
 
 
+@pytest.mark.parametrize("is_encoded", [True, False])
+async def test_the_address_of_a_replay_leads_to_what_was_chosen(proxy: Proxy, is_encoded: bool) -> None:
+    """P8: pasted from a reader, on the page of its feed; its token is left behind as ever."""
+    written = (
+        "http://localhost:8080/feed?url=https%3A%2F%2Fexample.org%2F&token=secret-of-the-proxy"
+        "&replay=1%2Fday&from=2026-11-24T06%3A00%3A00%2B01%3A00&on=mon&original=off"
+    )
+    target = f"/?url={quote(written, safe='') if is_encoded else written}"
+    reply = await browse(proxy, target, headers={"Host": "localhost:8080"})
+    chosen = "&replay=1%2Fday&from=2026-11-24T06%3A00%3A00%2B01%3A00&on=mon&original=off"
+    expected = f"./?url=https%3A%2F%2Fexample.org%2F{chosen}#replay"
+    assert (reply.status, reply.headers["Location"]) == (303, expected)
+
+
 @pytest.mark.parametrize(
     ("written", "status", "said"),
     [
@@ -454,7 +469,7 @@ async def test_what_a_publisher_writes_stays_text(proxy: Proxy, origin: Origin) 
     origin.publish(path, body)
     reply = await shown(proxy, origin.url(path))
     found = inputs(reply)
-    assert found.tags.count("script") == 2
+    assert found.tags.count("script") == 3
     assert "img" not in found.tags or found.tags.count("img") == 1  # the proxy's own icon
     assert not {"style", "onerror", "onclick", "onload"} & found.attributes
     assert "Q" * 300 not in reply.body.decode()
@@ -603,3 +618,99 @@ async def test_links_of_other_schemes_are_no_links(proxy: Proxy, origin: Origin)
     origin.publish("/feed", body)
     reply = await shown(proxy, origin.url("/feed"))
     assert [link for link in read(reply).links if link.startswith("javascript")] == []
+
+
+REPLAYED = re.compile(r'id="replayed"[^>]* value="([^"]*)"')
+
+
+def replayed(reply: Reply) -> dict[str, list[str]]:
+    """The parameters of the address of a replay that the page of a feed shows."""
+    (address,) = REPLAYED.findall(reply.body.decode())
+    return parse_qs(urlsplit(unescape(address)).query)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected", "words"),
+    [
+        (
+            {"replay": "2/day", "start": "2026-11-24T06:00", "offset": "+01:00", "mon": "1", "thu": "1"},
+            {"replay": "2/day", "from": "2026-11-24T06:00:00+01:00", "on": "mon,thu"},
+            "20 entries, 2 each Monday and Thursday: until 28 December 2026",
+        ),
+        (
+            {"replay": "1/week", "start": "2026-11-24T06:00:30", "offset": "-05:30", "original": "off"},
+            {"replay": "1/week", "from": "2026-11-24T06:00:30-05:30", "original": "off"},
+            "20 entries, one a week: until March 2027",
+        ),
+        (
+            {"replay": "7/day", "from": "2026-11-24T06:00:00Z", "on": "sun"},
+            {"replay": "7/day", "from": "2026-11-24T06:00:00Z", "on": "sun"},
+            "20 entries, 7 each Sunday: until 13 December 2026",
+        ),
+    ],
+)
+async def test_the_form_of_a_replay_makes_its_address(
+    proxy: Proxy, origin: Origin, chosen: dict[str, str], expected: dict[str, str], words: str
+) -> None:
+    """P8: by its fields, or by what stands in an address that was opened; it shows what was chosen, and reads
+    the feed."""
+    origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(20, 0, -1)), complete=True))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    reply = await browse(proxy, f"/?{urlencode({**chosen, 'url': url})}")
+    assert reply.status == 200
+    found = replayed(reply)
+    assert found == {"url": [url], **{name: [value] for name, value in expected.items()}}
+    assert words in text(reply)
+    page = reply.body.decode()
+    assert '<details class="feed-more" id="replay" open>' in page
+    assert f'<option value="{chosen["replay"]}" selected>' in page
+    on = expected.get("on", "").split(",") if "on" in expected else []
+    assert re.findall(r'name="(\w{3})" value="1" checked', page) == on
+    assert ('value="off" checked' in page) is ("original" in expected)
+    answer = await proxy.get(url, **{name: value for name, value in expected.items() if name != "url"})  # type: ignore[arg-type]
+    assert answer.status == 200
+    assert ";released=" in answer.reconstruction
+
+
+async def test_a_replay_that_nobody_chose_begins_at_the_last_six(start: StartProxy, origin: Origin) -> None:
+    """P8: one a day, closed until it is wanted; with the token, as all addresses of the page."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    url = origin.url("/feed")
+    proxy = await start(server={"access_token": TOKEN})
+    login = {"Authorization": f"Bearer {TOKEN}"}
+    await proxy.get(url, headers=login)
+    reply = await browse(proxy, f"/?url={quote(url, safe='')}", headers=login)
+    found = replayed(reply)
+    assert found["replay"] == ["1/day"]
+    assert found["token"] == [TOKEN]
+    begins = datetime.fromisoformat(found["from"][0])
+    assert (begins.hour, begins.minute) == (6, 0)
+    assert 0 <= proxy.clock() - begins.timestamp() <= 25 * 3600
+    assert 'id="replay">' in reply.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({"replay": "3/week", "mon": "1"}, "Days go with so many entries a day"),
+        ({"replay": "0/day"}, "Expected replay as N/day or N/week, N from 1 to 50"),
+        ({"replay": "1/day", "start": "2026-11-24T06:00", "offset": "CET"}, "Expected from as an RFC 3339"),
+        ({"replay": "1/week", "from": "9999-12-30T00:00:00Z"}, "Expected a pace that ends before the year"),
+        ({"replay": "1/day", "original": "1"}, "Expected original as on or off"),
+        ({"replay": '"><script>'}, "Expected replay as"),
+    ],
+)
+async def test_a_replay_that_cannot_be_is_told_on_the_page(
+    proxy: Proxy, origin: Origin, chosen: dict[str, str], expected: str
+) -> None:
+    """The rest of the page is there, and no address that would not work."""
+    origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(20, 0, -1)), complete=True))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    reply = await browse(proxy, f"/?{urlencode({**chosen, 'url': url})}")
+    assert reply.status == 400
+    assert expected in text(reply)
+    assert not REPLAYED.search(reply.body.decode())
+    assert "Refresh" in text(reply)
+    assert b'"><script>' not in reply.body

@@ -315,6 +315,28 @@ async def test_who_holds_a_signature_can_read_on(start: StartProxy, origin: Orig
     assert page_links(reply)["Older"] == f".{target}&page=2"
 
 
+async def test_whoever_opens_a_replay_is_told_what_it_is(proxy: Proxy, origin: Origin) -> None:
+    """Its URL leads to the whole feed, which says at which pace a reader gets it, on its other pages too."""
+    origin.publish("/feed", atom(*(an_item(f"e{n}", n) for n in range(60, 0, -1))))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    query = f"url={quoted(url)}&replay=1%2Fday&from=2026-11-24T06%3A00%3A00%2B01%3A00&on=mon"
+    opened = await browse(proxy, f"/feed?{query}")
+    assert (opened.status, opened.headers["Location"]) == (303, f"./view?{query}")
+    reply = await browse(proxy, f"/view?{query}")
+    said = "replays this feed from its beginning: one each Monday, beginning on 24 November 2026."
+    assert said in text(reply)
+    assert len(titles(reply)) == 50
+    links = page_links(reply)
+    assert links["More about the replay"] == f"./?{query}#replay"
+    assert links["Older"] == f"./view?{query}&page=2"
+    more = await browse(proxy, links["More about the replay"][1:])
+    assert "60 entries, one each Monday: until January 2028" in text(more)
+    wrong = await browse(proxy, f"/view?url={quoted(url)}&replay=1%2Fday")
+    assert wrong.status == 400
+    assert "from beside replay, the instant when it begins" in text(wrong)
+
+
 async def test_without_entries_it_says_so(proxy: Proxy, origin: Origin) -> None:
     """An empty feed is no blank page."""
     origin.publish("/feed", atom(complete=True))

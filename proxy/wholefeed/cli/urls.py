@@ -110,6 +110,70 @@ def _server_with_token(config: Config) -> ServerConfig:
     return replace(config.server, access_token=token)
 
 
+def _add_replay(parser: argparse.ArgumentParser) -> None:
+    replay = parser.add_argument_group("from its beginning, at a pace")
+    rate_help = (
+        "the oldest entries first, so many a day or a week, e.g. 1/day, 3/week; later ones as they come"
+    )
+    replay.add_argument("--replay", metavar="RATE", type=_pace("rate"), help=rate_help)
+    from_help = (
+        "when that begins, e.g. 2026-01-31T06:00:00+01:00 (the last 6:00 of this machine's clock, of a listed"
+        " day)"
+    )
+    replay.add_argument("--from", dest="begins", metavar="INSTANT", type=_pace("since"), help=from_help)
+    on_help = "with N/day: on these days alone, e.g. mon,wed,fri"
+    replay.add_argument("--on", metavar="DAYS", type=_pace("weekdays"), help=on_help)
+    original_help = "leave the date of publication out of titles"
+    replay.add_argument("--no-original", action="store_true", help=original_help)
+
+
+def _pace(name: str) -> Callable[[str], str]:
+    """Return what reads one part of a pace, beside others that are good with any."""
+
+    def read(text: str) -> str:
+        from wholefeed.core.replay import Pace, PaceError
+
+        try:
+            Pace.read(**{"rate": "1/day", "since": "2026-01-31T06:00:00Z", name: text})
+        except PaceError as exc:
+            raise argparse.ArgumentTypeError(str(exc)) from exc
+        return text
+
+    return read
+
+
+def _parameters(options: argparse.Namespace) -> dict[str, str]:
+    """Return what is added to each URL: what a reader wants, and a replay.
+
+    Raises:
+        ConfigError: Flags that do not go together.
+    """
+    from wholefeed.core.replay import Pace, PaceError
+    from wholefeed.errors import ConfigError
+    from wholefeed.web.request import begun_replay
+
+    now = time.time()
+    wanted = {} if options.reader is None else options.reader.parameters(now)
+    given = {
+        "replay": options.replay,
+        "from": options.begins,
+        "on": options.on,
+        "original": "off" if options.no_original else None,
+    }
+    replay = {name: value for name, value in given.items() if value is not None}
+    if not replay:
+        return wanted
+    if "replay" not in replay:
+        raise ConfigError("expected --replay beside --from, --on and --no-original, such as --replay 1/day")
+    replay = begun_replay(replay, now)
+    try:
+        Pace.read(replay["replay"], replay["from"], replay.get("on", ""))
+    except PaceError as exc:
+        raise ConfigError(str(exc)) from exc
+    # A replay brings little at once, what is out already is its beginning, and it has no pages.
+    return {name: value for name, value in wanted.items() if name not in ("since", "pages")} | replay
+
+
 # `wholefeed url`
 
 
@@ -133,6 +197,7 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
     )
     pages_help = "in pages of N entries, for apps that follow `next` or take no long feed"
     parser.add_argument("--pages", metavar="N", type=_option("pages"), help=pages_help)
+    _add_replay(parser)
 
 
 def _option(name: str) -> Callable[[str], str]:
@@ -157,7 +222,7 @@ def _url(options: argparse.Namespace) -> int:
     from wholefeed.web.request import VIEW_OPTIONS, completed, feed_url, read_view
 
     reader = options.reader
-    wanted: dict[str, str] = {} if reader is None else reader.parameters(time.time())
+    wanted = _parameters(options)
     wanted |= {name: value for name in VIEW_OPTIONS if (value := getattr(options, name)) is not None}
     try:
         read_view(wanted, 0)  # each is right, but they may not go together
@@ -170,7 +235,7 @@ def _url(options: argparse.Namespace) -> int:
     feed = feed_url(next(behind, options.feed))
     url = proxied_url(base, feed, _server_with_token(config), wanted)
     show(f"{url}\n")
-    if reader is not None:
+    if reader is not None and not (options.replay and reader.starts_now):
         tell(f"{reader.name}: {reader.hint}")
     return EXIT_DONE
 
@@ -179,7 +244,9 @@ URL: Final = Command(
     name="url",
     summary="print the URL to subscribe to, with the token or a signature where readers need one",
     examples="  wholefeed url example.org/feed.atom\n"
-    "  wholefeed url --base http://192.168.1.5:8080 --for Miniflux https://example.org/feed.atom",
+    "  wholefeed url --base http://192.168.1.5:8080 --for Miniflux https://example.org/feed.atom\n"
+    "  wholefeed url --replay 1/day example.org/feed.atom\n"
+    "  wholefeed url --replay 2/day --on mon,thu --from 2026-11-02T07:30:00+01:00 example.org/feed.atom",
     run=_url,
     add_arguments=_add_url,
 )
@@ -244,6 +311,7 @@ def _add_opml(parser: argparse.ArgumentParser) -> None:
     _add_base(parser, "append")
     _add_reader(parser)
     parser.add_argument("--undo", action="store_true", help="back to the publishers' own URLs")
+    _add_replay(parser)
 
 
 def _opml(options: argparse.Namespace) -> int:
@@ -301,6 +369,7 @@ def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) 
     from wholefeed.web.moving import moved_in, moved_out
 
     own = Places.of([*(options.base or ()), config.server.public_url, url_here(config)])
+    parameters = _parameters(options)
     if options.undo:
         return moved_out(document, own)
     return moved_in(
@@ -309,7 +378,7 @@ def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) 
         base=_base_of(options.base and options.base[0], config.server),
         server=_server_with_token(config),
         policy=AddressPolicy.from_config(config.fetch),
-        options=options.reader.parameters(time.time()) if options.reader is not None else {},
+        options=parameters,
     )
 
 
@@ -335,6 +404,7 @@ OPML: Final = Command(
     summary="lead a reader's subscription list (OPML) through the proxy, or back; or export the known feeds",
     examples="  wholefeed opml subscriptions.opml -o moved.opml\n"
     "  wholefeed opml --undo moved.opml -o subscriptions.opml\n"
+    "  wholefeed opml --replay 3/week subscriptions.opml -o moved.opml\n"
     "  wholefeed opml --export -o wholefeed.opml\n"
     "  newsboat -e | wholefeed opml --base http://192.168.1.5:8080 - > moved.opml",
     run=_opml,

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, Self
 
 from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
@@ -89,6 +89,12 @@ class Pace:
             weekdays=days,
         )
 
+    def __str__(self) -> str:
+        """As it stands in the ids of replays: what is written otherwise is another feed to readers."""
+        rate = f"{self.count}/{'day' if self.period_seconds == DAY_SECONDS else 'week'}"
+        days = ",".join(WEEKDAYS[day] for day in sorted(self.weekdays))
+        return f"{rate} from {self.from_at} at {self.offset_seconds} on {days or 'all'}"
+
     def slot(self, place: int) -> int:
         """Return when an entry is released that stands at a place in the line of those that wait, from 0.
 
@@ -111,6 +117,10 @@ class Pace:
         begins_with_two = self.count * DAY_SECONDS < 2 * self.period_seconds
         step = max(place - 1, 0) if begins_with_two else place
         return self.from_at + step * self.period_seconds // self.count + (begins_with_two and place == 1)
+
+    def clock(self, at: int) -> datetime:
+        """Return what the clock of the pace shows at an instant, in 9999 at most, without its offset."""
+        return datetime(1970, 1, 1) + timedelta(seconds=min(at + self.offset_seconds, _LAST_AT))  # noqa: DTZ001
 
     def first_from(self, at: int) -> int:
         """Return the place of the first slot at an instant or behind it."""
@@ -149,6 +159,24 @@ def _instant(text: str) -> tuple[int, int]:
         pass
     expected = "from as an RFC 3339 instant with its offset, such as 2026-01-31T06:00:00+01:00"
     raise PaceError(f"expected {expected}, got {text[:40]!r}")
+
+
+FIRST_HOUR: Final = 6
+"""When entries are released each day, where nobody chooses another time."""
+
+
+def last_beginning(clock: datetime, weekdays: Collection[int] = ()) -> datetime:
+    """Return the last 6:00 of a clock, of one of these weekdays where there are any (0 is Monday).
+
+    What begins then has its first entries out at once. Neither instant has an offset: whose clock it is knows
+    which one holds on that day.
+    """
+    at = clock.replace(hour=FIRST_HOUR, minute=0, second=0, microsecond=0, tzinfo=None)
+    if at > clock.replace(tzinfo=None):
+        at -= timedelta(days=1)
+    while weekdays and at.weekday() not in weekdays:
+        at -= timedelta(days=1)
+    return at
 
 
 # When each line is released

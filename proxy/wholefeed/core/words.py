@@ -10,6 +10,7 @@ stand in `core/slugs.py`, those of how walks end in `core/notes.py`.
     counted(12_000, "entry", "entries")     # "12,000 entries"
     duration(90)                            # "1 minute"
     ago(then, now), ahead(then, now)        # "2 hours ago", "in 1 minute"
+    replay_in_words(302, pace)              # "302 entries, one a day: until September 2027"
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.model import State
+from wholefeed.core.replay import Pace
 from wholefeed.core.slugs import lasts, slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS
 
@@ -295,6 +297,38 @@ def time_left(progress: Mapping[str, Any]) -> str:
 
 _SEEN: Final = 3
 """Documents that must have been fetched before it is said how long the others will take."""
+
+
+# A replay: at which pace, and until when (the page's `replay.js` says the same while it is chosen)
+
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_LONG_SECONDS: Final = 60 * DAY_SECONDS
+"""What ends later is told by its month."""
+
+
+def pace_in_words(pace: Pace) -> str:
+    """Return a pace: `one a day`, `3 a week`, `2 each Monday and Friday`."""
+    count = "one" if pace.count == 1 else str(pace.count)
+    if pace.weekdays:
+        *days, last = (_DAYS[day] for day in sorted(pace.weekdays))
+        listed = f"{', '.join(days)} and {last}" if days else last
+        return f"{count} each {listed}"
+    return f"{count} a {'day' if pace.period_seconds == DAY_SECONDS else 'week'}"
+
+
+def replay_in_words(entries: int, pace: Pace) -> str:
+    """Return how long so many entries take: `302 entries, one a day: until September 2027`.
+
+    Raises:
+        PaceError: Longer than there are years of four digits.
+    """
+    said = f"{counted(entries, 'entry', 'entries')}, {pace_in_words(pace)}"
+    if not entries:
+        return said
+    until = pace.slot(entries - 1)
+    day = pace.clock(until)
+    is_long = until - pace.from_at >= _LONG_SECONDS
+    return f"{said}: until {f'{day:%B} {day.year}' if is_long else f'{day.day} {day:%B} {day.year}'}"
 
 
 def instant_of(text: str) -> float:

@@ -175,7 +175,7 @@ class Replays:
             if made is not None and await self._put(feed, made):
                 log.info("replay.begun", feed=feed)
         except (StoreError, OverloadedError, UnknownFeedError, WorkError) as exc:  # at the next request
-            log.warning("background.failed", name="replay", feed=feed, reason=str(exc))
+            log.warning("replay.failed", feed=feed, reason=str(exc))
 
     async def _put(self, feed: int, made: Plan) -> bool:
         """Put the lines of a feed, some at a time: others write, too. Return whether all are there."""

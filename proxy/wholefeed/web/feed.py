@@ -48,7 +48,7 @@ from wholefeed.web.answer import (
 )
 from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
 from wholefeed.web.pages_base import begin_session, is_browser, root_of
-from wholefeed.web.request import DESTINATION, VIEW_OPTIONS, Asked, base_url
+from wholefeed.web.request import DESTINATION, REPLAY_OPTIONS, VIEW_OPTIONS, Asked, base_url
 
 log = get_logger()
 
@@ -183,6 +183,7 @@ async def _answer_replay(
 ) -> web.StreamResponse:
     """Answer with a feed from its beginning, as far as it is out (P5)."""
     service, is_head, since = asked.app[SERVICE], request.method == "HEAD", time.monotonic()
+    asked.app[COUNTS].replays += 1
     async with service.answer(url, wait_seconds=wait_seconds, is_head=is_head) as reconstruction:
         feed, now = reconstruction.feed, service.now()
         asked.add(**facts_of(feed))
@@ -316,7 +317,7 @@ def _abort(request: web.Request) -> None:
 # Those who open a feed in a browser
 
 _FOLDER: Final = "/feed/"
-_CARRIED: Final = (*VIEW_OPTIONS, "signed")
+_CARRIED: Final = (*REPLAY_OPTIONS, *VIEW_OPTIONS, "signed")
 
 
 def _is_opened(request: web.Request) -> bool:

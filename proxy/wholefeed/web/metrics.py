@@ -119,6 +119,9 @@ def _counted(counts: Counts) -> Iterator[Metric]:
     )
     yield _counter("wholefeed_feed_pages", "Requests for pages of feeds.", counts.pages, "page")
     yield _counter(
+        "wholefeed_replay_requests", "Requests for feeds from their beginning, at a pace.", counts.replays
+    )
+    yield _counter(
         "wholefeed_documents_fetched", "Documents that publishers gave.", counts.documents, "outcome"
     )
     yield _counter(

@@ -26,6 +26,7 @@ from wholefeed.fetch.base import parse_target
 from wholefeed.fetch.guard import AddressPolicy
 from wholefeed.server.clients import sign
 from wholefeed.web.request import (
+    REPLAY_OPTIONS,
     feed_url,
     is_prefix_form,
     own_url,
@@ -170,6 +171,18 @@ def _feed_in(target: str) -> str:
         except RequestError:
             return ""
     return read_prefix(target) if is_prefix_form(target) else ""
+
+
+def replay_behind(url: str, own: Places) -> dict[str, str]:
+    """Return the parameters of the replay that one of the proxy's own URLs names; none for any other."""
+    target = own.target(url) or ""
+    if (found := _FEED_PATH.match(target)) is None:
+        return {}
+    try:
+        options = read_query(target[found.end() :].partition("#")[0]).options
+    except RequestError:
+        return {}
+    return {name: options[name] for name in REPLAY_OPTIONS if name in options}
 
 
 # The URL to subscribe to

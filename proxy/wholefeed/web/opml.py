@@ -25,9 +25,11 @@ from wholefeed.service.service import FeedService
 from wholefeed.web.keys import ASKED, CONFIG, LISTS, SERVICE, UPLOADS
 from wholefeed.web.moving import moved_in, moved_out, proxied_url
 from wholefeed.web.request import (
+    REPLAY_OPTIONS,
     VIEW_OPTIONS,
     base_url,
     is_set,
+    read_replay,
     read_view,
     too_large,
     whole_body,
@@ -85,6 +87,7 @@ async def _moved(request: web.Request) -> tuple[bytes, dict[str, int]]:
         raise UploadError(f"expected the whole list within {UPLOAD_SECONDS} s", slug="bad-request") from exc
     options = {**asked.query.options, **fields}
     read_view(options, 0)
+    read_replay(options, f"{base}/feed?url=U")
     is_undone = is_set(options, "undo")
     async with request.app[LISTS].turn(len(body)):
         return await asyncio.to_thread(_moved_list, body, base, config, options, is_undone=is_undone)
@@ -102,14 +105,15 @@ def _moved_list(
         moved = moved_out(document, own)
     else:
         policy = AddressPolicy.from_config(config.fetch)
-        view = {name: options[name] for name in VIEW_OPTIONS if name in options}
+        names = (*REPLAY_OPTIONS, *VIEW_OPTIONS) if "replay" in options else VIEW_OPTIONS
+        view = {name: options[name] for name in names if name in options}
         moved = moved_in(document, own, base=base, server=config.server, policy=policy, options=view)
     return moved.document, moved.counts()
 
 
 _FIELD_BYTES: Final = 200
 """Of a field of the form beside the file."""
-_FORM_FIELDS: Final = ("undo", *VIEW_OPTIONS)
+_FORM_FIELDS: Final = ("undo", *REPLAY_OPTIONS, *VIEW_OPTIONS)
 _MAX_PARTS: Final = 20
 _HEAD_BYTES: Final = 1 << 12
 """Of what stands before the value of a field: its name, and perhaps that of the file."""

@@ -31,10 +31,24 @@ from wholefeed.core.compose.sanitising import plain, plain_url
 from wholefeed.core.model import State
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.readers import READERS, Reader
+from wholefeed.core.replay import WEEKDAYS, Pace, PaceError
 from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.text.urls import Places
-from wholefeed.core.words import STALE, STATES, Words, again, ago, ahead, counted, time_left, times, words_of
+from wholefeed.core.words import (
+    STALE,
+    STATES,
+    Words,
+    again,
+    ago,
+    ahead,
+    counted,
+    pace_in_words,
+    replay_in_words,
+    time_left,
+    times,
+    words_of,
+)
 from wholefeed.errors import (
     DocumentError,
     InvalidUrlError,
@@ -55,15 +69,19 @@ from wholefeed.store.tables.segments import months
 from wholefeed.web.access import take_turn
 from wholefeed.web.api import json_answer, status_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
-from wholefeed.web.moving import feed_behind, proxied_url
+from wholefeed.web.moving import feed_behind, proxied_url, replay_behind
 from wholefeed.web.pages_base import begin_session, end_session, is_browser, page, session_of, time_element
 from wholefeed.web.request import (
     DESTINATION,
     FEED_ROUTES,
+    REPLAY_OPTIONS,
     Asked,
     base_url,
+    begun_replay,
     completed,
     is_set,
+    read_replay,
+    view_query,
     whole_body,
 )
 
@@ -216,7 +234,7 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
         WholefeedError: U leads to no feed, and a program asks.
     """
     if (behind := _behind_own(request)) is not None:
-        return _see_other(f"./?url={quote(behind, safe='')}")
+        return _see_other(f"./?{behind}")
     try:
         url = await named_url(request)
         if announced := await _announced(request, url):
@@ -235,11 +253,20 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
 
 
 def _behind_own(request: web.Request) -> str | None:
-    """Return the feed's URL where one of the proxy's own was typed, copied from a reader perhaps."""
+    """Return the query of the feed's page where one of the proxy's own URLs was typed.
+
+    It is copied from a reader perhaps; if it names a replay, so does the query.
+    """
     server = request.app[CONFIG].server
     own = Places.of([base_url(request, request[ASKED]), server.public_url])
-    written = completed(request[ASKED].query.url)
-    return next((behind for each in written if (behind := feed_behind(each, own))), None)
+    query = request[ASKED].query
+    for written in completed(query.url):
+        if (behind := feed_behind(written, own)) is None:
+            continue
+        chosen = {**replay_behind(written, own), **query.options}
+        replay: Mapping[str, str] = {name: chosen[name] for name in REPLAY_OPTIONS if name in chosen}
+        return f"url={quote(behind, safe='')}{view_query(replay)}{'#replay' if replay else ''}"
+    return None
 
 
 async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
@@ -286,9 +313,11 @@ async def _shown(
     told, now = status_object(status), service.now()
     said = words_of(told, now)
     request[ASKED].add(feed=feed.id, state=told["state"])
+    replay = _replay(request, url, told["entries"], now)
     return await page(
         request,
         "feed.html",
+        status=400 if replay["trouble"] else 200,
         title=plain(head.title or feed.url, _MOST_CHARACTERS),
         url=feed.url,
         known=told,
@@ -296,6 +325,7 @@ async def _shown(
         proxied=_proxied(request, url),
         paged=_proxied(request, url, pages="100"),
         variants=_variants(request, url, now),
+        replay=replay,
         missing=[_missing(each, timeline, now) for each in told["missing"][:MOST_MISSING]],
         more_missing=max(0, len(told["missing"]) - MOST_MISSING),
         timeline=timeline,
@@ -321,6 +351,72 @@ def _variants(request: web.Request, url: str, now: float) -> list[tuple[Reader, 
     """Return the address for each reader; empty where it is the usual one."""
     parameters = [(reader, reader.parameters(now)) for reader in READERS]
     return [(reader, _proxied(request, url, **added) if added else "") for reader, added in parameters]
+
+
+_RATES: Final = (
+    *("1/day", "2/day", "3/day", "5/day", "10/day", "25/day", "50/day"),
+    *("1/week", "2/week", "3/week", "5/week"),
+)
+"""The paces that the form offers, beside the one that is asked for."""
+
+
+def _replay(request: web.Request, url: str, entries: int, now: float) -> dict[str, Any]:
+    """Return what the form of a replay shows: what was chosen, the address that it makes, how long it takes.
+
+    Where nothing was chosen it is one a day, by the clock of this machine; the page's script puts the
+    person's own in its place.
+    """
+    given = _chosen_replay(request)
+    options = begun_replay({"replay": "1/day", **given}, now)
+    trouble = words = address = ""
+    try:
+        chosen = read_replay(options, "")
+        assert chosen is not None, "it has a rate"
+        words, address = replay_in_words(entries, chosen.pace), _proxied(request, url, **options)
+    except (RequestError, PaceError) as exc:
+        is_weekly = options["replay"].endswith("/week") and "on" in options
+        trouble = _DAYS_OF_WEEKS if is_weekly else _sentence(str(exc))
+        chosen = read_replay(begun_replay({"replay": "1/day"}, now), "")
+        assert chosen is not None, "it has a rate"
+    pace = chosen.pace
+    begins = pace.clock(pace.from_at)
+    sign, minutes = "-" if pace.offset_seconds < 0 else "+", abs(pace.offset_seconds) // 60
+    rates = _RATES if trouble or options["replay"] in _RATES else (options["replay"], *_RATES)
+    return {
+        "is_chosen": bool(given),
+        "begins": "from" in given,
+        "rates": [(rate, pace_in_words(Pace.read(rate, _ANY_TIME))) for rate in rates],
+        "rate": options["replay"],
+        "days": [(name, name in options.get("on", "").split(",")) for name in WEEKDAYS],
+        "start": begins.isoformat(timespec="auto" if begins.second else "minutes"),
+        "offset": f"{sign}{minutes // 60:02}:{minutes % 60:02}",
+        "shows_original": chosen.shows_original,
+        "trouble": trouble,
+        "words": words,
+        "address": address,
+    }
+
+
+_DAYS_OF_WEEKS: Final = "Days go with so many entries a day: choose such a pace, or no days."
+_ANY_TIME: Final = "1970-01-01T00:00:00Z"
+_WITHOUT_SECONDS: Final = len("2026-01-31T06:00")
+
+
+def _chosen_replay(request: web.Request) -> dict[str, str]:
+    """Return the parameters of a replay that are chosen on the page of a feed, or stand in its URL.
+
+    The form has fields of its own for two of them: `start` and `offset` for `from`, a box a day for `on`.
+    """
+    query, options = request.query, request[ASKED].query.options
+    found = {name: options[name] for name in REPLAY_OPTIONS if name in options}
+    if not found:
+        return {}
+    if (start := query.get("start")) and "from" not in found:
+        seconds = ":00" if len(start) == _WITHOUT_SECONDS else ""
+        found["from"] = f"{start}{seconds}{query.get('offset', '').strip()}"
+    if "on" not in found and (days := [name for name in WEEKDAYS if name in query]):
+        found["on"] = ",".join(days)
+    return found
 
 
 def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> dict[str, str]:

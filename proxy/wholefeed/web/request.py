@@ -15,6 +15,7 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from functools import lru_cache, wraps
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -25,7 +26,7 @@ from multidict import istr
 
 from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
 from wholefeed.core.compose.views import FeedPage, View
-from wholefeed.core.replay import Pace, PaceError
+from wholefeed.core.replay import WEEKDAYS, Pace, PaceError, last_beginning
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import UrlError, canonical_url, safe_url
 from wholefeed.errors import InvalidUrlError, MisdirectedError, RequestError, WholefeedError
@@ -183,7 +184,9 @@ _IDS: Final = _ids()
 
 VIEW_OPTIONS: Final = ("limit", "since", "answer_bytes", "pages")
 """Parameters that name a part of the feed, in the order in which our own URLs have them."""
-BESIDE: Final = {"pages": ("page",), "replay": ("from", "on", "original")}
+REPLAY_OPTIONS: Final = ("replay", "from", "on", "original")
+"""Those of a replay."""
+BESIDE: Final = {"pages": ("page",), "replay": REPLAY_OPTIONS[1:]}
 """Parameters that are our own beside others alone: publishers have them, too (P7)."""
 OPTIONS: Final = frozenset({"url", "wait", "replay", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
@@ -405,6 +408,23 @@ def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
     return Replay(pace, shows_original=original == "on")
 
 
+def begun_replay(options: Mapping[str, str], now: float) -> dict[str, str]:
+    """Return the parameters of a replay, with an instant at which it begins.
+
+    If they name none themselves it is the last 6:00 of this machine's clock, of a listed day.
+
+    Args:
+        options: With `replay`; what they say need not be right.
+        now: Epoch seconds.
+    """
+    found = {name: options[name] for name in REPLAY_OPTIONS if name in options}
+    if "from" not in found:
+        days = {WEEKDAYS.index(each) for each in found.get("on", "").split(",") if each in WEEKDAYS}
+        begins = last_beginning(datetime.fromtimestamp(now), days)  # noqa: DTZ006 - that clock is meant
+        found["from"] = begins.astimezone().isoformat(timespec="seconds")
+    return found
+
+
 _COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
 
 
@@ -521,7 +541,7 @@ def view_query(options: Mapping[str, str]) -> str:
     return "".join(f"&{name}={quote(options[name], safe='')}" for name in _NAMED if name in options)
 
 
-_NAMED: Final = ("replay", *BESIDE["replay"], *VIEW_OPTIONS, *BESIDE["pages"])
+_NAMED: Final = (*REPLAY_OPTIONS, *VIEW_OPTIONS, *BESIDE["pages"])
 """What our own URLs of a feed bear, in their order."""
 
 

@@ -25,7 +25,7 @@ from wholefeed.core.compose.sanitising import plain, plain_url
 from wholefeed.core.model import Family
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import Places, split
-from wholefeed.core.words import STALE, STATES
+from wholefeed.core.words import STALE, STATES, pace_in_words
 from wholefeed.errors import NothingYetError, RequestError
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import Page, PageKey, described, entries_in
@@ -39,7 +39,7 @@ from wholefeed.web.pages_base import (
     rendered,
     time_element,
 )
-from wholefeed.web.request import Asked, base_url, read_wait
+from wholefeed.web.request import Asked, base_url, own_url, read_replay, read_wait
 
 _ENTRIES_A_PAGE: Final = 50
 _WAIT_SECONDS: Final = 1.0
@@ -62,10 +62,12 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamRespo
     service, most = request.app[SERVICE], request.app[CONFIG].limits.respond_within_seconds
     wait_seconds = read_wait({"wait": str(_WAIT_SECONDS), **options}, most)
     number = _number(options.get("page", ""))
+    replay = _replay_in_words(request, asked, url)
     own = _own_places(request, asked) if options.get("media") == "1" else None
     try:
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
             view = await _view_of(reconstruction, url, number, has_media=own is not None)
+            view["replay"] = replay
             wanted = PageKey((number - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, own)
             entries = await service.showing.page(reconstruction, wanted, _articles)
     except NothingYetError:
@@ -132,6 +134,15 @@ async def _view_of(
         "query": quote(url, safe=""),
         "file": "feed.json" if feed.published_family is Family.JSON else "feed.xml",
     }
+
+
+def _replay_in_words(request: web.Request, asked: Asked, url: str) -> str:
+    """Return the pace of the replay whose URL was opened; nothing for the feed itself."""
+    replay = read_replay(asked.query.options, own_url(base_url(request, asked), url, asked.mark))
+    if replay is None:
+        return ""
+    begins = replay.pace.clock(replay.pace.from_at)
+    return f"{pace_in_words(replay.pace)}, beginning on {begins.day} {begins:%B} {begins.year}"
 
 
 def _host(url: str) -> str:
