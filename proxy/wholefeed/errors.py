@@ -15,7 +15,7 @@ WholefeedError
 |   |-- MisdirectedError      421 misdirected
 |   |-- UnknownFeedError      404 unknown-feed
 |   |-- NoSuchPageError       404 no-such-page
-|   |-- ImportRefusedError    422 another-feed, format, limit, and those of UnreadableError
+|   |-- ImportRefusedError    422 another-feed, format, limit; those of UnreadableError, too
 |   |-- UploadError           422 not-opml, malformed-xml, dtd-forbidden, xml-limit,
 |   |                             unsupported-format, unsupported-encoding
 |   `-- RunningLoopError                 the library alone

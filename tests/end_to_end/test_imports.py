@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.answers import Status
+from tests.answers import Document, Gate, Held, Status
 from tests.feeds import an_item, atom, json_feed, own_ids, publish_chain, rdf, rss, stamp, texts
 from tests.origin import Origin
 from tests.postgres import on_both
+from tests.publishers.discourse import Discourse
 from tests.running import Proxy, Reply, StartProxy
+from tests.sqlite_faults import rows
 
 Make = Callable[..., bytes]
 DAY = 86400
@@ -212,6 +214,27 @@ async def test_a_paged_feed_is_read_on_to_what_it_lacks(proxy: Proxy, origin: Or
     assert texts(reply.body)["d"] == "own"
 
 
+async def test_imports_stand_by_their_time_behind_pages_that_come_and_go(
+    proxy: Proxy, origin: Origin
+) -> None:
+    """I1, R20: an older one behind a newer one, whichever came first and whatever was walked between."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("e", 9), next="/2"))
+    origin.publish("/2", atom(an_item("d", 8)))
+    await proxy.whole(url)
+    await taken(proxy, url, atom(an_item("a", 1)))
+    origin.publish("/feed", atom(an_item("f", 10), next="/1"))
+    origin.publish("/1", atom(an_item("e", 9), next="/2"))
+    await proxy.refreshed(url)
+    origin.publish("/feed", atom(an_item("g", 11), next="/2"))  # they trade places
+    origin.publish("/2", atom(an_item("f", 10), an_item("e", 9), next="/1"))
+    origin.publish("/1", atom(an_item("d", 8)))
+    await proxy.refreshed(url, full=True)
+    await taken(proxy, url, atom(an_item("c", 3), an_item("b", 2)))
+    for reply in (await proxy.get(url), await proxy.refreshed(url, full=True)):
+        assert own_ids(reply.body)[-3:] == ["c", "b", "a"]
+
+
 async def test_it_buries_settles_and_claims_nothing(proxy: Proxy, origin: Origin) -> None:
     """I1, R8, R15, R19: neither its tombstones nor its flags and links count."""
     url = origin.url("/feed")
@@ -225,6 +248,8 @@ async def test_it_buries_settles_and_claims_nothing(proxy: Proxy, origin: Origin
     reply = await proxy.refreshed(url, full=True)
     assert (reply.state, own_ids(reply.body)) == ("remembered", ["c", "b", "a"])
     assert "/elsewhere" not in origin.counts()
+    [(links,)] = rows(proxy.database, "SELECT links FROM document WHERE url LIKE 'urn:wholefeed:import:%'")
+    assert links == "{}"
 
 
 async def test_what_its_publisher_has_deleted_stays_deleted(proxy: Proxy, origin: Origin) -> None:
@@ -349,6 +374,15 @@ async def test_what_was_there_is_told_and_no_error(proxy: Proxy, origin: Origin)
     assert len(await imports_of(proxy, url)) == 1
 
 
+async def test_what_a_complete_feed_keeps_is_there_too(proxy: Proxy, origin: Origin) -> None:
+    """I1: an entry that is kept and not served brings nothing new another time."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("b", 2), complete=True))
+    await proxy.whole(url)
+    await taken(proxy, url, atom(an_item("a", 1), an_item("c", 0)))
+    assert (await taken(proxy, url, atom(an_item("a", 1))))["outcome"] == "known"
+
+
 async def test_a_document_that_broke_off_gives_its_whole_entries(proxy: Proxy, origin: Origin) -> None:
     """I1, docs/faults.md row 49: there is no more of it to be had."""
     url = origin.url("/feed")
@@ -398,23 +432,23 @@ async def test_its_time_is_what_is_said_else_its_newest_date_else_the_file_s(
 
 @on_both
 async def test_what_was_imported_can_be_taken_back(proxy: Proxy, origin: Origin) -> None:
-    """I1: by its name, or by its URL; the rest stays."""
+    """I1: by its name, or by its URL; the rest stays, and what else had been kept of an entry serves."""
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("d", 9)))
     await proxy.whole(url)
     await taken(proxy, url, atom(an_item("c", 3)), name="c.xml")
     second = await taken(proxy, url, atom(an_item("b", 2)), name="b.xml")
-    await taken(proxy, url, atom(an_item("a", 1)))
+    await taken(proxy, url, atom(an_item("a", 1), an_item("c", 0, "older")))
     assert own_ids((await proxy.get(url)).body) == ["d", "c", "b", "a"]
-    for name, left in (("c.xml", ["d", "b", "a"]), (second["url"], ["d", "a"])):
+    for name, left in (("c.xml", ["d", "b", "a", "c"]), (second["url"], ["d", "a", "c"])):
         gone = await proxy.ask("DELETE", "/import", params={"url": url, "name": name})
         assert (gone.status, json.loads(gone.body)) == (200, {"removed": 1})
         assert own_ids((await proxy.get(url)).body) == left
     again = await proxy.ask("DELETE", "/import", params={"url": url, "name": "c.xml"})
     assert (again.status, again.slug) == (404, "not-found")
     assert (await proxy.ask("DELETE", "/import", params={"url": url})).slug == "bad-request"
-    assert (await taken(proxy, url, atom(an_item("c", 3)), name="c.xml"))["outcome"] == "taken"
-    assert own_ids((await proxy.get(url)).body) == ["d", "c", "a"]
+    assert (await taken(proxy, url, atom(an_item("b", 2)), name="b.xml"))["outcome"] == "taken"
+    assert own_ids((await proxy.get(url)).body) == ["d", "b", "a", "c"]
 
 
 async def test_what_a_complete_feed_keeps_can_be_taken_back(proxy: Proxy, origin: Origin) -> None:
@@ -447,3 +481,65 @@ async def test_it_may_come_coded(proxy: Proxy, origin: Origin) -> None:
     body = gzip.compress(atom(an_item("a", 1)))
     await taken(proxy, url, body, headers={"Content-Encoding": "gzip"})
     assert own_ids((await proxy.get(url)).body) == ["b", "a"]
+
+
+async def test_a_collected_feed_stays_one(proxy: Proxy, origin: Origin) -> None:
+    """I1, R20, R31: what was kept stands by its dates among the pages, and the publisher is not asked."""
+    publisher = Discourse(origin, 30)
+    url = publisher.feed_url()
+    before = await proxy.whole(url)
+    assert before.state == "collected"
+    origin.forget_requests()
+    said = await taken(proxy, url, rss(an_item("old", -500_000)), force="1")
+    assert said["state"] == "collected"
+    reply = await proxy.get(url)
+    assert (reply.state, own_ids(reply.body)) == ("collected", [*own_ids(before.body), "old"])
+    assert origin.requests == []
+    assert (await proxy.status(url))["collection"] is not None
+    reply = await proxy.refreshed(url)
+    assert (reply.state, own_ids(reply.body)[-1]) == ("collected", "old")
+
+
+async def test_who_comes_while_the_feed_is_refreshed_is_told_to_come_again(
+    start: StartProxy, origin: Origin
+) -> None:
+    """I1: documents are put in the feed's own turn; what was sent is not taken, and may be sent again."""
+    proxy = await start(limits={"respond_within_seconds": 0.3})
+    url, gate = origin.url("/feed"), Gate()
+    origin.publish("/feed", atom(an_item("b", 2)))
+    await proxy.whole(url)
+    origin.fault("/feed", Held(gate, Document(body=atom(an_item("c", 3)))))
+    await proxy.ask("POST", "/refresh", params={"url": url})
+    reply = await imported(proxy, url, atom(an_item("a", 1)))
+    assert (reply.status, reply.slug) == (503, "overloaded")
+    assert "Retry-After" in reply.headers
+    gate.release()
+    await proxy.settled()
+    await taken(proxy, url, atom(an_item("a", 1)))
+    assert own_ids((await proxy.get(url)).body) == ["c", "b", "a"]
+
+
+async def test_a_publisher_that_is_gone_hinders_nobody(proxy: Proxy, origin: Origin) -> None:
+    """I1: the feed is served as it was stored, and with what somebody has kept."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("b", 2)))
+    await proxy.whole(url)
+    origin.fault("/feed", Status(410))
+    await proxy.refreshed(url)
+    await taken(proxy, url, atom(an_item("a", 1)))
+    reply = await proxy.get(url)
+    assert (reply.state, own_ids(reply.body)) == ("remembered", ["b", "a"])
+    assert "stale" in reply.reconstruction
+
+
+async def test_people_are_told_of_it(proxy: Proxy, origin: Origin) -> None:
+    """I1: the page of the feed says in words what was imported."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("b", 2)))
+    await proxy.whole(url)
+    await taken(proxy, url, atom(an_item("a", 1)), name="<b>old</b>\u202e.xml")
+    page = await proxy.ask("GET", "/", params={"url": url}, headers={"Accept": "text/html"})
+    assert b"1 imported document: 1 entry that nothing else of this feed has." in page.body
+    assert b"<b>old" not in page.body
+    (shown,) = await imports_of(proxy, url)
+    assert shown["import"]["name"] == "<b>old</b> .xml"

@@ -49,7 +49,7 @@ def refusal(kept: Named, feed: Named, *, has_common: bool, is_forced: bool) -> R
         is_forced: Whether its owner knows better.
     """
     if kept.family is not feed.family:  # R23: it could not be served, whoever insists
-        return Refusal("format", f"expected {feed.family} as the feed is, got {kept.family}")
+        return Refusal(slug="format", text=f"expected {feed.family} as the feed is, got {kept.family}")
     if is_forced or has_common:
         return None
     if is_confirmed(kept.site_id, kept.links, feed_site_id=feed.site_id, feed_urls=feed.urls):
@@ -58,7 +58,7 @@ def refusal(kept: Named, feed: Named, *, has_common: bool, is_forced: bool) -> R
     if host and not (kept.site_id or feed.site_id) and host in map(_host_of, feed.urls):
         return None
     named = f"it says that it is of {kept.site_id}" if kept.site_id else "it does not say which it is of"
-    return Refusal("another-feed", f"expected a document of this feed, {named[:_LONGEST_NAMED]}")
+    return Refusal(slug="another-feed", text=f"expected a document of this feed, {named[:_LONGEST_NAMED]}")
 
 
 _LONGEST_NAMED: Final = 300
