@@ -400,3 +400,25 @@ async def test_a_link_that_a_304_does_not_name_stays(proxy: Proxy, origin: Origi
         origin.publish("/feed", body, etag='"1"', headers=[("Link", link)])
         reply = await proxy.refreshed(url, full=True)
         assert (reply.state, own_ids(reply.body)) == ("complete", expected)
+
+
+async def test_a_document_that_gets_another_tag_is_asked_for_by_that(proxy: Proxy, origin: Origin) -> None:
+    """R14; RFC 9110, 13.1.2; RFC 9111, 4.3.4: the same bytes under another tag, by 200 or with a 304, are not
+    fetched over and over."""
+    body, url = atom(an_item("a", 1), complete=True), origin.url("/feed")
+    origin.publish("/feed", body, etag='"1"', last_modified=1_700_000_000)
+    await proxy.whole(url)
+    asked = []
+    for _ in range(3):
+        origin.publish("/feed", body, etag='"2"', last_modified=1_700_000_001)
+        origin.forget_requests()
+        await proxy.refreshed(url)
+        asked += [request.headers.get("if-none-match") for request in origin.requests]
+    assert asked == ['"1"', '"2"', '"2"']
+    origin.publish("/feed", b"", status=304, etag='"3"')
+    await proxy.refreshed(url)
+    origin.forget_requests()
+    await proxy.refreshed(url)
+    (request,) = origin.requests
+    assert request.headers["if-none-match"] == '"3"'
+    assert request.headers["if-modified-since"] == formatdate(1_700_000_001, usegmt=True)

@@ -325,7 +325,7 @@ _PARSED_SHARE: Final = 8
 LARGEST_BLOCK_BYTES: Final = 1 << 18
 """Blocks above it are read from the store each time: reading them costs little beside sending them."""
 _MOST_MADE: Final = 16
-"""Of one feed; how many there could be is up to whoever asks: by what host name, with what signature."""
+"""Answers and views that are held of one feed. Each Host, signature and parameter makes another."""
 _ENTRY_BYTES: Final = 200
 """Of what is put into a table: its place there and the key."""
 _OVERHEAD_BYTES: Final = 2048

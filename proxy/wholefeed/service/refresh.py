@@ -123,6 +123,9 @@ class Refresh:
         self._decision: Decision | None = None
         # the subscription document: found before, until it is asked for; then until it is stored
         self._subscription = found
+        self._asked_about: StoredDocument | None = (
+            None  # what is stored of it, if it is asked whether it changed
+        )
         self._find_style: Callable[[], Style | None] = lambda: None  # what segments are rendered for
         # what is stored
         self._storage = FeedStorage(
@@ -243,6 +246,7 @@ class Refresh:
         self, url: str, stored: StoredDocument | None, *, searches: bool
     ) -> SubscriptionCame | Reply | SubscriptionFailed:
         found, self._subscription = self._subscription, None
+        self._asked_about = stored
         if found is not None and found.failure is not None:  # a web archive's copy stands in (R33)
             error = found.failure
             found = await self._receive(found)
@@ -253,6 +257,7 @@ class Refresh:
         except DocumentError as exc:
             return SubscriptionFailed(as_failure(exc), exc)
         if isinstance(came, Fetched):
+            self._note_validators(came)
             return _reply_of(came)
         came = await self._receive(came)
         fresh = _fresh_document(came.obtained.fetched.url, came.obtained)
@@ -309,8 +314,21 @@ class Refresh:
             await self._storage.put_subscription(found.obtained, placement)
 
     def note_reply(self, reply: ReplyFacts) -> None:
-        self._subscription = None  # what has not changed is not stored again
+        found, self._subscription = self._subscription, None
+        if found is not None:  # what has not changed is not stored again
+            self._note_validators(found.obtained.fetched)
         self._storage.note_reply(reply)
+
+    def _note_validators(self, fetched: Fetched) -> None:
+        """Take what the publisher names the document by now, though it is the same (RFC 9111, 4.3.4)."""
+        stored, names = self._asked_about, ("etag", "last-modified")
+        if stored is None or fetched.is_met:
+            return
+        etag, last_modified = (fetched.headers.get(name) for name in names)
+        if fetched.not_modified:  # what it does not say stays
+            etag, last_modified = etag or stored.etag, last_modified or stored.last_modified
+        if (etag, last_modified) != (stored.etag, stored.last_modified):
+            self._storage.touch(stored.id, {"etag": etag, "last_modified": last_modified})
 
     def note_failure(self, failure: Attempt | None, fresh_until: float) -> None:
         changes: FeedChanges = {

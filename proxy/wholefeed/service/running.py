@@ -50,9 +50,10 @@ class FeedRun:
     request: RefreshRequest
     """What the refresh under way is to do."""
     found: FoundSubscription | None
-    """For the next refresh that begins; no frame holds its body, which may be large."""
+    """The subscription document, where it was fetched just now: for the next refresh, which takes it from
+    here. Nothing else holds its body, which may be large."""
     copies: Sequence[OfferedCopy]
-    """The same."""
+    """A web archive's, of documents that are missing; for the next refresh, too."""
     again: RefreshRequest | None = None
     """What is to be done right after the refresh under way."""
     refresh: Refresh | None = None

@@ -103,7 +103,7 @@ class Store:
         return await self.engine.read(work, is_single=is_single)
 
     async def find(self, url: str) -> FeedRow | None:
-        """Return the feed that a URL leads to, for one who has only come: others may be further."""
+        """Return the feed that a URL leads to. Where many wait, those who have begun to be answered go first."""
         look, unwritten = partial(feeds.find_by_url, url=url), frozenset(self._deferred.checks)
         found = await self.engine.read(look, is_first=True, is_single=True)
         is_older = found is not None and found.id in unwritten
@@ -122,8 +122,9 @@ class Store:
         Args:
             work: It may run twice, so it does nothing but SQL.
             feed: The feed that is changed; None: one that is not known yet, or none.
-            comes_more: Whether nobody is told before something else is written: a power cut that undoes it
-                ends this process, too, unless the database is elsewhere.
+            comes_more: Whether nobody is told of it before something else is written. Then nothing waits for
+                the disk, where the database is on this machine: a power cut that undoes it ends this
+                process, too.
             tell: Told the result, instead of `engine.on_change`: by whoever knows what of the feed
                 stays as it was.
         """
