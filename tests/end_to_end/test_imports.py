@@ -263,6 +263,21 @@ async def test_what_its_publisher_has_deleted_stays_deleted(proxy: Proxy, origin
     assert own_ids((await proxy.get(url)).body) == ["c", "a"]
 
 
+async def test_what_its_publisher_has_taken_out_is_there_again(proxy: Proxy, origin: Origin) -> None:
+    """I1, R8: whoever has kept it wants it; its publisher did not say that it was deleted."""
+    url = origin.url("/feed")
+    publish_chain(origin, archives=2)
+    await proxy.whole(url)
+    origin.publish("/archive/2", atom(an_item("e4", 4), an_item("e3", 3), archive=True))
+    reply = await proxy.refreshed(url, full=True)
+    assert (reply.state, own_ids(reply.body)) == ("complete", ["e6", "e5", "e4", "e3"])
+    origin.publish("/feed", atom(an_item("e6", 6), an_item("e5", 5), updated=7))
+    await proxy.refreshed(url)
+    await taken(proxy, url, atom(an_item("e2", 2)))
+    reply = await proxy.get(url)
+    assert (reply.state, own_ids(reply.body)) == ("remembered", ["e6", "e5", "e4", "e3", "e2"])
+
+
 async def test_a_feed_that_changes_its_format_has_it_again_with_that(proxy: Proxy, origin: Origin) -> None:
     """I1, R23."""
     url = origin.url("/feed")

@@ -151,7 +151,7 @@ class Imports:
         known = next((row for row in rows if row.url == url), None)
         asked = partial(_identified, feed=feed.id, obtained=obtained)
         named, standing = await self._store.read(asked)
-        facts = obtained.read.facts
+        facts, new_entries = obtained.read.facts, len({each for each in named if not standing.get(each)})
         why = refusal(
             Named(facts.family, facts.site_id, obtained.read.navigation.links),
             Named(own.family, own.site_id, own.links, (own.url, own.final_url, feed.fetch_url)),
@@ -160,7 +160,6 @@ class Imports:
         )
         if why is not None:
             raise ImportRefusedError(why.text, slug=why.slug)
-        new_entries = len({each for each in named if not standing.get(each)})
         taken = Taken(
             feed=feed,
             name=obtained.memento,
