@@ -103,7 +103,7 @@ class Store:
         return await self.engine.read(work, is_single=is_single)
 
     async def find(self, url: str) -> FeedRow | None:
-        """Return the feed that a URL leads to. Where many wait, those who have begun to be answered go first."""
+        """Return the feed that a URL leads to. Where many wait, answers that have begun go first."""
         look, unwritten = partial(feeds.find_by_url, url=url), frozenset(self._deferred.checks)
         found = await self.engine.read(look, is_first=True, is_single=True)
         is_older = found is not None and found.id in unwritten
