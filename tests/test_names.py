@@ -55,7 +55,16 @@ from wholefeed.core.checking import RULES
 from wholefeed.core.compose.entries import NAMELESS, Entries
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.links import DEAD, FH_INCREMENTAL, FH_PREV
-from wholefeed.core.model import MEMORY_URL, WELL_KNOWN_PREFIXES, Family, Kind, Relation, Role, State
+from wholefeed.core.model import (
+    IMPORT_URL,
+    MEMORY_URL,
+    WELL_KNOWN_PREFIXES,
+    Family,
+    Kind,
+    Relation,
+    Role,
+    State,
+)
 from wholefeed.core.notes import End, Ending
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.parse.repair import UNKNOWN_NAMESPACE
@@ -511,6 +520,7 @@ async def test_names_in_answers_stay(tmp_path: Path, proxy: Proxy, origin: Origi
         ),
         "problem": distinct(name for each in problems for name in each),
         "urns": {
+            "import": IMPORT_URL,
             "memory": MEMORY_URL,
             "nameless": NAMELESS,
             "problem": PROBLEM.fullmatch(problems[0]["type"])[1],  # type: ignore[index]

@@ -137,7 +137,7 @@ _LOGINS_PER_MINUTE: Final = 10
 """Tokens that one client may try."""
 
 _UPLOADED_BYTES: Final = 1 << 26
-"""Subscription lists that are being sent, together: eight of the longest."""
+"""Subscription lists, and documents to import, that are being sent, together: eight of the longest lists."""
 _UPLOAD_WAIT_SECONDS: Final = 5.0
 """How long one waits for room before it is read."""
 

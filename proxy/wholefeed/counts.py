@@ -91,6 +91,8 @@ class Counts:
     """By slug."""
     replays: int = 0
     """Requests for a feed from its beginning, at a pace."""
+    imports: Counter[str] = field(default_factory=lambda: Counter(taken=0, known=0, refused=0))
+    """Documents that people had kept (I1), by what came of them."""
     evicted: int = 0
     """Feeds that were forgotten because the store was too large."""
     troubles: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(TASKS, 0)))

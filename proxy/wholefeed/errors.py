@@ -15,6 +15,7 @@ WholefeedError
 |   |-- MisdirectedError      421 misdirected
 |   |-- UnknownFeedError      404 unknown-feed
 |   |-- NoSuchPageError       404 no-such-page
+|   |-- ImportRefusedError    422 another-feed, format, limit; those of UnreadableError, too
 |   |-- UploadError           422 not-opml, malformed-xml, dtd-forbidden, xml-limit,
 |   |                             unsupported-format, unsupported-encoding
 |   `-- RunningLoopError                 the library alone
@@ -134,6 +135,10 @@ class NoSuchPageError(RequestError, slug="no-such-page"):
 
 class UploadError(RequestError, slug="not-opml"):
     """What was sent is no subscription list, or not readable as one."""
+
+
+class ImportRefusedError(RequestError, slug="another-feed"):
+    """A document that was sent is not taken into the feed (I1), or none was taken by that name."""
 
 
 class OverloadedError(WholefeedError, slug="overloaded"):

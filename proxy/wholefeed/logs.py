@@ -47,6 +47,9 @@ Events
     feed.unpublished    feed, slug: the store could not keep a publication while a walk runs; the next one may
     feed.evicted        feed, used_bytes: the store was larger than store.max_bytes
     feed.forgotten      feed
+    import.taken        feed, outcome (taken, or known), entries, new: a document that somebody had kept
+    import.refused      feed, slug: it is not readable, or not this feed's
+    import.removed      feed, documents: they were taken back
     host.rested         host, port, slug, seconds: it failed so often in a row that it is left alone
     host.recovered      host, port: it answers again
     hosts.unshared      reason: replicas cannot tell each other what they ask of hosts; each goes on by itself

@@ -40,6 +40,7 @@ def a_copy(
     generated_at: float | None = None,
     is_collected: bool = False,
     fullness: Fullness = Fullness.UNKNOWN,
+    is_imported: bool = False,
 ) -> Copy:
     return Copy(
         key,
@@ -52,6 +53,7 @@ def a_copy(
         generated_at,
         is_collected,
         fullness,
+        is_imported,
     )
 
 
@@ -163,6 +165,7 @@ copies = st.lists(
         document_updated_at=st.none() | st.sampled_from([1.0, 2.0, 3.0]),
         generated_at=st.none() | st.sampled_from([1.0, 2.0]),
         fullness=st.sampled_from(Fullness),
+        is_imported=st.booleans(),
     ),
     max_size=4,
 ).map(lambda drawn: [copy._replace(key=n) for n, copy in enumerate(drawn)])
@@ -179,6 +182,21 @@ def test_the_choice_does_not_depend_on_the_order_of_arrival(
         outcomes.add(None if live is None else live._replace(key=0))
     if len({copy[2:5] for copy in drawn}) == len(drawn):  # no two stand in one place
         assert len(outcomes) == 1
+
+
+@given(copies, st.none() | st.sampled_from([1.0, 2.0]))
+def test_an_imported_copy_goes_behind_all_others(
+    drawn: list[Copy], subscription_updated_at: float | None
+) -> None:
+    """I1: whatever it says of itself; among themselves they are judged as others are."""
+    live = choose(drawn, subscription_updated_at=subscription_updated_at, settled=False)
+    own = [copy for copy in drawn if not copy.is_imported]
+    if own:
+        assert live == choose(own, subscription_updated_at=subscription_updated_at, settled=False)
+    elif live is not None:
+        plain = [copy._replace(is_imported=False) for copy in drawn]
+        same = choose(plain, subscription_updated_at=subscription_updated_at, settled=False)
+        assert same == live._replace(is_imported=False)
 
 
 @given(copies)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wholefeed.core.slugs import SLUGS, slug_in_words
 
 OF_NO_DOCUMENT = {
-    "bad-request", "bad-signature", "config", "cross-origin", "expired-signature", "internal",
+    "another-feed", "bad-request", "bad-signature", "config", "cross-origin", "expired-signature", "internal",
     "method-not-allowed", "misdirected", "no-such-page", "not-found", "not-opml", "shutting-down",
     "signature-required", "storage-full", "store", "store-damaged", "store-unusable", "token-required",
     "too-many-requests", "unauthorized", "unknown-feed",

@@ -134,7 +134,9 @@ async def test_what_waits_for_a_refresh_that_fails_is_not_left_to_a_later_one(
 def test_requests_that_are_merged_are_both_met() -> None:
     """Each is forced, full or allowed to walk if one is, and no reader waits only if none does for both."""
     names = ("is_forced", "is_full", "may_walk", "is_polled")
-    each = [dict(zip(names, values, strict=True)) for values in itertools.product((False, True), repeat=4)]
+    each: list[dict[str, Any]] = [
+        dict(zip(names, values, strict=True)) for values in itertools.product((False, True), repeat=4)
+    ]
     for one, other in itertools.product(each, repeat=2):
         expected = {name: one[name] or other[name] for name in names[:3]}
         expected["is_polled"] = one["is_polled"] and other["is_polled"]

@@ -16,12 +16,15 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from tests.answers import Gate, Held, Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import Connections, check_database
 from wholefeed.errors import WholefeedError
-from wholefeed.store.rows import Snapshot
+from wholefeed.store.base import Database
+from wholefeed.store.rows import Overview, Snapshot
+from wholefeed.store.tables import failures
 from wholefeed.web.answer import Representation, prepare, slices
 from wholefeed.web.keys import STORE
 
@@ -53,6 +56,32 @@ async def test_what_is_missing_is_of_the_publication_that_is_sent(
         assert (told.state, len(told.missing)) == ("partial", 1)
     async with proxy.service.answer(url, wait_seconds=1.0) as told:
         assert (told.state, len(told.missing)) == ("complete", 0)
+
+
+async def test_a_status_that_says_that_nothing_is_under_way_is_of_now(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R16: a refresh that ends while its feed is looked up has left something else than what was read."""
+    url, gate = origin.url("/feed"), Gate()
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    await proxy.whole(url)
+    origin.fault("/feed", Held(gate, Status(500)))
+    look, has_looked, may_go_on = failures.overview, threading.Event(), threading.Event()
+
+    def slowly(db: Database, feed: int) -> Overview:
+        found = look(db, feed)
+        has_looked.set()
+        may_go_on.wait(10)
+        return found
+
+    monkeypatch.setattr(failures, "overview", slowly)
+    asking = asyncio.create_task(proxy.service.refresh(url))
+    await asyncio.to_thread(has_looked.wait, 10)
+    gate.release()
+    await proxy.settled()
+    may_go_on.set()
+    told = await asking
+    assert (told.is_refreshing, told.feed.is_stale) == (False, True)
 
 
 # Cancelled at whatever moment

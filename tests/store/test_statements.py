@@ -47,6 +47,11 @@ def statements(*modules: ModuleType) -> dict[str, str]:
     }
 
 
+def named(sql: str) -> set[str]:
+    """The parameters of a statement, by name; a text in it has none."""
+    return set(re.findall(r"(?<!:):(\w+)", re.sub(r"'[^']*'", "''", sql)))
+
+
 def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
     """What returns or counts a whole table is named."""
     found = statements(documents, feeds, live, segments)
@@ -55,7 +60,7 @@ def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
     with closing(sqlite3.connect(database)) as db:
         db.executescript(TEMPORARY_TABLES)
         for name, sql in found.items():
-            parameters = dict.fromkeys(re.findall(r":(\w+)", sql), "[1]") or [1] * sql.count("?")
+            parameters = dict.fromkeys(named(sql), "[1]") or [1] * sql.count("?")
             plan = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, parameters)]
             walking[name] = [
                 line for line in plan if line.startswith("SCAN") and not SMALL_IN_SQLITE.match(line)
@@ -144,11 +149,11 @@ def every_statement() -> dict[str, str]:
 
 def values(name: str, sql: str) -> Any:
     """Arguments of the types that the program gives."""
-    named = set(re.findall(r"(?<!:):(\w+)", sql))
-    if not named:
+    names = named(sql)
+    if not names:
         return [None] * sql.count("?")
-    made = {each: b"b" * 16 if each in BYTES else "[1]" if each in TEXTS else 1 for each in named}
-    return made | {each: value for each, value in OTHERS.get(name, {}).items() if each in named}
+    made = {each: b"b" * 16 if each in BYTES else "[1]" if each in TEXTS else 1 for each in names}
+    return made | {each: value for each, value in OTHERS.get(name, {}).items() if each in names}
 
 
 @pytest.fixture

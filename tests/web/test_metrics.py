@@ -230,7 +230,7 @@ async def test_no_label_comes_from_outside(proxy: Proxy, origin: Origin) -> None
         "state": {*State, NONE},
         "reason": {*SLUGS, NONE, "other"},
         "ending": {*SLUGS, "end", "other"},
-        "outcome": {"fetched", "not-modified", "hit", "miss"},
+        "outcome": {"fetched", "not-modified", "hit", "miss", "taken", "known", "refused"},
         "source": {"memory", "store", "publisher"},
         "page": {"first", "other"},
         "task": set(TASKS),

@@ -22,7 +22,7 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import aiohttp
 from yarl import URL
@@ -33,12 +33,15 @@ from wholefeed.cli.base import run, server_address, tell, url_here
 from wholefeed.config.tables import Config
 from wholefeed.core.model import State
 from wholefeed.core.opml import compose_opml
-from wholefeed.errors import UnknownFeedError, WholefeedError
+from wholefeed.core.text.dates import format_rfc822, format_rfc3339
+from wholefeed.errors import ImportRefusedError, OverloadedError, UnknownFeedError, WholefeedError
 from wholefeed.futures import in_daemon
 from wholefeed.library import search_archive, stored
+from wholefeed.service.importing import Kept
 from wholefeed.service.service import FeedService
 from wholefeed.web.answer import Representation, prepare, slices
 from wholefeed.web.api import account_object, status_object, summary_object
+from wholefeed.web.importing import taken_object
 from wholefeed.web.opml import exported
 
 _T = TypeVar("_T")
@@ -79,6 +82,7 @@ class GoneError(StrangerError):
 _ANSWER_SECONDS: Final = 30
 _PIECE_BYTES: Final = 1 << 20
 _LONGEST_HEADER_BYTES: Final = 1 << 16
+_REFUSED: Final = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _NO_ENTRY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
@@ -87,6 +91,7 @@ class Server:
 
     def __init__(self, config: Config, progress: ShowProgress | None) -> None:
         self._progress = progress
+        self._walk_seconds = config.limits.walk_seconds
         host, port = server_address(config)
         self._where = f"{host}, port {port}"
         self._base = url_here(config)
@@ -141,6 +146,47 @@ class Server:
     async def forget(self, url: str) -> None:
         await self._answer("DELETE", "/feed", url)
 
+    async def put_in(self, url: str, kept: Kept) -> JsonObject:
+        """Have a document put into the feed that somebody has kept (I1), and return what came of it.
+
+        Raises:
+            ImportRefusedError: It is not taken.
+        """
+        query = {"name": kept.name, "at": _instant(kept.at), "force": "1" if kept.is_forced else ""}
+        path = "/import?" + urlencode({name: value for name, value in query.items() if value})
+        headers = {"Last-Modified": format_rfc822(kept.file_at)} if kept.file_at else {}
+        deadline = time.monotonic() + self._walk_seconds
+        while (said := await self._sent(path, url, kept.body, headers, deadline)) is None:
+            await self._rested(url)
+        return said
+
+    async def _sent(
+        self, path: str, url: str, body: bytes, headers: Mapping[str, str], deadline: float
+    ) -> JsonObject | None:
+        """Send a document; None: the feed is being refreshed, which may go on until the deadline."""
+        async with self._asked("POST", path, url, data=body, headers=headers) as response:
+            answered = await response.read()
+            if response.status in _REFUSED:
+                raise ImportRefusedError(_said(answered, "detail"))
+            is_busy = _said(answered, "type") == f"urn:wholefeed:{OverloadedError.default_slug}"
+            if is_busy and time.monotonic() < deadline:
+                return None
+            await self._check(response)
+            found: JsonObject = _json(answered)
+            return found
+
+    async def _rested(self, url: str) -> None:
+        """Wait a moment for the refresh of a feed to end."""
+        await asyncio.sleep(_LOOK_SECONDS)
+        status = await self.account(url)
+        if self._progress is not None:
+            self._progress(status)
+
+    async def take_out(self, url: str, name: str) -> int:
+        """Have what was imported by a name taken back; return how many documents went."""
+        path = "/import?" + urlencode({"name": name})
+        return int(_json(await self._answer("DELETE", path, url))["removed"])
+
     async def fetch(self, url: str, output: BinaryIO, *, wait_seconds: float) -> State:
         """Write the feed, uncompressed, refreshed when its time has come, and return its state.
 
@@ -194,16 +240,17 @@ class Server:
         """Raise what an answer refuses with."""
         if response.status < HTTPStatus.BAD_REQUEST:
             return
-        told = _json(await response.read())
-        detail = told.get("detail", "") if isinstance(told, dict) else ""
+        detail = _said(await response.read(), "detail")
         if response.status == HTTPStatus.NOT_FOUND:
             raise UnknownFeedError(detail)
         kind = StrangerError if response.status in _NO_ENTRY else WholefeedError
         raise kind(f"the proxy on {self._where} answered {response.status}: {detail}")
 
     @asynccontextmanager
-    async def _asked(self, method: str, path: str, url: str = "") -> AsyncIterator[aiohttp.ClientResponse]:
-        """Ask, and say in one way whatever a connection fails with."""
+    async def _asked(
+        self, method: str, path: str, url: str = "", **options: Any
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Ask, and say in one way whatever a connection fails with; `options` as aiohttp takes them."""
         if url:
             path = f"{path}{'&' if '?' in path else '?'}url={quote(url, safe='')}"
         opening = aiohttp.ClientSession(
@@ -219,7 +266,7 @@ class Server:
         try:
             async with (
                 opening as session,
-                session.request(method, target, allow_redirects=False) as response,
+                session.request(method, target, allow_redirects=False, **options) as response,
             ):
                 yield response
         except aiohttp.ServerTimeoutError as exc:
@@ -241,6 +288,16 @@ def _json(body: bytes) -> Any:
     with suppress(ValueError):
         return json.loads(body)
     return None
+
+
+def _said(body: bytes, name: str) -> str:
+    """Return what a problem document says."""
+    told = _json(body)
+    return str(told.get(name, "")) if isinstance(told, dict) else ""
+
+
+def _instant(at: float | None) -> str:
+    return "" if at is None else format_rfc3339(at)
 
 
 class Database:
@@ -281,6 +338,14 @@ class Database:
         async with self._opened() as service:
             await service.forget(url)
 
+    async def put_in(self, url: str, kept: Kept) -> JsonObject:
+        async with open_service(self._patient()) as (_, service):  # of a feed that is not known it is made
+            return taken_object(await service.imports.take(url, kept))
+
+    async def take_out(self, url: str, name: str) -> int:
+        async with self._opened() as service:
+            return await service.imports.remove(url, name)
+
     async def fetch(
         self, url: str, output: BinaryIO, *, wait_seconds: float, must_be_known: bool = True
     ) -> State:
@@ -302,10 +367,12 @@ class Database:
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[FeedService]:
         self._require()
-        limits = self._config.limits  # who asks here waits as long as it takes
-        patient = replace(limits, respond_within_seconds=limits.walk_seconds)
-        async with open_service(replace(self._config, limits=patient)) as (_, service):
+        async with open_service(self._patient()) as (_, service):
             yield service
+
+    def _patient(self) -> Config:
+        limits = self._config.limits  # who asks here waits as long as it takes
+        return replace(self._config, limits=replace(limits, respond_within_seconds=limits.walk_seconds))
 
     def _require(self) -> None:
         if not self._is_there:

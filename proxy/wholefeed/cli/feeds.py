@@ -174,6 +174,8 @@ def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
     lines = [failure_in_words(document["failure"], now)] if document["failure"] is not None else []
     if (memento := document.get("memento")) is not None:
         lines.append(f"from a web archive, as of {memento['captured']}: {memento['url']}")
+    if (kept := document.get("import")) is not None:
+        lines.append(f"imported, as of {kept['as_of']}: {kept['name']}")
     return lines + [note["text"] for note in document["notes"]]
 
 

@@ -82,6 +82,8 @@ class Copy(NamedTuple):
     """Whether it stands on such a page."""
     fullness: int = Fullness.UNKNOWN
     """As a `Fullness`."""
+    is_imported: bool = False
+    """Whether somebody had kept its document and imported it (I1)."""
 
 
 def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | None) -> bool:
@@ -91,7 +93,7 @@ def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | No
 
 def _precedence(
     copy: Copy, subscription_updated_at: float | None
-) -> tuple[float, int, float, float, int, int, int, bool]:
+) -> tuple[bool, float, int, float, float, int, int, int, bool]:
     rank = rank_of(copy, subscription_updated_at=subscription_updated_at)
     is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
     return (*rank, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)
@@ -99,8 +101,8 @@ def _precedence(
 
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
-Rank = tuple[float, int, float, float]
-"""What R10 compares before it asks where a copy stands."""
+Rank = tuple[bool, float, int, float, float]
+"""What R10 compares before it asks where a copy stands; first of all whether it was not imported (I1)."""
 
 
 def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
@@ -111,7 +113,7 @@ def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
     elif document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
         document = min(document, subscription_updated_at)
     instant = counted_instant(copy.updated_at, copy.fetched_at)
-    return ranked(instant, copy.fullness, document, copy.generated_at)
+    return ranked(instant, copy.fullness, document, copy.generated_at, is_imported=copy.is_imported)
 
 
 _CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
@@ -119,10 +121,19 @@ _CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
 
 
 def ranked(
-    updated_at: float | None, fullness: int, document_updated_at: float | None, made_at: float | None
+    updated_at: float | None,
+    fullness: int,
+    document_updated_at: float | None,
+    made_at: float | None,
+    *,
+    is_imported: bool = False,
 ) -> Rank:
-    """Return what is to be compared, of instants that count: a dated copy goes first."""
+    """Return what is to be compared, of instants that count: a dated copy goes first.
+
+    An imported one (I1) goes behind all others, whatever it says: its dates are anybody's.
+    """
     return (
+        not is_imported,
         _UNDATED if updated_at is None else updated_at,
         fullness,
         _UNDATED if document_updated_at is None else document_updated_at,

@@ -224,6 +224,7 @@ def _remarks(status: Mapping[str, Any]) -> Iterable[str]:
     if status["state"] == State.REMEMBERED and status["since"]:
         yield f"Seen by this proxy, in this format, since {day_of(status['since'])}."
     yield from _collected(status.get("collection"))
+    yield from _imported(status.get("imported"))
 
 
 def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
@@ -247,6 +248,21 @@ def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
         f" {counted(known['collected'], 'entry', 'entries')}{claim} on {pages},"
         f" read to the end on {day_of(known['walked'])}."
     )
+
+
+def _imported(known: Mapping[str, Any] | None) -> Iterable[str]:
+    """Say what people have put into the feed (I1)."""
+    if known is None:
+        return
+    documents = counted(known["documents"], "imported document", "imported documents")
+    entries = counted(known["entries"], "entry", "entries")
+    if known["served"]:
+        yield f"{documents}: {entries} that nothing else of this feed has."
+    else:
+        yield (
+            f"{documents}: kept, and not served, since the publisher says that the feed is complete without"
+            f" them; {entries} that it does not have."
+        )
 
 
 def _publisher(known: Mapping[str, Any]) -> str:

@@ -490,7 +490,7 @@ async def _read_again(store: Store, work: Workers, row: DocumentRow) -> NewDocum
         site_id=facts.site_id,
         updated_at=facts.updated_at,
         parser_version=PARSER_VERSION,
-        tombstones=() if row.memento else facts.tombstones,  # R33
+        tombstones=() if row.memento else facts.tombstones,  # R33, I1
         keys=facts.keys,
         ambiguous=facts.ambiguous,
         notes=[replace(note, url=row.url).as_dict() for note in facts.notes] + _lasting_notes(row),

@@ -10,6 +10,7 @@ readers that do not wait for the end. Who runs it stands in `wholefeed.service.r
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -22,8 +23,8 @@ from wholefeed.core.adapters.base import There
 from wholefeed.core.facts import DocumentFacts
 from wholefeed.core.jobs import Style
 from wholefeed.core.links import updated_links
-from wholefeed.core.model import EntryId, Kind, Role, State
-from wholefeed.core.notes import Ending, Note
+from wholefeed.core.model import IMPORT_URL, EntryId, Kind, Role, State
+from wholefeed.core.notes import KINDS, Ending, HeadCut, Note
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
 from wholefeed.core.refresh.port import (
@@ -72,8 +73,9 @@ from wholefeed.service.sources import (
     follow_to_subscription,
 )
 from wholefeed.service.storing import FeedStorage
-from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow
+from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow, NoteDict
 from wholefeed.store.tables import documents, failures, feeds
+from wholefeed.store.tables.documents import remove
 
 log = get_logger()
 
@@ -84,13 +86,17 @@ _LEAVING_SECONDS: Final = 1.0
 
 
 class OfferedCopy(NamedTuple):
-    """What a web archive has of a document that its publisher does not give."""
+    """What a web archive has of a document that its publisher does not give, or somebody had kept (I1)."""
 
     url: str
-    """Of the document."""
+    """Of the document; of one that was kept its own."""
     obtained: Obtained
     is_subscription: bool
     """Whether it is of the subscription document."""
+
+    @property
+    def is_imported(self) -> bool:
+        return self.url.startswith(IMPORT_URL)
 
 
 class Refresh:
@@ -200,6 +206,7 @@ class Refresh:
     async def _start(self) -> tuple[Basis, Sequence[DocumentRow]]:
         context = self._context
         rows, (missing, failure) = await self._storage.start(is_new=self._is_new)
+        offered = [(copy.is_imported, await self._offered(copy)) for copy in self._copies]
         basis = Basis(
             io=self,
             feed=self._feed,
@@ -209,14 +216,16 @@ class Refresh:
             request=self._request,
             site_of=context.site_of,
             now=context.now,
-            copies=tuple([await self._offered(copy) for copy in self._copies]),
+            copies=tuple(copy for is_imported, copy in offered if not is_imported),
+            imports=tuple(copy for is_imported, copy in offered if is_imported),
         )
         return basis, rows
 
     async def _offered(self, copy: OfferedCopy) -> ArchivedCopy:
         obtained = await self._identified(copy.obtained)
-        self._come[obtained.memento] = obtained
-        return _archived_copy(copy.url, obtained, is_subscription=copy.is_subscription)
+        archived = _archived_copy(copy.url, obtained, is_subscription=copy.is_subscription)
+        self._come[archived.copy_url] = obtained
+        return archived
 
     async def _leave(self) -> None:
         """Keep what has come, if that is a matter of a moment, and end what goes on beside."""
@@ -399,6 +408,10 @@ class Refresh:
     ) -> None:
         now = self._context.now()
         await self._storage.write(documents.arrange, ranks, detached, now, is_withdrawn=is_withdrawn)
+
+    async def remove(self, documents: Sequence[int]) -> None:
+        async with self._changing():
+            await self._storage.write(remove, documents, self._context.now())
 
     async def set_kind(self, kind: Kind) -> None:
         async with self._changing():
@@ -584,12 +597,14 @@ class Refresh:
         self,
         *,
         state: State,
-        notes: Sequence[Note],
+        notes: Sequence[Note] | None,
         ending: Ending | None = None,
         missing: Sequence[Attempt] | None = None,
         is_walking: bool = False,
     ) -> None:
         """As `RefreshIO` has it; `is_walking`: the walk goes on, and may still add documents."""
+        stays, notes = notes is None, notes or ()
+        said = [note.as_dict() for note in notes if not note.kind.is_of_reading]
         async with self._changing():
             feed = await assemble(
                 self._storage,
@@ -597,7 +612,7 @@ class Refresh:
                 is_walking=is_walking,
                 ending=ending,
                 missing=missing,
-                notes=[note.as_dict() for note in notes if not note.kind.is_of_reading],
+                notes=_notes_of(self._feed) if stays else said,
             )
         if feed is not None:
             if state is not State.LOADING:
@@ -611,6 +626,12 @@ class Refresh:
                 entries=feed.entries,
                 notes=sorted({note.code for note in notes}),
             )
+
+
+def _notes_of(feed: FeedRow) -> list[NoteDict]:
+    """Return the notes that a feed was published with, but those that go with its head and its documents."""
+    notes: list[NoteDict] = json.loads(feed.notes)
+    return [each for each in notes if not (KINDS[each["code"]].is_of_reading or each["code"] == HeadCut.code)]
 
 
 def _conditions(stored: StoredDocument | None) -> Validators | None:
@@ -660,7 +681,7 @@ def _arrival_of(url: str, obtained: Obtained) -> Arrival:
 def _archived_copy(url: str, obtained: Obtained, *, is_subscription: bool) -> ArchivedCopy:
     return ArchivedCopy(
         url=url,
-        copy_url=obtained.memento,
+        copy_url=url if url.startswith(IMPORT_URL) else obtained.memento,
         captured_at=obtained.fetched.fetched_at,
         fresh=_fresh_document(url, obtained),
         is_subscription=is_subscription,

@@ -185,7 +185,8 @@ class Running:
         if not sharing.is_shared:  # nobody is asked, and nobody told
             await self._run_once(run, feed)
             return
-        is_asked = run.request.is_forced or run.request.is_full or bool(run.copies)
+        request = run.request
+        is_asked = request.is_forced or request.is_full or bool(run.copies or request.removes)
         wanted = Wanted(
             feed=feed,
             insists=lambda has_waited: is_asked or (run.found is not None and not has_waited),

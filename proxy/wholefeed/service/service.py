@@ -29,6 +29,7 @@ from wholefeed.service.account import ChainDocument
 from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.checking import Checks
 from wholefeed.service.context import RefreshContext
+from wholefeed.service.importing import Imports
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Held, Usage
 from wholefeed.service.opening import Opened, Openings
@@ -76,6 +77,8 @@ class FeedService:
         """Looks in a web archive for what is missing."""
         self.openings = Openings(context, self._running, self.mementos, self._stopping)
         """Finds the feeds behind URLs."""
+        self.imports = Imports(context, self._running, partial(self._ready, is_head=False))
+        """Puts what people have kept into feeds."""
         self.asked = AskedTimes(context.store, context.now)
         """When feeds were asked for, and who was warned of one."""
         self.house = Housekeeping(context, self._running, self.asked)

@@ -19,7 +19,7 @@ from typing import Final
 from wholefeed.core.jobs import ReadDocument, Sender, Style, compose, describe, read_document
 from wholefeed.core.links import FH_INCREMENTAL, classify, recall
 from wholefeed.core.memento import Capture
-from wholefeed.core.model import FeedDocument
+from wholefeed.core.model import FeedDocument, Kind
 from wholefeed.core.notes import DocumentTruncated, Note
 from wholefeed.core.parse.discovery import Alternate, discover, is_html, preferred
 from wholefeed.core.parse.documents import EarlyHead, parse
@@ -199,6 +199,14 @@ class Source:
         async with archive.fetching(capture, url) as (fetched, copy_url):
             return _as_copy(await self.read(fetched, None), copy_url)
 
+    async def read_kept(self, kept: Fetched, name: str) -> Obtained:
+        """Parse what somebody has kept of a feed; what it says of its feed is left out but its links (I1).
+
+        Raises:
+            DocumentError: It is not readable as a feed.
+        """
+        return _as_copy(await self.read(kept, None), name)
+
     async def read(self, fetched: Fetched, style: Style | None) -> Obtained:
         """Parse what was fetched; `style` as for `obtain`.
 
@@ -268,6 +276,12 @@ def _as_copy(obtained: Obtained, copy_url: str) -> Obtained:
     return replace(obtained, read=replace(read, facts=facts, navigation=plain), memento=copy_url)
 
 
+def silenced(copy: Obtained) -> Obtained:
+    """Return a copy that says nothing of other documents: its links were of its time."""
+    plain = replace(copy.read.navigation, kind=Kind.PLAIN, links={}, older_relation="", is_tentative=False)
+    return replace(copy, read=replace(copy.read, navigation=replace(plain, notes=())))
+
+
 class EarlyReader:
     """Reads the heads of a document, and of those that it is a redirect from, while they arrive.
 
@@ -316,7 +330,7 @@ class Obtained:
     style: Style | None = None
     """What a large one was rendered for."""
     memento: str = ""
-    """Where the web archive's copy stands that it is (R33); empty: it came from its publisher."""
+    """As `StoredDocument.memento`; empty: it came from its publisher."""
 
     def style_of(self) -> Callable[[], Style | None]:
         """Return what finds out what segments are rendered for where this is the subscription document.

@@ -64,7 +64,11 @@ class Watching:
         def look(db: Database) -> tuple[Overview, UnderWay | None]:
             return failures.overview(db, feed_id), sharing.elsewhere(db, feed_id)
 
-        overview, elsewhere = await self._context.store.read(look)
+        while True:
+            flight = self._running.running(feed_id)
+            overview, elsewhere = await self._context.store.read(look)
+            if flight is None or not flight.done():
+                break  # else what was read may be of before its end, and whoever asks would take it for that
         feed = overview.feed
         stored = UnderWay(documents=feed.documents, entries=feed.entries)
         paused_until = self._context.paused_until(feed.fetch_url)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Self, TypedDict, TypeVar
 from wholefeed.core.compose.segments import Sealed
 from wholefeed.core.compose.views import Turn, Warned
 from wholefeed.core.facts import EntryFacts, PackedEntries, PackedKeys
-from wholefeed.core.model import EntryId, Family, Kind, Role, State, Tombstone
+from wholefeed.core.model import IMPORT_URL, EntryId, Family, Kind, Role, State, Tombstone
 from wholefeed.core.refresh.port import Attempt, StoredDocument, StoredFeed
 from wholefeed.store.base import Row
 
@@ -319,6 +319,22 @@ class Overview:
     failures: Failures
     stored_bytes: int
     """What the bodies of its documents come to, decoded."""
+    imported: Imported | None = None
+    """None: nothing was imported."""
+
+
+def imported(column: str = "url") -> str:
+    """Return the condition that a document was imported (I1), by its URL: the index of these serves it."""
+    return f"({column} >= '{IMPORT_URL}' AND {column} < '{IMPORT_URL[:-1]};')"
+
+
+class Imported(NamedTuple):
+    """What people have kept of a feed and imported (I1)."""
+
+    documents: int
+    entries: int
+    """That no other document of the feed has, or would have if they were served."""
+    are_served: bool
 
 
 # Rows as they are selected: by name, in the order of the fields that they become

@@ -25,7 +25,7 @@ from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.results import Status
 from wholefeed.service.watching import News
-from wholefeed.store.rows import DocumentRow, FeedRow, ListedFeed
+from wholefeed.store.rows import DocumentRow, FeedRow, Imported, ListedFeed
 from wholefeed.web.feed import send
 from wholefeed.web.keys import CONFIG, SERVICE, STORE, named_url
 
@@ -69,6 +69,7 @@ def status_object(status: Status) -> dict[str, Any]:
             "seconds": None if progress.seconds is None else int(progress.seconds),
         },
         "bytes": status.overview.stored_bytes,
+        "imported": None if status.overview.imported is None else _imported(status.overview.imported),
     }
 
 
@@ -106,14 +107,24 @@ def _chained(told: ChainDocument) -> dict[str, Any]:
         "bytes": document.body_bytes if document is not None else None,
         "notes": list(document.notes) if document is not None else [],
         "memento": _memento(document) if document is not None else None,
+        "import": _import(document) if document is not None else None,
     }
 
 
 def _memento(document: DocumentRow) -> dict[str, Any] | None:
-    """Return which copy of a web archive a document is (R33); None: it came from its publisher."""
-    if not document.memento:
+    """Return which copy of a web archive a document is (R33); None: it is none."""
+    if not document.memento or document.is_imported:
         return None
     return {"url": document.memento, "captured": _time(document.fetched_at)}
+
+
+def _import(document: DocumentRow) -> dict[str, Any] | None:
+    """Return by which name a document was imported, and of which time it is (I1); None: it was not."""
+    return {"name": document.memento, "as_of": _time(document.fetched_at)} if document.is_imported else None
+
+
+def _imported(known: Imported) -> dict[str, Any]:
+    return {"documents": known.documents, "entries": known.entries, "served": known.are_served}
 
 
 def _collection(known: Collection) -> dict[str, Any] | None:

@@ -36,7 +36,7 @@ PREFIX: Final = web.AppKey("prefix", str)
 BUCKETS: Final = web.AppKey("buckets", Buckets)
 """Not there when clients may ask as often as they like."""
 UPLOADS: Final = web.AppKey("uploads", MemoryBudget)
-"""What subscription lists that are sent may take together."""
+"""What subscription lists and kept documents that are sent may take together."""
 LISTS: Final = web.AppKey("lists", LargeWork)
 """Lets one large list be moved at a time."""
 LOGINS: Final = web.AppKey("logins", Buckets)

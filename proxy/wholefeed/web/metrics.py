@@ -161,6 +161,7 @@ def _counted(counts: Counts) -> Iterator[Metric]:
     yield _counter(
         "wholefeed_refreshes_failed", "Refreshes that brought nothing.", counts.failed_refreshes, "reason"
     )
+    yield _counter("wholefeed_imports", "Documents that people had kept.", counts.imports, "outcome")
     yield _counter(
         "wholefeed_background_failures", "Failures of what goes on unasked.", counts.troubles, "task"
     )

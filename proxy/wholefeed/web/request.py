@@ -38,6 +38,7 @@ HOME: Final = "/"
 LOGIN: Final = "/login"
 VIEW: Final = "/view"
 METRICS: Final = "/metrics"
+IMPORT: Final = "/import"
 STATIC: Final = "/static/{name}"
 PREFIXED: Final = "/{url}"
 """The URL behind the slash."""
@@ -141,7 +142,7 @@ class Asked:
             if self.is_prefixed:
                 self._query = Query(read_prefix(self.target), {})
             else:
-                options = PAGE_OPTIONS if self.route == VIEW else OPTIONS
+                options = {VIEW: PAGE_OPTIONS, IMPORT: IMPORT_OPTIONS}.get(self.route, OPTIONS)
                 self._query = read_query(self._url.raw_query_string, options)
         return self._query
 
@@ -189,6 +190,8 @@ BESIDE: Final = {"pages": ("page",), "replay": REPLAY_OPTIONS[1:]}
 """Parameters that are our own beside others alone: publishers have them, too (P7)."""
 OPTIONS: Final = frozenset({"url", "wait", "replay", *VIEW_OPTIONS, "token", "signed", "full", "undo"})
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
+IMPORT_OPTIONS: Final = OPTIONS | {"at", "name", "force"}
+"""Those of a document that is imported: publishers' parameters elsewhere."""
 PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
 """Those of the feed for people."""
 
@@ -435,11 +438,7 @@ def read_view(options: Mapping[str, str], max_bytes: int) -> View:
     if "limit" in options:
         limit = _whole_number(options, "limit", 1)
     if "since" in options:
-        given = options["since"]
-        since = parse_rfc3339(given) if _RFC3339.fullmatch(given) else None
-        if since is None:
-            expected = "since as an RFC 3339 instant such as 2026-01-31T00:00:00Z"
-            raise RequestError(f"expected {expected}, got {given[:40]!r}")
+        since = read_instant(options, "since")
     if "answer_bytes" in options:
         asked = _whole_number(options, "answer_bytes", SMALLEST_ANSWER_BYTES)
         room = asked if room is None else min(asked, room)
@@ -449,6 +448,16 @@ def read_view(options: Mapping[str, str], max_bytes: int) -> View:
         size = _whole_number(options, "pages", *PAGE_SIZES)
         page = FeedPage(size, _whole_number(options, "page", 1) if "page" in options else None)
     return View(limit, since, room, page)
+
+
+def read_instant(options: Mapping[str, str], name: str) -> float:
+    """Return an instant that is given, epoch seconds; RequestError: it is none."""
+    given = options[name]
+    instant = parse_rfc3339(given) if _RFC3339.fullmatch(given) else None
+    if instant is None:
+        expected = f"{name} as an RFC 3339 instant such as 2026-01-31T00:00:00Z"
+        raise RequestError(f"expected {expected}, got {given[:40]!r}")
+    return instant
 
 
 PAGE_SIZES: Final = (10, 1000)

@@ -8,11 +8,12 @@ from aiohttp import web
 
 from wholefeed.web.api import get_events, get_feeds, get_healthz, get_openapi, get_readyz, get_status
 from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
+from wholefeed.web.importing import delete_import, post_import
 from wholefeed.web.metrics import get_metrics
 from wholefeed.web.opml import get_opml, post_opml
 from wholefeed.web.pages import get_home, get_login, post_forget, post_login, post_logout, post_refresh
 from wholefeed.web.pages_base import get_static
-from wholefeed.web.request import HOME, LOGIN, METRICS, STATIC, VIEW
+from wholefeed.web.request import HOME, IMPORT, LOGIN, METRICS, STATIC, VIEW
 from wholefeed.web.view import get_view
 
 _PREFIXED: Final = (
@@ -57,6 +58,8 @@ def routes() -> list[web.RouteDef]:
         web.get("/events", get_events),
         web.post("/refresh", post_refresh),
         web.post("/forget", post_forget),
+        web.post(IMPORT, post_import),
+        web.delete(IMPORT, delete_import),
         web.get("/feeds", get_feeds),
         web.get("/opml", get_opml),
         web.post("/opml", post_opml),

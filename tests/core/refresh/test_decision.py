@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.core.refresh.world import Outcome, Page, Publisher, World, asked_twice, incremental
 from tests.makers import FEED
-from wholefeed.core.model import Family, Role, State
+from wholefeed.core.model import IMPORT_URL, Family, Role, State
 from wholefeed.core.notes import (
     DocumentUnavailable,
     End,
@@ -747,3 +747,80 @@ def test_copies_of_a_subscription_document_keep_their_places_among_pages() -> No
     assert [url for _, url in world.shape] == [FEED, archive(1), archive(2), copy]
     assert told.ranked
     assert number not in told.ranked
+
+
+# What people have kept (I1)
+
+KEPT = f"{IMPORT_URL}1"
+
+
+def with_import(world: World, *entries: str) -> Outcome:
+    world.kept = {KEPT: Page(entries=entries)}
+    return world.refresh(random.Random(0))
+
+
+def test_an_import_asks_nobody_and_changes_no_state() -> None:
+    """I1: of a feed at rest all that was said of it stays; what was kept stands behind all else."""
+    for state, pages in (("remembered", a_chain(0)), ("partial", a_chain(2)), ("paged", a_chain(2, "next"))):
+        if state == "partial":
+            del pages[archive(1)]
+        world = World(Publisher(pages))
+        before = world.refresh(random.Random(0)).publication
+        assert before.state == state
+        told = with_import(world, "old")
+        assert (told.asked, told.publication.state, told.publication.notes) == ([], before.state, ())
+        assert (told.publication.ending, told.publication.missing) == (None, None)
+        assert world.shape[-1] == (Role.PAGE, KEPT)
+        assert world.refresh(random.Random(0)).asked == [FEED]
+        assert world.shape[-1] == (Role.PAGE, KEPT)
+
+
+@pytest.mark.parametrize("is_chain", [True, False])
+def test_an_import_is_no_part_of_a_complete_feed(is_chain: bool) -> None:
+    """I1, R1, R2: it comes when the feed is complete no more, and leaves when it is again."""
+    publisher = Publisher(a_chain(2) if is_chain else {FEED: Page(entries=("a",), is_complete=True)})
+    whole = publisher.pages[FEED]
+    world = World(publisher)
+    world.refresh(random.Random(0))
+    assert with_import(world, "old").publication.state is State.COMPLETE
+    assert (Role.PAGE, KEPT) not in world.shape
+    publisher.pages[FEED] = Page(entries=("b",))
+    assert world.refresh(random.Random(0)).publication.state is State.REMEMBERED
+    assert (Role.PAGE, KEPT) in world.shape
+    publisher.pages[FEED] = whole
+    assert world.refresh(random.Random(0)).publication.state is State.COMPLETE
+    assert (Role.PAGE, KEPT) not in world.shape
+
+
+def test_an_import_into_an_unfinished_feed_finishes_it_first() -> None:
+    """I1, R14: what an earlier refresh left undone is done, and the feed is published by what comes of it."""
+    world = World(Publisher(a_chain(2)))
+    world.cut_off(random.Random(0), 12)
+    told = with_import(world, "old")
+    assert FEED in told.asked
+    assert told.publication.state is State.COMPLETE
+    assert (Role.PAGE, KEPT) not in world.shape
+
+
+def test_what_is_taken_back_is_kept_no_longer() -> None:
+    """I1."""
+    world = World(Publisher(a_chain(0)))
+    world.refresh(random.Random(0))
+    with_import(world, "old")
+    told = world.refresh(random.Random(0), removes=(KEPT,))
+    assert (told.asked, told.calls[:1]) == ([], ["remove"])
+    assert KEPT not in [each.url for each in world.documents.values()]
+
+
+def test_an_import_of_another_format_waits_for_its_own() -> None:
+    """I1, R23."""
+    publisher = Publisher({FEED: Page(entries=("a",))})
+    world = World(publisher)
+    world.refresh(random.Random(0))
+    with_import(world, "old")
+    publisher.pages[FEED] = Page(entries=("a",), family=Family.RSS)
+    world.refresh(random.Random(0))
+    assert (Role.PAGE, KEPT) not in world.shape
+    publisher.pages[FEED] = Page(entries=("a", "b"))
+    world.refresh(random.Random(0))
+    assert (Role.PAGE, KEPT) in world.shape

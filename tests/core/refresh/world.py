@@ -22,6 +22,7 @@ from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.decision import Decision
 from wholefeed.core.refresh.port import (
     Answer,
+    ArchivedCopy,
     Attempt,
     Basis,
     Failure,
@@ -159,6 +160,8 @@ class World:
         self.missing: dict[str, Attempt] = {}
         self.failure: Attempt | None = None
         self.now = NOW
+        self.kept: dict[str, Page] = {}
+        """What somebody has kept of it, for the next refresh (I1)."""
 
     @property
     def attached(self) -> list[StoredDocument]:
@@ -274,6 +277,8 @@ class WorldIO:
         self.heads: list[tuple[str, str]] = []
         """Documents under way whose head has not come, each with the relation that is looked for."""
         self.held: dict[str, Page] = {}
+        self.held |= world.kept
+        kept, world.kept = world.kept, {}
         self.basis = Basis(
             io=self,
             feed=world.feed,
@@ -283,6 +288,12 @@ class WorldIO:
             request=request,
             site_of=site_of,
             now=lambda: world.now,
+            imports=tuple(
+                ArchivedCopy(
+                    url=url, copy_url=url, captured_at=NOW, fresh=page.fresh(url), is_subscription=True
+                )
+                for url, page in kept.items()
+            ),
         )
         self.decision = Decision(self.basis, world.ordered())
 
@@ -391,6 +402,12 @@ class WorldIO:
         for number in documents:
             self.world.change(number, rank=None, detached_at=self.world.now)
 
+    async def remove(self, documents: Sequence[int]) -> None:
+        self.call("remove")
+        for number in documents:
+            del self.world.documents[number], self.world.entries[number]
+        self.world.grow()
+
     async def set_kind(self, kind: Kind) -> None:
         self.call("set_kind")
         self.world.feed = dataclasses.replace(self.world.feed, kind=kind)
@@ -467,12 +484,12 @@ class WorldIO:
         self,
         *,
         state: State,
-        notes: Sequence[Note],
+        notes: Sequence[Note] | None,
         ending: Ending | None = None,
         missing: Sequence[Attempt] | None = None,
     ) -> None:
         self.call("publish")
-        world = self.world
+        world, is_said, notes = self.world, notes is not None, notes or ()
         self.told.published.append(Published(state=state, notes=notes, ending=ending, missing=missing))
         if missing is not None:
             world.missing = {attempt.url: attempt for attempt in missing}
@@ -482,7 +499,7 @@ class WorldIO:
             is_walking=False,
             published_revision=world.feed.revision,
             digest=b"published",
-            notes=str([note.as_dict() for note in notes]).replace("'", '"'),
+            notes=str([note.as_dict() for note in notes]).replace("'", '"') if is_said else world.feed.notes,
         )
 
 

@@ -15,7 +15,7 @@ from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish, text_of
 from wholefeed.core.compose.segments import inflate
 from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, Fullness, choose, place_of
-from wholefeed.core.model import Role, Tombstone, entry_id
+from wholefeed.core.model import IMPORT_URL, Role, Tombstone, entry_id
 from wholefeed.store.base import Database
 from wholefeed.store.rows import NewDocument, NewEntry
 
@@ -204,6 +204,9 @@ ENTRIES = st.lists(
 )
 SLOTS = [(Role.SUBSCRIPTION, 0), (Role.MEMORY, 1), (Role.MEMORY, 2), (Role.PAGE, 4), (Role.PAGE, 5)]
 SLOTS += [(Role.ARCHIVE, n) for n in range(4)]
+IMPORT = 6
+SLOTS += [(Role.PAGE, IMPORT), (Role.PAGE, IMPORT + 1)]
+"""The last two are documents that were imported (I1)."""
 RANKS = st.integers(0, 4)
 TOMBSTONES = st.just(()) | st.lists(
     st.builds(deleted, st.sampled_from("abc"), st.sampled_from([0.5, 1.0, 2.0, NOW + 8e4])),
@@ -275,7 +278,7 @@ class Expected:
         self.settled -= {
             entry.identity
             for number, document in self.documents.items()
-            if self.ranks[number] is not None and document.role is not Role.MEMORY
+            if self.ranks[number] is not None and document.role is not Role.MEMORY and not document.memento
             for entry in document.entries
         }
 
@@ -304,7 +307,8 @@ class Expected:
         return borne + fallen
 
     def purge(self) -> None:
-        for number in [number for number, rank in self.ranks.items() if rank is None]:
+        detached = [number for number, rank in self.ranks.items() if rank is None]
+        for number in (each for each in detached if not self.documents[each].memento):
             del self.documents[number], self.ranks[number]
 
     def subscription_updated_at(self) -> float | None:
@@ -333,6 +337,7 @@ class Expected:
                     document_updated_at=entry.document_updated_at if is_memory else document.updated_at,
                     fetched_at=document.fetched_at,
                     fullness=self.fullness.get((number, ordinal), entry.fullness),
+                    is_imported=bool(document.memento),
                 )
                 copies[entry.identity].append(copy)
                 places.append((number, ordinal))
@@ -355,7 +360,7 @@ class Expected:
 async def test_choosing_step_by_step_equals_choosing_from_nothing(
     store: NamedStore, steps: Sequence[tuple[object, ...]]
 ) -> None:
-    """R8, R10, R19: the result depends on what the copies are, not on how they came; so do segments."""
+    """R8, R10, R19, I1: the result depends on what the copies are, not on how they came; so do segments."""
     feed = (await a_feed(store, f"{URL}/{next(_numbers)}")).id
     expected = Expected()
     for step in steps:
@@ -370,15 +375,17 @@ async def _take(store: NamedStore, feed: int, expected: Expected, step: Sequence
     match step:
         case ("put", (role, slot), entries, date, rank, fetched_at, tombstones):
             assert isinstance(role, Role)
+            is_imported = isinstance(slot, int) and slot >= IMPORT
             document = a_document(
-                f"http://o.test/{slot}",
+                f"{IMPORT_URL if is_imported else 'http://o.test/'}{slot}",
                 *entries,  # type: ignore[misc]
                 role=role,
                 rank=rank,  # type: ignore[arg-type]
                 updated_at=date,
                 fetched_at=fetched_at,
                 is_settled=role is not Role.SUBSCRIPTION,
-                tombstones=tombstones,
+                tombstones=() if is_imported else tombstones,
+                memento="kept.xml" if is_imported else "",
             )
             (number,) = await put(store, feed, document)
             expected.put(number, document)

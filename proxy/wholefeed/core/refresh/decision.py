@@ -5,6 +5,7 @@
 
 States, and what leads on:
 
+    IMPORTS        what people had kept is stored, or goes; a feed at rest is published as it was: the end
     SUBSCRIPTION   asked for, stored, its reply noted   failed: the end
     REREAD         bodies that an older parser read
     COPIES         what a web archive gave is stored    nothing new, nothing unfinished: the end
@@ -110,13 +111,18 @@ class Decision:
 
     async def run(self) -> SubscriptionFailed | None:
         """Bring the feed up to date; return why there is no subscription document, where there is none."""
+        has_imports = await self._take_imports()
+        if has_imports and self._is_at_rest:
+            await self._place_imports(self._feed.family, self._feed.kind, self._feed.state)
+            await self._io.publish(state=self._feed.state, notes=None)
+            return None
         subscription = Subscription(self._basis, self._documents)
         current = await subscription.obtain()
         if isinstance(current, SubscriptionFailed):
             return current
         self.is_confirmed = subscription.is_confirmed
         self.notes = current.notes
-        is_new = current.has_changed
+        is_new = current.has_changed or has_imports
         if any(row.parser_version != PARSER_VERSION for row in self._documents):
             is_new |= await self._io.reread()
         if self._basis.copies:
@@ -342,6 +348,46 @@ class Decision:
             is_any |= is_of_use
         return is_any
 
+    # What people had kept of the feed (I1)
+
+    async def _take_imports(self) -> bool:
+        """Store what was kept, as no part of the feed yet; drop what is taken back. Say whether any was.
+
+        A kept document is a copy of its own time, as a web archive's is: it settles, detaches and buries
+        nothing, and says nothing of the feed. Nothing is missing because of it, so the state is another's.
+        """
+        for copy in self._basis.imports:
+            await self._io.put(copy.copy_url, Placement(url=copy.copy_url, role=Role.PAGE, rank=None))
+        removed = [row.id for row in self._documents if row.url in self._basis.request.removes]
+        if removed:
+            await self._io.remove(removed)
+        if self._basis.imports or removed:
+            self._documents = await self._io.documents()
+        return bool(self._basis.imports or removed)
+
+    @property
+    def _is_at_rest(self) -> bool:
+        """Whether an earlier refresh came to its end: then no publisher is asked to publish more."""
+        feed = self._feed
+        is_whole = bool(feed.digest) and feed.revision == feed.published_revision and not feed.is_walking
+        is_read = all(row.parser_version == PARSER_VERSION for row in self._documents)
+        return is_whole and is_read and feed.state is not State.LOADING
+
+    async def _place_imports(self, family: Family, kind: Kind, state: State) -> None:
+        """Let imports be part of the feed, behind all else; of one that is complete they are none.
+
+        Its publisher says that this is all: it would not be so with what it does not have any more.
+        """
+        imports = [row for row in self._documents if row.is_imported]
+        if state is State.COMPLETE or kind is Kind.COMPLETE:
+            leaving = [row.id for row in imports if row.rank is not None]
+            if leaving:
+                await self._io.detach(leaving, is_withdrawn=False)
+            return
+        coming = [row for row in imports if row.rank is None and row.family is family]
+        if coming:
+            await self._io.attach({row.id: _BEHIND_ALL - int(row.fetched_at) for row in coming})
+
     # The end: what leaves the feed, what is missing of it, and what it is from now on
 
     async def _conclude(self, current: Current, walked: WalkResult) -> None:
@@ -359,6 +405,7 @@ class Decision:
             await self._take_drift(current, walked)
         if not walked.is_true_end or any(note.partial for note in notes):
             state = State.PARTIAL
+        await self._place_imports(current.arrival.family, current.kind, state)
         missing = _missing(basis, notes, walked)
         await self._io.publish(state=state, notes=notes, ending=walked.ending, missing=missing)
 
@@ -394,7 +441,8 @@ _BEHIND_ALL: Final = 1 << 40
 
 def _standing_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]:
     """Return notes on the copies of the subscription document: as it was last, and as it was earlier."""
-    attached = [row for row in documents if row.memento and row.rank is not None]
+    copies = (row for row in documents if row.memento and not row.is_imported)
+    attached = [row for row in copies if row.rank is not None]
     notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
     of_use = (row for row in attached if row.is_capture and row.live_bytes)
     captures = sorted(of_use, key=lambda row: row.fetched_at)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from wholefeed.core.adapters.base import Marks, There
 from wholefeed.core.merge import Copy, is_preferred
-from wholefeed.core.model import EntryId, Family, Kind, Role, State
+from wholefeed.core.model import IMPORT_URL, EntryId, Family, Kind, Role, State
 from wholefeed.core.notes import (
     OLDEST,
     DocumentTruncated,
@@ -96,6 +96,9 @@ class RefreshIO(Protocol):
         Where their publisher took them out of its chain (R14, R15), what they hold is settled (R8).
         """
 
+    async def remove(self, documents: Sequence[int]) -> None:
+        """Keep documents no longer: whoever imported them has taken them back (I1)."""
+
     async def set_kind(self, kind: Kind) -> None:
         """Note that the feed turned out to be of another kind."""
 
@@ -141,13 +144,14 @@ class RefreshIO(Protocol):
         self,
         *,
         state: State,
-        notes: Sequence[Note],
+        notes: Sequence[Note] | None,
         ending: Ending | None = None,
         missing: Sequence[Attempt] | None = None,
     ) -> None:
         """Let readers have the feed as it is stored now.
 
-        `missing` is all that could not be had (R14); where it or `ending` is None, what is stored stays.
+        `missing` is all that could not be had (R14); where it, `notes` or `ending` is None, what is stored
+        stays.
         """
 
 
@@ -197,6 +201,8 @@ class Basis:
     """Epoch seconds."""
     copies: tuple[ArchivedCopy, ...] = ()
     """What a web archive gave of documents that are missing: the refresh is for their sake alone."""
+    imports: tuple[ArchivedCopy, ...] = ()
+    """What somebody had kept and puts into the feed (I1)."""
     progress: Progress = field(default_factory=Progress)
 
     def is_truncated(self, url: str) -> bool:
@@ -274,6 +280,8 @@ class RefreshRequest:
     """Whether to walk; if not, only the subscription document is fetched."""
     is_polled: bool = False
     """Whether no reader waits for it."""
+    removes: tuple[str, ...] = ()
+    """URLs of imported documents that are to go (I1)."""
 
     def merged(self, other: RefreshRequest) -> RefreshRequest:
         return RefreshRequest(
@@ -281,6 +289,7 @@ class RefreshRequest:
             is_full=self.is_full or other.is_full,
             may_walk=self.may_walk or other.may_walk,
             is_polled=self.is_polled and other.is_polled,
+            removes=self.removes + other.removes,
         )
 
 
@@ -375,12 +384,18 @@ class StoredDocument:
     live_bytes: int = 1
     """What readers are sent of it; 0 where other documents have better copies of all its entries."""
     memento: str = ""
-    """Where a web archive's copy stands, which this is (R33); empty: the publisher's own document."""
+    """Where a web archive's copy stands, which this is (R33), or the name that it was imported by (I1);
+    empty: the publisher's own document."""
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether somebody had kept it and put it into the feed (I1)."""
+        return self.url.startswith(IMPORT_URL)
 
     @property
     def is_capture(self) -> bool:
-        """Whether it is a copy of an earlier subscription document: it goes by the copy's own URL."""
-        return bool(self.memento) and self.url == self.memento
+        """Whether it is a copy of an earlier subscription document: it goes by a URL of its own."""
+        return self.is_imported or (bool(self.memento) and self.url == self.memento)
 
     @property
     def is_final(self) -> bool:
@@ -514,7 +529,7 @@ class FreshDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedCopy:
-    """A web archive's copy of a document that its publisher does not give (R33)."""
+    """A web archive's copy of a document that its publisher does not give (R33), or a kept one (I1)."""
 
     url: str
     """Of the document."""

@@ -35,7 +35,15 @@ from wholefeed.store.base import (
     json_ids,
     run,
 )
-from wholefeed.store.rows import DOCUMENT_COLUMNS, PUT_COLUMNS, DocumentRow, NewDocument, document_row
+from wholefeed.store.rows import (
+    DOCUMENT_COLUMNS,
+    PUT_COLUMNS,
+    DocumentRow,
+    Imported,
+    NewDocument,
+    document_row,
+    imported,
+)
 from wholefeed.store.tables import feeds, identities, live
 from wholefeed.store.tables.feeds import require_known
 from wholefeed.store.tables.live import Change
@@ -58,6 +66,27 @@ _LIST: Final = f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE feed = :feed {_OR
 def list_all(db: Database, feed: int) -> list[DocumentRow]:
     """Return the documents in output order (R20), the detached ones last."""
     return [document_row(row) for row in db.execute(_LIST, {"feed": feed})]
+
+
+_IMPORTS: Final = f"SELECT id, rank FROM document WHERE feed = :feed AND {imported()}"  # noqa: S608
+_BROUGHT_BY: Final = """
+    SELECT count(DISTINCT e.identity) FROM entry AS e
+    WHERE e.document IN (SELECT value FROM json_each(:documents)) AND (
+        e.is_live = 1 OR (e.is_live IS NULL AND NOT EXISTS (
+            SELECT 1 FROM entry AS other
+            WHERE other.feed = :feed AND other.identity = e.identity AND other.is_live = 1
+        ))
+    )
+"""
+
+
+def imports(db: Database, feed: int) -> Imported | None:
+    """Return what was imported into a feed (I1), None where nothing was."""
+    rows = fetch_all(db, _IMPORTS, {"feed": feed})
+    if not rows:
+        return None
+    brought = fetch_value(db, _BROUGHT_BY, {"feed": feed, "documents": json_ids(row["id"] for row in rows)})
+    return Imported(len(rows), int(brought), any(row["rank"] is not None for row in rows))
 
 
 _LIVE_ORDINALS: Final = """
@@ -129,6 +158,32 @@ def identities_but(db: Database, document: int, but: Collection[EntryId]) -> lis
     return [EntryId(row["identity"]) for row in rows if row["identity"] not in but]
 
 
+_ASKED_AT_ONCE: Final = 256
+
+
+def _parts(identities: Sequence[EntryId]) -> Iterator[Sequence[EntryId]]:
+    """Give as many identities as one statement asks for, again and again; the last one fills its part up."""
+    for start in range(0, len(identities), _ASKED_AT_ONCE):
+        asked = identities[start : start + _ASKED_AT_ONCE]
+        yield [*asked, *[asked[-1]] * (_ASKED_AT_ONCE - len(asked))]
+
+
+_STANDING: Final = f"""
+    SELECT e.identity, max(CASE WHEN e.is_live = 1 OR {imported("d.url")} THEN 1 ELSE 0 END) AS is_there
+    FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
+    WHERE e.feed = ? AND e.identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
+    GROUP BY e.identity
+"""  # noqa: S608 - question marks
+
+
+def standing(db: Database, feed: int, identities: Sequence[EntryId]) -> dict[EntryId, bool]:
+    """Return which entries the feed has or had, each with whether it is served, or was imported (I1)."""
+    found: dict[EntryId, bool] = {}
+    for asked in _parts(identities):
+        found.update((EntryId(row[0]), bool(row[1])) for row in db.execute(_STANDING, (feed, *asked)))
+    return found
+
+
 _SAID: Final = """
     SELECT identity, updated_at, size, fullness FROM entry WHERE document = :document ORDER BY ordinal
 """
@@ -139,10 +194,11 @@ def said(db: Database, document: int) -> list[Said]:
     return [Said(*row) for row in fetch_all(db, _SAID, {"document": document})]
 
 
-_ASKED_AT_ONCE: Final = 256
 _KNOWN: Final = f"""
     SELECT identity, max(updated_at) AS updated_at FROM entry
-    WHERE feed = ? AND document <> ? AND is_live >= 0 AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
+    WHERE feed = ? AND document <> ? AND is_live >= 0
+        AND document NOT IN (SELECT id FROM document WHERE feed = ? AND {imported()})
+        AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
     GROUP BY identity
 """  # noqa: S608 - question marks
 
@@ -150,12 +206,13 @@ _KNOWN: Final = f"""
 def known(
     db: Database, feed: int, identities: Sequence[EntryId], but: int | None
 ) -> dict[EntryId, float | None]:
-    """Return the latest update instant of each identity that stands in an attached document."""
+    """Return the latest update instant of each identity that stands in an attached document.
+
+    An imported one (I1) makes nothing known: a walk that met what somebody had kept would end too soon.
+    """
     found: dict[EntryId, float | None] = {}
-    for start in range(0, len(identities), _ASKED_AT_ONCE):
-        asked = identities[start : start + _ASKED_AT_ONCE]
-        padding = [asked[-1]] * (_ASKED_AT_ONCE - len(asked))
-        rows = db.execute(_KNOWN, (feed, but or 0, *asked, *padding))
+    for asked in _parts(identities):
+        rows = db.execute(_KNOWN, (feed, but or 0, feed, *asked))
         found.update((EntryId(row["identity"]), row["updated_at"]) for row in rows)
     return found
 
@@ -692,13 +749,22 @@ def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
 
 
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
-"""How long a detached document is kept."""
+"""How long a detached document is kept; one that was imported (I1) is kept until its owner takes it back."""
 _EXPIRED: Final = either(
-    sqlite="SELECT id FROM document WHERE detached_at < :before",
+    sqlite=f"SELECT id FROM document WHERE detached_at < :before AND NOT {imported()}",  # noqa: S608
     # What another replica is attaching again meanwhile is no longer to be deleted.
-    postgres="SELECT id FROM document WHERE detached_at < :before FOR UPDATE SKIP LOCKED",
+    postgres=f"""
+        SELECT id FROM document WHERE detached_at < :before AND NOT {imported()} FOR UPDATE SKIP LOCKED
+    """,  # noqa: S608
 )
 _DELETE: Final = "DELETE FROM document WHERE id = :document"
+
+
+def remove(db: Database, feed: int, documents: Sequence[int], now: float) -> None:
+    """Delete documents and all that they bring to their feed."""
+    arrange(db, feed, {}, documents, now, is_withdrawn=False)
+    for document in documents:
+        run(db, _DELETE, {"document": document})
 
 
 def purge(db: Database, before: float) -> int:

@@ -16,7 +16,7 @@ from wholefeed.core.notes import MementoServed
 from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, run, varied
 from wholefeed.store.rows import Failures, Overview
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import documents, feeds
 
 _LIST: Final = """
     SELECT url, reason, status, attempts, first_at, last_at, next_at
@@ -87,7 +87,8 @@ def note_refetch(db: Database, feed: int, failure: Attempt | None, changes: Mapp
 
 def overview(db: Database, feed: int) -> Overview:
     """Return what is known of a feed beside its documents."""
-    return Overview(feeds.require(db, feed), read(db, feed), feeds.body_bytes(db, feed))
+    row = feeds.require(db, feed)
+    return Overview(row, read(db, feed), feeds.body_bytes(db, feed), documents.imports(db, feed))
 
 
 # What a web archive is asked for

@@ -1,0 +1,192 @@
+"""`wholefeed import`: what people have kept of a feed, files and archives of them (I1).
+
+The files are read here, one at a time; whoever answers (`wholefeed.cli.backend`) is given the documents.
+"""
+
+from __future__ import annotations
+
+import argparse
+import zipfile
+import zlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from wholefeed.cli.base import (
+    EXIT_DONE,
+    EXIT_ERROR,
+    Command,
+    add_url,
+    load_for_result,
+    show,
+    tell,
+)
+
+if TYPE_CHECKING:
+    from wholefeed.service.importing import Kept
+
+
+def _instant(text: str) -> float:
+    from wholefeed.core.text.dates import parse_rfc3339
+
+    found = parse_rfc3339(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"expected an instant such as 2012-05-01T12:00:00Z, got {text!r}")
+    return found
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_url(parser)
+    file_help = "a document of the feed as it once was, or a .zip of such"
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help=file_help)
+    at_help = "when it was so (default: the newest date in it, else the file's)"
+    parser.add_argument("--at", metavar="INSTANT", type=_instant, help=at_help)
+    force_help = "take also what does not say that it is of this feed"
+    parser.add_argument("--force", action="store_true", help=force_help)
+    remove_help = "take back what was imported by these names (see wholefeed explain)"
+    parser.add_argument("--remove", action="store_true", help=remove_help)
+
+
+def _import(options: argparse.Namespace) -> int:
+    config = load_for_result(options)
+    from wholefeed.cli.backend import ask
+    from wholefeed.cli.output import watched
+    from wholefeed.core.words import counted
+    from wholefeed.errors import ImportRefusedError
+    from wholefeed.web.request import feed_url
+
+    url = feed_url(options.url)
+    if options.remove:
+        for path in options.files:
+            name = _shown(path)
+            removed = ask(config, lambda feeds, name=name: feeds.take_out(url, name))  # type: ignore[misc]
+            show(f"{name}: {counted(removed, 'document', 'documents')} taken back\n")
+        return EXIT_DONE
+    has_refused = False
+    for name, kept in _each(options, config.limits.document_bytes):
+        try:
+            if isinstance(kept, str):
+                raise ImportRefusedError(kept)
+            with watched() as progress:
+                said = ask(config, lambda feeds, kept=kept: feeds.put_in(url, kept), progress)  # type: ignore[misc]
+        except ImportRefusedError as exc:
+            tell(f"{name}: not taken: {exc}")
+            has_refused = True
+        else:
+            show(f"{name}: {_told(said)}\n")
+    return EXIT_ERROR if has_refused else EXIT_DONE
+
+
+IMPORT: Final = Command(
+    name="import",
+    summary="put copies of a feed that you have kept into it (exit 0 all were taken, 1 some were not)",
+    examples="  wholefeed import https://example.org/feed.atom feed-2012.xml feed-2014.xml\n"
+    "  wholefeed import https://example.org/feed.atom --at 2012-05-01T00:00:00Z old.xml\n"
+    "  wholefeed import https://example.org/feed.atom backups.zip\n"
+    "  wholefeed import https://example.org/feed.atom --remove old.xml",
+    run=_import,
+    add_arguments=_add_arguments,
+)
+
+
+def _told(said: dict[str, Any]) -> str:
+    from wholefeed.core.words import counted
+
+    if said["outcome"] == "known":
+        return "already there"
+    entries = counted(said["entries"], "entry", "entries")
+    told = f"taken: {entries} as of {said['as_of']}, {said['new']:,} of them new"
+    if said["state"] == "complete":
+        return f"{told}; kept and not served, since the publisher says that the feed is complete"
+    return told
+
+
+# Files, and archives of them
+
+
+def _each(options: argparse.Namespace, most_bytes: int) -> Iterator[tuple[str, Kept | str]]:
+    """Give each document by its name; a text is why it cannot be read."""
+    from wholefeed.service.importing import Kept
+
+    for path in options.files:
+        shown = _shown(path)
+        try:
+            if zipfile.is_zipfile(path):
+                members: Iterator[tuple[str, bytes | str, float | None]] = _in_archive(path, most_bytes)
+            else:
+                with path.open("rb") as file:
+                    members = iter([("", _whole(file, most_bytes), path.stat().st_mtime)])
+            for member, body, file_at in members:
+                name = f"{shown}/{member}" if member else shown
+                if isinstance(body, bytes):
+                    yield name, Kept(body, name, at=options.at, file_at=file_at, is_forced=options.force)
+                else:
+                    yield name, body
+        except OSError as exc:
+            yield shown, exc.strerror or str(exc)
+
+
+def _shown(path: Path) -> str:
+    """Return the name that a document goes by: where somebody keeps it is nobody else's business."""
+    return path.name if path.is_absolute() else str(path)
+
+
+def _whole(file: IO[bytes], most_bytes: int) -> bytes | str:
+    body = file.read(most_bytes + 1)
+    return body if len(body) <= most_bytes else f"larger than limits.document_bytes = {most_bytes}"
+
+
+_MAX_MEMBERS: Final = 10_000
+_MAX_RATIO: Final = 200
+"""Bytes for one of an archive: feeds come to 5 or 10, and to 50 where they say the same again and again."""
+_SMALL_BYTES: Final = 1 << 20
+"""Up to here a ratio says nothing."""
+_MAX_ARCHIVE_BYTES: Final = 1 << 30
+"""Of all members of one archive, as they are read."""
+
+
+def _in_archive(path: Path, most_bytes: int) -> Iterator[tuple[str, bytes | str, float | None]]:
+    """Give the files of an archive, as far as they are no bomb: what it says of them is not believed.
+
+    Each is read as far as it may go, and none is written anywhere.
+    """
+    left_bytes = _MAX_ARCHIVE_BYTES
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = [each for each in archive.infolist() if not each.is_dir()]
+            if len(files) > _MAX_MEMBERS:
+                yield "", f"expected an archive of at most {_MAX_MEMBERS} files, got {len(files)}", None
+                return
+            for each in files:
+                body = _member(archive, each, min(most_bytes, left_bytes))
+                left_bytes -= len(body) if isinstance(body, bytes) else 0
+                yield each.filename, body, _changed_at(each)
+    except zipfile.BadZipFile as exc:
+        yield "", f"expected an archive that can be read: {exc}", None
+
+
+_UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
+"""It is broken, encrypted, or packed in a way that is not known."""
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most_bytes: int) -> bytes | str:
+    most = min(most_bytes, max(_SMALL_BYTES, _MAX_RATIO * member.compress_size))
+    try:
+        with archive.open(member) as file:
+            body = file.read(most + 1)
+    except _UNREADABLE as exc:
+        return f"cannot be read: {exc}"
+    if len(body) <= most:
+        return body
+    if most < most_bytes:
+        return f"expected at most {_MAX_RATIO} bytes for each one packed, got more"
+    return f"larger than limits.document_bytes = {most_bytes}, or the archive than {_MAX_ARCHIVE_BYTES}"
+
+
+def _changed_at(member: zipfile.ZipInfo) -> float | None:
+    """Return when a member was changed, as its archive says without a zone; None where it says nothing."""
+    try:
+        return datetime(*member.date_time, tzinfo=UTC).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,77 @@
+"""POST and DELETE /import: what people have kept of a feed, put into it and taken back (I1)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from wholefeed.core.text.dates import format_rfc3339, parse_rfc822
+from wholefeed.errors import OverloadedError, RequestError
+from wholefeed.service.importing import Kept, Taken
+from wholefeed.web.api import json_answer
+from wholefeed.web.keys import ASKED, CONFIG, SERVICE, UPLOADS, named_url
+from wholefeed.web.request import is_set, read_instant, whole_body
+
+_UPLOAD_SECONDS: Final = 60
+
+
+async def post_import(request: web.Request) -> web.StreamResponse:
+    """POST /import?url=U: put the document that is sent into the feed; what came of it, as JSON.
+
+    `at` is its time, else the newest date in it, else Last-Modified; `name` what it is shown by; `force`
+    takes it though nothing says that it is of the feed.
+    """
+    url, options = await named_url(request), request[ASKED].query.options
+    at = read_instant(options, "at") if "at" in options else None
+    room, most = request.app[UPLOADS], request.app[CONFIG].limits.document_bytes
+    held_bytes = min(most, room.total_bytes)
+    if request.content_length is not None and hdrs.CONTENT_ENCODING not in request.headers:
+        held_bytes = min(request.content_length, held_bytes)
+    if not await room.take(held_bytes):  # nothing of it has been read yet
+        raise OverloadedError("too many documents are being sent")
+    try:
+        async with asyncio.timeout(_UPLOAD_SECONDS):
+            body = await whole_body(request, most)
+    except TimeoutError as exc:
+        raise RequestError(f"expected the whole document within {_UPLOAD_SECONDS} s") from exc
+    else:
+        kept = Kept(
+            body,
+            _shown(options.get("name", "")),
+            at=at,
+            file_at=parse_rfc822(request.headers.get(hdrs.LAST_MODIFIED, "")),
+            is_forced=is_set(options, "force"),
+        )
+        return json_answer(taken_object(await request.app[SERVICE].imports.take(url, kept)))
+    finally:
+        room.give_back(held_bytes)
+
+
+async def delete_import(request: web.Request) -> web.StreamResponse:
+    """DELETE /import?url=U&name=N: take back what was imported by a name, or is shown by that URL."""
+    name = request[ASKED].query.options.get("name", "")
+    if not name:
+        raise RequestError("expected the parameter name, that of an import as /status shows it, got none")
+    removed = await request.app[SERVICE].imports.remove(await named_url(request), name)
+    return json_answer({"removed": removed})
+
+
+def taken_object(taken: Taken) -> dict[str, Any]:
+    """Return what came of a document, as README and `/openapi.json` describe it."""
+    return {
+        "url": taken.url,
+        "name": taken.name,
+        "outcome": "taken" if taken.is_new else "known",
+        "as_of": format_rfc3339(taken.as_of),
+        "entries": taken.entries,
+        "new": taken.new_entries,
+        "served": taken.is_served,
+        "state": taken.feed.visible_state,
+    }
+
+
+def _shown(name: str) -> str:
+    """Return a name that can be shown and typed: on one line, without what is not to be seen."""
+    return " ".join("".join(each if each.isprintable() else " " for each in name).split())

@@ -1,0 +1,219 @@
+"""`wholefeed import`: files and archives that people have kept, of a running proxy and without one (I1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_feeds import Run, cli, is_running
+from tests.feeds import an_item, atom, rss, stamp
+from tests.origin import Origin
+from tests.running import Proxy, a_config, running
+
+__all__ = ["cli", "is_running"]  # fixtures
+
+
+@asynccontextmanager
+async def beside(tmp_path: Path, url: str, is_running: bool) -> AsyncIterator[Proxy | None]:
+    """Let a proxy know a feed; give it while it runs, None where it has ended."""
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(url)
+        if is_running:
+            yield proxy
+    if not is_running:
+        yield None
+
+
+async def entries_of(cli: Run, proxy: Proxy | None = None) -> int:
+    """How many entries the only feed has."""
+    (told,) = json.loads((await cli("list", "--json", proxy=proxy))[1])
+    return int(told["entries"])
+
+
+async def test_files_are_put_into_a_feed_one_after_the_other(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    """I1: exit 0 when all were taken, or were there; each is told on a line, and explain shows it."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    (tmp_path / "new.xml").write_bytes(atom(an_item("d", 9), an_item("c", 3), an_item("b", 2)))
+    (tmp_path / "old.xml").write_bytes(atom(an_item("a", 1)))
+    async with beside(tmp_path, url, is_running) as proxy:
+        code, text, messages = await cli("import", url, "new.xml", "old.xml", "old.xml", proxy=proxy)
+        assert (code, messages) == (0, "")
+        assert text.splitlines() == [
+            f"new.xml: taken: 3 entries as of {stamp(9)}, 2 of them new",
+            f"old.xml: taken: 1 entry as of {stamp(1)}, 1 of them new",
+            "old.xml: already there",
+        ]
+        explained = (await cli("explain", url, proxy=proxy))[1]
+        assert f"imported, as of {stamp(1)}: old.xml" in explained
+        assert "2 imported documents: 3 entries that nothing else of this feed has." in explained
+        assert await entries_of(cli, proxy) == 4
+
+        code, text, _ = await cli("import", url, "--remove", "new.xml", proxy=proxy)
+        assert (code, text) == (0, "new.xml: 1 document taken back\n")
+        assert await entries_of(cli, proxy) == 2
+        code, _, messages = await cli("import", url, "--remove", "new.xml", proxy=proxy)
+        assert code == 1
+        assert "nothing was imported as 'new.xml'" in messages
+
+
+async def test_what_is_refused_is_named_and_the_rest_taken(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    """I1: exit 1, each with its reason; --force takes what is of the format."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    foreign = atom(an_item("x", 1), feed_id="urn:another")
+    kept = {
+        "a.xml": atom(an_item("a", 1)),
+        "x.xml": foreign,
+        "b.rss": rss(an_item("d", 9)),
+        "c.txt": b"hello",
+    }
+    for name, body in kept.items():
+        (tmp_path / name).write_bytes(body)
+    async with beside(tmp_path, url, is_running) as proxy:
+        code, text, messages = await cli("import", url, *kept, "gone.xml", proxy=proxy)
+        assert (code, len(text.splitlines())) == (1, 1)
+        told = dict(line.removeprefix("wholefeed: ").split(": not taken: ") for line in messages.splitlines())
+        assert list(told) == ["x.xml", "b.rss", "c.txt", "gone.xml"]
+        assert "urn:another" in told["x.xml"]
+        assert "got rss" in told["b.rss"]
+        assert told["gone.xml"] == "No such file or directory"
+        code, text, _ = await cli("import", url, "--force", "x.xml", proxy=proxy)
+        assert (code, text) == (0, f"x.xml: taken: 1 entry as of {stamp(1)}, 1 of them new\n")
+
+
+async def test_an_archive_gives_its_files(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
+    """I1: each by its own name and of its own time."""
+    url = origin.url("/feed")
+    origin.publish("/feed", rss(an_item("d", 9)))
+    with zipfile.ZipFile(tmp_path / "kept.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.mkdir("2011")
+        archive.writestr("2011/feed.xml", rss(an_item("a", 1)))
+        archive.writestr(zipfile.ZipInfo("undated.xml", (2012, 5, 1, 12, 0, 0)), rss(an_item("b", None)))
+        archive.writestr("readme.txt", "no feed")
+    async with beside(tmp_path, url, is_running) as proxy:
+        code, text, messages = await cli("import", url, "kept.zip", proxy=proxy)
+        assert code == 1
+        assert text.splitlines() == [
+            f"kept.zip/2011/feed.xml: taken: 1 entry as of {stamp(1)}, 1 of them new",
+            "kept.zip/undated.xml: taken: 1 entry as of 2012-05-01T12:00:00Z, 1 of them new",
+        ]
+        assert messages.startswith("wholefeed: kept.zip/readme.txt: not taken: ")
+        text = (await cli("import", "--remove", url, "kept.zip", proxy=proxy))[1]
+        assert text == "kept.zip: 2 documents taken back\n"
+
+
+async def test_the_time_of_a_file_is_said_or_its_own(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    """I1: --at, else the newest date in it, else when it was changed."""
+    url = origin.url("/feed")
+    origin.publish("/feed", rss(an_item("d", 9)))
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.xml").write_bytes(rss(an_item(name, None)))
+        os.utime(tmp_path / f"{name}.xml", (1_300_000_000, 1_300_000_000))
+    async with beside(tmp_path, url, is_running) as proxy:
+        text = (await cli("import", url, "a.xml", proxy=proxy))[1]
+        assert "as of 2011-03-13T07:06:40Z" in text
+        text = (await cli("import", url, "b.xml", "--at", "2010-01-01T00:00:00Z", proxy=proxy))[1]
+        assert "as of 2010-01-01T00:00:00Z" in text
+
+
+async def test_a_complete_feed_keeps_it_and_says_so(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    """I1, R1."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("d", 9), complete=True))
+    (tmp_path / "a.xml").write_bytes(atom(an_item("a", 1)))
+    async with beside(tmp_path, url, is_running) as proxy:
+        code, text, _ = await cli("import", url, "a.xml", proxy=proxy)
+        assert code == 0
+        assert text.endswith("; kept and not served, since the publisher says that the feed is complete\n")
+        assert "kept, and not served" in (await cli("explain", url, proxy=proxy))[1]
+
+
+async def test_a_feed_that_is_not_known_is_fetched_first(cli: Run, origin: Origin, tmp_path: Path) -> None:
+    """I1: also where there is no database yet; one that cannot be had is an error."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    (tmp_path / "a.xml").write_bytes(atom(an_item("a", 1)))
+    code, text, _ = await cli("import", url, "a.xml")
+    assert (code, "1 of them new" in text) == (0, True)
+    assert await entries_of(cli) == 2
+    code, text, messages = await cli("import", origin.url("/gone"), "a.xml")
+    assert (code, text) == (1, "")
+    assert "404" in messages
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--remove"], ["a.xml", "--at", "yesterday"], ["a.xml", "--force=1"]],
+    ids=["nothing", "nothing to remove", "no instant", "no flag"],
+)
+async def test_a_wrong_command_line_exits_2(cli: Run, arguments: list[str]) -> None:
+    """I1: before anything is asked."""
+    try:
+        code = (await cli("import", "http://o.test/feed", *arguments))[0]
+    except SystemExit as exc:
+        code = int(str(exc.code))
+    assert code == 2
+
+
+# Hostile archives
+
+
+def an_archive(path: Path, *members: tuple[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, body in members:
+            archive.writestr(name, body)
+
+
+@pytest.mark.fault("127")
+async def test_row_127_a_bomb_is_refused(cli: Run, origin: Origin, tmp_path: Path) -> None:
+    """docs/faults.md row 127: what unpacks to far more than it is; whatever its archive says."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    bomb = atom(an_item("a", 1), extra=" " * (8 << 20))
+    an_archive(tmp_path / "bomb.zip", ("bomb.xml", bomb), ("a.xml", atom(an_item("b", 1))))
+    an_archive(tmp_path / "many.zip", *((f"{number}.xml", b"") for number in range(10_001)))
+    lying = (
+        (tmp_path / "bomb.zip")
+        .read_bytes()
+        .replace(len(bomb).to_bytes(4, "little"), (1000).to_bytes(4, "little"))
+    )
+    (tmp_path / "lying.zip").write_bytes(lying)
+    (tmp_path / "broken.zip").write_bytes(lying[:-200] + lying[-22:])
+    code, text, messages = await cli("import", url, "bomb.zip", "many.zip", "lying.zip", "broken.zip")
+    assert code == 1
+    assert text.splitlines()[0].startswith("bomb.zip/a.xml: taken")
+    assert "bomb.zip/bomb.xml: not taken: expected at most 200 bytes for each one packed" in messages
+    assert "many.zip: not taken: expected an archive of at most 10000 files, got 10001" in messages
+    assert "lying.zip/bomb.xml: not taken: " in messages
+    assert "broken.zip" in messages
+
+
+@pytest.mark.fault("127")
+async def test_row_127_a_file_is_as_large_as_a_document_may_be(
+    cli: Run, origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/faults.md row 127: beside an archive and in one."""
+    url = origin.url("/feed")
+    monkeypatch.setenv("WHOLEFEED_LIMITS_DOCUMENT_BYTES", "4096")
+    origin.publish("/feed", atom(an_item("d", 9)))
+    large = atom(an_item("a", 1, os.urandom(4096).hex()))
+    (tmp_path / "large.xml").write_bytes(large)
+    an_archive(tmp_path / "kept.zip", ("large.xml", large))
+    code, text, messages = await cli("import", url, "large.xml", "kept.zip")
+    assert (code, text) == (1, "")
+    assert messages.count("larger than limits.document_bytes = 4096") == 2
