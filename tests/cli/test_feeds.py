@@ -171,7 +171,9 @@ async def test_forget_deletes_the_feed(cli: Run, origin: Origin, tmp_path: Path,
     assert await known(cli, tmp_path, url, is_running, ["forget", url], ["list"]) == ["", ""]
     code, _, said = await cli("forget", url)
     assert (code, said.partition(";")[0]) == (1, f"wholefeed: nothing is stored for {url}")
-    assert said.endswith("`wholefeed list` shows the feeds that are known\n")
+    assert said.endswith(
+        "`wholefeed list` shows the feeds that are known, `wholefeed explain` their documents\n"
+    )
 
 
 async def test_a_feed_that_is_not_known_is_exit_1_and_one_line(cli: Run) -> None:

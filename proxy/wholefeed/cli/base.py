@@ -162,7 +162,7 @@ def fail(message: str, code: int) -> int:
 
 
 _HINTS: Final = {
-    "unknown-feed": "`wholefeed list` shows the feeds that are known",
+    "unknown-feed": "`wholefeed list` shows the feeds that are known, `wholefeed explain` their documents",
     "not-a-feed": "name the feed itself, or a page that announces it in a link",
     "dns-error": "is it spelt right, and is there a network?",
     "unauthorized": "is this command's configuration the proxy's (server.access_token, store.path)?",

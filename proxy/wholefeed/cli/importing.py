@@ -129,7 +129,7 @@ def _each(options: argparse.Namespace, most_bytes: int) -> Iterator[tuple[str, K
 
 def _shown(path: Path) -> str:
     """Return the name that a document goes by: where somebody keeps it is nobody else's business."""
-    return path.name if path.is_absolute() else str(path)
+    return path.name if path.is_absolute() or ".." in path.parts else str(path)
 
 
 def _whole(file: IO[bytes], most_bytes: int) -> bytes | str:
