@@ -1,6 +1,6 @@
 """Reads a feed twice for `wholefeed check`, as the proxy does, and keeps nothing.
 
-first, findings = await check_once(config, url, progress)
+    read, findings = await check_once(config, url, progress)
 
 The documents are fetched and the chain is walked by the service, over a store that is removed at the end; a
 fetcher that is listened to gives what rules are about and the store does not keep: header fields, and lines.

@@ -53,7 +53,7 @@ from wholefeed.core.schedule import is_uncacheable
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc3339
 from wholefeed.core.text.markup import attribute_places
 from wholefeed.core.text.urls import document_key, safe_url
-from wholefeed.core.words import counted
+from wholefeed.core.words import counted, printable
 
 # The rules
 
@@ -174,7 +174,7 @@ _MOST_CHARACTERS: Final = 600
 
 def _shown(text: str) -> str:
     cut = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
-    return "".join(each if each.isprintable() else "\ufffd" for each in cut)
+    return printable(cut, "\ufffd")
 
 
 # One document, judged by itself while its text is at hand
@@ -323,7 +323,7 @@ class _Reading:
             if note.kind is DocumentTruncated:
                 yield self._say("document-unreadable", why=what)
             elif note.kind in (BadLink, ExtraLink):
-                is_needed = f"{DEAD}{self.navigation.older_relation}" == f"{DEAD}{relation}"
+                is_needed = relation == self.navigation.older_relation
                 is_dead = is_needed and f"{DEAD}{relation}" in self.navigation.links
                 name = "document-unavailable" if is_dead else "links-contradict"
                 yield self._say(name, self.heads.get(relation), what=what, why=what)
@@ -334,7 +334,7 @@ class _Reading:
                 yield self._say(name, what=what)
 
     def _ill_line(self) -> int | None:
-        """Return where the document stops to be well-formed."""
+        """Return where the document is not well-formed any more."""
         try:
             Guard().read(self._sent)
         except ParseError as exc:
@@ -376,9 +376,8 @@ class _Reading:
         text = self._document.text
         for child in self._document.head.children:
             if (child.namespace, child.name) == (TOMBSTONE_NS, "deleted-entry"):
-                places = attribute_places(text, child.start).quoted
-                written = {name: text[start + 1 : end - 1] for name, start, end in places}
-                when = html.unescape(written.get(b"when", b"").decode("utf-8", "replace"))
+                written = attribute_places(text, child.start).values(text).get(b"when", b"")
+                when = html.unescape(written.decode("utf-8", "replace"))
                 if parse_rfc3339(when.strip()) is None:
                     yield self._say("tombstone-undated", self._at(child.start))
 

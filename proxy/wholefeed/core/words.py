@@ -342,6 +342,14 @@ def day_of(text: str) -> str:
     return f"{at.day} {at:%B} {at.year}"
 
 
+# What others wrote
+
+
+def printable(text: str, stand_in: str = "?") -> str:
+    """Return a text that somebody else wrote without what would break a line or move a cursor."""
+    return "".join(each if each.isprintable() else stand_in for each in text)
+
+
 # Numbers with their nouns, and spans of time
 
 

@@ -123,9 +123,7 @@ class Refresh:
         self._decision: Decision | None = None
         # the subscription document: found before, until it is asked for; then until it is stored
         self._subscription = found
-        self._asked_about: StoredDocument | None = (
-            None  # what is stored of it, if it is asked whether it changed
-        )
+        self._asked_about: StoredDocument | None = None  # what is stored of it
         self._find_style: Callable[[], Style | None] = lambda: None  # what segments are rendered for
         # what is stored
         self._storage = FeedStorage(

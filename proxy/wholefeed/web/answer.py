@@ -689,7 +689,7 @@ async def replayed(
     timeline: Timeline | None,
     now: float,
 ) -> Answer:
-    """Return the answer with what is out of a replay now; None: it has no timeline yet.
+    """Return the answer with what is out of a replay now: nothing, where it has no timeline yet.
 
     Raises:
         OverloadedError: What it takes cannot be read in time.

@@ -8,6 +8,7 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc822
+from wholefeed.core.words import printable
 from wholefeed.errors import OverloadedError, RequestError
 from wholefeed.service.importing import Kept, Taken
 from wholefeed.web.api import json_answer
@@ -74,4 +75,4 @@ def taken_object(taken: Taken) -> dict[str, Any]:
 
 def _shown(name: str) -> str:
     """Return a name that can be shown and typed: on one line, without what is not to be seen."""
-    return " ".join("".join(each if each.isprintable() else " " for each in name).split())
+    return " ".join(printable(name, " ").split())

@@ -14,6 +14,7 @@ from aiohttp import hdrs, web, web_response
 from aiohttp.typedefs import Handler, Middleware
 from multidict import istr
 
+from wholefeed.core.words import printable
 from wholefeed.counts import NONE, Counts
 from wholefeed.errors import MisdirectedError, StorageFullError, UnauthorizedError, WholefeedError
 from wholefeed.logs import REQUEST_ID, get_logger, members
@@ -206,7 +207,7 @@ def _tell(request: web.Request, asked: Asked, status: int, duration_seconds: flo
     url = asked.shown_url
     agent = request.headers.get(hdrs.USER_AGENT, "")[:_LONGEST_AGENT]
     if not agent.isprintable():  # it nearly always is
-        agent = "".join(each if each.isprintable() else "?" for each in agent)
+        agent = printable(agent)
     facts = f"{members(asked.facts)}, " if asked.facts else ""
     log.laid_out(
         "request.answered",

@@ -21,17 +21,18 @@ from urllib.parse import quote
 from wholefeed.config.tables import ServerConfig
 from wholefeed.core.opml import OpmlDocument
 from wholefeed.core.text.urls import HTTP_AUTHORITY, Places, safe_url
+from wholefeed.core.words import printable
 from wholefeed.errors import InvalidUrlError, RequestError
 from wholefeed.fetch.base import parse_target
 from wholefeed.fetch.guard import AddressPolicy
 from wholefeed.server.clients import sign
 from wholefeed.web.request import (
-    REPLAY_OPTIONS,
     feed_url,
     is_prefix_form,
     own_url,
     read_prefix,
     read_query,
+    replay_options,
     view_query,
 )
 
@@ -108,7 +109,7 @@ def _moved_urls(
 
 
 def _shown(url: str) -> str:
-    return "".join(each if each.isprintable() else "?" for each in safe_url(url.strip()))
+    return printable(safe_url(url.strip()))
 
 
 class Moved(NamedTuple):
@@ -182,7 +183,7 @@ def replay_behind(url: str, own: Places) -> dict[str, str]:
         options = read_query(target[found.end() :].partition("#")[0]).options
     except RequestError:
         return {}
-    return {name: options[name] for name in REPLAY_OPTIONS if name in options}
+    return replay_options(options)
 
 
 # The URL to subscribe to

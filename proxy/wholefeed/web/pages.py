@@ -74,13 +74,13 @@ from wholefeed.web.pages_base import begin_session, end_session, is_browser, pag
 from wholefeed.web.request import (
     DESTINATION,
     FEED_ROUTES,
-    REPLAY_OPTIONS,
     Asked,
     base_url,
     begun_replay,
     completed,
     is_set,
     read_replay,
+    replay_options,
     view_query,
     whole_body,
 )
@@ -263,8 +263,7 @@ def _behind_own(request: web.Request) -> str | None:
     for written in completed(query.url):
         if (behind := feed_behind(written, own)) is None:
             continue
-        chosen = {**replay_behind(written, own), **query.options}
-        replay: Mapping[str, str] = {name: chosen[name] for name in REPLAY_OPTIONS if name in chosen}
+        replay = replay_options({**replay_behind(written, own), **query.options})
         return f"url={quote(behind, safe='')}{view_query(replay)}{'#replay' if replay else ''}"
     return None
 
@@ -408,7 +407,7 @@ def _chosen_replay(request: web.Request) -> dict[str, str]:
     The form has fields of its own for two of them: `start` and `offset` for `from`, a box a day for `on`.
     """
     query, options = request.query, request[ASKED].query.options
-    found = {name: options[name] for name in REPLAY_OPTIONS if name in options}
+    found = replay_options(options)
     if not found:
         return {}
     if (start := query.get("start")) and "from" not in found:

@@ -374,60 +374,6 @@ def read_wait(options: Mapping[str, str], at_most: float) -> float:
     return min(seconds, at_most)
 
 
-_RFC3339: Final = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
-)
-
-
-class Replay(NamedTuple):
-    """A feed from its beginning, at a pace."""
-
-    pace: Pace
-    shows_original: bool
-    """Whether titles bear the date on which their entry was published (P3)."""
-
-
-def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
-    """Return the replay that is asked for, if any; `feed_url` is the proxy's URL of the feed.
-
-    Raises:
-        RequestError: A parameter of it is missing, or is not what it should be.
-    """
-    if "replay" not in options:
-        return None
-    if "from" not in options:
-        whole = f"{feed_url}&replay={quote(options['replay'][:40])}&from=2026-01-31T06:00:00%2B01:00"
-        raise RequestError(f"expected from beside replay, the instant when it begins, such as {whole}")
-    original = options.get("original", "on")
-    if original not in ("on", "off"):
-        raise RequestError(f"expected original as on or off, got {original[:40]!r}")
-    try:
-        pace = Pace.read(options["replay"], options["from"], options.get("on"))
-    except PaceError as exc:
-        raise RequestError(str(exc)) from exc
-    return Replay(pace, shows_original=original == "on")
-
-
-def begun_replay(options: Mapping[str, str], now: float) -> dict[str, str]:
-    """Return the parameters of a replay, with an instant at which it begins.
-
-    If they name none themselves it is the last 6:00 of this machine's clock, of a listed day.
-
-    Args:
-        options: With `replay`; what they say need not be right.
-        now: Epoch seconds.
-    """
-    found = {name: options[name] for name in REPLAY_OPTIONS if name in options}
-    if "from" not in found:
-        days = {WEEKDAYS.index(each) for each in found.get("on", "").split(",") if each in WEEKDAYS}
-        begins = last_beginning(datetime.fromtimestamp(now), days)  # noqa: DTZ006 - that clock is meant
-        found["from"] = begins.astimezone().isoformat(timespec="seconds")
-    return found
-
-
-_COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
-
-
 def read_view(options: Mapping[str, str], max_bytes: int) -> View:
     """Return which part of the feed is asked for; `max_bytes` bounds any answer, 0 does not.
 
@@ -460,6 +406,11 @@ def read_instant(options: Mapping[str, str], name: str) -> float:
     return instant
 
 
+_RFC3339: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE
+)
+
+
 PAGE_SIZES: Final = (10, 1000)
 """The least and the most entries that a page may have."""
 
@@ -470,6 +421,63 @@ def _whole_number(options: Mapping[str, str], name: str, least: int, most: int |
         bounds = f"{least} or more" if most is None else f"{least} to {most}"
         raise RequestError(f"expected {name} as a whole number, {bounds}, got {given[:40]!r}")
     return int(given)
+
+
+_COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
+
+
+# A replay: a feed from its beginning, at a pace (P1, P2)
+
+
+class Replay(NamedTuple):
+    """A feed from its beginning, at a pace."""
+
+    pace: Pace
+    shows_original: bool
+    """Whether titles bear the date on which their entry was published (P3)."""
+
+
+def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
+    """Return the replay that is asked for, if any; `feed_url` is the proxy's URL of the feed.
+
+    Raises:
+        RequestError: A parameter of it is missing, or is not what it should be.
+    """
+    if "replay" not in options:
+        return None
+    if "from" not in options:
+        whole = f"{feed_url}&replay={quote(options['replay'][:40])}&from=2026-01-31T06:00:00%2B01:00"
+        raise RequestError(f"expected from beside replay, the instant when it begins, such as {whole}")
+    original = options.get("original", "on")
+    if original not in ("on", "off"):
+        raise RequestError(f"expected original as on or off, got {original[:40]!r}")
+    try:
+        pace = Pace.read(options["replay"], options["from"], options.get("on"))
+    except PaceError as exc:
+        raise RequestError(str(exc)) from exc
+    return Replay(pace, shows_original=original == "on")
+
+
+def replay_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return those parameters that are a replay's, in the order of our own URLs."""
+    return {name: options[name] for name in REPLAY_OPTIONS if name in options}
+
+
+def begun_replay(options: Mapping[str, str], now: float) -> dict[str, str]:
+    """Return the parameters of a replay, with an instant at which it begins.
+
+    If they name none themselves it is the last 6:00 of this machine's clock, of a listed day.
+
+    Args:
+        options: With `replay`; what they say need not be right.
+        now: Epoch seconds.
+    """
+    found = replay_options(options)
+    if "from" not in found:
+        days = {WEEKDAYS.index(each) for each in found.get("on", "").split(",") if each in WEEKDAYS}
+        begins = last_beginning(datetime.fromtimestamp(now), days)  # noqa: DTZ006 - that clock is meant
+        found["from"] = begins.astimezone().isoformat(timespec="seconds")
+    return found
 
 
 # What a client accepts, and how much it likes each (RFC 9110, 12.4.2)

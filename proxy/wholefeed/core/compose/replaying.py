@@ -324,10 +324,11 @@ def replay_head(family: Family, version: str, head: bytes, *, identifier: str, i
     document, offset = read
     text, edits = document.text, list[_Edit]()
     for each in document.head.children:
-        inner = attribute_places(text, each.start).end
-        is_coded = b"base64" in text[each.start : inner]
+        places = attribute_places(text, each.start)
+        inner, values = places.end, places.values(text)
+        is_coded = b"base64" in values.get(b"mode", b"")
         kind = "other" if is_coded else f"{_kind(each.namespace)} {each.name}"
-        media_type = "xhtml" if b"xhtml" in text[each.start : inner] else ""
+        media_type = "xhtml" if b"xhtml" in values.get(b"type", b"") else ""
         child = _Child(kind, each.start, inner, each.end, text[inner - 2 : inner] == b"/>", media_type)
         if kind in _LEADS_AWAY or kind.startswith("sy ") or (kind in _DATES and is_dated):
             edits.append((each.start, each.end, b""))

@@ -125,6 +125,10 @@ class _Places(NamedTuple):
     end: int
     """Behind the tag."""
 
+    def values(self, text: bytes) -> dict[bytes, bytes]:
+        """Return the attributes' values as they are written, by name."""
+        return {name: text[start + 1 : end - 1] for name, start, end in self.quoted}
+
 
 def attribute_places(text: bytes, start: int) -> _Places:
     """Return where the attributes of the start tag stand that begins there."""
