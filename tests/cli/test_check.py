@@ -188,6 +188,14 @@ async def test_an_archive_that_is_missing_is_an_error(check: Check, origin: Orig
     assert f"answered 404; prev-archive of {origin.url(NEWER)} (line {line}) leads there" in text
 
 
+async def test_a_link_that_nobody_can_follow_is_a_document_that_is_missing(
+    check: Check, origin: Origin
+) -> None:
+    """RFC 5005, section 4.1; R2: where the only link to what is older is no address of the web."""
+    body, line = spread(newer(prev_archive="gopher://example.org/older"), '<link rel="prev-archive"')
+    assert await said_of(check, publish(origin, newer=body)) == [error("document-unavailable", NEWER, line)]
+
+
 async def test_an_archive_that_fails_the_second_time_is_an_error(check: Check, origin: Origin) -> None:
     """RFC 5005, section 4.1: also where it was had a moment before."""
     url = publish(origin)
