@@ -173,6 +173,22 @@ async def test_validators_move_with_each_release_and_nothing_else(proxy: Proxy, 
         assert ids(again.body) == ["c", "b", "a"]
 
 
+async def test_the_tag_of_json_moves_with_each_release(proxy: Proxy, origin: Origin) -> None:
+    """P5: its head has no date that would move it."""
+    origin.publish("/feed", json_feed(an_item("c", 3), an_item("b", 2), an_item("a", 1)))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    asked = {"replay": "1/day", "from": instant(int(proxy.clock()) - DAY + 100)}
+    await get(proxy, url, asked)
+    reply = await get(proxy, url, asked)
+    known = {"If-None-Match": reply.headers["ETag"]}
+    assert (await get(proxy, url, asked, headers=known)).status == 304
+    proxy.clock.advance(101)
+    again = await get(proxy, url, asked, headers=known)
+    assert again.status == 200
+    assert [each["id"] for each in json.loads(again.body)["items"]] == ["urn:c", "urn:b", "urn:a"]
+
+
 async def test_a_replay_can_be_cut_and_compressed(proxy: Proxy, origin: Origin) -> None:
     """P5: limit, since and answer_bytes count releases; HEAD has the same fields; gzip the same text."""
     names = [f"e{n}" for n in range(9, 0, -1)]

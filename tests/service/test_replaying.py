@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from tests.feeds import an_item, atom
 from tests.origin import Origin
-from tests.running import Proxy
+from tests.running import Proxy, StandingClock, a_config, running
 
 REPLAY: Any = {"replay": "1/day", "from": "2023-11-01T06:00:00Z"}
 
@@ -43,3 +43,24 @@ async def test_a_feed_has_lines_from_its_first_replay_on(
     proxy.clock.advance(100_000)
     await proxy.whole(origin.url("/replayed"))
     assert lines(tmp_path) == [(number, 3) for number in range(1, 7)]
+
+
+async def test_a_line_comes_in_the_next_second_and_never_before_another(
+    tmp_path: Path, origin: Origin
+) -> None:
+    """P1: who has asked in a second knows all that comes in it; a clock that is put back changes no order."""
+    origin.publish("/feed", atom(an_item("a", 1)))
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path), StandingClock()) as proxy:
+        await proxy.whole(url)
+        now = int(proxy.clock())
+        await proxy.get(url, **REPLAY)
+        proxy.clock.advance(-500)
+        origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)))
+        await proxy.refreshed(url)
+        proxy.clock.advance(1000)
+        origin.publish("/feed", atom(an_item("c", 3), an_item("b", 2), an_item("a", 1)))
+        await proxy.refreshed(url)
+    with closing(sqlite3.connect(tmp_path / "wholefeed.db")) as db:
+        came = [at - now for (at,) in db.execute("SELECT arrived_at FROM line ORDER BY number")]
+    assert came == [1, 1, 501]
