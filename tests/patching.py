@@ -64,7 +64,7 @@ CONSTANTS: Final = {
     "ROOM_SECONDS": Constant(_WAIT_LONG, ("workers.pool",)),
     "SEALED_ENTRIES": Constant("hundreds of refreshes, each with a new entry", ("core.compose.remembering",)),
     "SLICE_SECONDS": Constant("seconds until a turn ends", ("service.sharing_hosts",)),
-    "UPLOAD_SECONDS": Constant(_WAIT_LONG, ("web.opml",)),
+    "UPLOAD_SECONDS": Constant(_WAIT_LONG, ("web.request",)),
     "WRITE_SECONDS": Constant(_WAIT_LONG, ("store.postgres",)),
     "_AGAIN_SECONDS": Constant("a minute until it is looked again", ("service.background",)),
     "_BATCH_BYTES": Constant("a feed of 32 MiB takes half a minute to collect", ("service.weaving",)),

@@ -16,6 +16,7 @@ from tests.postgres import on_both
 from tests.publishers.discourse import Discourse
 from tests.running import Proxy, Reply, StartProxy
 from tests.sqlite_faults import rows
+from wholefeed.web.keys import UPLOADS
 
 Make = Callable[..., bytes]
 DAY = 86400
@@ -558,3 +559,34 @@ async def test_people_are_told_of_it(proxy: Proxy, origin: Origin) -> None:
     assert b"<b>old" not in page.body
     (shown,) = await imports_of(proxy, url)
     assert shown["import"]["name"] == "<b>old</b> .xml"
+
+
+@pytest.mark.parametrize(
+    "limits", [{"entries_per_feed": 3}, {"documents_per_feed": 1}, {"feed_bytes": 1500}], ids=str
+)
+async def test_what_makes_a_feed_too_large_is_refused(
+    start: StartProxy, origin: Origin, limits: dict[str, int]
+) -> None:
+    """I1, R18: what is put into a feed counts as what is fetched of it does; nothing is stored of it."""
+    proxy = await start(limits=limits)
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("d", 4), an_item("c", 3)))
+    await proxy.whole(url)
+    reply = await imported(proxy, url, atom(*(an_item(name, 1, "x" * 500) for name in "ab")))
+    assert (reply.status, reply.slug) == (422, "limit")
+    assert f"limits.{next(iter(limits))}" in reply.body.decode()
+    assert (await proxy.status(url))["imported"] is None
+
+
+async def test_no_more_is_read_at_once_than_there_is_room_for(proxy: Proxy, origin: Origin) -> None:
+    """I1: who comes when all of it is taken is told to come again, and holds nothing afterwards."""
+    url, room = origin.url("/feed"), proxy.app[UPLOADS]
+    origin.publish("/feed", atom(an_item("b", 2)))
+    await proxy.whole(url)
+    room.wait_seconds = 0.05
+    assert await room.take(room.total_bytes)
+    reply = await imported(proxy, url, atom(an_item("a", 1)))
+    assert (reply.status, reply.slug) == (503, "overloaded")
+    room.give_back(room.total_bytes)
+    await taken(proxy, url, atom(an_item("a", 1)))
+    assert room.free_bytes == room.total_bytes

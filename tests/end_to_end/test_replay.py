@@ -215,6 +215,18 @@ async def test_a_replay_can_be_cut_and_compressed(proxy: Proxy, origin: Origin) 
     assert 1 <= len(ids(fitting.body)) < 9
 
 
+async def test_an_entry_that_fits_in_no_answer_is_passed_over(proxy: Proxy, origin: Origin) -> None:
+    """P5: one entry that is longer than all of `answer_bytes` hides no older ones."""
+    items = an_item("c", 3), an_item("b", 2, "x" * 5000), an_item("a", 1)
+    origin.publish("/feed", atom(*items, complete=True))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    asked = {"replay": "50/day", "from": "2026-01-31T06:00:00Z", "answer_bytes": "3000"}
+    reply = await get(proxy, url, asked)
+    assert ids(reply.body) == ["c", "a"]
+    assert reply.reconstruction.endswith(";cut;released=3")
+
+
 async def test_nothing_is_out_before_it_begins(proxy: Proxy, origin: Origin) -> None:
     """P5: 200 without entries, until the first release."""
     origin.publish("/feed", atom(an_item("a", 1), complete=True))

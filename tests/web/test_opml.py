@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, Reply
 from wholefeed.core.opml import MAX_BYTES, read_opml
+from wholefeed.web.keys import UPLOADS
 from wholefeed.web.opml import COUNTS_FIELD
 
 LIST = b"""<opml version="2.0"><body><outline text="Folder" x="1"><!-- kept -->
@@ -275,3 +277,19 @@ async def test_a_sender_that_stalls_is_given_up(proxy: Proxy, monkeypatch: pytes
     writer.close()
     await writer.wait_closed()
     assert status.startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.fault("94")
+async def test_a_list_that_is_compressed_takes_the_room_of_the_longest(proxy: Proxy) -> None:
+    """What it says of its length is not how long it becomes."""
+    room = proxy.app[UPLOADS]
+    room.wait_seconds = 0.05
+    taken_bytes = room.total_bytes - MAX_BYTES // 2
+    assert await room.take(taken_bytes)
+    body = b"<opml version='2.0'><body/></opml>"
+    for coding, status in ((b"", 200), (b"gzip", 503)):
+        fields = {"Content-Encoding": coding.decode()} if coding else {}
+        sent = gzip.compress(body) if coding else body
+        assert (await proxy.ask("POST", "/opml", data=sent, headers=fields)).status == status
+    room.give_back(taken_bytes)
+    assert room.free_bytes == room.total_bytes

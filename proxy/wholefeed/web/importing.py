@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any, Final
+from typing import Any
 
 from aiohttp import hdrs, web
 
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc822
 from wholefeed.core.words import printable
-from wholefeed.errors import OverloadedError, RequestError
+from wholefeed.errors import RequestError
 from wholefeed.service.importing import Kept, Taken
 from wholefeed.web.api import json_answer
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, UPLOADS, named_url
-from wholefeed.web.request import is_set, read_instant, whole_body
-
-_UPLOAD_SECONDS: Final = 60
+from wholefeed.web.request import is_set, read_instant, uploaded
 
 
 async def post_import(request: web.Request) -> web.StreamResponse:
@@ -26,18 +23,8 @@ async def post_import(request: web.Request) -> web.StreamResponse:
     """
     url, options = await named_url(request), request[ASKED].query.options
     at = read_instant(options, "at") if "at" in options else None
-    room, most = request.app[UPLOADS], request.app[CONFIG].limits.document_bytes
-    held_bytes = min(most, room.total_bytes)
-    if request.content_length is not None and hdrs.CONTENT_ENCODING not in request.headers:
-        held_bytes = min(request.content_length, held_bytes)
-    if not await room.take(held_bytes):  # nothing of it has been read yet
-        raise OverloadedError("too many documents are being sent")
-    try:
-        async with asyncio.timeout(_UPLOAD_SECONDS):
-            body = await whole_body(request, most)
-    except TimeoutError as exc:
-        raise RequestError(f"expected the whole document within {_UPLOAD_SECONDS} s") from exc
-    else:
+    most_bytes = request.app[CONFIG].limits.document_bytes
+    async with uploaded(request, request.app[UPLOADS], most_bytes, what="document") as body:
         kept = Kept(
             body,
             _shown(options.get("name", "")),
@@ -46,8 +33,6 @@ async def post_import(request: web.Request) -> web.StreamResponse:
             is_forced=is_set(options, "force"),
         )
         return json_answer(taken_object(await request.app[SERVICE].imports.take(url, kept)))
-    finally:
-        room.give_back(held_bytes)
 
 
 async def delete_import(request: web.Request) -> web.StreamResponse:

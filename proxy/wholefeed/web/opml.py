@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from email.message import Message
 from email.parser import BytesHeaderParser
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -19,7 +20,7 @@ from wholefeed.config.tables import Config
 from wholefeed.core.opml import MAX_BYTES, Listed, compose_opml, read_opml
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.urls import Places
-from wholefeed.errors import OverloadedError, UploadError
+from wholefeed.errors import UploadError
 from wholefeed.fetch.guard import AddressPolicy
 from wholefeed.service.service import FeedService
 from wholefeed.web.keys import ASKED, CONFIG, LISTS, SERVICE, UPLOADS
@@ -32,7 +33,7 @@ from wholefeed.web.request import (
     read_replay,
     read_view,
     too_large,
-    whole_body,
+    uploaded,
 )
 
 # GET and POST of /opml
@@ -59,32 +60,20 @@ async def exported(service: FeedService, base: str, config: Config) -> bytes:
     return compose_opml("wholefeed", listed)
 
 
-UPLOAD_SECONDS: Final = 60
-
-
 async def post_opml(request: web.Request) -> web.StreamResponse:
     """POST /opml: the list that is sent, with its feeds through the proxy; with `undo=1`, without it."""
-    room = request.app[UPLOADS]
-    most_bytes = MAX_BYTES if request.content_length is None else min(request.content_length, MAX_BYTES)
-    if not await room.take(most_bytes):  # nothing of it has been read yet
-        raise OverloadedError("too many lists are being sent")
-    try:
-        document, counts = await _moved(request)
-    finally:
-        room.give_back(most_bytes)
+    late = partial(UploadError, slug="bad-request")
+    async with uploaded(request, request.app[UPLOADS], MAX_BYTES, what="list", late=late) as body:
+        document, counts = await _moved(request, body)
     request[ASKED].add(opml=counts)
     told = ", ".join(f"{name}={number}" for name, number in counts.items())
     return _download(document, "subscriptions.opml", {COUNTS_FIELD: told})
 
 
-async def _moved(request: web.Request) -> tuple[bytes, dict[str, int]]:
+async def _moved(request: web.Request, sent: bytes) -> tuple[bytes, dict[str, int]]:
     asked, config = request[ASKED], request.app[CONFIG]
     base = base_url(request, asked)
-    try:
-        async with asyncio.timeout(UPLOAD_SECONDS):
-            body, fields = await _uploaded(request)
-    except TimeoutError as exc:
-        raise UploadError(f"expected the whole list within {UPLOAD_SECONDS} s", slug="bad-request") from exc
+    body, fields = await _list_in(request, sent)
     options = {**asked.query.options, **fields}
     read_view(options, 0)
     read_replay(options, f"{base}/feed?url=U")
@@ -121,7 +110,7 @@ _LONGEST_BOUNDARY: Final = 70
 """RFC 2046, 5.1.1."""
 
 
-async def _uploaded(request: web.Request) -> tuple[bytes, dict[str, str]]:
+async def _list_in(request: web.Request, body: bytes) -> tuple[bytes, dict[str, str]]:
     """Return the list that is sent, alone or as the field `file` of a form, and the form's other fields.
 
     Whatever the Content-Type says that is no form: it is the list itself. A form is no longer than a list may
@@ -129,9 +118,7 @@ async def _uploaded(request: web.Request) -> tuple[bytes, dict[str, str]]:
 
     Raises:
         UploadError: It is no form that can be read, or has no file.
-        HTTPRequestEntityTooLarge: It is longer than a list may be.
     """
-    body = await whole_body(request, MAX_BYTES)
     if request.content_type != "multipart/form-data":
         return body, {}
     said = Message()

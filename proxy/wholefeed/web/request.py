@@ -6,15 +6,17 @@ The URL of a feed is given in a query or behind the slash:
     /https://example.org/feed.atom?lang=en                      the prefix form: the whole query is the feed's
 
 Each request has an `Asked`, made before its handler; it reads these once, when they are first needed.
-`whole_body` reads a body; all other functions do no I/O.
+`whole_body` and `uploaded` read a body; all other functions do no I/O.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import lru_cache, wraps
 from typing import Final, NamedTuple, TypeVar
@@ -29,7 +31,14 @@ from wholefeed.core.compose.views import FeedPage, View
 from wholefeed.core.replay import WEEKDAYS, Pace, PaceError, last_beginning
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import UrlError, canonical_url, safe_url
-from wholefeed.errors import InvalidUrlError, MisdirectedError, RequestError, WholefeedError
+from wholefeed.errors import (
+    InvalidUrlError,
+    MisdirectedError,
+    OverloadedError,
+    RequestError,
+    WholefeedError,
+)
+from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.server.clients import TrustedProxies, last_value
 
 # Routes that are treated by name
@@ -497,6 +506,49 @@ def weighed(field: str) -> list[tuple[str, float]]:
 
 
 # The body
+
+
+UPLOAD_SECONDS: Final = 60
+"""For so long a body may take that somebody sends to be kept or changed."""
+
+
+@asynccontextmanager
+async def uploaded(
+    request: web.Request,
+    room: MemoryBudget,
+    at_most: int,
+    *,
+    what: str,
+    late: Callable[[str], RequestError] = RequestError,
+) -> AsyncIterator[bytes]:
+    """Read what somebody sends, and hold room for it while the block works with it.
+
+    Args:
+        request: Its body is read.
+        room: For all that is being sent.
+        at_most: Bytes of the body, without content coding.
+        what: It is, in a word.
+        late: Makes the error where it does not come in time.
+
+    Raises:
+        OverloadedError: There is no room.
+        HTTPRequestEntityTooLarge: It is longer.
+        RequestError: It is not in the coding that it says, or does not come in time.
+    """
+    held_bytes = min(at_most, room.total_bytes)
+    if request.content_length is not None and hdrs.CONTENT_ENCODING not in request.headers:
+        held_bytes = min(request.content_length, held_bytes)
+    if not await room.take(held_bytes):  # nothing of it has been read yet
+        raise OverloadedError(f"too many {what}s are being sent")
+    try:
+        try:
+            async with asyncio.timeout(UPLOAD_SECONDS):
+                body = await whole_body(request, at_most)
+        except TimeoutError as exc:
+            raise late(f"expected the whole {what} within {UPLOAD_SECONDS} s") from exc
+        yield body
+    finally:
+        room.give_back(held_bytes)
 
 
 async def whole_body(request: web.Request, at_most: int) -> bytes:
