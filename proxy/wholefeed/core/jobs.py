@@ -9,8 +9,8 @@
 Bytes come in: what is to be known of a document comes out, read once; or what is sent of it, a head or the
 sealed text of a segment (docs/design.md#segments). What comes back holds neither the text nor an object an
 entry: who has the body needs no second copy of it. `JOBS` has every job by the name that it goes under, and
-with them what is remembered of a document (`wholefeed.core.compose.remembering`) and a page of entries for
-people (`wholefeed.core.compose.reading`).
+with them what is remembered of a document (`wholefeed.core.compose.remembering`), a page of entries for
+people (`wholefeed.core.compose.reading`) and what an HTML page links (`wholefeed.core.listing.reading`).
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from wholefeed.core.compose.segments import (
 from wholefeed.core.compose.weaving import Members, Weave, pack_member, publication_dates, unpack_members
 from wholefeed.core.facts import CopyDates, DocumentFacts, Stored
 from wholefeed.core.links import Navigation, api_url, classify
+from wholefeed.core.listing.reading import read_page
 from wholefeed.core.merge import counted_instant
 from wholefeed.core.model import (
     SEPARATOR,
@@ -389,6 +390,7 @@ JOBS: Final[Mapping[str, Callable[..., Any]]] = {
     for job in (
         *(read_document, read_again, render, compose, remember_copies),
         *(show_entries, said_dates, replay_entries),
+        read_page,
     )
 }
 """What may be asked of another process."""
