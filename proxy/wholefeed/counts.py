@@ -26,7 +26,7 @@ ANSWER_SECONDS: Final = (
 FETCH_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0)
 WALK_SECONDS: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
-TASKS: Final = ("house-keeping", "polling", "archive", "hosts", "taking-over")
+TASKS: Final = ("house-keeping", "polling", "archive", "lists", "hosts", "taking-over")
 """What goes on in the background. A sum that is not shown as 0 first has no increase to be seen."""
 
 NONE: Final = "none"
@@ -93,6 +93,8 @@ class Counts:
     """Requests for a feed from its beginning, at a pace."""
     imports: Counter[str] = field(default_factory=lambda: Counter(taken=0, known=0, refused=0))
     """Documents that people had kept (I1), by what came of them."""
+    looks: Counter[str] = field(default_factory=lambda: Counter(listed=0, nothing=0))
+    """At publishers' pages (H1), by whether they list the history of the feed."""
     evicted: int = 0
     """Feeds that were forgotten because the store was too large."""
     troubles: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(TASKS, 0)))

@@ -105,7 +105,7 @@ async def areconstruct(
     given = config if isinstance(config, Config) else config_of(config or {})
     async with stored(given, store) as own, open_service(own) as (opened, service):
         wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
-        await search_archive(own, service, canonical, wait_seconds=wait)
+        await search_further(own, service, canonical, wait_seconds=wait)
         async with service.answer(canonical, wait_seconds=wait) as reconstruction:
             await service.close()  # from here on the store stays as it is
             return await _feed(reconstruction, opened, canonical, own)
@@ -125,17 +125,18 @@ async def stored(config: Config, path: str | PathLike[str] | None = None) -> Asy
         await asyncio.to_thread(folder.cleanup)
 
 
-async def search_archive(config: Config, service: FeedService, url: str, *, wait_seconds: float) -> None:
-    """Have a web archive asked for what is missing of a feed, where `history.memento` is on.
+async def search_further(config: Config, service: FeedService, url: str, *, wait_seconds: float) -> None:
+    """Have looked for what the publisher does not link: in a web archive and in its pages, as configured.
 
     A server does that in the background; without one there is nobody else to.
     """
-    if config.history.memento:
+    if config.history.memento or config.history.list != "off":
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_seconds):
                 async with service.answer(url, wait_seconds=wait_seconds):
                     pass
                 await service.mementos.finish(url)
+                await service.lists.finish(url)
 
 
 def _is_loop_running() -> bool:

@@ -62,11 +62,16 @@ Events
     replica.isolated    replica, stopped: they may take it for dead; it has stopped so many things, and begins
                         again under another name
     replica.forgotten   replica: the database has lost its leases, and every replica begins again
-    background.failed   name: house-keeping, polling, archive, hosts or taking-over ended by an error, with
-                        its traceback
+    background.failed   name: house-keeping, polling, archive, lists, hosts or taking-over ended by an error,
+                        with its traceback
     polling.paused      reason: the store could not say which feeds are due
     archive.failed      slug: the web archive could not be asked; seconds for which it is left alone
     archive.paused      slug: the store could not say, or keep, what the archive is asked for
+    lists.looked        feed, pages, entries, missing, requests, duration_s: its publisher's pages were looked
+                        at; pages are those of the list that was found
+    lists.unkept        feed, slug: what they list could not be kept; it is looked for again in an hour
+    lists.failed        a look ended by an error, with its traceback
+    lists.paused        slug: the store could not say whose pages are due
     memento.unusable    slug: a copy in it that cannot be read, or does not say that it is of the feed
     connections.reaped  connections: how many idle ones were closed
     connections.crowded closed: how many idle and half-open ones had to make room within a second; unaccepted:

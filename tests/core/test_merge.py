@@ -16,6 +16,7 @@ from wholefeed.core.merge import (
     Fullness,
     Place,
     Said,
+    Standing,
     choose,
     is_buried,
     place_of,
@@ -40,7 +41,7 @@ def a_copy(
     generated_at: float | None = None,
     is_collected: bool = False,
     fullness: Fullness = Fullness.UNKNOWN,
-    is_imported: bool = False,
+    standing: int = Standing.OWN,
 ) -> Copy:
     return Copy(
         key,
@@ -53,7 +54,7 @@ def a_copy(
         generated_at,
         is_collected,
         fullness,
-        is_imported,
+        standing,
     )
 
 
@@ -165,7 +166,7 @@ copies = st.lists(
         document_updated_at=st.none() | st.sampled_from([1.0, 2.0, 3.0]),
         generated_at=st.none() | st.sampled_from([1.0, 2.0]),
         fullness=st.sampled_from(Fullness),
-        is_imported=st.booleans(),
+        standing=st.sampled_from(Standing),
     ),
     max_size=4,
 ).map(lambda drawn: [copy._replace(key=n) for n, copy in enumerate(drawn)])
@@ -185,18 +186,20 @@ def test_the_choice_does_not_depend_on_the_order_of_arrival(
 
 
 @given(copies, st.none() | st.sampled_from([1.0, 2.0]))
-def test_an_imported_copy_goes_behind_all_others(
+def test_what_was_added_goes_behind_all_else(
     drawn: list[Copy], subscription_updated_at: float | None
 ) -> None:
-    """I1: whatever it says of itself; among themselves they are judged as others are."""
+    """I1, H6: what was imported, and behind it what is merely listed, whatever they say of themselves.
+
+    Among themselves they are judged as others are.
+    """
     live = choose(drawn, subscription_updated_at=subscription_updated_at, settled=False)
-    own = [copy for copy in drawn if not copy.is_imported]
-    if own:
-        assert live == choose(own, subscription_updated_at=subscription_updated_at, settled=False)
-    elif live is not None:
-        plain = [copy._replace(is_imported=False) for copy in drawn]
+    if live is not None:
+        best = max(copy.standing for copy in drawn)
+        plain = [copy._replace(standing=Standing.OWN) for copy in drawn if copy.standing == best]
         same = choose(plain, subscription_updated_at=subscription_updated_at, settled=False)
-        assert same == live._replace(is_imported=False)
+        assert same == live._replace(standing=Standing.OWN)
+        assert live.standing == best
 
 
 @given(copies)
@@ -339,6 +342,7 @@ COPIES = st.lists(
         ordinal=st.integers(0, 3),
         document_updated_at=st.none() | st.floats(0, 9),
         fetched_at=st.just(NOW),
+        standing=st.just(Standing.OWN),
     ),
     unique_by=lambda copy: (copy.role, copy.position, copy.ordinal),
     max_size=5,

@@ -36,7 +36,7 @@ from wholefeed.core.opml import compose_opml
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339
 from wholefeed.errors import ImportRefusedError, OverloadedError, UnknownFeedError, WholefeedError
 from wholefeed.futures import in_daemon
-from wholefeed.library import search_archive, stored
+from wholefeed.library import search_further, stored
 from wholefeed.service.importing import Kept
 from wholefeed.service.service import FeedService
 from wholefeed.web.answer import Representation, prepare, slices
@@ -355,7 +355,7 @@ class Database:
         async with open_service(config) as (store, service), following(service, url, progress):
             if must_be_known:
                 await service.status(url)
-            await search_archive(config, service, url, wait_seconds=wait_seconds)
+            await search_further(config, service, url, wait_seconds=wait_seconds)
             async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
                 asked = Representation(self_url=url, is_gzip=False, warns=config.history.warn_entry)
                 async for piece in slices(prepare(reconstruction, asked), store):
@@ -396,7 +396,7 @@ async def explain_once(
 ) -> JsonObject:
     """Reconstruct one feed with a store of its own, and return the status object with its chain."""
     async with stored(config) as own, open_service(own) as (_, service), following(service, url, progress):
-        await search_archive(own, service, url, wait_seconds=wait_seconds)
+        await search_further(own, service, url, wait_seconds=wait_seconds)
         async with service.answer(url, wait_seconds=wait_seconds):
             return account_object(*await service.account(url))
 

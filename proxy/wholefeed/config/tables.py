@@ -242,6 +242,16 @@ class HistoryConfig:
         "ask known publishers (WordPress …) for the pages that they do not link",
     )
     collect_deny_hosts: tuple[str, ...] = _key((), _HOSTS, "hosts that are never asked for such pages")
+    list: str = _key(
+        "auto",
+        choice("auto", "off"),
+        "look for the history of feeds that have none in the lists of their publishers' pages",
+    )
+    list_deny_hosts: tuple[str, ...] = _key((), _HOSTS, "hosts whose pages are never looked at")
+    list_interval_seconds: float = _key(
+        1.0, seconds(0.1, 3600), "between two requests for such pages at one site"
+    )
+    list_pages: int = _key(200, whole(1, 10_000), "pages of a list that are asked for")
     memento: bool = _key(
         False, FLAG, "ask a web archive for what publishers do not give any more; it learns their URLs"
     )

@@ -45,6 +45,16 @@ def choose(
     return max(held, key=lambda copy: _precedence(copy, subscription_updated_at), default=None)
 
 
+class Standing(IntEnum):
+    """Whose document a copy stands in: an earlier one here gives way to any later one."""
+
+    LISTED = 0
+    """What a page of the publisher's lists: a title and a link (H6)."""
+    IMPORTED = 1
+    """Somebody had kept it (I1)."""
+    OWN = 2
+
+
 class Fullness(IntEnum):
     """How much of an entry's text a copy has, as far as that is known (R10)."""
 
@@ -82,8 +92,8 @@ class Copy(NamedTuple):
     """Whether it stands on such a page."""
     fullness: int = Fullness.UNKNOWN
     """As a `Fullness`."""
-    is_imported: bool = False
-    """Whether somebody had kept its document and imported it (I1)."""
+    standing: int = Standing.OWN
+    """As a `Standing`."""
 
 
 def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | None) -> bool:
@@ -93,7 +103,7 @@ def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | No
 
 def _precedence(
     copy: Copy, subscription_updated_at: float | None
-) -> tuple[bool, float, int, float, float, int, int, int, bool]:
+) -> tuple[int, float, int, float, float, int, int, int, bool]:
     rank = rank_of(copy, subscription_updated_at=subscription_updated_at)
     is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
     return (*rank, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)
@@ -101,8 +111,8 @@ def _precedence(
 
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
-Rank = tuple[bool, float, int, float, float]
-"""What R10 compares before it asks where a copy stands; first of all whether it was not imported (I1)."""
+Rank = tuple[int, float, int, float, float]
+"""What R10 compares before it asks where a copy stands; first of all whose document it stands in."""
 
 
 def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
@@ -113,7 +123,7 @@ def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
     elif document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
         document = min(document, subscription_updated_at)
     instant = counted_instant(copy.updated_at, copy.fetched_at)
-    return ranked(instant, copy.fullness, document, copy.generated_at, is_imported=copy.is_imported)
+    return ranked(instant, copy.fullness, document, copy.generated_at, standing=copy.standing)
 
 
 _CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
@@ -126,14 +136,14 @@ def ranked(
     document_updated_at: float | None,
     made_at: float | None,
     *,
-    is_imported: bool = False,
+    standing: int = Standing.OWN,
 ) -> Rank:
     """Return what is to be compared, of instants that count: a dated copy goes first.
 
-    An imported one (I1) goes behind all others, whatever it says: its dates are anybody's.
+    What is no document of the feed goes behind all that are, whatever it says: its dates are anybody's.
     """
     return (
-        not is_imported,
+        standing,
         _UNDATED if updated_at is None else updated_at,
         fullness,
         _UNDATED if document_updated_at is None else document_updated_at,

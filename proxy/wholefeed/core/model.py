@@ -57,6 +57,7 @@ class State(StrEnum):
     PARTIAL = "partial"
     PAGED = "paged"
     COLLECTED = "collected"
+    LISTED = "listed"
     REMEMBERED = "remembered"
 
 
@@ -399,3 +400,5 @@ MEMORY_URL: Final = "urn:wholefeed:memory:"
 """How the URL of a document of remembered copies begins, its number behind it; no publisher's does."""
 IMPORT_URL: Final = "urn:wholefeed:import:"
 """How the URL of a document begins that somebody had kept and imported (I1), its digest behind it."""
+LIST_URL: Final = "urn:wholefeed:list:"
+"""How the URL of a document begins that holds what a page of the publisher's lists (H7), its URL behind."""

@@ -215,6 +215,13 @@ HistoryShort: Final = NoteKind(
 )
 
 
+DatesGuessed: Final = NoteKind(
+    "DatesGuessed", "dates-guessed", "rule H5",
+    text="{entries} entries bear the first day of their month or year, or the date of a newer one: {url}",
+)
+"""Of entries that the publisher's pages list: what these say of their dates is not exact, or nothing."""
+
+
 def _served_by_copies(url: str, copy_url: str, captured: str, copies: int) -> str:
     what, verb = ("a copy", "stands") if copies == 1 else (f"{copies} copies", "stand")
     return f"{what} of {captured} in a web archive {verb} in for {url}: {copy_url}"
@@ -320,6 +327,7 @@ class End(StrEnum):
     COLLECTED = "collected"
     READ = "read"
     WHOLE = "whole"
+    LISTED = "listed"
     NOT_OFFERED = "not-offered"
     NOT_FOLLOWED = "not-followed"
 
@@ -333,6 +341,7 @@ _TEXTS: Final = {
     End.COLLECTED: "this page brought nothing new; what lies behind it was collected before",
     End.READ: "every page that the publisher answers was read",
     End.WHOLE: "the publisher says that this document is the whole feed",
+    End.LISTED: "the publisher's pages list these entries; nobody promises that they are all",
     End.NOT_OFFERED: "the publisher links to no other documents of this feed",
     End.NOT_FOLLOWED: "this is a paged feed, and history.paged is off",
 }

@@ -39,7 +39,7 @@ from wholefeed.service.refresh import OfferedCopy
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.store.rows import DocumentRow
-from wholefeed.store.tables import documents, failures, feeds
+from wholefeed.store.tables import documents, failures
 from wholefeed.store.tables.failures import Search
 
 log = get_logger()
@@ -222,14 +222,9 @@ class Mementos:
         self, feed_id: int, copies: Sequence[OfferedCopy], found: FoundSubscription | None = None
     ) -> bool:
         """Let a refresh of the feed keep what came; return whether it did."""
-        while True:
-            feed = await self._store.read(partial(feeds.find, feed=feed_id))
-            if feed is None:
-                return False
-            under_way = self._running.running(feed_id)
-            if under_way is None:
-                break
-            await asyncio.wait({under_way})
+        feed = await self._running.settled(feed_id)
+        if feed is None:
+            return False
         flight = self._running.join(feed, RefreshRequest(is_polled=True), found, copies)
         await asyncio.wait({flight})
         error = None if flight.cancelled() else flight.exception()

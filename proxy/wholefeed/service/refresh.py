@@ -23,7 +23,7 @@ from wholefeed.core.adapters.base import There
 from wholefeed.core.facts import DocumentFacts
 from wholefeed.core.jobs import Style
 from wholefeed.core.links import updated_links
-from wholefeed.core.model import IMPORT_URL, EntryId, Kind, Role, State
+from wholefeed.core.model import IMPORT_URL, LIST_URL, EntryId, Kind, Role, State
 from wholefeed.core.notes import KINDS, Ending, HeadCut, Note
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -45,6 +45,7 @@ from wholefeed.core.refresh.port import (
     SubscriptionFailed,
     SubscriptionPlacement,
     Unchanged,
+    subscription_of,
 )
 from wholefeed.core.schedule import is_uncacheable
 from wholefeed.core.walk.chain import Arrival
@@ -63,6 +64,7 @@ from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.documents import Put, new_document
+from wholefeed.service.listed import parted
 from wholefeed.service.publishing import assemble
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sources import (
@@ -86,17 +88,18 @@ _LEAVING_SECONDS: Final = 1.0
 
 
 class OfferedCopy(NamedTuple):
-    """What a web archive has of a document that its publisher does not give, or somebody had kept (I1)."""
+    """What a web archive has of a document that its publisher does not give, or what is added (I1, H7)."""
 
     url: str
-    """Of the document; of one that was kept its own."""
+    """Of the document; of one that is added its own."""
     obtained: Obtained
     is_subscription: bool
     """Whether it is of the subscription document."""
 
     @property
-    def is_imported(self) -> bool:
-        return self.url.startswith(IMPORT_URL)
+    def is_added(self) -> bool:
+        """Whether it is no document of the feed itself (I1, H7)."""
+        return self.url.startswith((IMPORT_URL, LIST_URL))
 
 
 class Refresh:
@@ -204,7 +207,7 @@ class Refresh:
     async def _start(self) -> tuple[Basis, Sequence[DocumentRow]]:
         context = self._context
         rows, (missing, failure) = await self._storage.start(is_new=self._is_new)
-        offered = [(copy.is_imported, await self._offered(copy)) for copy in self._copies]
+        offered = [(copy.is_added, await self._offered(copy)) for copy in self._copies]
         basis = Basis(
             io=self,
             feed=self._feed,
@@ -214,8 +217,8 @@ class Refresh:
             request=self._request,
             site_of=context.site_of,
             now=context.now,
-            copies=tuple(copy for is_imported, copy in offered if not is_imported),
-            imports=tuple(copy for is_imported, copy in offered if is_imported),
+            copies=tuple(copy for is_added, copy in offered if not is_added),
+            added=tuple(copy for is_added, copy in offered if is_added),
         )
         return basis, rows
 
@@ -417,6 +420,20 @@ class Refresh:
 
     def note_collection(self, collection: str) -> None:
         self._storage.write_later(feeds.update, {"collection": collection})
+
+    def note_listing(self, listing: str, at: float | None) -> None:
+        self._storage.write_later(feeds.update, {"listing": listing, "list_at": at})
+
+    async def unlist(self) -> None:
+        async with self._changing():
+            rows = await self._storage.documents()
+            own = subscription_of(rows)
+            lists = [row for row in rows if row.is_listed]
+            if own is None or not lists:
+                return
+            puts = await parted(self._context.source, self._storage, own, lists)
+            if puts:
+                await self._storage.put(puts)
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[None]:
@@ -679,7 +696,7 @@ def _arrival_of(url: str, obtained: Obtained) -> Arrival:
 def _archived_copy(url: str, obtained: Obtained, *, is_subscription: bool) -> ArchivedCopy:
     return ArchivedCopy(
         url=url,
-        copy_url=url if url.startswith(IMPORT_URL) else obtained.memento,
+        copy_url=url if url.startswith((IMPORT_URL, LIST_URL)) else obtained.memento,
         captured_at=obtained.fetched.fetched_at,
         fresh=_fresh_document(url, obtained),
         is_subscription=is_subscription,

@@ -107,6 +107,15 @@ class Running:
             run.found = found or run.found
         return flight
 
+    async def settled(self, feed_id: int) -> FeedRow | None:
+        """Return a feed as it is stored once it is not being refreshed; None: it was forgotten."""
+        while True:
+            feed = await self._context.store.read(partial(feeds.find, feed=feed_id))
+            under_way = self.running(feed_id)
+            if feed is None or under_way is None:
+                return feed
+            await asyncio.wait({under_way})
+
     async def cancel(self, feed_id: int) -> None:
         """End the refresh of a feed that is being forgotten."""
         while (flight := self.running(feed_id)) is not None:
@@ -186,7 +195,9 @@ class Running:
             await self._run_once(run, feed)
             return
         request = run.request
-        is_asked = request.is_forced or request.is_full or bool(run.copies or request.removes)
+        is_asked = (
+            request.is_forced or request.is_full or bool(run.copies or request.removes or request.listing)
+        )
         wanted = Wanted(
             feed=feed,
             insists=lambda has_waited: is_asked or (run.found is not None and not has_waited),

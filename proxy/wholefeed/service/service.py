@@ -30,6 +30,7 @@ from wholefeed.service.background import AskedTimes, Housekeeping, Polling
 from wholefeed.service.checking import Checks
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.importing import Imports
+from wholefeed.service.listing import Lists
 from wholefeed.service.mementos import Mementos
 from wholefeed.service.memory import Held, Usage
 from wholefeed.service.opening import Opened, Openings
@@ -74,6 +75,7 @@ class FeedService:
         self.checks = Checks(context.store, self._memory, context.config.limits)
         """Whether what is held in memory is still so; bounds what is asked of the database."""
         self.mementos = Mementos(context, self._running)
+        self.lists = Lists(context, self._running)
         """Looks in a web archive for what is missing."""
         self.openings = Openings(context, self._running, self.mementos, self._stopping)
         """Finds the feeds behind URLs."""

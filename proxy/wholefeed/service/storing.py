@@ -555,8 +555,8 @@ def _read_material(
 
 
 def is_collected(attached: Iterable[DocumentRow]) -> bool:
-    """Whether pages that an adapter asked for (R26) are among documents, across which R20 sorts then."""
-    return any(row.generated_at is not None for row in attached)
+    """Whether pages that an adapter asked for (R26), or lists (H7), are among documents: R20 sorts across."""
+    return any(row.generated_at is not None or row.is_listed for row in attached)
 
 
 class ToRender(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Self, TypedDict, TypeVar
 from wholefeed.core.compose.segments import Sealed
 from wholefeed.core.compose.views import Turn, Warned
 from wholefeed.core.facts import EntryFacts, PackedEntries, PackedKeys
-from wholefeed.core.model import IMPORT_URL, EntryId, Family, Kind, Role, State, Tombstone
+from wholefeed.core.model import IMPORT_URL, LIST_URL, EntryId, Family, Kind, Role, State, Tombstone
 from wholefeed.core.refresh.port import Attempt, StoredDocument, StoredFeed
 from wholefeed.store.base import Row
 
@@ -37,6 +37,8 @@ class FeedRow(StoredFeed):
     is_private: bool
     documents: int
     entries: int
+    listed: int
+    """Of these, how many stand in the publisher's pages alone (H7)."""
     parser_version: int
     asked_at: float
     checked_at: float | None
@@ -125,6 +127,8 @@ class FeedChanges(TypedDict, total=False):
     expires: str
     context: bytes | None
     collection: str
+    listing: str
+    list_at: float | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -325,7 +329,21 @@ class Overview:
 
 def imported(column: str = "url") -> str:
     """Return the condition that a document was imported (I1), by its URL: the index of these serves it."""
-    return f"({column} >= '{IMPORT_URL}' AND {column} < '{IMPORT_URL[:-1]};')"
+    return _begins(column, IMPORT_URL)
+
+
+def listed(column: str = "url") -> str:
+    """Return the condition that a document holds what a page of the publisher's lists (H7), likewise."""
+    return _begins(column, LIST_URL)
+
+
+def added(column: str = "url") -> str:
+    """Return the condition that a document is one of these two: none that the feed itself is made of."""
+    return f"({column} >= '{IMPORT_URL}' AND {column} < '{LIST_URL[:-1]};')"
+
+
+def _begins(column: str, prefix: str) -> str:
+    return f"({column} >= '{prefix}' AND {column} < '{prefix[:-1]};')"
 
 
 class Imported(NamedTuple):

@@ -141,6 +141,8 @@ def a_feed(**changes: Any) -> StoredFeed:
         "notes": "[]",
         "digest": None,
         "collection": "{}",
+        "listing": "{}",
+        "list_at": None,
         "first_seen_at": 0.0,
         "family_since": None,
     }
@@ -288,7 +290,7 @@ class WorldIO:
             request=request,
             site_of=site_of,
             now=lambda: world.now,
-            imports=tuple(
+            added=tuple(
                 ArchivedCopy(
                     url=url, copy_url=url, captured_at=NOW, fresh=page.fresh(url), is_subscription=True
                 )
@@ -415,6 +417,13 @@ class WorldIO:
     def note_collection(self, collection: str) -> None:
         self.call("note_collection")
         self.world.feed = dataclasses.replace(self.world.feed, collection=collection)
+
+    def note_listing(self, listing: str, at: float | None) -> None:
+        self.call("note_listing")
+        self.world.feed = dataclasses.replace(self.world.feed, listing=listing, list_at=at)
+
+    async def unlist(self) -> None:
+        self.call("unlist")
 
     # the walk
 

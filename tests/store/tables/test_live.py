@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry, publish, text_of
 from wholefeed.core.compose.segments import inflate
-from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, Fullness, choose, place_of
+from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, Fullness, Standing, choose, place_of
 from wholefeed.core.model import IMPORT_URL, Role, Tombstone, entry_id
 from wholefeed.store.base import Database
 from wholefeed.store.rows import NewDocument, NewEntry
@@ -337,7 +337,7 @@ class Expected:
                     document_updated_at=entry.document_updated_at if is_memory else document.updated_at,
                     fetched_at=document.fetched_at,
                     fullness=self.fullness.get((number, ordinal), entry.fullness),
-                    is_imported=bool(document.memento),
+                    standing=Standing.IMPORTED if document.memento else Standing.OWN,
                 )
                 copies[entry.identity].append(copy)
                 places.append((number, ordinal))

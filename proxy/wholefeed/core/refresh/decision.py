@@ -5,7 +5,8 @@
 
 States, and what leads on:
 
-    IMPORTS        what people had kept is stored, or goes; a feed at rest is published as it was: the end
+    ADDED          what people had kept is stored, or goes; a feed at rest is published as it was: the end.
+                   What the publisher's pages list is stored
     SUBSCRIPTION   asked for, stored, its reply noted   failed: the end
     REREAD         bodies that an older parser read
     COPIES         what a web archive gave is stored    nothing new, nothing unfinished: the end
@@ -32,6 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from wholefeed.core.adapters.base import NOTHING_COLLECTED, Collection
 from wholefeed.core.links import says_incremental
 from wholefeed.core.model import Family, Kind, Relation, Role, State
 from wholefeed.core.notes import (
@@ -41,6 +43,7 @@ from wholefeed.core.notes import (
     Ending,
     FormatChanged,
     FormatMismatch,
+    HistoryNotOffered,
     MementoServed,
     NewerNotOlder,
     Note,
@@ -48,9 +51,11 @@ from wholefeed.core.notes import (
 )
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.collecting import Collecting
+from wholefeed.core.refresh.listing import LEAST_ENTRIES, Listing
 from wholefeed.core.refresh.port import (
     Attempt,
     Basis,
+    Failure,
     Placement,
     StoredDocument,
     StoredFeed,
@@ -111,9 +116,9 @@ class Decision:
 
     async def run(self) -> SubscriptionFailed | None:
         """Bring the feed up to date; return why there is no subscription document, where there is none."""
-        has_imports = await self._take_imports()
-        if has_imports and self._is_at_rest:
-            await self._place_imports(self._feed.family, self._feed.kind, self._feed.state)
+        has_added, listing = await self._take_added(), self._basis.request.listing
+        if has_added and listing is None and self._is_at_rest:
+            await self._place_added(self._feed.family, self._feed.kind, self._feed.state)
             await self._io.publish(state=self._feed.state, notes=None)
             return None
         subscription = Subscription(self._basis, self._documents)
@@ -122,11 +127,13 @@ class Decision:
             return current
         self.is_confirmed = subscription.is_confirmed
         self.notes = current.notes
-        is_new = current.has_changed or has_imports
+        is_new = current.has_changed or has_added or listing is not None
         if any(row.parser_version != PARSER_VERSION for row in self._documents):
             is_new |= await self._io.reread()
         if self._basis.copies:
             is_new |= await self._store_copies(current)
+        if current.has_changed and any(row.is_listed for row in self._documents):
+            await self._io.unlist()
         if is_new:
             self._documents = await self._io.documents()
         self._collecting = self._collector(current)
@@ -166,12 +173,14 @@ class Decision:
             walked = await self._collect(current, collecting)
         elif collecting is None and not self._is_followed(current.kind):
             end = End.NOT_OFFERED if current.kind is Kind.PLAIN else End.NOT_FOLLOWED
-            walked = WalkResult(state=State.REMEMBERED, ending=Ending(end))
+            walked = WalkResult(state=State.REMEMBERED, notes=self._denied(current), ending=Ending(end))
         elif not may_walk:
             await self._io.publish(state=State.LOADING, notes=current.notes)
             return
         else:
             walked = await self._walk(current)
+        if current.kind is Kind.PLAIN and walked.state is State.REMEMBERED:
+            walked = self._listed(current, walked)
         await self._conclude(current, walked)
 
     def _is_followed(self, kind: Kind) -> bool:
@@ -348,22 +357,24 @@ class Decision:
             is_any |= is_of_use
         return is_any
 
-    # What people had kept of the feed (I1)
+    # What is added: what people had kept of the feed (I1), and what its publisher's pages list (H7)
 
-    async def _take_imports(self) -> bool:
-        """Store what was kept, as no part of the feed yet; drop what is taken back. Say whether any was.
+    async def _take_added(self) -> bool:
+        """Store what is added, as no part of the feed yet; drop what is taken back. Say whether any was.
 
-        A kept document is a copy of its own time, as a web archive's is: it settles, detaches and buries
-        nothing, and says nothing of the feed. Nothing is missing because of it, so the state is another's.
+        Such a document is a copy, as a web archive's is: it settles, detaches and buries nothing, and says
+        nothing of the feed.
         """
-        for copy in self._basis.imports:
-            await self._io.put(copy.copy_url, Placement(url=copy.copy_url, role=Role.PAGE, rank=None))
+        attached = {row.url: row.rank for row in self._documents if row.is_listed}
+        for copy in self._basis.added:
+            place = Placement(url=copy.copy_url, role=Role.PAGE, rank=attached.get(copy.copy_url))
+            await self._io.put(copy.copy_url, place)
         removed = [row.id for row in self._documents if row.url in self._basis.request.removes]
         if removed:
             await self._io.remove(removed)
-        if self._basis.imports or removed:
+        if self._basis.added or removed:
             self._documents = await self._io.documents()
-        return bool(self._basis.imports or removed)
+        return bool(self._basis.added or removed)
 
     @property
     def _is_at_rest(self) -> bool:
@@ -373,20 +384,85 @@ class Decision:
         is_read = all(row.parser_version == PARSER_VERSION for row in self._documents)
         return is_whole and is_read and feed.state is not State.LOADING
 
-    async def _place_imports(self, family: Family, kind: Kind, state: State) -> None:
-        """Let imports be part of the feed, behind all else; of one that is complete they are none.
+    async def _place_added(
+        self, family: Family, kind: Kind, state: State, *, has_lists: bool | None = None
+    ) -> None:
+        """Let what is added be part of the feed, behind all else; of one that is complete it is none.
 
         Its publisher says that this is all: it would not be so with what it does not have any more.
+
+        Args:
+            family: Of the feed.
+            kind: Likewise.
+            state: Likewise.
+            has_lists: Whether its publisher's pages are part of it; None: they are as they were.
         """
-        imports = [row for row in self._documents if row.is_imported]
-        if state is State.COMPLETE or kind is Kind.COMPLETE:
-            leaving = [row.id for row in imports if row.rank is not None]
-            if leaving:
-                await self._io.detach(leaving, is_withdrawn=False)
-            return
-        coming = [row for row in imports if row.rank is None and row.family is family]
+        is_whole = state is State.COMPLETE or kind is Kind.COMPLETE
+        leaving, coming = list[int](), dict[int, int]()
+        for row in self._documents:
+            if not row.is_added:
+                continue
+            is_wanted = has_lists if row.is_listed else True
+            if is_whole or is_wanted is False:
+                leaving += [row.id] if row.rank is not None else []
+            elif is_wanted and row.rank is None and row.family is family:
+                coming[row.id] = _BEHIND_ALL - (0 if row.is_listed else int(row.fetched_at))
+        if leaving:
+            await self._io.detach(leaving, is_withdrawn=False)
         if coming:
-            await self._io.attach({row.id: _BEHIND_ALL - int(row.fetched_at) for row in coming})
+            await self._io.attach(coming)
+
+    def _listed(self, current: Current, walked: WalkResult) -> WalkResult:
+        """H7: the same walk, of a feed whose history stands in its publisher's pages, if it does."""
+        family, listing = current.arrival.family, self._listing
+        rows = [row for row in self._documents if row.is_listed and row.family is family]
+        if listing.family != family or not any(row.entries for row in rows):
+            return walked
+        notes, asked = list(listing.notes()), self._basis.request.listing
+        partial = tuple(note for note in notes if note.partial)
+        failures = {
+            each.url: Failure(slug=each.slug, publisher_status=each.status) for each in listing.missing
+        }
+        return replace(
+            walked,
+            state=State.LISTED,
+            notes=[*walked.notes, *notes],
+            failures=walked.failures | ({} if asked is None else failures),
+            ending=Ending(None, partial) if partial else Ending(End.LISTED),
+            untried=frozenset() if asked is not None else frozenset(each.url for each in listing.missing),
+        )
+
+    @property
+    def _listing(self) -> Listing:
+        asked = self._basis.request.listing
+        return Listing.read(self._feed.listing) if asked is None else asked
+
+    def _plan_look(self, current: Current, *, is_plain: bool, missing: Sequence[Attempt]) -> None:
+        """H1, H8: note what is known of the publisher's pages, and when they are to be looked at.
+
+        `is_plain`: nothing else brings the history of the feed.
+        """
+        feed, listing, now = self._feed, self._listing, self._basis.now()
+        first = subscription_of(self._documents)
+        at = feed.list_at
+        if not is_plain or first is None or first.entries < LEAST_ENTRIES:
+            at = None
+        elif self._basis.request.listing is not None:
+            pages = {each.url for each in listing.missing}
+            at = listing.next_at((each.next_at for each in missing if each.url in pages), now=now)
+        elif at is None or listing.family not in ("", current.arrival.family) or current.has_gap:
+            at = max(now, listing.retry_at or now)
+        written = listing.written()
+        if (written, at) != (feed.listing, feed.list_at):
+            self._io.note_listing(written, at)
+
+    def _denied(self, current: Current) -> list[Note]:
+        """Return the note on a history that its publisher does not give, where nobody was asked now (R27)."""
+        if self._feed.collection == NOTHING_COLLECTED or self.is_confirmed:
+            return []
+        known = Collection.read(self._feed.collection)
+        url = current.arrival.final_url
+        return [HistoryNotOffered(url, adapter=known.adapter, reason=known.reason)] if known.is_denied else []
 
     # The end: what leaves the feed, what is missing of it, and what it is from now on
 
@@ -405,8 +481,11 @@ class Decision:
             await self._take_drift(current, walked)
         if not walked.is_true_end or any(note.partial for note in notes):
             state = State.PARTIAL
-        await self._place_imports(current.arrival.family, current.kind, state)
+        is_listed, is_plain = walked.state is State.LISTED, walked.state in (State.LISTED, State.REMEMBERED)
+        is_plain = is_plain and current.kind is Kind.PLAIN
+        await self._place_added(current.arrival.family, current.kind, state, has_lists=is_listed)
         missing = _missing(basis, notes, walked)
+        self._plan_look(current, is_plain=is_plain, missing=missing)
         await self._io.publish(state=state, notes=notes, ending=walked.ending, missing=missing)
 
     async def _take_drift(self, current: Current, walked: WalkResult) -> None:
@@ -441,7 +520,7 @@ _BEHIND_ALL: Final = 1 << 40
 
 def _standing_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]:
     """Return notes on the copies of the subscription document: as it was last, and as it was earlier."""
-    copies = (row for row in documents if row.memento and not row.is_imported)
+    copies = (row for row in documents if row.memento and not row.is_added)
     attached = [row for row in copies if row.rank is not None]
     notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
     of_use = (row for row in attached if row.is_capture and row.live_bytes)
@@ -534,7 +613,7 @@ _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
 def _attempt(basis: Basis, url: str, note: Note, walked: WalkResult) -> Attempt:
     earlier, failure = basis.missing.get(url), walked.failures.get(url)
     is_waiting = failure is None and earlier is not None and earlier.waits(basis.now())
-    is_untried = is_waiting or not walked.has_tried
+    is_untried = is_waiting or not walked.has_tried or url in walked.untried
     if earlier is not None and is_untried:
         return earlier
     reason = note.slug if failure is None else failure.slug

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from wholefeed.core.adapters.base import Marks, There
 from wholefeed.core.merge import Copy, is_preferred
-from wholefeed.core.model import IMPORT_URL, EntryId, Family, Kind, Role, State
+from wholefeed.core.model import IMPORT_URL, LIST_URL, EntryId, Family, Kind, Role, State
 from wholefeed.core.notes import (
     OLDEST,
     DocumentTruncated,
@@ -21,6 +21,7 @@ from wholefeed.core.notes import (
     MementoServed,
     Note,
 )
+from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.schedule import CacheFields, Move, is_ahead, next_attempt_at, seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.walk.ahead import count_left
@@ -104,6 +105,12 @@ class RefreshIO(Protocol):
 
     def note_collection(self, collection: str) -> None:
         """Note what is known of the history that is not linked, as `Collection.written` gives it (R26)."""
+
+    def note_listing(self, listing: str, at: float | None) -> None:
+        """Note what is known of the publisher's lists (`Listing.written`), and when to look next (H8)."""
+
+    async def unlist(self) -> None:
+        """Take out of the lists what the subscription document has by itself, under the same link (H6)."""
 
     # the walk
 
@@ -201,8 +208,8 @@ class Basis:
     """Epoch seconds."""
     copies: tuple[ArchivedCopy, ...] = ()
     """What a web archive gave of documents that are missing: the refresh is for their sake alone."""
-    imports: tuple[ArchivedCopy, ...] = ()
-    """What somebody had kept and puts into the feed (I1)."""
+    added: tuple[ArchivedCopy, ...] = ()
+    """What somebody had kept and puts into the feed (I1), or pages of the publisher's list (H7)."""
     progress: Progress = field(default_factory=Progress)
 
     def is_truncated(self, url: str) -> bool:
@@ -282,6 +289,8 @@ class RefreshRequest:
     """Whether no reader waits for it."""
     removes: tuple[str, ...] = ()
     """URLs of imported documents that are to go (I1)."""
+    listing: Listing | None = None
+    """What a look at the publisher's pages came to (H7); what these list comes with it, as documents."""
 
     def merged(self, other: RefreshRequest) -> RefreshRequest:
         return RefreshRequest(
@@ -290,6 +299,7 @@ class RefreshRequest:
             may_walk=self.may_walk or other.may_walk,
             is_polled=self.is_polled and other.is_polled,
             removes=self.removes + other.removes,
+            listing=other.listing or self.listing,
         )
 
 
@@ -327,6 +337,10 @@ class StoredFeed:
     expires: str = ""
     collection: str
     """What is known of a history that the publisher does not link, as `Collection.written` gives it (R26)."""
+    listing: str
+    """What is known of the lists in its pages, as `Listing.written` gives it (H7)."""
+    list_at: float | None
+    """When they are to be looked at next (H8); None: never."""
     first_seen_at: float
     """Epoch seconds."""
     family_since: float | None
@@ -384,8 +398,8 @@ class StoredDocument:
     live_bytes: int = 1
     """What readers are sent of it; 0 where other documents have better copies of all its entries."""
     memento: str = ""
-    """Where a web archive's copy stands, which this is (R33), or the name that it was imported by (I1);
-    empty: the publisher's own document."""
+    """Where a web archive's copy stands, which this is (R33), the name that it was imported by (I1), or the
+    page that lists what it holds (H7); empty: the publisher's own document."""
 
     @property
     def is_imported(self) -> bool:
@@ -393,9 +407,19 @@ class StoredDocument:
         return self.url.startswith(IMPORT_URL)
 
     @property
+    def is_listed(self) -> bool:
+        """Whether it holds what a page of the publisher's lists (H7)."""
+        return self.url.startswith(LIST_URL)
+
+    @property
+    def is_added(self) -> bool:
+        """Whether it is one of these two: none that the feed itself is made of."""
+        return self.is_imported or self.is_listed
+
+    @property
     def is_capture(self) -> bool:
         """Whether it is a copy of an earlier subscription document: it goes by a URL of its own."""
-        return self.is_imported or (bool(self.memento) and self.url == self.memento)
+        return self.is_added or (bool(self.memento) and self.url == self.memento)
 
     @property
     def is_final(self) -> bool:
@@ -529,7 +553,10 @@ class FreshDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedCopy:
-    """A web archive's copy of a document that its publisher does not give (R33), or a kept one (I1)."""
+    """A web archive's copy of a document that its publisher does not give (R33), or one that is added.
+
+    Somebody had kept that (I1), or a page of the publisher's lists what it holds (H7).
+    """
 
     url: str
     """Of the document."""
@@ -735,6 +762,8 @@ class WalkResult:
     ending: Ending = OLDEST
     has_tried: bool = True
     """Whether anything was asked for; else what was missing before is as it was."""
+    untried: frozenset[str] = frozenset()
+    """URLs of what was not asked for all the same."""
 
     @property
     def has_copies(self) -> bool:

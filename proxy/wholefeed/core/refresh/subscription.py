@@ -18,6 +18,7 @@ from wholefeed.core.links import Navigation, current_elsewhere, recall
 from wholefeed.core.model import Family, Kind, Role
 from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note, NoteKind
 from wholefeed.core.parse.limits import PARSER_VERSION
+from wholefeed.core.refresh.listing import NOTHING_LISTED
 from wholefeed.core.refresh.port import (
     SUBSCRIPTION_ATTEMPT,
     ArchivedCopy,
@@ -56,13 +57,14 @@ class Subscription:
         self._feed = basis.feed
         self._documents = documents
         self._stored = subscription_of(documents)
-        self._has_moved = False
+        self._has_moved = self._has_gap = False
         self.is_confirmed = False
         """Whether its publisher has answered."""
 
     async def obtain(self) -> Current | SubscriptionFailed:
         """Come to the subscription document, or to why there is none to go on from."""
-        if self._basis.copies and self._stored is not None:
+        is_beside = bool(self._basis.copies) or self._basis.request.listing is not None
+        if is_beside and self._stored is not None:
             return self._current()  # its publisher is asked when its time comes
         came = await self._ask()
         if isinstance(came, SubscriptionFailed):
@@ -114,9 +116,12 @@ class Subscription:
         if not has_changed:
             return False, False, notes
         brings_news = True
-        if kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED:
+        is_listed = self._feed.listing != NOTHING_LISTED
+        if kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED or is_listed:
             known = await self._io.known(fresh.arrival.url, fresh.arrival)
-            brings_news = has_news(fresh.arrival.keys or (), known.updated_at)
+            keys = list(fresh.arrival.keys or ())
+            brings_news = has_news(keys, known.updated_at)
+            self._has_gap = is_listed and bool(keys) and keys[-1][0] not in known.updated_at
         is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for
         is_kept = kind is not Kind.COMPLETE and (self._basis.settings.remembers or is_paged)
         if stored is not None and stored.memento and self._stands_behind(stored.memento):
@@ -268,6 +273,7 @@ class Subscription:
             changed_at=self._basis.now() if has_changed or stored is None else stored.fetched_at,
             has_moved=self._has_moved,
             has_news=has_news,
+            has_gap=self._has_gap,
             validators=None if fresh is None else fresh.validators,
             stored_digest=None if stored is None else stored.digest,
             notes=notes,
@@ -291,6 +297,8 @@ class Current:
     """Whether it is asked for elsewhere from now on, which the answer tells (`via`)."""
     has_news: bool
     """Of a feed of pages: whether it brought anything that was not stored."""
+    has_gap: bool = False
+    """Of one whose publisher's pages were looked at: whether not even its last entry was stored (H8)."""
     validators: tuple[str, str] | None = None
     """ETag and Last-Modified that it came with; None where it is as it was."""
     stored_digest: bytes | None

@@ -41,8 +41,10 @@ from wholefeed.store.rows import (
     DocumentRow,
     Imported,
     NewDocument,
+    added,
     document_row,
     imported,
+    listed,
 )
 from wholefeed.store.tables import feeds, identities, live
 from wholefeed.store.tables.feeds import require_known
@@ -169,7 +171,9 @@ def _parts(identities: Sequence[EntryId]) -> Iterator[Sequence[EntryId]]:
 
 
 _STANDING: Final = f"""
-    SELECT e.identity, max(CASE WHEN e.is_live = 1 OR {imported("d.url")} THEN 1 ELSE 0 END) AS is_there
+    SELECT e.identity, max(
+        CASE WHEN {imported("d.url")} OR (e.is_live = 1 AND NOT {listed("d.url")}) THEN 1 ELSE 0 END
+    ) AS is_there
     FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
     WHERE e.feed = ? AND e.identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
     GROUP BY e.identity
@@ -177,10 +181,32 @@ _STANDING: Final = f"""
 
 
 def standing(db: Database, feed: int, identities: Sequence[EntryId]) -> dict[EntryId, bool]:
-    """Return which entries the feed has or had, each with whether it is served, or was imported (I1)."""
+    """Return which entries the feed has or had, each with whether it is served, or was imported (I1).
+
+    One that is merely listed (H7) is not there: whatever else holds it says more of it.
+    """
     found: dict[EntryId, bool] = {}
     for asked in _parts(identities):
         found.update((EntryId(row[0]), bool(row[1])) for row in db.execute(_STANDING, (feed, *asked)))
+    return found
+
+
+_HOLDING: Final = f"""
+    SELECT document, ordinal FROM entry
+    WHERE feed = ? AND document IN (SELECT value FROM json_each(?))
+        AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
+"""  # noqa: S608 - question marks
+
+
+def holding(
+    db: Database, feed: int, identities: Sequence[EntryId], documents: Iterable[int]
+) -> dict[int, list[int]]:
+    """Return which of some documents hold any of these entries, each with their ordinals."""
+    found: dict[int, list[int]] = {}
+    among = json_ids(documents)
+    for asked in _parts(identities):
+        for document, ordinal in db.execute(_HOLDING, (feed, among, *asked)):
+            found.setdefault(document, []).append(ordinal)
     return found
 
 
@@ -197,7 +223,7 @@ def said(db: Database, document: int) -> list[Said]:
 _KNOWN: Final = f"""
     SELECT identity, max(updated_at) AS updated_at FROM entry
     WHERE feed = ? AND document <> ? AND is_live >= 0
-        AND document NOT IN (SELECT id FROM document WHERE feed = ? AND {imported()})
+        AND document NOT IN (SELECT id FROM document WHERE feed = ? AND {added()})
         AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
     GROUP BY identity
 """  # noqa: S608 - question marks
@@ -208,7 +234,7 @@ def known(
 ) -> dict[EntryId, float | None]:
     """Return the latest update instant of each identity that stands in an attached document.
 
-    An imported one (I1) makes nothing known: a walk that met what somebody had kept would end too soon.
+    What was imported (I1) or is listed (H7) makes nothing known: a walk that met it would end too soon.
     """
     found: dict[EntryId, float | None] = {}
     for asked in _parts(identities):

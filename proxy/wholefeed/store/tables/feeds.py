@@ -145,6 +145,25 @@ def list_unfinished(db: Database) -> list[FeedRow]:
     return [feed_row(row) for row in fetch_all(db, _UNFINISHED)]
 
 
+_LIST_DUE: Final = f"""
+    SELECT {FEED_COLUMNS} FROM feed WHERE list_at <= :now AND is_walking = 0 ORDER BY list_at, id LIMIT :limit
+"""  # noqa: S608 - names of columns
+
+
+def list_due(db: Database, now: float, limit: int) -> list[FeedRow]:
+    """Return feeds whose publishers' pages are to be looked at (H8), those that have waited longest first."""
+    return [feed_row(row) for row in fetch_all(db, _LIST_DUE, {"now": now, "limit": limit})]
+
+
+_NEXT_LIST: Final = "SELECT min(list_at) FROM feed WHERE list_at > :now"
+
+
+def next_list_at(db: Database, now: float) -> float | None:
+    """Return when the next one is."""
+    found = fetch_value(db, _NEXT_LIST, {"now": now})
+    return None if found is None else float(found)
+
+
 _BODY_BYTES: Final = "SELECT coalesce(sum(body_bytes), 0) FROM document WHERE feed = :feed"
 
 

@@ -49,7 +49,7 @@ from wholefeed.store.base import (
     run_many,
     varied,
 )
-from wholefeed.store.rows import imported, member
+from wholefeed.store.rows import imported, listed, member
 from wholefeed.store.tables.feeds import unknown
 
 # What a change collects, and what it asks
@@ -241,7 +241,8 @@ _COUNT_CHANGE: Final = "UPDATE feed SET revision = revision + 1 WHERE id = :feed
 _COPY_COLUMNS: Final = f"""
     e.identity, e.document, e.ordinal, e.is_live, e.updated_at, e.fullness, d.role, d.rank, d.fetched_at,
     CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at,
-    d.generated_at IS NOT NULL AS is_collected, {imported("d.url")} AS is_imported,
+    d.generated_at IS NOT NULL AS is_collected,
+    CASE WHEN {listed("d.url")} THEN 0 WHEN {imported("d.url")} THEN 1 ELSE 2 END AS standing,
     CASE WHEN (SELECT f.collection FROM feed AS f WHERE f.id = e.feed) = '{{}}' THEN NULL
         WHEN d.role = 'memory' THEN e.made_at
         ELSE coalesce(d.generated_at, d.fetched_at) END AS made_at
@@ -431,7 +432,7 @@ def _copy_of_row(key: int, row: Row) -> Copy:
         generated_at=row["made_at"],
         is_collected=bool(row["is_collected"]),
         fullness=_fullness(row),
-        is_imported=bool(row["is_imported"]),
+        standing=row["standing"],
     )
 
 

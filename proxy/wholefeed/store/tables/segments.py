@@ -44,6 +44,7 @@ from wholefeed.store.rows import (
     Publication,
     Snapshot,
     feed_row,
+    listed,
     segment_row,
 )
 from wholefeed.store.tables import failures, lines
@@ -164,6 +165,10 @@ _PUBLISH: Final = varied(
             WHEN digest = :digest AND is_walking = :is_walking THEN modified_at
             ELSE {latest}(:now, modified_at + 1)
         END,
+        listed = (
+            SELECT count(*) FROM document AS d CROSS JOIN entry AS e ON e.document = d.id AND e.is_live = 1
+            WHERE d.feed = :feed AND {listed}
+        ),
         digest = :digest, is_walking = :is_walking, warning = :warning, warned_at = :warned_at,
         ending = coalesce(:ending, ending)
     WHERE id = :feed
@@ -172,6 +177,7 @@ _PUBLISH: Final = varied(
     latest=("max", "greatest"),
     earliest=("min", "least"),
     columns=(FEED_COLUMNS, FEED_COLUMNS),
+    listed=(listed("d.url"), listed("d.url")),
 )
 
 

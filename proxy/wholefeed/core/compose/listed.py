@@ -1,0 +1,109 @@
+"""What a page of the publisher's lists, as a feed document; and what entries link to (H5, H6).
+
+    body = write_list(page.entries, Family.RSS, "2.0", undated_at=now)
+    names = named_entries(Stored(body, url, media_type))        # link, title and date of each entry
+    body = without(Stored(body, url, media_type), [3])          # the fourth one is the publisher's own by now
+
+An entry of a list is a link, a title and a date: nothing is invented for it. In Atom its author is the
+feed's, in the head (RFC 4287, section 4.1.1).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable
+from typing import Final, assert_never
+
+from wholefeed.core.compose.compose import synthesize
+from wholefeed.core.compose.entries import shown
+from wholefeed.core.facts import Stored
+from wholefeed.core.listing.finding import FeedEntry, ListedEntry
+from wholefeed.core.model import Family, FeedDocument, default_namespace
+from wholefeed.core.text.dates import format_rfc822, format_rfc3339
+from wholefeed.core.text.markup import escape, quoteattr
+from wholefeed.core.verbatim.fragments import fragments_of
+
+
+def named_entries(document: Stored | FeedDocument) -> list[FeedEntry]:
+    """Return link, title and date of each entry of a document, from the top."""
+    parsed = document.parse() if isinstance(document, Stored) else document
+    family, namespace = parsed.family, default_namespace(parsed.family)
+    fragments = fragments_of(parsed)
+    made = (shown(family, fragments.sent(n), namespace=namespace) for n in range(len(parsed.entries)))
+    return [
+        FeedEntry(
+            link=each.link,
+            title=each.title,
+            at=each.updated if each.published is None else each.published,
+        )
+        for each in made
+    ]
+
+
+def write_list(
+    entries: Iterable[ListedEntry],
+    family: Family,
+    version: str,
+    *,
+    undated_at: float,
+    older: Stored | None = None,
+) -> bytes:
+    """Return a document of what a page lists.
+
+    Args:
+        entries: From the top.
+        family: The feed's format.
+        version: Of the subscription document.
+        undated_at: What an entry of Atom is dated that has no date, for it must have one.
+        older: What was listed there before: it stands behind the entries.
+    """
+    written = [_written(each, family, undated_at).encode() for each in entries]
+    if older is not None:
+        written += _fragments(older.parse(), but=())
+    return synthesize(family, version, written)
+
+
+def without(document: Stored, ordinals: Collection[int]) -> bytes:
+    """Return a document of what is listed without these entries."""
+    parsed = document.parse()
+    return synthesize(parsed.family, parsed.version, _fragments(parsed, but=ordinals))
+
+
+def _fragments(document: FeedDocument, *, but: Collection[int]) -> list[bytes]:
+    fragments = fragments_of(document)
+    return [fragments.entry(n) for n in range(len(document.entries)) if n not in but]
+
+
+def _written(entry: ListedEntry, family: Family, undated_at: float) -> str:
+    link, title = entry.link, _NO_XML.sub("", entry.title)
+    match family:
+        case Family.ATOM:
+            instant = format_rfc3339(undated_at if entry.at is None else entry.at)
+            return (
+                f'<entry><title>{escape(title)}</title><link rel="alternate" href={quoteattr(link)}/>'
+                f"<id>{escape(link)}</id><updated>{instant}</updated></entry>"
+            )
+        case Family.RSS:
+            dated = "" if entry.at is None else f"<pubDate>{format_rfc822(entry.at)}</pubDate>"
+            return (
+                f"<item><title>{escape(title)}</title><link>{escape(link)}</link>"
+                f"<guid>{escape(link)}</guid>{dated}</item>"
+            )
+        case Family.RDF:
+            dated = "" if entry.at is None else f"<dc:date>{format_rfc3339(entry.at)}</dc:date>"
+            return (
+                f"<item rdf:about={quoteattr(link)}><title>{escape(title)}</title>"
+                f"<link>{escape(link)}</link>{dated}</item>"
+            )
+        case Family.JSON:
+            item = {"id": link, "url": link, "title": title}
+            if entry.at is not None:
+                item["date_published"] = format_rfc3339(entry.at)
+            return json.dumps(item, ensure_ascii=False)
+        case unreachable:
+            assert_never(unreachable)
+
+
+_NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no document in XML may hold (XML 1.0, section 2.2)."""

@@ -1,0 +1,117 @@
+"""What is known of the lists in a publisher's pages, and what it means for its feed (rules H1, H7, H8).
+
+    listing = Listing.read(feed.listing)
+    listing.next_at(attempts, now=now)      # when they are looked at next
+    listing.notes()                         # what makes the feed partial, and what its dates are worth
+
+`wholefeed.core.listing` finds and reads a list; who asks for the pages is `wholefeed.service.listing`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Self
+
+from wholefeed.core.listing.finding import Found, Known, Looked, Missing
+from wholefeed.core.model import Family
+from wholefeed.core.notes import DatesGuessed, DocumentUnavailable, LimitReached, Note
+from wholefeed.core.text.dates import DAY_SECONDS
+
+LOOK_AGAIN_SECONDS: Final = 30 * DAY_SECONDS
+"""Until the pages are looked at again (H8)."""
+LEAST_ENTRIES: Final = 3
+"""Of the feed that has so few nothing tells which list is of it (H1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What looks at the publisher's pages have come to."""
+
+    looked_at: float | None = None
+    """When the last one ended, epoch seconds; None: nobody has looked."""
+    family: str = ""
+    """The feed's format then: what is listed is written in it (R23)."""
+    known: Known = field(default_factory=Known)
+    """For the next one."""
+    pages: int = 0
+    """Of the list, that were read."""
+    missing: tuple[Missing, ...] = ()
+    """Those that could not be had."""
+    looked: tuple[Looked, ...] = ()
+    """What did not count, and why."""
+    limit: int = 0
+    """Of pages, where the list has more; else 0."""
+    guessed: int = 0
+    """Entries that bear the first day of a month or year, or the date of a newer one (H5)."""
+    retry_at: float | None = None
+    """Nothing is asked before: the publisher refuses (R32)."""
+    again_at: float | None = None
+    """When to look again though the month is not over: no list was found, and something failed."""
+    failed: int = 0
+    """How often in a row it came to that: the pauses grow."""
+
+    @classmethod
+    def of(cls, found: Found, *, before: Listing, family: Family, now: float, limit: int) -> Self:
+        """Return what a look has found, of pages that were known `before` too."""
+        guessed = sum(each.dated_by in _GUESSED for page in found.pages for each in page.entries)
+        is_same = bool(before.known.first_url) and before.known.first_url == found.known.first_url
+        return cls(
+            looked_at=now,
+            family=family,
+            known=found.known,
+            pages=max(len(found.pages), before.pages if is_same else 0),
+            missing=found.missing,
+            looked=found.looked[:_MOST_LOOKED],
+            limit=limit if found.is_cut else 0,
+            guessed=guessed + (before.guessed if is_same else 0),
+        )
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return what `written` gave; what another version knew more is left out."""
+        if text == NOTHING_LISTED:
+            return cls()
+        values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in _DEFAULTS}
+        if "known" in values:
+            values["known"] = Known.read(json.dumps(values["known"]))
+        if "missing" in values:
+            values["missing"] = tuple(Missing(**each) for each in values["missing"])
+        if "looked" in values:
+            values["looked"] = tuple(Looked(**each) for each in values["looked"])
+        return cls(**values)
+
+    def written(self) -> str:
+        """Return it as JSON, without what is as it was in the beginning."""
+        return json.dumps({k: v for k, v in asdict(self).items() if v != _DEFAULTS[k]})
+
+    def unfinished(self, before: Listing, paused_until: float | None, *, now: float) -> Listing:
+        """Return the same of a look in which something failed; until then the publisher refuses (R32)."""
+        if self.known.first_url:
+            return replace(self, retry_at=paused_until)
+        doubled: int = 1 << min(before.failed, 8)
+        pause = min(DAY_SECONDS * doubled, LOOK_AGAIN_SECONDS)
+        return replace(self, retry_at=paused_until, again_at=now + pause, failed=before.failed + 1)
+
+    def next_at(self, attempts: Iterable[float], *, now: float) -> float:
+        """Return when to look again: in a month, or when a page is to be tried again (R14)."""
+        found = [now + LOOK_AGAIN_SECONDS, *attempts]
+        at: float = min(found if self.again_at is None else [*found, self.again_at])
+        return at if self.retry_at is None else max(at, self.retry_at)
+
+    def notes(self) -> Iterator[Note]:
+        """Give what is to be said of the feed because of it."""
+        for each in self.missing:
+            yield DocumentUnavailable(each.url, reason=each.slug)
+        if self.limit:
+            yield LimitReached(self.known.first_url, limit="history.list_pages", value=self.limit)
+        if self.guessed:
+            yield DatesGuessed(self.known.first_url, entries=self.guessed)
+
+
+NOTHING_LISTED: Final = "{}"
+"""`Listing().written()`."""
+_DEFAULTS: Final = asdict(Listing())
+_GUESSED: Final = frozenset({"month", "year", "neighbour"})
+_MOST_LOOKED: Final = 32

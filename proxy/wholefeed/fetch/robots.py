@@ -1,0 +1,103 @@
+"""What a site lets programs ask for: its robots.txt (RFC 9309), asked for once a day.
+
+    robots = Robots(fetcher)
+    rule = await robots.rule("https://example.org/archive/")
+    rule.may_ask, rule.delay_seconds
+
+A library reads the file. It counts for the pages that no reader asked for (H1): a feed is what its publisher
+offers to readers, and is asked for without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from protego import Protego
+
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.errors import DocumentError, QueueFullError
+from wholefeed.fetch.base import Manner
+from wholefeed.fetch.fetcher import Fetcher
+
+LONGEST_DELAY_SECONDS: Final = 30.0
+"""What counts of a Crawl-delay: more is mostly meant for others, who ask for everything."""
+_READ_BYTES: Final = 500 * 1024
+"""That much is read at least (RFC 9309, section 2.5), and here no more."""
+_MOST_SITES: Final = 64
+_INLINE_BYTES: Final = 1 << 14
+"""Of what is read where it is: more takes milliseconds."""
+
+
+class Rule(NamedTuple):
+    """What counts for one URL."""
+
+    may_ask: bool
+    delay_seconds: float = 0.0
+    """Between two requests."""
+    is_lasting: bool = True
+    """Whether that is its publisher's word; else the file could not be had now, and all is forbidden."""
+    was_asked: bool = False
+    """Whether the publisher was asked for the file just now."""
+
+
+class Robots:
+    """The rules of the sites that were asked last; belongs to one event loop."""
+
+    def __init__(self, fetcher: Fetcher, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._fetcher = fetcher
+        self._clock = clock
+        self._agent = fetcher.config.user_agent.partition("/")[0] or "wholefeed"
+        self._known: OrderedDict[str, tuple[float, Protego | None, bool]] = OrderedDict()
+        """By origin: until when it counts, what it says (None: nothing may be asked), whether that lasts."""
+
+    async def rule(self, url: str) -> Rule:
+        """Return what counts for a URL. Only while its site is asked nothing else: that is the caller's care.
+
+        Raises:
+            QueueFullError: Too much waits for the site.
+        """
+        parts = urlsplit(url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        known, was_asked = self._known.get(origin), False
+        if known is None or known[0] <= self._clock():
+            known, was_asked = await self._asked(origin), True
+            self._known[origin] = known
+            if len(self._known) > _MOST_SITES:
+                self._known.popitem(last=False)
+        self._known.move_to_end(origin)
+        _, rules, is_lasting = known
+        if rules is None:
+            return Rule(may_ask=False, is_lasting=is_lasting, was_asked=was_asked)
+        delay = float(rules.crawl_delay(self._agent) or 0.0)
+        seconds = min(max(delay, 0.0), LONGEST_DELAY_SECONDS)
+        return Rule(bool(rules.can_fetch(url, self._agent)), seconds, was_asked=was_asked)
+
+    async def _asked(self, origin: str) -> tuple[float, Protego | None, bool]:
+        """Ask for the file: what is not there forbids nothing, what cannot be had everything (2.3.1)."""
+        until = self._clock() + DAY_SECONDS
+        try:
+            fetching = self._fetcher.fetching(
+                f"{origin}/robots.txt", is_ahead=lambda: True, manner=Manner(at_most=1)
+            )
+            async with fetching as fetched:
+                body = fetched.body[:_READ_BYTES]
+        except QueueFullError:
+            raise
+        except DocumentError as exc:
+            status = exc.publisher_status
+            is_none = exc.slug == "empty" or (
+                status is not None
+                and HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+                and status != HTTPStatus.TOO_MANY_REQUESTS
+            )
+            return until, Protego.parse("") if is_none else None, is_none
+        text = body.decode("utf-8", "replace")
+        if len(body) <= _INLINE_BYTES:
+            return until, Protego.parse(text), True
+        return until, await asyncio.to_thread(Protego.parse, text), True

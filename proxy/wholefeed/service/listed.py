@@ -1,0 +1,96 @@
+"""What a publisher's pages list, as documents of its feed (H5 to H7).
+
+    own = await named(work, read, rows)                 # link, title and date of each stored entry
+    obtained = await listed(source, page, subscription) # one page, to be stored under LIST_URL
+    puts = await parted(source, storage, subscription, lists)
+
+`wholefeed.service.listing` looks at the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from http import HTTPStatus
+
+from wholefeed.core.compose.listed import named_entries, without, write_list
+from wholefeed.core.facts import Stored
+from wholefeed.core.listing.finding import FeedEntry, ListedPage
+from wholefeed.core.listing.links import link_variants
+from wholefeed.core.model import LIST_URL, MEDIA_TYPE, EntryId, Family, Role, entry_id
+from wholefeed.core.refresh.port import Placement
+from wholefeed.fetch.base import Fetched
+from wholefeed.service.documents import Put, new_document, stored_as
+from wholefeed.service.sources import Obtained, Source, silenced, work_bytes
+from wholefeed.service.storing import FeedStorage
+from wholefeed.store.base import Database
+from wholefeed.store.rows import DocumentRow
+from wholefeed.store.tables import documents
+from wholefeed.workers.pool import Workers
+
+Read = Callable[[Callable[[Database], bytes]], Awaitable[bytes]]
+
+
+async def named(work: Workers, read: Read, row: DocumentRow) -> list[FeedEntry]:
+    """Return what the entries of a stored document are called and link to, from the top."""
+    body = await read(partial(documents.read_body, document=row.id))
+    return await work.run(work_bytes(body), named_entries, stored_as(row, body))
+
+
+async def listed(
+    source: Source, page: ListedPage, like: DocumentRow, *, older: Stored | None, now: float
+) -> Obtained:
+    """Return what a page lists as a document in the format of the subscription document `like`.
+
+    `older` is what it has listed before, which stays (R29).
+
+    Raises:
+        DocumentError: It is larger than a document may be.
+    """
+    body = write_list(page.entries, like.family, like.version, undated_at=now, older=older)
+    return await _read(source, body, page.url, like.family, now)
+
+
+async def parted(
+    source: Source, storage: FeedStorage, own: DocumentRow, lists: Sequence[DocumentRow]
+) -> list[Put]:
+    """Return the lists anew that hold what the subscription document `own` links to: it says more of it.
+
+    Once it has left that document it is remembered, so it is not missing in the list.
+    """
+    names = await named(source.work, storage.read, own)
+    wanted = _identities(names)
+    holding = partial(
+        documents.holding, feed=own.feed, identities=wanted, documents=[row.id for row in lists]
+    )
+    puts = []
+    for number, ordinals in (await storage.read(holding)).items():
+        row = next(row for row in lists if row.id == number)
+        body = await storage.read(partial(documents.read_body, document=number))
+        rest = await source.work.run(work_bytes(body), without, stored_as(row, body), ordinals)
+        obtained = await _read(source, rest, row.memento, row.family, row.fetched_at)
+        puts.append(new_document(obtained, Placement(url=row.url, role=Role.PAGE, rank=row.rank)))
+    return puts
+
+
+def _identities(names: Iterable[FeedEntry]) -> list[EntryId]:
+    links = {variant for each in names if each.link for variant in link_variants(each.link)}
+    return [entry_id(link) for link in sorted(links)]
+
+
+async def _read(source: Source, body: bytes, page_url: str, family: Family, now: float) -> Obtained:
+    fetched = Fetched(
+        url=LIST_URL + page_url,
+        final_url=page_url,
+        hops=(),
+        permanent_url=None,
+        not_modified=False,
+        body=body,
+        media_type=MEDIA_TYPE[family] if family is Family.JSON else "application/xml; charset=utf-8",
+        headers={"content-length": str(len(body))},
+        links=(),
+        wire_bytes=0,
+        fetched_at=now,
+        status=HTTPStatus.OK,
+    )
+    return silenced(await source.read_kept(fetched, page_url))

@@ -1,0 +1,393 @@
+"""Histories that stand in publishers' pages, looked for beside all else (H1 to H8).
+
+    lists = Lists(context, running)
+    await lists.run()                   # of the feeds that are due; until it is cancelled
+    await lists.finish(url)             # of one feed, for a command that does nothing else
+
+Nobody waits for it: what is known of a feed is answered as `remembered`, and its publisher's pages are asked
+beside, one after the other. `wholefeed.core.listing` says which, and what a list is; what was found is handed
+to a refresh of the feed, which keeps it. What a look has found is kept at its end: one that is cut off by a
+restart begins again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from wholefeed.core.listing.finding import (
+    Ask,
+    FeedEntry,
+    Found,
+    Job,
+    Known,
+    ListedEntry,
+    ListedPage,
+    NotHad,
+    look,
+)
+from wholefeed.core.listing.links import link_key
+from wholefeed.core.listing.reading import ListPage, read_page
+from wholefeed.core.model import LIST_URL, Kind
+from wholefeed.core.parse.discovery import is_html
+from wholefeed.core.refresh.listing import Listing
+from wholefeed.core.refresh.port import RefreshRequest, subscription_of
+from wholefeed.core.slugs import lasts
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.errors import DocumentError, OverloadedError, QueueFullError, StoreError, WorkError
+from wholefeed.fetch.base import Fetched, Manner
+from wholefeed.fetch.guard import host_pattern, is_matched
+from wholefeed.fetch.robots import Robots
+from wholefeed.logs import get_logger
+from wholefeed.service.context import RefreshContext
+from wholefeed.service.documents import stored_as
+from wholefeed.service.listed import listed, named
+from wholefeed.service.refresh import OfferedCopy
+from wholefeed.service.running import REST_SECONDS, Running
+from wholefeed.store.rows import DocumentRow, FeedRow
+from wholefeed.store.tables import documents, feeds
+
+log = get_logger()
+
+_AT_ONCE: Final = 4
+"""Looks under way, of as many sites."""
+_LONGEST_IDLE_SECONDS: Final = 600.0
+_PAUSE_SECONDS: Final = 3600.0
+"""Until a feed is looked at again of which something failed here."""
+_READ_SECONDS: Final = 5.0
+"""Of computing, for one page."""
+_GONE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
+
+
+class Lists:
+    """Looks at the pages of the publishers of one service; does nothing where that is off."""
+
+    def __init__(self, context: RefreshContext, running: Running) -> None:
+        self._context = context
+        self._store = context.store
+        self._running = running
+        self._robots = Robots(context.source.fetcher)
+        self._looks: dict[str, asyncio.Task[None]] = {}
+        """Those under way, by site: its host is asked one thing at a time."""
+        self._news = asyncio.Event()
+        running.on_end.append(self._news.set)
+
+    async def run(self) -> None:
+        """Look at what is due, for as long as nobody cancels it."""
+        if self._context.config.history.list == "off":
+            return
+        try:
+            while True:
+                self._news.clear()
+                try:
+                    seconds = await self._round()
+                except (StoreError, OverloadedError) as exc:
+                    log.warning("lists.paused", slug=exc.slug)
+                    seconds = REST_SECONDS
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(seconds):
+                        await self._news.wait()
+        finally:
+            await self._end()
+
+    async def finish(self, url: str) -> None:
+        """Look at the pages of one feed, if it is due."""
+        feed = await self._store.find(url)
+        if feed is None or self._context.config.history.list == "off":
+            return
+        if feed.list_at is not None and feed.list_at <= self._context.now():
+            await self._look(feed)
+
+    async def _end(self) -> None:
+        looks = list(self._looks.values())
+        for each in looks:
+            each.cancel()
+        await asyncio.gather(*looks, return_exceptions=True)
+
+    async def _round(self) -> float:
+        """Have every feed looked at that is due; return in how many seconds one may be.
+
+        One replica looks at a time: so no site is asked by two.
+        """
+        async with self._context.sharing.task("lists") as is_mine:
+            while is_mine and await self._begin():
+                await asyncio.wait(self._looks.values(), return_when=asyncio.FIRST_COMPLETED)
+        now = self._context.now()
+        at = await self._store.read(partial(feeds.next_list_at, now=now)) if is_mine else None
+        return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
+
+    async def _begin(self) -> bool:
+        """Begin what can be begun; return whether anything is under way."""
+        due = await self._store.read(partial(feeds.list_due, now=self._context.now(), limit=16 * _AT_ONCE))
+        for feed in due:
+            site = self._context.site_of(feed.fetch_url)
+            if len(self._looks) < _AT_ONCE and site not in self._looks:
+                task = self._looks[site] = asyncio.create_task(self._look(feed))
+                task.add_done_callback(partial(self._ended, site))
+        return bool(self._looks)
+
+    def _ended(self, site: str, task: asyncio.Task[None]) -> None:
+        del self._looks[site]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("lists.failed", exc_info=error)
+
+    # One feed
+
+    async def _look(self, feed: FeedRow) -> None:
+        """Look at the pages of a feed's publisher, and have what was found kept."""
+        context = self._context
+        try:
+            if not self._may_list(feed.fetch_url):
+                await self._postpone(feed, DAY_SECONDS)
+                return
+            rows = await self._store.read(partial(documents.list_all, feed=feed.id))
+            own = subscription_of(rows)
+            if own is None:
+                await self._postpone(feed, DAY_SECONDS)
+                return
+            names = {row.id: await self._named(row) for row in rows if row.rank is not None and row.entries}
+            listing, asking = Listing.read(feed.listing), _Asking(context, self._robots, own.final_url)
+            known = frozenset(link_key(each.link) for entries in names.values() for each in entries)
+            began = time.monotonic()
+            job = self._job(feed, own, names.get(own.id, []), listing, known)
+            found = await asking.run(look(job))
+            found = _within(_new(found, known), self._room(rows))
+            listing = self._listing(found, listing, asking, own)
+            copies = [await self._offered(page, own, rows) for page in found.pages if page.entries]
+            counted = sum(len(page.entries) for page in found.pages)
+            context.counts.looks["listed" if listing.known.first_url else "nothing"] += 1
+            log.info(
+                "lists.looked",
+                feed=feed.id,
+                pages=len(found.pages),
+                entries=counted,
+                missing=len(found.missing),
+                requests=asking.requests,
+                duration_s=round(time.monotonic() - began, 3),
+            )
+            await self._hand_over(feed.id, listing, copies)
+        except (StoreError, OverloadedError, WorkError, DocumentError) as exc:
+            log.warning("lists.unkept", feed=feed.id, slug=exc.slug)
+            with suppress(StoreError, OverloadedError):
+                await self._postpone(feed, _PAUSE_SECONDS)
+
+    def _may_list(self, url: str) -> bool:
+        host = urlsplit(url).hostname or ""
+        denied = self._context.config.history.list_deny_hosts
+        return not any(is_matched(host, host_pattern(each)) for each in denied)
+
+    async def _named(self, row: DocumentRow) -> list[FeedEntry]:
+        return await named(self._context.source.work, self._store.read, row)
+
+    def _job(
+        self,
+        feed: FeedRow,
+        own: DocumentRow,
+        entries: Sequence[FeedEntry],
+        listing: Listing,
+        known: frozenset[str],
+    ) -> Job:
+        is_same = listing.family == own.family
+        home = (feed.site, own.site_id)
+        return Job(
+            feed_url=own.final_url,
+            home_urls=tuple(dict.fromkeys(url for url in home if urlsplit(url).scheme in ("http", "https"))),
+            entries=tuple(entries),
+            site_of=self._context.site_of,
+            most_pages=self._context.config.history.list_pages,
+            now=self._context.now(),
+            known=listing.known if is_same else Known(),
+            known_keys=known,
+        )
+
+    def _room(self, rows: Sequence[DocumentRow]) -> int:
+        """Return how many entries more a feed may have (R18)."""
+        return self._context.config.limits.entries_per_feed - sum(row.entries for row in rows)
+
+    def _listing(self, found: Found, before: Listing, asking: _Asking, own: DocumentRow) -> Listing:
+        now = self._context.now()
+        limit = self._context.config.history.list_pages
+        listing = Listing.of(found, before=before, family=own.family, now=now, limit=limit)
+        return listing.unfinished(before, asking.paused_until, now=now) if asking.has_failed else listing
+
+    async def _offered(self, page: ListedPage, own: DocumentRow, rows: Sequence[DocumentRow]) -> OfferedCopy:
+        url = LIST_URL + page.url
+        row = next((row for row in rows if row.url == url and row.family is own.family), None)
+        older = None
+        if row is not None:
+            older = stored_as(row, await self._store.read(partial(documents.read_body, document=row.id)))
+        obtained = await listed(self._context.source, page, own, older=older, now=self._context.now())
+        return OfferedCopy(url, obtained, is_subscription=True)
+
+    async def _hand_over(self, feed_id: int, listing: Listing, copies: Sequence[OfferedCopy]) -> None:
+        """Let a refresh of the feed keep what was found."""
+        request = RefreshRequest(is_polled=True, listing=listing)
+        feed = await self._running.settled(feed_id)
+        if feed is None or feed.kind is not Kind.PLAIN or feed.list_at is None:
+            return  # it has a history by now, or was forgotten
+        flight = self._running.join(feed, request, None, copies)
+        await asyncio.wait({flight})
+        error = None if flight.cancelled() else flight.exception()
+        if isinstance(error, StoreError | OverloadedError | WorkError):
+            raise error
+
+    async def _postpone(self, feed: FeedRow, seconds: float) -> None:
+        at = self._context.now() + seconds
+        await self._store.write(partial(feeds.update, feed=feed.id, changes={"list_at": at}))
+
+
+def _new(found: Found, known: frozenset[str]) -> Found:
+    """Return what was found without what the feed has, and what stands twice (H6)."""
+    met = set(known)
+
+    def kept(entries: Iterable[ListedEntry]) -> Iterable[ListedEntry]:
+        for each in entries:
+            key = link_key(each.link)
+            if key not in met:
+                met.add(key)
+                yield each
+
+    pages = tuple(replace(page, entries=tuple(kept(page.entries))) for page in found.pages)
+    return replace(found, pages=pages)
+
+
+def _within(found: Found, room: int) -> Found:
+    """R18: return what was found, as far as there is room for it."""
+    pages = []
+    for page in found.pages:
+        entries = page.entries[: max(0, room)]
+        room -= len(page.entries)
+        pages.append(replace(page, entries=entries))
+    return replace(found, pages=tuple(pages), is_cut=found.is_cut or room < 0)
+
+
+# Asking
+
+
+@dataclass(slots=True)
+class _Asking:
+    """Has the questions of one look answered: one at a time, in its publisher's time, of its site alone."""
+
+    context: RefreshContext
+    robots: Robots
+    url: str
+    """Of the feed."""
+    requests: int = 0
+    paused_until: float | None = None
+    """Nothing is asked until then, epoch seconds; None: nobody has refused."""
+    has_failed: bool = False
+    """Whether a page was not had that may come later."""
+    delay_seconds: float = 0.0
+    """Between two requests, as robots.txt has it."""
+    next_at: float = 0.0
+    """On the monotonic clock: when the next request may be made."""
+
+    async def run(self, looking: Generator[Ask, ListPage | NotHad, Found]) -> Found:
+        """Let a look ask until it has come to something."""
+        deadline = time.monotonic() + self.context.config.limits.walk_seconds
+        answer: ListPage | NotHad | None = None
+        while True:
+            step = partial(_step, looking, answer)
+            ask = await asyncio.to_thread(step)  # what others write decides how long it takes
+            if isinstance(ask, Found):
+                return ask
+            if time.monotonic() >= deadline and self.paused_until is None:
+                self.paused_until = self.context.now() + _PAUSE_SECONDS
+            answer = await self._answer(ask.url)
+            self.has_failed |= isinstance(answer, NotHad) and not answer.is_lasting
+
+    async def _answer(self, url: str) -> ListPage | NotHad:
+        context, site = self.context, self.context.site_of
+        if context.pauses.lasts(url, now=context.now()) and self.paused_until is None:
+            self.paused_until = context.now() + _PAUSE_SECONDS
+        if self.paused_until is not None:
+            return NotHad(url, "host-backoff", None, is_lasting=False)
+        if site(url) != site(self.url):  # R24
+            return NotHad(url, "cross-origin-unconfirmed", None, is_lasting=True)
+        while True:
+            context.sharing.require()
+            try:
+                return await self._asked(url)
+            except QueueFullError as exc:  # a look has time
+                await asyncio.sleep(exc.retry_after_seconds or 1.0)
+            except DocumentError as exc:
+                self._note_refusal(url, exc)
+                is_lasting = exc.publisher_status in _GONE or (
+                    exc.publisher_status is None and lasts(exc.slug)
+                )
+                return NotHad(url, exc.slug, exc.publisher_status, is_lasting=is_lasting)
+
+    async def _asked(self, url: str) -> ListPage | NotHad:
+        site = self.context.site_of
+        rule = await self._rule(url)
+        if not rule:
+            return NotHad(url, "robots", None, is_lasting=rule is not None)
+        await self._turn()
+        self.requests += 1
+        fetching = self.context.source.fetcher.fetching(
+            url,
+            is_ahead=lambda: True,  # others go first, and what is not there is no loss
+            is_met=lambda target: site(target) != site(self.url),
+            manner=Manner(at_most=1),
+        )
+        try:
+            async with fetching as fetched:
+                if fetched.is_met:
+                    return NotHad(url, "cross-origin-unconfirmed", None, is_lasting=True)
+                if not is_html(fetched.body, fetched.media_type):
+                    return NotHad(url, "not-html", None, is_lasting=True)
+                return await self._read(fetched)
+        except WorkError as exc:
+            return NotHad(url, exc.slug, None, is_lasting=lasts(exc.slug))
+        finally:
+            self._rest()
+
+    async def _read(self, fetched: Fetched) -> ListPage:
+        work, body = self.context.source.work, fetched.body
+        async with work.large.turn(len(body)):
+            return await work.run_briefly(
+                _READ_SECONDS, read_page, body, fetched.final_url, fetched.media_type
+            )
+
+    async def _rule(self, url: str) -> bool | None:
+        """Whether the publisher lets programs ask for a page; None: that could not be found out."""
+        await self._turn()
+        rule = await self.robots.rule(url)
+        self.delay_seconds = max(rule.delay_seconds, self.context.config.history.list_interval_seconds)
+        if rule.was_asked:
+            self.requests += 1
+            self._rest()
+        return rule.may_ask if rule.is_lasting else None
+
+    async def _turn(self) -> None:
+        """Wait until one more request may be made."""
+        await asyncio.sleep(max(0.0, self.next_at - time.monotonic()))
+
+    def _rest(self) -> None:
+        self.next_at = time.monotonic() + self.delay_seconds
+
+    def _note_refusal(self, url: str, error: DocumentError) -> None:
+        """R32: leave the publisher in peace that refuses."""
+        now, seconds = self.context.now(), 0.0
+        if error.publisher_status == HTTPStatus.FORBIDDEN:
+            seconds = DAY_SECONDS
+        elif error.publisher_status == HTTPStatus.TOO_MANY_REQUESTS or error.slug == "host-backoff":
+            seconds = max(_PAUSE_SECONDS, error.retry_after_seconds or 0.0)
+        if seconds:
+            self.paused_until = now + seconds
+            self.context.pauses.pause(url, self.paused_until, now=now)
+
+
+def _step(looking: Generator[Ask, ListPage | NotHad, Found], answer: ListPage | NotHad | None) -> Ask | Found:
+    try:
+        return next(looking) if answer is None else looking.send(answer)
+    except StopIteration as end:
+        found: Found = end.value
+        return found
