@@ -97,6 +97,10 @@ class Lists:
         finally:
             await self._end()
 
+    def wake(self) -> None:
+        """Look now whether anything is due: the clock may have been set."""
+        self._news.set()
+
     async def finish(self, url: str) -> None:
         """Look at the pages of one feed, if it is due."""
         feed = await self._store.find(url)
