@@ -95,6 +95,15 @@ EVERY_PATH: Final = hugo(
     },
     answers_all=True,
 )
+NEWEST: Final = hugo(
+    "a front page of what the feed has, and no way further down",
+    posts(70, 27),
+    {
+        "hugo.toml": config("Surface", feed_entries=10, menu={"About": "/about/"}),
+        "layouts/index.html": SAME_AGAIN.partition("<nav")[0] + "{{ end }}",
+        "layouts/_default/list.html": LANDING,
+    },
+)
 LINKS_ELSEWHERE: Final = """\
 {{ define "main" }}
 {{ $pages := .Paginate (where site.RegularPages "Section" "posts") 12 }}
@@ -305,6 +314,7 @@ LAYOUTS: Final = {
     "no list: documentation": MANUAL,
     "no list: forbidden": FORBIDDEN,
     "no list: every path answers": EVERY_PATH,
+    "no list: newest alone": NEWEST,
     "no list: link blog": LINK_BLOG,
     "no list: comments": COMMENTS,
     "no list: tag of a blog": WHOLE_BLOG,
