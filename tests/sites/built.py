@@ -12,10 +12,16 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from tests.sites import hugo
-from tests.sites.site import URL, Layout, Site
+from tests.sites import by_hand, hugo, jekyll, listless, pelican
+from tests.sites.site import Layout, Site
 
-LAYOUTS: Final[Mapping[str, Layout]] = {**hugo.LAYOUTS}
+LAYOUTS: Final[Mapping[str, Layout]] = {
+    **hugo.LAYOUTS,
+    **jekyll.LAYOUTS,
+    **pelican.LAYOUTS,
+    **by_hand.LAYOUTS,
+    **listless.LAYOUTS,
+}
 FOLDER: Final = "TEST_SITES"
 """The variable that tells the processes of a test run where the sites are."""
 
@@ -49,7 +55,7 @@ def _build(layout: Layout, folder: Path) -> None:
         layout.make(folder / "files")
         return
     layout.make(folder / "source")
-    layout.generator.build(folder / "source", folder / f"files{layout.base}", f"{URL}{layout.base}")
+    layout.generator.build(folder / "source", folder / f"files{layout.path}", layout.url)
 
 
 SITES: Final[Mapping[str, Callable[[], Site]]] = {name: partial(_site, name) for name in LAYOUTS}

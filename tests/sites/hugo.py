@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.generators import HUGO, write
 from tests.sites.posts import Post, posts
-from tests.sites.site import Layout
+from tests.sites.site import URL, Layout
 
 HEAD: Final = """\
 <meta charset="utf-8">
@@ -22,7 +22,8 @@ HEAD: Final = """\
 {{ if and .IsPage (eq .Section "posts") -}}
 <meta property="og:type" content="article">
 <meta property="article:published_time" content="{{ .Date.Format "2006-01-02T15:04:05Z07:00" }}">
-{{ else -}}
+{{ range .Params.tags }}<meta property="article:tag" content="{{ . }}">
+{{ end }}{{ else -}}
 <meta property="og:type" content="website">
 {{ end -}}
 """
@@ -73,7 +74,12 @@ NAMES: Final = """\
 def base(before: str = MENU, behind: str = FOOTER, main: str = '<main class="main">{}</main>') -> str:
     """Make the frame of all pages of a theme."""
     body = before + main.format('{{ block "main" . }}{{ end }}') + behind
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{HEAD}</head>\n<body>\n{body}</body>\n</html>\n'
+    language = '<html lang="{{ site.Language.Lang }}">'
+    return f"<!DOCTYPE html>\n{language}\n<head>\n{HEAD}</head>\n<body>\n{body}</body>\n</html>\n"
+
+
+MINIFIED: Final = "[minify]\nminifyOutput = true\n"
+"""Written without the quotes and end tags that HTML does not need."""
 
 
 def config(title: str, *, feed_entries: int, menu: dict[str, str], more: str = "") -> str:
@@ -96,7 +102,7 @@ def page(title: str, *, layout: str = "", text: str = "", **more: object) -> str
 
 
 def post_files(written: list[Post]) -> dict[str, str]:
-    """Make the sources of posts."""
+    """Make the sources of posts; two of them are pinned, where a theme looks for that."""
     return {
         f"content/posts/{number}.md": page(
             post.title,
@@ -104,6 +110,9 @@ def post_files(written: list[Post]) -> dict[str, str]:
             date=post.date.isoformat(),
             slug=post.slug,
             tags=post.tags,
+            category=post.tags[0],
+            years=[f"{post.date:%Y}"],
+            pinned=number in (7, 11),
         )
         for number, post in enumerate(written)
     }
@@ -117,6 +126,7 @@ def hugo(
     feed_path: str = "/index.xml",
     lists: tuple[str, ...] = (),
     path: str = "",
+    tag: str = "",
     answers_all: bool = False,
 ) -> Layout:
     """Make a layout: `files` are its theme, its configuration and what else it publishes."""
@@ -136,7 +146,9 @@ def hugo(
         lists=lists,
         make=make,
         generator=HUGO,
-        base=path,
+        path=path,
+        url=URL + path,
+        tag=tag,
         answers_all=answers_all,
     )
 
@@ -224,12 +236,21 @@ RECENT: Final = """\
 {{ end }}
 """
 
+LANDING: Final = """\
+{{ define "main" }}<section class="hero">
+<h1>{{ site.Title }}</h1><p>A place for words.</p>
+</section>{{ end }}
+"""
+
 PAPERMOD: Final = hugo(
     "an archive page by year and month, beside a front page of cards whose links have no text (PaperMod)",
     posts(110, 1),
     {
         "hugo.toml": config(
-            "Paper", feed_entries=10, menu={"Archive": "/archives/", "Tags": "/tags/", "About": "/about/"}
+            "Paper",
+            feed_entries=10,
+            menu={"Archive": "/archives/", "Tags": "/tags/", "About": "/about/"},
+            more=MINIFIED,
         ),
         "layouts/index.html": CARDS,
         "layouts/_default/list.html": CARDS.replace('where site.RegularPages "Section" "posts"', ".Pages"),
@@ -329,20 +350,6 @@ YEARS_INDEX: Final = """\
 """
 
 
-def with_years(written: list[Post]) -> dict[str, str]:
-    """Make the sources of posts that belong to their years."""
-    return {
-        f"content/posts/{number}.md": page(
-            post.title,
-            text="\n\n".join(post.text),
-            date=post.date.isoformat(),
-            slug=post.slug,
-            years=[f"{post.date:%Y}"],
-        )
-        for number, post in enumerate(written)
-    }
-
-
 YEARS: Final = hugo(
     "pages of years, /2019/, linked from an archive, posts below them with month and day",
     posts(140, 5),
@@ -354,7 +361,6 @@ YEARS: Final = hugo(
             more='[taxonomies]\nyear = "years"\n[permalinks]\nyears = "/:slug/"\n'
             'posts = "/:year/:month/:day/:slug/"',
         ),
-        **with_years(posts(140, 5)),
         "layouts/index.html": RECENT,
         "layouts/_default/list.html": YEAR,
         "layouts/_default/terms.html": YEARS_INDEX,
@@ -363,94 +369,334 @@ YEARS: Final = hugo(
     lists=("archive/index.html", "[12]???/index.html"),
 )
 
-# Without a list
+# Pinned, shuffled, from the beginning
 
 
-DOCUMENTATION: Final = """\
+SUMMARY: Final = """\
+{{ define "summary" }}<article class="post">
+<h2 class="post-title"><a href="{{ .RelPermalink }}">{{ .Title }}</a></h2>
+<a class="post-date" href="{{ .RelPermalink }}">{{ .Date.Format "Monday, 2 January 2006" }}</a>
+<div class="excerpt">{{ .Summary }}</div>
+</article>
+{{ end }}
+"""
+PINNED_FIRST: Final = (
+    SUMMARY
+    + """\
 {{ define "main" }}
-<article class="markdown"><h1>{{ .Title }}</h1>{{ .Content }}</article>
-<footer class="md-footer"><nav>
-{{ with .PrevInSection -}}
-<a href="{{ .RelPermalink }}" class="md-footer__link" rel="prev"><span>Previous</span> {{ .Title }}</a>
-{{ end }}{{ with .NextInSection -}}
-<a href="{{ .RelPermalink }}" class="md-footer__link" rel="next"><span>Next</span> {{ .Title }}</a>
-{{ end }}</nav></footer>
+{{ $all := where site.RegularPages "Section" "posts" }}
+{{ $pinned := where $all "Params.pinned" true }}
+{{ $pages := .Paginate (union $pinned ($all | complement $pinned)) 8 }}
+{{ range $pages.Pages }}{{ template "summary" . }}{{ end }}
+<ul class="pagination">
+{{ with $pages.Prev }}<li><a href="{{ .URL }}">Newer</a></li>{{ end }}
+<li>Page {{ $pages.PageNumber }} of {{ $pages.TotalPages }}</li>
+{{ with $pages.Next }}<li><a href="{{ .URL }}">Older</a></li>{{ end }}
+</ul>
 {{ end }}
 """
-BOOK_MENU: Final = """\
-<nav class="md-nav md-nav--primary"><a href="{{ "/" | relURL }}">{{ site.Title }}</a>
-<ul>{{ range (where site.RegularPages "Section" "posts").ByTitle -}}
-<li class="md-nav__item"><a href="{{ .RelPermalink }}" class="md-nav__link">{{ .Title }}</a></li>
-{{ end }}</ul></nav>
-"""
-SIDEBAR: Final = """\
-<aside class="sidebar">
-<section class="widget"><h3>Recent</h3>
-<ul>{{ range first 8 (where site.RegularPages "Section" "posts") -}}
-<li><a href="{{ .RelPermalink }}">{{ .Title }}</a></li>
-{{ end }}</ul></section>
-<section class="widget"><h3>Popular</h3>
-<ul>{{ range first 5 (sort (where site.RegularPages "Section" "posts") "Title") -}}
-<li><a href="{{ .RelPermalink }}">{{ .Title }}</a></li>
-{{ end }}</ul></section>
-</aside>
-"""
-LANDING: Final = """\
-{{ define "main" }}<section class="hero">
-<h1>{{ site.Title }}</h1><p>A place for words.</p>
-</section>{{ end }}
-"""
-SAME_AGAIN: Final = """\
+)
+PINNED_ALWAYS: Final = (
+    SUMMARY
+    + """\
 {{ define "main" }}
-{{ range first 10 (where site.RegularPages "Section" "posts") }}
-<article><h2><a href="{{ .RelPermalink }}">{{ .Title }}</a></h2>{{ .Summary }}</article>
+{{ $pages := .Paginate (where site.RegularPages "Section" "posts") 15 }}
+<div class="posts">
+{{ range where site.RegularPages "Params.pinned" true }}{{ template "summary" . }}{{ end }}
+{{ range $pages.Pages }}{{ template "summary" . }}{{ end }}
+</div>
+{{ with $pages.Prev }}<a class="newer" href="{{ .URL }}">« Newer entries</a>{{ end }}
+{{ with $pages.Next }}<a class="older" href="{{ .URL }}">Older entries »</a>{{ end }}
 {{ end }}
-<nav class="pages"><a rel="next" href="{{ "/page/2/" | relURL }}">Older posts →</a></nav>
+"""
+)
+CATEGORIES: Final = """\
+{{ define "main" }}
+<h1>{{ .Title }}</h1>
+{{ range .Pages.GroupByParam "category" }}
+<section><h2 id="{{ .Key | urlize }}">{{ .Key }}</h2>
+<ul>
+{{ range .Pages.ByDate.Reverse }}<li><a href="{{ .RelPermalink }}">{{ .Title }}</a>
+<time datetime="{{ .Date.Format "2006-01-02" }}">{{ .Date.Format "2006-01-02" }}</time></li>
+{{ end }}</ul></section>
+{{ end }}
+{{ end }}
+"""
+OLDEST_FIRST: Final = """\
+{{ define "main" }}
+<h1>{{ .Title }}</h1>
+<ol>
+{{ range .Pages.ByDate -}}
+<li><a href="writing/{{ .Params.slug }}/">{{ .Title }}</a> ({{ .Date.Format "January 2006" }})</li>
+{{ end }}</ol>
 {{ end }}
 """
 
-SIDEBARS: Final = hugo(
-    "sidebars alone: Recent and Popular beside each page, and a front page that lists nothing",
-    posts(50, 20, avoiding=("about",)),
+ONCE_PINNED: Final = hugo(
+    "numbered front pages, the pinned posts on top of the first and nowhere else",
+    posts(75, 6),
+    {
+        "hugo.toml": config("Pins", feed_entries=10, menu={"About": "/about/"}),
+        "layouts/index.html": PINNED_FIRST,
+        "layouts/_default/list.html": RECENT,
+    },
+    lists=("index.html", "page/*/index.html"),
+)
+ALWAYS_PINNED: Final = hugo(
+    "numbered front pages, the pinned posts on top of each and in their place, too",
+    posts(100, 7),
+    {
+        "hugo.toml": config("Needles", feed_entries=12, menu={"About": "/about/"}),
+        "layouts/index.html": PINNED_ALWAYS,
+        "layouts/_default/list.html": RECENT,
+    },
+    lists=("index.html", "page/*/index.html"),
+)
+BY_CATEGORY: Final = hugo(
+    "one page of all posts in groups by category, newest first in each",
+    posts(55, 8),
     {
         "hugo.toml": config(
-            "Aside", feed_entries=10, menu={"About": "/about/"}, more='[permalinks]\nposts = "/:slug/"'
+            "Drawers",
+            feed_entries=12,
+            menu={"All posts": "/notes/", "About": "/about/"},
+            more='disableKinds = ["taxonomy", "term"]\n[permalinks]\nposts = "/notes/:slug/"',
         ),
-        "layouts/_default/baseof.html": base(behind=SIDEBAR + FOOTER),
-        "layouts/index.html": LANDING,
-        "layouts/_default/list.html": LANDING,
+        "layouts/index.html": RECENT,
+        "layouts/_default/list.html": CATEGORIES,
+        "content/posts/_index.md": page("All posts", url="/notes/"),
     },
+    lists=("notes/index.html",),
 )
-MANUAL: Final = hugo(
-    "documentation: a menu of all pages in its own order, rel=next to the next page of the menu (mkdocs)",
-    posts(45, 21, odd=0),
+FROM_THE_BEGINNING: Final = hugo(
+    "a numbered list, oldest first, with months as dates; links are relative to a base element",
+    posts(40, 9),
     {
-        "hugo.toml": config("Manual", feed_entries=10, menu={}, more='[permalinks]\nposts = "/guide/:slug/"'),
-        "layouts/_default/baseof.html": base(before=BOOK_MENU),
-        "layouts/index.html": LANDING,
-        "layouts/_default/list.html": LANDING,
-        "layouts/posts/single.html": DOCUMENTATION,
+        "hugo.toml": config(
+            "Beginnings",
+            feed_entries=6,
+            menu={"Writing": "/writing/", "About": "/about/"},
+            more='[permalinks]\nposts = "/writing/:slug/"',
+        ),
+        "layouts/_default/baseof.html": base().replace("<head>", '<head><base href="{{ site.BaseURL }}">'),
+        "layouts/index.html": RECENT,
+        "layouts/_default/list.html": OLDEST_FIRST,
+        "content/posts/_index.md": page("Writing", url="/writing/"),
     },
+    lists=("writing/index.html",),
 )
-FORBIDDEN: Final = hugo(
-    "a list in pages that robots.txt forbids",
-    posts(60, 22),
+
+# Much beside the list
+
+
+DATES_IN_URLS: Final = """\
+{{ define "main" }}
+<div class="content"><h1>{{ .Title }}</h1>
+<p>{{ range where site.RegularPages "Section" "posts" }}<a href="{{ .Permalink }}">{{ .Title }}</a><br>
+{{ end }}</p></div>
+{{ end }}
+"""
+WIDGETS: Final = """\
+<div id="sidebar">
+<div class="widget"><h3>Recent</h3>
+<ul>{{ range first 6 (where site.RegularPages "Section" "posts") -}}
+<li><a href="{{ .RelPermalink }}">{{ .Title }}</a></li>
+{{ end }}</ul></div>
+<div class="widget"><h3>Popular</h3>
+<ul>{{ range first 6 (sort (where site.RegularPages "Section" "posts") "Title") -}}
+<li><a href="{{ .RelPermalink }}">{{ .Title }}</a></li>
+{{ end }}</ul></div>
+<div class="widget tagcloud">{{ range site.Taxonomies.tags.Alphabetical -}}
+<a href="{{ .Page.RelPermalink }}" style="font-size: {{ .Count }}px">{{ .Page.Title }}</a>
+{{ end }}</div>
+</div>
+"""
+RELATED: Final = """\
+<section class="related"><h3>Related posts</h3>
+<ul>{{ range first 4 (where site.RegularPages "Params.category" .Params.category) -}}
+<li><a href="{{ .RelPermalink }}">{{ .Title }}</a></li>
+{{ end }}</ul></section>
+"""
+EXCERPTS: Final = """\
+{{ define "main" }}
+{{ $pages := .Paginate (where site.RegularPages "Section" "posts") 10 }}
+{{ range $index, $page := $pages.Pages }}
+<article class="hentry">
+<h2 class="entry-title"><a href="{{ .RelPermalink }}" rel="bookmark">{{ .Title }}</a></h2>
+<p class="meta">Posted on <a href="{{ .RelPermalink }}">{{ .Date.Format "January 2, 2006" }}</a>
+in {{ range .GetTerms "tags" }}<a href="{{ .RelPermalink }}">{{ .Title }}</a> {{ end }}</p>
+<div class="entry"><p>{{ .Summary }}
+See <a href="{{ (index site.RegularPages $index).RelPermalink }}">what I said of that</a>,
+and <a href="https://elsewhere.example/{{ .Params.slug }}/">what others did</a>.</p></div>
+<p><a class="more" href="{{ .RelPermalink }}#more">Read more</a></p></article>
+{{ end }}
+<div class="nav-links">
+{{ if $pages.HasPrev }}<a href="{{ substr $pages.Prev.URL 0 -1 | default "/" }}">&larr; Newer</a>{{ end }}
+{{ if $pages.HasNext }}<a href="{{ substr $pages.Next.URL 0 -1 }}">Older &rarr;</a>{{ end }}
+</div>
+{{ end }}
+"""
+PICTURES: Final = """\
+{{ define "main" }}
+<h1>{{ .Title }}</h1>
+{{ $pages := .Paginate .Pages 12 }}
+<div class="grid">
+{{ range $pages.Pages }}<div class="card">
+<a class="card-image" href="{{ .RelPermalink }}"><img src="/pictures/{{ .Params.slug }}.jpg" alt=""></a>
+<div class="card-body"><span class="badge">{{ .Params.category }}</span>
+<h3><a href="{{ .RelPermalink }}">{{ .Title }}</a></h3>
+<p>{{ .Summary | plainify | truncate 90 }}</p>
+<span class="date">{{ .Date.Format "02/01/2006" }}</span>
+<a class="button" href="{{ .RelPermalink }}">Read more</a></div>
+</div>
+{{ end }}</div>
+<ul class="pagination">
+{{ $now := $pages.PageNumber }}{{ range $pages.Pagers }}
+{{ if in (slice 1 (sub $now 1) $now (add $now 1) $pages.TotalPages) .PageNumber -}}
+<li{{ if eq .PageNumber $now }} class="active"{{ end }}><a href="{{ .URL }}">{{ .PageNumber }}</a></li>
+{{ end }}{{ end }}</ul>
+{{ end }}
+"""
+BESIDE: Final = ("about", "projects", "now", "contact", "tags", "page", "posts")
+
+URLS_ALONE: Final = hugo(
+    "a list without dates, which stand in the URLs of posts: /2009/03/14/slug/",
+    posts(80, 10, days=60),
     {
-        "hugo.toml": config("Keep out", feed_entries=10, menu={"Posts": "/posts/"}),
-        "static/robots.txt": "User-agent: *\nDisallow: /\n",
+        "hugo.toml": config(
+            "Days",
+            feed_entries=5,
+            menu={"Archives": "/archives/", "About": "/about/"},
+            more='[permalinks]\nposts = "/:year/:month/:day/:slug/"',
+        ),
+        "layouts/index.html": RECENT,
+        "layouts/_default/list.html": RECENT,
+        "layouts/_default/archives.html": DATES_IN_URLS,
+        "content/archives.md": page("Archives", layout="archives"),
+    },
+    lists=("archives/index.html",),
+)
+AT_THE_ROOT: Final = hugo(
+    "numbered front pages, whose links lack a slash, among widgets; paths of posts are like that of About",
+    posts(90, 11, avoiding=BESIDE),
+    {
+        "hugo.toml": config(
+            "Roots",
+            feed_entries=10,
+            menu={"About": "/about/", "Projects": "/projects/", "Now": "/now/", "Contact": "/contact/"},
+            more='[permalinks]\nposts = "/:slug/"',
+        ),
+        **{f"content/{name}.md": page(name.title()) for name in ("projects", "now", "contact")},
+        "layouts/_default/baseof.html": base(
+            main='<div id="wrap"><div id="content">{}</div>' + WIDGETS + "</div>"
+        ),
+        "layouts/_default/single.html": SINGLE.replace("</article>", RELATED + "</article>"),
+        "layouts/index.html": EXCERPTS,
+        "layouts/_default/list.html": RECENT,
+    },
+    lists=("index.html", "page/*/index.html"),
+)
+CARDS_WITH_PICTURES: Final = hugo(
+    "300 cards in numbered pages; picture, title and button link the post, the dates have their day first",
+    posts(300, 12, days=9),
+    {
+        "hugo.toml": config(
+            "Pictures",
+            feed_entries=15,
+            menu={"Articles": "/articles/", "About": "/about/"},
+            more='[permalinks]\nposts = "/articles/:slug/"',
+        ),
+        "layouts/index.html": RECENT,
+        "layouts/_default/list.html": PICTURES,
+        "content/posts/_index.md": page("Articles", url="/articles/"),
+    },
+    lists=("articles/index.html", "articles/page/*/index.html"),
+)
+
+# Other feeds
+
+
+JSON_FEED: Final = """\
+{ "version": "https://jsonfeed.org/version/1.1",
+  "title": {{ site.Title | jsonify }}, "home_page_url": {{ .Permalink | jsonify }},
+  "feed_url": {{ (.OutputFormats.Get "jsonfeed").Permalink | jsonify }},
+  "items": [{{ range $index, $page := first 9 (where site.RegularPages "Section" "posts") }}
+  {{ if $index }},{{ end }}
+    { "id": {{ .Permalink | jsonify }}, "url": {{ .Permalink | jsonify }}, "title": {{ .Title | jsonify }},
+      "date_published": {{ .Date.Format "2006-01-02T15:04:05Z07:00" | jsonify }},
+      "content_html": {{ .Content | jsonify }} }{{ end }}
+  ] }
+"""
+ALL_ON_THE_FRONT: Final = """\
+{{ define "main" }}
+<p>I write here now and then.</p>
+<ul class="blog-posts">
+{{ range where site.RegularPages "Section" "posts" }}<li>
+<span><i><time datetime="{{ .Date.Format "2006-01-02" }}">{{ .Date.Format "02 Jan, 2006" }}</time></i></span>
+<a href="{{ .RelPermalink }}">{{ .Title }}</a></li>
+{{ end }}</ul>
+{{ end }}
+"""
+GERMAN: Final = """\
+{{ define "main" }}
+<h1>{{ .Title }}</h1>
+{{ $pages := .Paginate .Pages 10 }}
+{{ range $pages.Pages }}<article><header><p>{{ .Date | time.Format "2. January 2006" }}</p>
+<h2><a href="{{ .RelPermalink }}">{{ .Title }}</a></h2></header>
+{{ .Summary }} <a href="{{ .RelPermalink }}">Weiterlesen</a></article>
+{{ end }}
+<nav>
+{{ with $pages.Next }}<a href="{{ .URL }}">Ältere Beiträge</a>{{ end }}
+{{ with $pages.Prev }}<a href="{{ .URL }}">Neuere Beiträge</a>{{ end }}
+</nav>
+{{ end }}
+"""
+
+JSON: Final = hugo(
+    "JSON Feed; all posts on the front page, as files (Bear)",
+    posts(65, 13),
+    {
+        "hugo.toml": config(
+            "Bears",
+            feed_entries=9,
+            menu={"About": "/about.html"},
+            more='uglyURLs = true\n[outputs]\nhome = ["html", "jsonfeed"]\n[outputFormats.jsonfeed]\n'
+            'mediaType = "application/json"\nbaseName = "feed"\nisPlainText = true\n' + MINIFIED,
+        ),
+        "layouts/index.html": ALL_ON_THE_FRONT,
+        "layouts/index.jsonfeed.json": JSON_FEED,
+        "layouts/_default/list.html": RECENT,
+    },
+    feed_path="/feed.json",
+    lists=("index.html",),
+)
+IN_GERMAN: Final = hugo(
+    "a section in pages and in German: dates, and the links to older and newer posts",
+    posts(45, 14),
+    {
+        "hugo.toml": config(
+            "Blätter", feed_entries=10, menu={"Blog": "/blog/", "Über mich": "/about/"}
+        ).replace('languageCode = "en"', 'languageCode = "de"\ndefaultContentLanguage = "de"')
+        + '[permalinks]\nposts = "/blog/:slug/"\n',
+        "layouts/index.html": LANDING,
+        "layouts/_default/list.html": GERMAN,
+        "content/posts/_index.md": page("Blog", url="/blog/"),
+    },
+    lists=("blog/index.html", "blog/page/*/index.html"),
+)
+ONE_TAG: Final = hugo(
+    "the feed of a tag, whose page lists what belongs to it; an archive of the whole blog beside it",
+    posts(100, 15),
+    {
+        "hugo.toml": config("Pieces", feed_entries=10, menu={"Archive": "/archive/", "Tags": "/tags/"}),
         "layouts/index.html": RECENT,
         "layouts/_default/list.html": OLDER,
+        "layouts/_default/archive.html": YEARS_ON_ONE_PAGE,
+        "content/archive.md": page("Archive", layout="archive"),
     },
-)
-EVERY_PATH: Final = hugo(
-    "a front page of the newest posts that each path answers with, /page/2/ and /archive/ too, by status 200",
-    posts(40, 23),
-    {
-        "hugo.toml": config("Soft", feed_entries=10, menu={"Archive": "/archive/", "Blog": "/blog/"}),
-        "layouts/index.html": SAME_AGAIN,
-        "layouts/_default/list.html": LANDING,
-    },
-    answers_all=True,
+    feed_path="/tags/tools/index.xml",
+    lists=("tags/tools/index.html", "tags/tools/page/*/index.html"),
+    tag="Tools",
 )
 
 LAYOUTS: Final = {
@@ -459,8 +705,14 @@ LAYOUTS: Final = {
     "hugo table": IN_A_TABLE,
     "hugo older posts": OLDER_POSTS,
     "hugo years": YEARS,
-    "no list: sidebars": SIDEBARS,
-    "no list: documentation": MANUAL,
-    "no list: forbidden": FORBIDDEN,
-    "no list: every path answers": EVERY_PATH,
+    "hugo pinned once": ONCE_PINNED,
+    "hugo pinned always": ALWAYS_PINNED,
+    "hugo categories": BY_CATEGORY,
+    "hugo oldest first": FROM_THE_BEGINNING,
+    "hugo dates in URLs": URLS_ALONE,
+    "hugo beside other pages": AT_THE_ROOT,
+    "hugo cards": CARDS_WITH_PICTURES,
+    "hugo JSON Feed": JSON,
+    "hugo in German": IN_GERMAN,
+    "hugo one tag": ONE_TAG,
 }

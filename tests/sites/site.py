@@ -23,8 +23,9 @@ TYPES: Final = {
     ".txt": "text/plain; charset=utf-8",
 }
 META: Final = re.compile(
-    r'<meta property="(?P<name>og:type|og:title|article:published_time)" content="(?P<text>[^"]*)"'
+    r"""<meta property="?((?:og|article):\w+)"? content=(?:"([^"]*)"|'([^']*)'|([^\s>]+))"""
 )
+"""Quoted or not: sites are minified, too."""
 
 
 class Published(NamedTuple):
@@ -41,7 +42,7 @@ class Found(NamedTuple):
     body: bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Site:
     """What was built. Paths are those of URLs: `/` in front, percent-encoded, below the site's host."""
 
@@ -55,6 +56,8 @@ class Site:
     feed_path: str
     list_pages: tuple[str, ...]
     """The pages of the shortest list that has all posts; none: there is no list."""
+    tag: str
+    """The feed has the posts with this tag alone; empty: it has all."""
     answers_all: bool
     """Whether each path that is not there answers 200 with the front page."""
 
@@ -64,8 +67,8 @@ class Site:
 
     @cached_property
     def truth(self) -> Mapping[str, Published]:
-        """The posts by their paths, newest first."""
-        found = dict(_posts(self.folder))
+        """The posts that the feed would have if it were whole, by their paths, newest first."""
+        found = dict(_posts(self.folder, self.tag))
         return dict(sorted(found.items(), key=lambda each: each[1].date, reverse=True))
 
     def get(self, target: str, url: str = URL) -> Found | str | None:
@@ -84,19 +87,17 @@ class Site:
 
 
 def _read(file: Path, url: str) -> Found:
-    suffix = f".{file.name.partition('?')[0].rpartition('.')[2]}"
-    return Found(
-        TYPES.get(suffix, "application/octet-stream"), file.read_bytes().replace(URL.encode(), url.encode())
-    )
+    suffix = Path(file.name.partition("?")[0]).suffix
+    return Found(TYPES.get(suffix, TYPES[".html"]), file.read_bytes().replace(URL.encode(), url.encode()))
 
 
-def _posts(folder: Path) -> Iterator[tuple[str, Published]]:
+def _posts(folder: Path, tag: str) -> Iterator[tuple[str, Published]]:
     """Find the pages that say that they are articles (https://ogp.me/#type_article)."""
     for file in folder.rglob("*.html"):
-        said = {
-            found["name"]: html.unescape(found["text"]) for found in META.finditer(file.read_text("utf-8"))
-        }
-        if said.get("og:type") == "article":
+        metas = META.findall(file.read_text("utf-8"))
+        found = [(name, html.unescape("".join(texts))) for name, *texts in metas]
+        said = dict(found)
+        if said.get("og:type") == "article" and (not tag or ("article:tag", tag) in found):
             date = datetime.fromisoformat(said["article:published_time"])
             yield path_of(folder, file), Published(said["og:title"], date)
 
@@ -119,16 +120,28 @@ class Layout:
     make: Callable[[Path], None]
     """Writes the sources, or the whole site where no generator makes it."""
     generator: Generator | None = None
-    base: str = ""
-    """The path of the site on its host, for Hugo."""
+    path: str = ""
+    """Of the site on its host."""
+    url: str = URL
+    """What the generator is told."""
+    tag: str = ""
     answers_all: bool = False
 
     def site(self, name: str, folder: Path) -> Site:
         """Return the site that was built in a folder."""
         files = {file for pattern in self.lists for file in folder.glob(pattern)}
         pages = sorted(path_of(folder, file) for file in files if not _leads_elsewhere(file))
-        generator = self.generator.name if self.generator else ""
-        return Site(name, self.kind, generator, folder, self.feed_path, tuple(pages), self.answers_all)
+        pages.sort(key=lambda path: [int(number) for number in re.findall(r"\d+", path)])
+        return Site(
+            name=name,
+            kind=self.kind,
+            generator=self.generator.name if self.generator else "",
+            folder=folder,
+            feed_path=self.feed_path,
+            list_pages=tuple(pages),
+            tag=self.tag,
+            answers_all=self.answers_all,
+        )
 
 
 def _leads_elsewhere(file: Path) -> bool:
