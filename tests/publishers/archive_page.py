@@ -139,12 +139,14 @@ class ArchivePage:
             return (
                 '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
                 'xmlns="http://purl.org/rss/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/">'
-                f'<channel rdf:about="{home}"><title>Blog</title><link>{home}</link></channel>{items_}</rdf:RDF>'
+                f'<channel rdf:about="{home}"><title>Blog</title><link>{home}</link></channel>'
+                f"{items_}</rdf:RDF>"
             ).encode()
         items_ = "".join(
             f"<item><title>{escape(post.title)}</title><link>{self.url(post)}</link>"
             f'<guid isPermaLink="false">{self.guid(self.url(post))}</guid>'
-            f"<pubDate>{format_datetime(post.day)}</pubDate><description>Text {post.number}</description></item>"
+            f"<pubDate>{format_datetime(post.day)}</pubDate>"
+            f"<description>Text {post.number}</description></item>"
             for post in posts
         )
         return (
