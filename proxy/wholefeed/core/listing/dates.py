@@ -4,7 +4,7 @@
     read_date("Nov 7")                             # Day(None, 11, 7): of the year that stands above it
     read_heading("März 2011 (12)")                 # Day(2011, 3, None)
 
-Where a text may mean two days, as 03/04/2011, it means none.
+Which number of 03/04/2011 is the month, the other dates of a page show (`Slashed`), or nothing does.
 """
 
 from __future__ import annotations
@@ -54,8 +54,43 @@ def read_date(text: str, *, is_alone: bool = False) -> Day | None:
     """
     if len(text) > LONGEST or not _DIGIT.search(text):
         return None
-    found = _first(_FULL, text, is_alone=is_alone)
-    return found or _first(_WITHOUT_YEAR, text.strip(_AROUND), is_alone=True)
+    alone = _WEEKDAY.sub("", text.strip(_AROUND))
+    found = _first(_FULL, alone if is_alone else text, is_alone=is_alone)
+    return found or _first(_WITHOUT_YEAR, alone, is_alone=True)
+
+
+class Slashed(NamedTuple):
+    """A day whose month is its first or its second number."""
+
+    first: int
+    second: int
+    year: int
+
+    @property
+    def is_day_first(self) -> bool | None:
+        """None: that does not show."""
+        if (self.first > _MONTHS) == (self.second > _MONTHS):
+            return None
+        return self.first > _MONTHS
+
+    def day(self, *, is_day_first: bool | None) -> Day:
+        """Return the day; no month and no day where nobody knows."""
+        own = self.is_day_first
+        if own is None and is_day_first is None:
+            return Day(None, None, None)
+        numbers = (self.first, self.second)
+        day, month = numbers if (is_day_first if own is None else own) else numbers[::-1]
+        return Day(self.year, month, day)
+
+
+def read_slashed(text: str) -> Slashed | None:
+    """Return the day that a short text says in numbers, the year last."""
+    found = _SLASHED.search(text) if len(text) <= LONGEST else None
+    return Slashed(*map(int, found.groups())) if found else None
+
+
+_MONTHS: Final = 12
+_SLASHED: Final = re.compile(r"(?<![\w./-])([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:19|20)[0-9]{2})(?![\d/-])")
 
 
 def read_heading(text: str) -> Day | None:
@@ -64,9 +99,15 @@ def read_heading(text: str) -> Day | None:
     return _first(_HEADINGS, text, is_alone=True)
 
 
+def day_in(url: str) -> Day | None:
+    """Return what the path of a URL says of a day: its year, perhaps its month and the day."""
+    found = _IN_URL.search(url[:_LONGEST_URL])
+    return _said(found.groupdict()) if found else None
+
+
 def _first(patterns: Iterable[re.Pattern[str]], text: str, *, is_alone: bool) -> Day | None:
     for pattern in patterns:
-        found = pattern.fullmatch(text.strip(_AROUND)) if is_alone else pattern.search(text)
+        found = pattern.fullmatch(text) if is_alone else pattern.search(text)
         if found and (said := _said(found.groupdict())):
             return said
     return None
@@ -86,9 +127,15 @@ _FIRST_YEAR: Final = 1980
 _LAST_YEAR: Final = 2199
 _LEAP_YEAR: Final = 2000
 _DIGIT: Final = re.compile(r"[0-9]")
-_AROUND: Final = " \t\n\r\f\u00a0.,:;|/·•–—-()[]»«"
+_AROUND: Final = " \t\n\r\f\u00a0.,:;|/·•\u2013—-()[]»«"
+_WEEKDAY: Final = re.compile(r"\A[^\W\d]{2,12}, (?=[^\W_])")
 _COUNT: Final = re.compile(r"\s{0,3}[(\[][0-9]{1,5}(?: [^\W\d]{1,12})?[)\]]\s{0,3}\Z")
 
+_LONGEST_URL: Final = 300
+_IN_URL: Final = re.compile(
+    r"/(?P<year>19[89][0-9]|20[0-9]{2})"
+    r"(?:[-/](?P<month>1[0-2]|0?[1-9])(?:[-/](?P<day>3[01]|[12][0-9]|0?[1-9]))?)?(?![0-9])"
+)
 _YEAR: Final = r"(?P<year>[12][0-9]{3})"
 _MONTH: Final = r"(?P<month>[^\W\d_]{3,10})\.?"
 _NUMBER: Final = r"(?P<month>1[0-2]|0?[1-9])"
@@ -100,8 +147,6 @@ _FULL: Final = tuple(
         rf"{_YEAR}[-/.]{_NUMBER}[-/.]{_DAY}",
         rf"{_YEAR}年 ?{_NUMBER}月 ?{_DAY}日",
         rf"{_DAY}\. ?{_NUMBER}\. ?{_YEAR}",
-        rf"(?P<day>3[01]|2[0-9]|1[3-9])[-/]{_NUMBER}[-/]{_YEAR}",
-        rf"{_NUMBER}[-/](?P<day>3[01]|2[0-9]|1[3-9])[-/]{_YEAR}",
         rf"{_NTH} (?:de |of )?{_MONTH},? (?:de |del )?{_YEAR}",
         rf"{_NTH}-{_MONTH}-{_YEAR}",
         rf"{_MONTH} {_NTH},? {_YEAR}",
@@ -133,7 +178,7 @@ _HEADINGS: Final = tuple(
 
 
 def _names() -> dict[str, int]:
-    """Return the months by their names in some languages, and by each beginning of these that is one's own."""
+    """Return the months by their names in some languages, and by each beginning that is of no other."""
     beginnings: dict[str, set[int]] = {}
     for month, names in enumerate(_NAMES, start=1):
         for name in names.split():

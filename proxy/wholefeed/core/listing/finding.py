@@ -16,10 +16,20 @@ from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from wholefeed.core.listing.dates import Day
+from wholefeed.core.listing.dates import Day, day_in
 from wholefeed.core.listing.links import clean_link, link_key
-from wholefeed.core.listing.lists import NEWEST, OLDEST, SHUFFLED, Feed, FeedEntry, Item, Listed, lists_on
-from wholefeed.core.listing.reading import ListPage
+from wholefeed.core.listing.lists import (
+    LEAST,
+    NEWEST,
+    OLDEST,
+    SHUFFLED,
+    Feed,
+    FeedEntry,
+    Item,
+    Listed,
+    lists_on,
+)
+from wholefeed.core.listing.reading import ListPage, PageLink
 from wholefeed.core.listing.ways import (
     ROOT_NAMES,
     Level,
@@ -139,7 +149,7 @@ WHY: Final = {
     "entries-elsewhere": "the entries of the feed have no pages of their own in its site",
     "no-list": "no list of the feed's entries stands there",
     "feeds-entries-not-met": "what is listed there is not what the feed has",
-    "shuffled": "what is listed there is in no order that could be told",
+    "out-of-order": "what is listed there is in no order that could be told",
     "nothing-more": "what is listed there is in the feed already",
     "repeats": "its pages list the same entries again",
     "http-status": "the publisher answered with an error",
@@ -176,6 +186,8 @@ def look(job: Job) -> Asking[Found]:
 MOST_LOOKS: Final = 8
 """Requests for what turns out to be no page of the list."""
 TOPS: Final = 5
+_FEW: Final = 3
+_MANY: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +201,8 @@ class _Way:
     promise: int
     """About how many entries it will bring; 0: nobody says it."""
     requests: int
+    is_open: bool
+    """Whether it may bring more than that."""
 
 
 class _Read(NamedTuple):
@@ -261,7 +275,10 @@ class _Look:
             ways += self._ways_on(page)
             if any(way.requests == 0 and self._is_long(way) for way in ways) and number > 1:
                 return
-            waiting += [url for url in archives_on(page) if self._may_look(url) and url not in waiting]
+            shapes = {link.shape for link in page.links if link_key(link.url) in self._feed.order}
+            for link in archives_on(page):
+                if self._may_look(link, shapes) and link.url not in waiting:
+                    waiting.append(link.url)
 
     def _is_long(self, way: _Way) -> bool:
         return way.listed is not None and way.promise > 2 * self._feed.entries
@@ -270,11 +287,16 @@ class _Look:
         root = _root(min(self._feed.links, key=len))
         return [resolve_or_empty(root, name) for name in ROOT_NAMES]
 
-    def _may_look(self, url: str) -> bool:
-        """Whether a page may be looked at for a list: it is no entry, no feed, and none of a year."""
-        shape = self._feed.shape
-        is_entry = link_key(url) in self._feed.order or (shape.says_much and shape.fits(url))
-        return self._is_own(url) and not is_entry and not _NO_PAGE.search(split(url).path[-80:])
+    def _may_look(self, link: PageLink, shapes: Container[str]) -> bool:
+        """Whether a page may be looked at for a list: it is no entry, no feed, and none of a year.
+
+        Where entries stand beside other pages, what a menu links otherwise than entries is none.
+        """
+        is_menu = link.is_aside and link.shape not in shapes
+        is_entry = self._feed.shape.fits(link.url) and not is_menu
+        if is_entry or link_key(link.url) in self._feed.order:
+            return False
+        return self._is_own(link.url) and not _NO_PAGE.search(split(link.url).path[-80:])
 
     def _is_own(self, url: str) -> bool:
         return self._job.site_of(url) == self._site
@@ -310,52 +332,47 @@ class _Look:
     # What may be a list
 
     def _ways_on(self, page: ListPage) -> list[_Way]:
-        feed, ways = self._feed, []
-        counts = list(counts_on(page))
-        for listed in lists_on(page, feed)[:3]:
-            keys = listed.keys
-            if not listed.met or not (feed.begins(keys) or feed.is_met(keys)):
-                continue
-            pages = max((count.last // count.step for count in counts), default=1)
-            if pages == 1 and next_urls(page):
-                pages = 3
-            ways.append(_Way(page, listed, None, len(keys) * pages, pages - 1))
-        if not ways and any(listed.met for listed in lists_on(page, feed)[:1]):
+        feed, ways = self._feed, list[_Way]()
+        last = max((count.last // count.step for count in counts_on(page)), default=1)
+        is_open = last <= _FEW and bool(next_urls(page))
+        found = lists_on(page, feed)
+        for listed in found[:3]:
+            keys = _Row(listed, feed).keys
+            if listed.met and (feed.begins(keys) or feed.is_met(keys)):
+                ways.append(_Way(page, listed, None, len(keys) * last, last - 1, is_open))
+        if not ways and found and found[0].met:
             self._note(page.url, "feeds-entries-not-met")
         for level in levels_on(page, feed.shape):
-            ways.append(_Way(page, None, level, level.total, len(level.urls)))
+            ways.append(_Way(page, None, level, level.total, len(level.urls), not level.total))
         return ways
 
     def _ranked(self, ways: Sequence[_Way]) -> list[_Way]:
-        """Return the ways in which they are tried: of those that promise as much the one of fewest requests."""
+        """Return them as they are tried: of those that promise as much the one of fewest requests."""
         known = max((way.promise for way in ways), default=0)
-        oldest = min((year for way in ways if way.listed for year in self._years(way.listed)), default=0)
-        promises = []
-        for way in ways:
-            promise = way.promise
-            if way.level and not promise:
-                reaches = way.level.first_year >= oldest if oldest else known >= 2 * len(way.level.urls)
+        reached = min((year for way in ways if way.listed for year in _years(way.listed)), default=0)
+        years = [way.level.first_year for way in ways if way.level]
+        ranks = []
+        for place, way in enumerate(ways):
+            promise, requests = way.promise, way.requests
+            if way.is_open:
+                reaches = 0 < reached <= min(years, default=0) or known > 2 * self._feed.entries
                 promise = known if reaches else 2 * known
-            promises.append(promise)
-        best = max(promises, default=0)
-        ordered = sorted(
-            range(len(ways)),
-            key=lambda n: (
-                -(promises[n] if promises[n] < 0.9 * best else best),
-                ways[n].requests,
-                -(ways[n].listed.titled if ways[n].listed else 0),
-            ),
-        )
-        return [ways[n] for n in ordered]
+            if way.is_open and way.listed:
+                requests = self._pages_since(min(years, default=0), len(way.listed.keys))
+            titled = way.listed.titled if way.listed else 0
+            ranks.append((promise, requests, -titled, place))
+        best = max((promise for promise, *_ in ranks), default=0)
+        ranks.sort(key=lambda rank: (-(best if rank[0] >= 0.9 * best else rank[0]), *rank[1:]))
+        return [ways[rank[-1]] for rank in ranks]
 
-    def _years(self, listed: Listed) -> Iterator[int]:
-        for item in listed.items[-1:]:
-            day = _day_of(item.link.url)
-            at = item.link.at
-            if day is not None and day.year:
-                yield day.year
-            elif at is not None:
-                yield 1970 + int(at // (365.25 * DAY_SECONDS))
+    def _pages_since(self, year: int, page_entries: int) -> int:
+        """Return how many pages a list may have since a year, at the pace of the feed."""
+        dates = self._feed.dates.values()
+        if not year or len(dates) < LEAST:
+            return _MANY
+        span = max(max(dates) - min(dates), DAY_SECONDS)
+        begun = Day(year, None, None).at or 0.0
+        return int(min(_MANY, (max(dates) - begun) / span * len(dates) / page_entries)) + 1
 
     def _walk_best(self, ways: Sequence[_Way]) -> Asking[_Walked | None]:
         for way in self._ranked(ways):
@@ -375,8 +392,8 @@ class _Look:
     def _walk_pages(self, way: _Way, *, is_again: bool = False) -> Asking[_Walked]:
         """Follow a list from its first page on."""
         assert way.listed is not None, "a way of pages begins with a list"
-        row = _Row(way.listed)
-        pages = [_Read(way.page.url, way.listed.items)]
+        row = _Row(way.listed, self._feed)
+        pages = [_Read(way.page.url, row.items)]
         page, kind, is_cut = way.page, "", False
         missing: list[Missing] = []
         is_met = self._feed.begins(row.keys)
@@ -392,7 +409,7 @@ class _Look:
             if self._feed.has_met(item.key for item in items) and not self._feed.begins(row.keys):
                 return _Walked(way, pages, "feeds-entries-not-met")
         order = self._verdict(way, pages, row, is_again=is_again)
-        return _Walked(way, pages, order, way.listed.shape, tuple(missing), is_cut)
+        return _Walked(way, row.all_pages(pages), order, way.listed.shape, tuple(missing), is_cut)
 
     def _verdict(self, way: _Way, pages: Sequence[_Read], row: _Row, *, is_again: bool) -> str:
         if is_again and self._feed.begins(row.keys) and self._is_joined(pages[-1].items):
@@ -402,7 +419,7 @@ class _Look:
             assert way.listed is not None, "a way of pages"
             is_one = len(pages) == 1 and not next_urls(way.page) and not self._is_front(way.page)
             if not (is_one and self._feed.is_grouped(way.listed.all_items)):
-                return "shuffled"
+                return "out-of-order"
         return order
 
     def _is_front(self, page: ListPage) -> bool:
@@ -506,7 +523,8 @@ class _Look:
 
     def _read_level(self, page: ListPage, listed: Listed, missing: list[Missing]) -> Asking[list[_Read]]:
         """Read the page of a year or a month, and what it goes on at."""
-        row, group = _Row(listed), [_Read(page.url, listed.items)]
+        row = _Row(listed, self._feed)
+        group = [_Read(page.url, row.items)]
         below = page.url.rpartition(".")[0] if page.url.endswith((".html", ".htm", ".php")) else page.url
         while len(group) < self._job.most_pages:
             got = yield from self._follow(page, row, "", missing, below)
@@ -514,7 +532,7 @@ class _Look:
                 break
             page, items, _ = got
             group.append(_Read(page.url, items))
-        return group
+        return row.all_pages(group)
 
     def _levels_walked(
         self,
@@ -541,8 +559,8 @@ class _Look:
         if isinstance(page, NotHad):
             if page.is_lasting:
                 return None
-            missing = (Missing(url=page.url, slug=page.slug, status=page.status),)
-            return replace(self._nothing(), missing=missing, known=known)
+            gone = Missing(url=page.url, slug=page.slug, status=page.status)
+            return replace(self._nothing(), missing=(gone,), known=known)
         walked = None
         for way in self._ways_on(page):
             if known.way == "levels" and way.level:
@@ -592,6 +610,16 @@ _NO_PAGE: Final = re.compile(
 )
 
 
+def _years(listed: Listed) -> Iterator[int]:
+    """Yield the year of the last entry of a list, where it is known."""
+    for item in listed.items[-1:]:
+        day, at = day_in(item.link.url), item.link.at
+        if day is not None and day.year:
+            yield day.year
+        elif at is not None:
+            yield 1970 + int(at // (365.25 * DAY_SECONDS))
+
+
 def _root(url: str) -> str:
     return resolve_or_empty(url, "/") or url
 
@@ -619,12 +647,17 @@ def _in_order(feed: Feed, read: Sequence[Sequence[_Read]]) -> str:
 class _Row:
     """What was read of a list that goes on."""
 
-    def __init__(self, listed: Listed) -> None:
-        self.keys = listed.keys
+    def __init__(self, listed: Listed, feed: Feed) -> None:
+        items = listed.items
+        count = feed.pinned(items)
+        self.items = items[count:]
+        """Of its first page, without what is pinned on top."""
+        self.pinned = items[:count]
+        self.keys = [item.key for item in self.items]
         self.asked: set[str] = set()
         self._shape = listed.shape
         self._places = {key: place for place, key in enumerate(self.keys)}
-        self._top = set(self.keys[:TOPS])
+        self._top = {item.key for item in (*listed.all_items[:TOPS], *self.pinned)}
 
     def join(self, page: ListPage, feed: Feed) -> list[Item] | None:
         """Return what a page adds; None: it is not the next one of the list.
@@ -636,17 +669,16 @@ class _Row:
             return None
         items = listed.items
         new = self._behind(items)
-        while new is None and items and items[0].key in self._top:
+        while items and items[0].key in self._top and (new is None or new[0].key in self._top):
             items = items[1:]
             new = self._behind(items)
-        if not new:
-            return None
-        for item in new:
+        for item in new or ():
             self._places[item.key] = len(self.keys)
             self.keys.append(item.key)
         return new
 
     def _behind(self, items: list[Item]) -> list[Item] | None:
+        """Return what stands behind what is known."""
         known = 0
         if items and items[0].key in self._places:
             start = self._places[items[0].key]
@@ -654,7 +686,12 @@ class _Row:
             if [item.key for item in items[:known]] != self.keys[start:]:
                 return None
         new = items[known:]
-        return None if any(item.key in self._places for item in new) else new
+        return None if not new or any(item.key in self._places for item in new) else new
+
+    def all_pages(self, pages: list[_Read]) -> list[_Read]:
+        """Return the pages with what is pinned, where it stands nowhere else."""
+        left = [item for item in self.pinned if item.key not in self._places]
+        return [_Read(pages[0].url, [*pages[0].items, *left]), *pages[1:]]
 
 
 class _Entries:
@@ -693,29 +730,14 @@ class _Entries:
 
     def _date(self, item: Item, page_url: str) -> tuple[float | None, str]:
         """Return the most exact date that there is, and what it is from."""
-        said = [(item.link.at, item.link.dated_by)] if self._trusts and item.link.at is not None else []
-        for url, day in ((item.link.url, _day_of(item.link.url)), (page_url, _day_of(page_url))):
+        link = item.link
+        said = [(link.at, link.dated_by)] if self._trusts else []
+        for url, day in ((link.url, day_in(link.url)), (page_url, day_in(page_url))):
             if day is not None:
-                is_own = url == item.link.url and day.day
+                is_own = url == link.url and day.day
                 said.append((day.at, "url" if is_own else "month" if day.month else "year"))
         dates = [(at, by) for at, by in said if at is not None and 0.0 < at < self._end]
         return min(dates, key=lambda each: _EXACTNESS.index(each[1]), default=(None, ""))
 
 
 _EXACTNESS: Final = ("page", "url", "month", "year")
-
-
-def _day_of(url: str) -> Day | None:
-    """Return what a URL says of a day."""
-    found = _IN_URL.search(url[:_LONGEST_URL])
-    if found is None:
-        return None
-    year, month, day = (int(part) if part else None for part in found.groups())
-    said = Day(year, month, day)
-    return said if said.at is not None else None
-
-
-_LONGEST_URL: Final = 300
-_IN_URL: Final = re.compile(
-    r"/((?:19[89]|20[0-9])[0-9])(?:[-/](1[0-2]|0?[1-9])(?:[-/](3[01]|[12][0-9]|0?[1-9]))?)?(?![0-9])"
-)

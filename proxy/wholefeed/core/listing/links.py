@@ -83,7 +83,7 @@ class _Path(NamedTuple):
 
 
 def _path_of(url: str) -> _Path:
-    scheme, _, rest = clean_link(url).partition("://")
+    rest = clean_link(url).partition("://")[2]
     authority, slash, tail = rest.partition("/")
     path, _, query = tail.partition("?")
     if not slash:
@@ -104,8 +104,8 @@ class PathShape:
 
     hosts: frozenset[str]
     forms: dict[tuple[int, tuple[str, ...], str], tuple[str, ...]]
-    """By the number of segments, the names in the query and the suffix: the word of each segment, `0` where it
-    is of digits, empty where it may be anything."""
+    """By the number of segments, the names in the query and the suffix: the word of each segment, `0` where
+    it is of digits, empty where it may be anything."""
 
     @classmethod
     def of(cls, links: Iterable[str]) -> Self:
@@ -114,13 +114,8 @@ class PathShape:
         forms: dict[tuple[int, tuple[str, ...], str], list[_Path]] = {}
         for path in paths:
             forms.setdefault((len(path.segments), path.names, path.suffix), []).append(path)
-        hosts = frozenset(path.host for path in paths)
-        return cls(hosts, {form: _common([each.segments for each in alike]) for form, alike in forms.items()})
-
-    @property
-    def says_much(self) -> bool:
-        """Whether not every page at the root of the site has it."""
-        return all(names or any(words) or suffix for (_, names, suffix), words in self.forms.items())
+        common = {form: _common([each.segments for each in alike]) for form, alike in forms.items()}
+        return cls(frozenset(path.host for path in paths), common)
 
     def fits(self, url: str) -> bool:
         """Whether a link has this shape."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple, Self
 
+from wholefeed.core.listing.dates import day_in
 from wholefeed.core.listing.links import PathShape, link_key
 from wholefeed.core.listing.reading import ListPage, PageLink
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -31,6 +33,7 @@ class FeedEntry:
 LEAST: Final = 3
 """Entries of a feed, or of those that a list has."""
 NEWEST, OLDEST, SHUFFLED = "newest", "oldest", "shuffled"
+_MOST_PINNED: Final = 5
 _DAYS: Final = 2 * DAY_SECONDS
 """The dates of a list and of the feed may be so far apart."""
 
@@ -96,9 +99,28 @@ class Feed:
         others = last + 1 - len(places)
         return others <= max(places) + 1 - len(places)
 
+    def pinned(self, items: Sequence[Item]) -> int:
+        """Return how many entries on top of a list stand further down by their dates."""
+        for count in range(min(_MOST_PINNED, len(items)) + 1):
+            if self.begins([item.key for item in items[count:]]):
+                newest = self.dates.get(items[count].key)
+                dates = [self.date_of(item) for item in items[:count]]
+                is_older = all(at is not None and newest is not None and at < newest for at in dates)
+                return count if is_older else 0
+        return 0
+
+    def date_of(self, item: Item) -> float | None:
+        """Return the day of an entry: the feed's, the one beside it, or its URL's."""
+        if item.key in self.dates:
+            return self.dates[item.key]
+        if item.link.dated_by == "page":
+            return item.link.at
+        day = day_in(item.link.url)
+        return day.at if day is not None and day.day else None
+
     def _is_ordered(self, keys: Sequence[str]) -> bool:
         """Whether its entries follow each other in time; those of one day in any order."""
-        for newer, older in zip(keys, keys[1:], strict=False):
+        for newer, older in pairwise(keys):
             if self.order[newer] > self.order[older]:
                 dates = self.dates.get(newer), self.dates.get(older)
                 if dates[0] is None or dates[1] is None or dates[1] - dates[0] >= DAY_SECONDS:

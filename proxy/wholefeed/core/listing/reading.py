@@ -10,6 +10,7 @@ attributes of one tag (`_CROWDED`).
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -18,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from lxml import etree
 
-from wholefeed.core.listing.dates import LONGEST, Day, read_date, read_heading
+from wholefeed.core.listing.dates import LONGEST, Day, Slashed, read_date, read_heading, read_slashed
 from wholefeed.core.parse.encodings import UTF8, is_utf8, mended, to_utf8
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.dates import parse_rfc3339
@@ -143,13 +144,18 @@ class _Element:
     tag: str
     place: _Place
     parent: _Element | None
-    depth: int
-    links: tuple[int, int]
-    """Numbers of the first link in it, and of the first behind it."""
-    days: tuple[int, int]
-    """The same of dates."""
+    start: _Counts
+    end: _Counts
     texts: list[str] = field(default_factory=list)
     """What is read in it, up to what a date may have."""
+
+
+class _Counts(NamedTuple):
+    """How many there are before a place of the page."""
+
+    links: int
+    marks: int
+    titles: int
 
 
 class _Mark(NamedTuple):
@@ -157,13 +163,13 @@ class _Mark(NamedTuple):
 
     link: int
     """How many links stand before it."""
-    at: float | None
-    day: Day
-    is_marked_up: bool
-    is_heading: bool
+    said: float | Slashed
+    is_marked_up: bool = False
+    is_heading: bool = False
 
 
 class _Link(NamedTuple):
+    node: Any
     url: str
     text: str
     element: _Element
@@ -206,6 +212,10 @@ class _Page:
         self._shapes: dict[tuple[str, str, str], str] = {}
         self._links: list[_Link] = []
         self._marks: list[_Mark] = []
+        self._slashed: set[bool | None] = set()
+        """Which number of dates in numbers is the day, as far as it shows."""
+        self._titles: list[str] = []
+        """Of headings that link nothing."""
         self._group = 0
         self._heading, self._level = _NOTHING, 0
         self._anchors = 0
@@ -236,19 +246,21 @@ class _Page:
 
     def _begin(self, node: Any, tag: str, parent: _Element | None) -> _Element:
         place = self._placed(node, tag, parent.place if parent else _WHOLE)
-        at = len(self._links), len(self._marks)
-        element = _Element(tag, place, parent, parent.depth + 1 if parent else 0, (at[0],) * 2, (at[1],) * 2)
+        counts = self._counts()
+        element = _Element(tag, place, parent, counts, counts)
         if tag == "a":
             self._anchors += 1
             self._link(node, element)
         elif tag in ("link", "base"):
             self._relate(node, tag)
         elif tag == "time" and (said := node.get("datetime")):
-            day = read_date(said[:10], is_alone=True)
-            at_ = parse_rfc3339(said)
-            if day is not None and at_ is not None:
-                self._marks.append(_Mark(len(self._links), at_, day, True, False))
+            at = parse_rfc3339(said) if read_date(said[:10], is_alone=True) else None
+            if at is not None:
+                self._marks.append(_Mark(len(self._links), at, is_marked_up=True))
         return element
+
+    def _counts(self) -> _Counts:
+        return _Counts(len(self._links), len(self._marks), len(self._titles))
 
     def _placed(self, node: Any, tag: str, around: _Place) -> _Place:
         names = node.get("class") or ""
@@ -292,7 +304,7 @@ class _Page:
         if not href or href.startswith("#") or not (url := self._target(href)):
             return
         is_next = "next" in (node.get("rel") or "").lower().split()
-        self._links.append(_Link(url, _title(node), element, self._group, self._heading, is_next, []))
+        self._links.append(_Link(node, url, _title(node), element, self._group, self._heading, is_next, []))
 
     def _target(self, href: str) -> str:
         if href not in self._targets:
@@ -303,33 +315,31 @@ class _Page:
         return self._targets[href]
 
     def _end(self, element: _Element) -> None:
-        element.links = element.links[0], len(self._links)
-        element.days = element.days[0], len(self._marks)
+        element.end = self._counts()
         self._anchors -= element.tag == "a"
-        if element.links[0] < element.links[1] or self._anchors:
-            return
+        has_links = element.start.links < element.end.links
         joined = " ".join(element.texts)
-        if len(element.texts) > 1 and element.days[0] == element.days[1]:
+        if element.tag in _HEADINGS and joined and not has_links:
+            self._titles.append(joined)
+        if has_links or self._anchors:
+            return
+        has_days = element.start.marks < element.end.marks
+        if len(element.texts) > 1 and not has_days:
             self._mark(joined, element)
-        if not joined or len(joined) > LONGEST or element.tag == "time":
-            self._head(element, None)
-        else:
-            self._head(element, read_heading(joined))
+        is_short = joined and len(joined) <= LONGEST and element.tag != "time"
+        self._head(element, read_heading(joined) if is_short else None, has_days=has_days)
 
-    def _head(self, element: _Element, said: Day | None) -> None:
+    def _head(self, element: _Element, said: Day | None, *, has_days: bool) -> None:
         """Mind a heading, and what is one without being marked up as such: a year, the month of one."""
         level = _HEADINGS.get(element.tag, 0)
-        if level:
-            self._group += 1
+        self._group += level > 0
         if said is None:
-            if level and level <= (self._level or level) and element.days[0] == element.days[1]:
+            if level and level <= (self._level or level) and not has_days:
                 self._heading, self._level = _NOTHING, 0
-            return
-        if said.year is None:
-            if self._heading.year is not None and not element.place.is_aside:
-                self._heading = self._heading._replace(month=said.month)
-        elif not element.place.is_aside:
+        elif said.year is not None and not element.place.is_aside:
             self._heading, self._level = said, level
+        elif self._heading.year is not None and not element.place.is_aside:
+            self._heading = self._heading._replace(month=said.month)
 
     def _say(self, text: str | None, open_: Sequence[_Element], *, behind: str = "") -> None:
         """Mind a text, which stands in the last of the elements that are open."""
@@ -343,26 +353,42 @@ class _Page:
         self._mark(said, open_[-1])
 
     def _mark(self, said: str, element: _Element) -> None:
+        links, is_heading = len(self._links), element.tag in _HEADINGS and not self._anchors
+        slashed = read_slashed(said)
+        if slashed is not None:
+            self._slashed.add(slashed.is_day_first)
+            self._marks.append(_Mark(links, slashed, is_heading=is_heading))
+            return
         day = read_date(said, is_alone=bool(self._anchors))
         if day is None or (not day.year and self._anchors):
             return
-        if not day.year:
-            day = day._replace(year=self._heading.year)
-        if day.year and (at := day.at) is not None:
-            is_heading = element.tag in _HEADINGS and not self._anchors
-            self._marks.append(_Mark(len(self._links), at, day, False, is_heading))
+        at = day._replace(year=day.year or self._heading.year).at
+        if at is not None:
+            self._marks.append(_Mark(links, at, is_heading=is_heading))
 
     def finished(self) -> Iterator[PageLink]:
         """Return the links with the dates that are theirs."""
-        dated = _Dating(self._links, self._marks)
+        known = self._slashed - {None}
+        is_day_first = known.pop() if len(known) == 1 else None
+        items = _Items(self._links, self._marks)
         for number, link in enumerate(self._links):
-            mark = dated.mark_of(number)
-            at, by = (mark.at, "page") if mark else (link.heading.at, link.heading.exactness)
-            at, by = (at, by) if mark or link.heading.year else (None, "")
-            place = link.element.place
+            mark, title, place = items.mark_of(number), items.title_of(number), link.element.place
+            at, by = link.heading.at, link.heading.exactness
+            if mark is not None:
+                said = mark.said
+                at = said.day(is_day_first=is_day_first).at if isinstance(said, Slashed) else said
+                by = "page"
             yield PageLink(
-                *(link.url, link.text, place.shape, link.group, at, by),
-                *(place.is_aside, place.is_tabular, link.is_next, "".join(link.noted[:1])),
+                url=link.url,
+                text=link.text or ("" if title is None else self._titles[title]) or _label(link.node),
+                shape=place.shape,
+                group=link.group,
+                at=at,
+                dated_by="" if at is None else by,
+                is_aside=place.is_aside,
+                is_tabular=place.is_tabular,
+                is_next=link.is_next,
+                note="".join(link.noted[:1]),
             )
 
 
@@ -377,75 +403,90 @@ def _title(node: Any) -> str:
     return _all_text(part for part in parts if part) or _all_text(node.itertext())
 
 
+def _label(node: Any) -> str:
+    """Return what a link without a text is called."""
+    pictures = (picture.get("alt") for picture in islice(node.iter("img"), 3))
+    return _all_text(text for text in (node.get("aria-label"), node.get("title"), *pictures) if text)
+
+
 def _all_text(parts: Iterator[str]) -> str:
     text = "".join(part[: 2 * MAX_TEXT_CHARACTERS] for part in islice(parts, 100))
     return _BLANKS.sub(" ", text[: 4 * MAX_TEXT_CHARACTERS]).strip()[:MAX_TEXT_CHARACTERS]
 
 
-class _Dating:
-    """Which dates belong to which link: those in the largest element that has no other link of its shape."""
+class _Items:
+    """What belongs to which link: what is in the largest element that has no other link of its shape."""
 
     def __init__(self, links: Sequence[_Link], marks: Sequence[_Mark]) -> None:
         self._links = links
         self._marks = marks
+        self._shapes = [link.element.place.shape for link in links]
         self._before: list[int] = []
         """For each link, the last one before it of its shape; -1 where there is none."""
         self._behind = [len(links)] * len(links)
         """The first one behind it."""
-        self._leads: dict[str, bool] = {}
-        """For each shape, whether dates stand in front where links and dates stand in one row."""
         last: dict[str, int] = {}
-        for number, link in enumerate(links):
-            before = last.get(link.element.place.shape, -1)
+        for number, shape in enumerate(self._shapes):
+            before = last.get(shape, -1)
             if before >= 0:
                 self._behind[before] = number
             self._before.append(before)
-            last[link.element.place.shape] = number
+            last[shape] = number
+        self.of = [self._item(link.element, number) for number, link in enumerate(links)]
+        """The elements."""
+        self._dated = {self._shapes[n] for n, each in enumerate(self.of) if each.start.marks < each.end.marks}
+        self._leads: dict[str, bool] = {}
+        """For each shape, whether dates stand in front where links and dates stand in one row."""
+
+    def _is_single(self, number: int) -> bool:
+        return self._before[number] < 0 and self._behind[number] == len(self._behind)
+
+    def _item(self, element: _Element, number: int) -> _Element:
+        before, behind = self._before[number], self._behind[number]
+        for _ in range(3 if self._is_single(number) else 12):
+            around = element.parent
+            if around is None or around.start.links <= before or around.end.links > behind:
+                break
+            element = around
+        return element
+
+    def title_of(self, number: int) -> int | None:
+        """Return the number of the heading that is nearest to a link."""
+        around = next((each for each in self._around(number) if each.start.titles < each.end.titles), None)
+        return around.start.titles if around else None
 
     def mark_of(self, number: int) -> _Mark | None:
         """Return the date of a link; None: it has none."""
-        link = self._links[number]
-        before, behind = self._before[number], self._behind[number]
-        is_single = before < 0 and behind == len(self._links)
-        item: _Element | None = link.element
-        for _ in range(3 if is_single else 12):
-            around = item.parent if item else None
-            if around is None or around.links[0] <= before or around.links[1] > behind:
-                break
-            item = around
-        assert item is not None, "an element whose parent there is"
-        inside = self._marks[item.days[0] : item.days[1]][:_LOOKED_AT]
-        if inside:
-            return next((mark for mark in inside if mark.is_marked_up), inside[0])
-        return self._beside(number, item.parent) if item.parent and not is_single else None
+        for around in self._around(number):
+            inside = self._marks[around.start.marks : around.end.marks][:_LOOKED_AT]
+            if inside:
+                return next((mark for mark in inside if mark.is_marked_up), inside[0])
+        row = self.of[number].parent
+        if row is None or self._is_single(number) or self._shapes[number] in self._dated:
+            return None
+        return self._beside(number, row)
+
+    def _around(self, number: int) -> Iterator[_Element]:
+        """Yield the elements around a link that have no other of its shape, from the link on."""
+        element, item = self._links[number].element, self.of[number]
+        while element is not item and element.parent is not None:
+            yield element
+            element = element.parent
+        yield item
 
     def _beside(self, number: int, row: _Element) -> _Mark | None:
         """Return the date of a link that stands in one row with others and their dates."""
-        before, behind = self._before[number], self._behind[number]
-        first, end = row.days
+        first, end = row.start.marks, row.end.marks
         if first == end:
             return None
-        leads = self._leads.setdefault(
-            self._links[number].element.place.shape, self._marks[first].link <= number
-        )
-        place = _bisect(self._marks, number, first, end)
-        if not leads:
-            mark = self._marks[place] if place < end else None
-            return mark if mark and mark.link <= behind else None
-        mark = self._marks[place - 1] if place > first else None
-        return mark if mark and (mark.link > before or mark.is_heading) else None
+        leads = self._leads.setdefault(self._shapes[number], self._marks[first].link <= number)
+        place = bisect_right(self._marks, number, first, end, key=lambda mark: mark.link)
+        if leads:
+            mark = self._marks[place - 1] if place > first else None
+            return mark if mark and (mark.link > self._before[number] or mark.is_heading) else None
+        mark = self._marks[place] if place < end else None
+        return mark if mark and mark.link <= self._behind[number] else None
 
 
 _LOOKED_AT: Final = 8
 """Of the dates of one entry."""
-
-
-def _bisect(marks: Sequence[_Mark], link: int, first: int, end: int) -> int:
-    """Return the number of the first mark that stands behind a link."""
-    while first < end:
-        middle = (first + end) // 2
-        if marks[middle].link <= link:
-            first = middle + 1
-        else:
-            end = middle
-    return first

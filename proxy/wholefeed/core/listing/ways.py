@@ -85,7 +85,7 @@ class Count(NamedTuple):
 def counts_on(page: ListPage) -> Iterator[Count]:
     """Yield the pages of a numbered row that this one is in, or begins."""
     rows: dict[tuple[str, str], dict[int, str]] = {}
-    own = _numbers(page.url)
+    own = list(_numbers(page.url))
     for link in page.links:
         for head, number, tail in _numbers(link.url):
             rows.setdefault((head, tail), {}).setdefault(number, link.url)
@@ -129,6 +129,7 @@ _PAGED: Final = re.compile(
 )
 _OFFSET: Final = re.compile(r"(?:offset|start|skip|from)[/:=]\Z", re.IGNORECASE)
 _DOWN: Final = re.compile(r"(?:index|page)[-_]\Z", re.IGNORECASE)
+_TAIL: Final = re.compile(r"/?|(?:/index)?\.[a-z]{2,5}|&.{1,40}")
 _RUN: Final = re.compile(r"(?<![0-9])[0-9]{1,6}(?![0-9])")
 
 
@@ -138,7 +139,7 @@ def _numbers(url: str) -> Iterator[tuple[str, int, str]]:
     runs = list(_RUN.finditer(url, max(start, 0)))[-3:]
     for run in reversed(runs):
         tail = url[run.end() :]
-        if not run[0].startswith("0") and len(tail) < _LONGEST_WORDS:
+        if not run[0].startswith("0") and _TAIL.fullmatch(tail):
             yield url[: run.start()], int(run[0]), tail
 
 
@@ -162,7 +163,7 @@ def levels_on(page: ListPage, shape: PathShape) -> list[Level]:
     own = link_key(page.url)
     for link in page.links:
         span = _span(link)
-        if span is not None and link_key(link.url) != own and not (shape.says_much and shape.fits(link.url)):
+        if span is not None and link_key(link.url) != own and not shape.fits(link.url):
             alike = found.setdefault((link.shape, span[1] > 0), {})
             alike.setdefault(link.url, (span, _noted(link)))
     levels = []
@@ -201,10 +202,10 @@ def _noted(link: PageLink) -> int:
 # Pages by their names
 
 
-def archives_on(page: ListPage) -> list[str]:
-    """Return the pages whose words or paths say that entries are listed there, the likeliest first."""
-    named = [(rank, link.url) for link in page.links if (rank := _rank(link)) is not None]
-    return list(dict.fromkeys(url for _, url in sorted(named, key=lambda each: each[0])))
+def archives_on(page: ListPage) -> list[PageLink]:
+    """Return the links whose words or paths say that entries are listed there, the likeliest first."""
+    named = [(rank, link) for link in page.links if (rank := _rank(link)) is not None]
+    return [link for _, link in sorted(named, key=lambda each: each[0])]
 
 
 def _rank(link: PageLink) -> int | None:
@@ -222,15 +223,16 @@ _ARCHIVES: Final = tuple(
     (frozenset(each.strip() for each in words.split("|")), frozenset(names.split()))
     for words, names in (
         (
-            "archive|archives|all posts|all articles|all entries|the archive|blog archive|post archive|full archive"
-            "|complete archive|see all posts|view all posts|view all|all|archiv|archivo|archivos|archivio|arquivo"
-            "|archief|alle beiträge|tous les articles|todas las entradas|архив|归档|アーカイブ|older posts",
+            """archive|archives|all posts|all articles|all entries|the archive|blog archive|post archive|all
+            |full archive|complete archive|see all posts|view all posts|view all|older posts|archiv|archivo
+            |archivos|archivio|arquivo|archief|alle beiträge|tous les articles|todas las entradas|архив|归档
+            |アーカイブ""",
             "archive archives all-posts allposts archiv archivo archives-all blog-archive all",
         ),
         (
-            "posts|blog|articles|writing|writings|history|index|all writing|weblog|journal|essays|the blog|posts by date"
-            "|more posts|browse|list|past entries|past issues|diary|notes",
-            "posts blog articles writing writings history index weblog journal essays post by-date diary notes",
+            """posts|blog|articles|writing|writings|history|index|all writing|weblog|journal|essays|the blog
+            |list|posts by date|more posts|browse|past entries|past issues|diary|notes""",
+            "posts blog articles writing writings history index weblog journal essays by-date diary notes",
         ),
     )
 )
