@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +156,7 @@ async def test_one_link_in_two_spellings_is_one_entry(looking: Proxy, origin: Or
     """H6: index.html, a trailing slash, http and https, and parameters of advertisers make no difference."""
     blog = ArchivePage(origin, posts=20)
     blog.publish()
-    spelled = {
+    spelled: Callable[[str], str] = {
         "https": lambda link: link.replace("http:", "https:"),
         "slash": lambda link: link.removesuffix("/"),
         "index": lambda link: link + "index.html",

@@ -1,11 +1,11 @@
-"""Rows 131 to 136 of docs/faults.md: sites whose pages would cost much, or make a feed show what is no post."""
+"""Rows 131 to 136 of docs/faults.md: pages that would cost much, or make a feed show what is no post."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -27,12 +27,12 @@ async def looking(start: StartProxy) -> Proxy:
 
 
 @pytest.fixture
-async def blog(origin: Origin) -> AsyncIterator[ArchivePage]:
+def blog(origin: Origin) -> ArchivePage:
     """A blog with a cut feed; a test says what its other URLs answer."""
     blog = ArchivePage(origin, posts=30)
     blog.publish()
     origin.answer("/robots.txt", Status(404))
-    yield blog
+    return blog
 
 
 def html(body: str) -> Document:

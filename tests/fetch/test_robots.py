@@ -31,7 +31,7 @@ async def asking(time: Time | None = None) -> AsyncIterator[Robots]:
 
 
 def a_file(text: str) -> Document:
-    return Document(body=text.encode(), headers=[("Content-Type", "text/plain")])
+    return Document(body=text.encode(), headers=(("Content-Type", "text/plain"),))
 
 
 @pytest.mark.parametrize(

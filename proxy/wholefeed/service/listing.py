@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 
 from wholefeed.core.listing.finding import (
     Ask,
-    FeedEntry,
     Found,
     Job,
     Known,
@@ -34,6 +33,7 @@ from wholefeed.core.listing.finding import (
     look,
 )
 from wholefeed.core.listing.links import link_key
+from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.listing.reading import ListPage, read_page
 from wholefeed.core.model import LIST_URL, Kind
 from wholefeed.core.parse.discovery import is_html
