@@ -419,3 +419,47 @@ async def test_a_feed_in_another_format_is_looked_at_anew(looking: Proxy, origin
     await look_again(looking, url)
     reply = await looking.get(url)
     assert (reply.state, entries(reply)) == ("listed", written(blog))
+
+
+async def test_a_feed_that_is_forgotten_meanwhile_stays_so(looking: Proxy, origin: Origin) -> None:
+    """H1: what a look finds of it then is kept nowhere, and nobody is asked any more."""
+    blog = ArchivePage(origin, posts=30)
+    blog.publish()
+    url = origin.url("/feed")
+    with origin.held("/archive/") as gate:
+        await looking.get(url)
+        await gate.reached()
+        assert (await looking.ask("DELETE", "/feed", params={"url": url})).status == 204
+        gate.release()
+        await looked(looking)
+    assert await looking.feeds() == []
+    assert origin.counts()["/archive/"] == 1
+
+
+async def test_two_replicas_ask_for_the_pages_once(tmp_path: Path, postgres_url: str, origin: Origin) -> None:
+    """H1: one looks for both, and both answer what it found."""
+    blog = ArchivePage(origin, posts=40, per_page=10)
+    blog.publish()
+    url = origin.url("/feed")
+    config = a_config(tmp_path, history=LISTS, store={"url": postgres_url})
+    async with running(config) as one, running(config) as other:
+        await asyncio.gather(one.get(url), other.get(url))
+        async with asyncio.timeout(30):
+            while (await one.get(url)).state != "listed":
+                await asyncio.sleep(0.05)
+            while (reply := await other.get(url)).state != "listed":
+                await asyncio.sleep(0.05)
+    assert entries(reply) == written(blog)
+    assert all(origin.counts()[path] == 1 for path in ("/robots.txt", *blog.pages))
+
+
+async def test_entries_of_lists_are_replayed_too(looking: Proxy, origin: Origin) -> None:
+    """P1: a replay begins with the oldest post that is known."""
+    blog = ArchivePage(origin, posts=30)
+    blog.publish()
+    url = origin.url("/feed")
+    await looking.get(url)
+    await looked(looking)
+    asked = {"url": url, "replay": "1/day", "from": "2020-01-01T06:00:00+00:00"}
+    reply = await looking.ask("GET", "/feed", params=asked, headers={"Accept-Encoding": "identity"})
+    assert links(reply) == [each.path for each in blog.newest_first]
