@@ -13,14 +13,13 @@ import feedparser
 import pytest
 
 from tests.answers import Document, Redirect, Status
+from tests.listing import LISTS, look_again, looked
 from tests.origin import Origin
 from tests.postgres import on_both
 from tests.publishers.archive_page import ArchivePage
 from tests.running import Proxy, Reply, StartProxy, a_config, running
-from wholefeed.web.keys import COUNTS
 
 DAY = 86400.0
-LISTS = {"list": "auto", "list_interval_seconds": 0.1}
 in_all_formats = pytest.mark.parametrize("family", ["rss", "atom", "rdf", "json"])
 
 
@@ -28,22 +27,6 @@ in_all_formats = pytest.mark.parametrize("family", ["rss", "atom", "rdf", "json"
 async def looking(start: StartProxy, store_url: str) -> Proxy:
     """A proxy that looks at publishers' pages."""
     return await start(history=LISTS, store={"url": store_url})
-
-
-async def looked(proxy: Proxy, times: int = 1) -> None:
-    """Wait until so many looks have ended since the start."""
-    async with asyncio.timeout(30):
-        while sum(proxy.app[COUNTS].looks.values()) < times:
-            await asyncio.sleep(0.02)
-    await proxy.settled()
-
-
-async def look_again(proxy: Proxy, url: str) -> None:
-    """Let the proxy do what is due by now."""
-    before = sum(proxy.app[COUNTS].looks.values())
-    proxy.service.lists.wake()
-    await proxy.refreshed(url)
-    await looked(proxy, before + 1)
 
 
 def links(reply: Reply) -> list[str]:
@@ -133,9 +116,13 @@ async def test_pages_of_a_list_are_read_to_its_end(looking: Proxy, origin: Origi
     assert time.monotonic() - began >= 0.1 * (sum(counts.values()) - 2)
 
 
-async def test_the_publisher_s_own_entry_wins(looking: Proxy, origin: Origin) -> None:
-    """H6: an older post that comes back into the feed takes the place of the listed one, whole."""
-    blog = ArchivePage(origin, posts=30)
+@pytest.mark.parametrize(("posts", "filler"), [(30, ""), (1000, "x" * 60_000)])
+async def test_the_publisher_s_own_entry_wins(
+    looking: Proxy, origin: Origin, posts: int, filler: str
+) -> None:
+    """H6: an older post that comes back into the feed takes the place of the listed one, whole; also where
+    feed and list are read in another process."""
+    blog = ArchivePage(origin, posts=posts, filler=filler)
     blog.publish()
     url = origin.url("/feed")
     await looking.get(url)
@@ -146,9 +133,9 @@ async def test_the_publisher_s_own_entry_wins(looking: Proxy, origin: Origin) ->
     origin.publish("/feed", feed, content_type="application/xml")
     reply = await looking.refreshed(url)
     paths = links(reply)
-    assert len(paths) == len(set(paths)) == 30
-    assert ";listed=24" in reply.reconstruction
-    assert b"Text 12<" in reply.body
+    assert len(paths) == len(set(paths)) == posts
+    assert f";listed={posts - 6}" in reply.reconstruction
+    assert b"Text 12%b<" % filler.encode() in reply.body
 
 
 @pytest.mark.parametrize("spelling", ["https", "slash", "index", "utm"])

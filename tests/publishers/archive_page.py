@@ -61,6 +61,8 @@ class ArchivePage:
     """What identifies a post by its URL."""
     extra: str = ""
     """What else stands in the feed's head."""
+    filler: str = ""
+    """What else stands in the text of each post."""
 
     @property
     def newest_first(self) -> Sequence[Post]:
@@ -110,7 +112,7 @@ class ArchivePage:
                     "id": self.guid(self.url(post)),
                     "url": self.url(post),
                     "title": post.title,
-                    "content_text": f"Text {post.number}",
+                    "content_text": f"Text {post.number}{self.filler}",
                     "date_published": post.day.isoformat(),
                 }
                 for post in posts
@@ -122,7 +124,7 @@ class ArchivePage:
             entries = "".join(
                 f"<entry><id>{self.guid(self.url(post))}</id><title>{escape(post.title)}</title>"
                 f'<link href="{self.url(post)}"/><updated>{post.day:%Y-%m-%dT%H:%M:%SZ}</updated>'
-                f"<content>Text {post.number}</content></entry>"
+                f"<content>Text {post.number}{self.filler}</content></entry>"
                 for post in posts
             )
             return (
@@ -146,7 +148,7 @@ class ArchivePage:
             f"<item><title>{escape(post.title)}</title><link>{self.url(post)}</link>"
             f'<guid isPermaLink="false">{self.guid(self.url(post))}</guid>'
             f"<pubDate>{format_datetime(post.day)}</pubDate>"
-            f"<description>Text {post.number}</description></item>"
+            f"<description>Text {post.number}{self.filler}</description></item>"
             for post in posts
         )
         return (

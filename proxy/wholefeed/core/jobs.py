@@ -10,7 +10,8 @@ Bytes come in: what is to be known of a document comes out, read once; or what i
 sealed text of a segment (docs/design.md#segments). What comes back holds neither the text nor an object an
 entry: who has the body needs no second copy of it. `JOBS` has every job by the name that it goes under, and
 with them what is remembered of a document (`wholefeed.core.compose.remembering`), a page of entries for
-people (`wholefeed.core.compose.reading`) and what an HTML page links (`wholefeed.core.listing.reading`).
+people (`wholefeed.core.compose.reading`), what an HTML page links (`wholefeed.core.listing.reading`), and
+what entries link to and lists are without some (`wholefeed.core.compose.listed`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any, Final, NamedTuple
 from wholefeed.core.adapters.base import Marks, marks_of
 from wholefeed.core.compose.compose import ComposedHead, Heading, compose_head, heading_of, newest_first
 from wholefeed.core.compose.entries import said_dates
+from wholefeed.core.compose.listed import named_entries, without
 from wholefeed.core.compose.reading import show_entries
 from wholefeed.core.compose.remembering import remember_copies
 from wholefeed.core.compose.replaying import replay_entries
@@ -390,7 +392,7 @@ JOBS: Final[Mapping[str, Callable[..., Any]]] = {
     for job in (
         *(read_document, read_again, render, compose, remember_copies),
         *(show_entries, said_dates, replay_entries),
-        read_page,
+        *(read_page, named_entries, without),
     )
 }
 """What may be asked of another process."""
