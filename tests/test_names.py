@@ -37,8 +37,10 @@ import wholefeed
 from tests import empty_store
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, json_feed, publish_chain, rdf, rss
+from tests.listing import LISTS, looked
 from tests.note_kinds import NOTE_KINDS, a_note
 from tests.origin import Origin
+from tests.publishers.archive_page import ArchivePage
 from tests.running import Proxy, Reply, a_config, running
 from tests.subclasses import subclasses
 from tests.web.browsing import browse, submit
@@ -492,9 +494,14 @@ async def test_names_in_answers_stay(tmp_path: Path, proxy: Proxy, origin: Origi
     feeds = await all_sorts_of_feeds(proxy, origin)
     replies = [*feeds, *await other_answers(proxy, origin)]
     (tmp_path / "guarded").mkdir()
-    async with running(a_config(tmp_path / "guarded", server={"access_token": TOKEN})) as guarded:
+    config = a_config(tmp_path / "guarded", history=LISTS, server={"access_token": TOKEN})
+    async with running(config) as guarded:
         replies.append(await guarded.ask("GET", "/feeds"))
         replies.append(await submit(guarded, "/login", token=TOKEN))
+        ArchivePage(origin, posts=8).publish()
+        await guarded.get(origin.url("/feed"), token=TOKEN)
+        await looked(guarded)
+        replies.append(await guarded.get(origin.url("/feed"), token=TOKEN))
     problems = [
         json.loads(each.body)
         for each in replies

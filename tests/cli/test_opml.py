@@ -47,18 +47,28 @@ def test_a_list_moves_in_and_back_in_the_same_file(
     assert [path.name for path in own_folder.iterdir()] == ["mine.opml"]
 
 
-def test_a_list_can_be_replayed_and_come_back(own_folder: Path) -> None:
-    """P8: each URL says all of it; --undo takes it away with the rest."""
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (
+            ["--replay", "2/day", "--on", "mon,thu", "--from", "2026-11-02T06:00:00+01:00", "--no-original"],
+            {
+                "replay": ["2/day"],
+                "from": ["2026-11-02T06:00:00+01:00"],
+                "on": ["mon,thu"],
+                "original": ["off"],
+            },
+        ),
+        (["--no-listed", "--for", "CommaFeed"], {"listed": ["off"], "answer_bytes": ["5000000"]}),
+    ],
+)
+def test_what_is_chosen_for_a_list_is_in_each_url_and_goes_again(
+    own_folder: Path, flags: list[str], expected: dict[str, list[str]]
+) -> None:
+    """P8, H1: each URL says all of it; --undo takes it away with the rest."""
     file = own_folder / "mine.opml"
     file.write_bytes(SAMPLE.read_bytes())
-    replay = ["--replay", "2/day", "--on", "mon,thu", "--from", "2026-11-02T06:00:00+01:00", "--no-original"]
-    assert main(["opml", "mine.opml", "-o", "mine.opml", *replay]) == 0
-    expected = {
-        "replay": ["2/day"],
-        "from": ["2026-11-02T06:00:00+01:00"],
-        "on": ["mon,thu"],
-        "original": ["off"],
-    }
+    assert main(["opml", "mine.opml", "-o", "mine.opml", *flags]) == 0
     for url in urls(file.read_bytes()):
         found = parse_qs(urlsplit(url).query)
         assert found.pop("url")

@@ -78,6 +78,8 @@ def test_views_and_readers_add_their_parameters(capsys: pytest.CaptureFixture[st
     assert found == {"url": [FEED], "limit": ["5"], "answer_bytes": ["9000"]}
     assert query_of(capsys, "url", FEED, "--pages", "50") == {"url": [FEED], "pages": ["50"]}
     assert query_of(capsys, "url", FEED, "--for", "AntennaPod") == {"url": [FEED], "pages": ["200"]}
+    found = query_of(capsys, "url", FEED, "--no-listed", "--limit", "5")
+    assert found == {"url": [FEED], "listed": ["off"], "limit": ["5"]}
     (since,) = query_of(capsys, "url", FEED, "--for", "rss2email")["since"]
     assert abs((parse_rfc3339(since) or 0) - time.time()) < 60
 
@@ -229,6 +231,7 @@ def test_a_replay_says_all_that_was_chosen(capsys: pytest.CaptureFixture[str]) -
         (("--replay", "0/day"), "replay as N/day or N/week, N from 1 to 50, got '0/day'"),
         (("--replay", "1/day", "--from", "today"), "from as an RFC 3339 instant with its offset"),
         (("--replay", "1/day", "--on", "monday"), "on as days such as mon,wed,fri"),
+        (("--replay", "1/day", "--no-listed"), "expected replay, or listed=off, got both"),
     ],
 )
 @pytest.mark.parametrize("command", ["url", "opml"])

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from tests.feeds import an_item, atom, ids, links, publish_chain, rdf, rss, stamp
+from tests.listing import LISTS, looked
 from tests.origin import Origin
+from tests.publishers.archive_page import ArchivePage
 from tests.running import Proxy, Reply, StartProxy
 from wholefeed.core.parse.documents import parse
 from wholefeed.server.clients import sign
@@ -262,3 +264,21 @@ async def test_a_signature_is_good_for_the_pages_of_its_feed(start: StartProxy, 
     assert len(ids((await proxy.ask("GET", target, headers={"Accept-Encoding": "identity"})).body)) == 10
     assert (await proxy.get(url, pages="10")).status == 403
     assert (await proxy.get(origin.url("/other"), signed=mark, pages="10")).status == 403
+
+
+async def test_listed_off_goes_with_a_signature_and_behind_a_url_as_it_is(
+    start: StartProxy, origin: Origin
+) -> None:
+    """P7: the parameter is the proxy's, as `limit` is."""
+    key = "a-key-that-nobody-guesses"
+    proxy = await start(history=LISTS, server={"signing_keys": (key,)})
+    ArchivePage(origin, posts=30).publish()
+    url = origin.url("/feed")
+    mark = sign(url, (key,))
+    await proxy.get(url, signed=mark)
+    await looked(proxy)
+    reply = await proxy.get(url, signed=mark, listed="off")
+    assert (reply.state, reply.body.count(b"<item>")) == ("remembered", 5)
+    behind = await proxy.ask("GET", f"/feed?url={url}&listed=off&signed={mark}")
+    assert behind.reconstruction == reply.reconstruction
+    assert (await proxy.get(url, listed="off")).status == 403

@@ -81,6 +81,20 @@ async def test_a_list_can_be_replayed_and_come_back(proxy: Proxy, is_form: bool)
     assert (await proxy.ask("POST", "/opml?undo=1", data=moved.body)).body == LIST
 
 
+@pytest.mark.parametrize("is_form", [False, True])
+async def test_a_list_can_leave_out_what_is_listed_and_come_back(proxy: Proxy, is_form: bool) -> None:
+    """H1: `listed=off` for all feeds of a list; `undo=1` takes it away, and another value is refused."""
+    form = FormData({"listed": "off", "file": io.BytesIO(LIST)}) if is_form else None
+    moved = await proxy.ask("POST", "/opml" if is_form else "/opml?listed=off", data=form or LIST)
+    assert parse_qs(urlsplit(urls(moved)[0]).query) == {
+        "url": ["https://example.org/a?b=1&c=2"],
+        "listed": ["off"],
+    }
+    assert (await proxy.ask("POST", "/opml?undo=1", data=moved.body)).body == LIST
+    refused = await proxy.ask("POST", "/opml?listed=no", data=LIST)
+    assert (refused.status, refused.slug) == (400, "bad-request")
+
+
 async def test_what_is_a_replay_s_counts_beside_it_alone(proxy: Proxy) -> None:
     """P7: without `replay` a parameter `on` or `from` is none of the proxy's."""
     fields = {"on": "mon", "from": "x", "original": "1"}

@@ -127,6 +127,11 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     replay.add_argument("--no-original", action="store_true", help=original_help)
 
 
+def _add_listed(parser: argparse.ArgumentParser) -> None:
+    listed_help = "without entries that stand in the publisher's pages alone"
+    parser.add_argument("--no-listed", dest="listed", action="store_const", const="off", help=listed_help)
+
+
 def _pace(name: str) -> Callable[[str], str]:
     """Return what reads one part of a pace, beside others that are good with any."""
 
@@ -143,14 +148,14 @@ def _pace(name: str) -> Callable[[str], str]:
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, str]:
-    """Return what is added to each URL: what a reader wants, and a replay.
+    """Return what is added to each URL: what a reader wants, a replay, and what was chosen of the view.
 
     Raises:
         ConfigError: Flags that do not go together.
     """
     from wholefeed.core.replay import Pace, PaceError
-    from wholefeed.errors import ConfigError
-    from wholefeed.web.request import begun_replay
+    from wholefeed.errors import ConfigError, RequestError
+    from wholefeed.web.request import VIEW_OPTIONS, begun_replay, read_view
 
     now = time.time()
     wanted = {} if options.reader is None else options.reader.parameters(now)
@@ -161,17 +166,23 @@ def _parameters(options: argparse.Namespace) -> dict[str, str]:
         "original": "off" if options.no_original else None,
     }
     replay = {name: value for name, value in given.items() if value is not None}
-    if not replay:
-        return wanted
-    if "replay" not in replay:
-        raise ConfigError("expected --replay beside --from, --on and --no-original, such as --replay 1/day")
-    replay = begun_replay(replay, now)
-    try:
-        Pace.read(replay["replay"], replay["from"], replay.get("on"))
-    except PaceError as exc:
+    if replay:
+        if "replay" not in replay:
+            raise ConfigError(
+                "expected --replay beside --from, --on and --no-original, such as --replay 1/day"
+            )
+        replay = begun_replay(replay, now)
+        # It brings little at once, what is out already is its beginning, and it has no pages.
+        wanted = {name: value for name, value in wanted.items() if name not in ("since", "pages")} | replay
+    chosen = {name: getattr(options, name, None) for name in VIEW_OPTIONS}
+    wanted |= {name: value for name, value in chosen.items() if value is not None}
+    try:  # each is right, but they may not go together
+        if replay:
+            Pace.read(replay["replay"], replay["from"], replay.get("on"))
+        read_view(wanted, 0)
+    except (PaceError, RequestError) as exc:
         raise ConfigError(str(exc)) from exc
-    # A replay brings little at once, what is out already is its beginning, and it has no pages.
-    return {name: value for name, value in wanted.items() if name not in ("since", "pages")} | replay
+    return wanted
 
 
 # `wholefeed url`
@@ -197,6 +208,7 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
     )
     pages_help = "in pages of N entries, for apps that follow `next` or take no long feed"
     parser.add_argument("--pages", metavar="N", type=_option("pages"), help=pages_help)
+    _add_listed(parser)
     _add_replay(parser)
 
 
@@ -217,17 +229,11 @@ def _option(name: str) -> Callable[[str], str]:
 def _url(options: argparse.Namespace) -> int:
     config = load(options)
     from wholefeed.core.text.urls import Places
-    from wholefeed.errors import ConfigError, RequestError
     from wholefeed.web.moving import feed_behind, proxied_url
-    from wholefeed.web.request import VIEW_OPTIONS, completed, feed_url, read_view
+    from wholefeed.web.request import completed, feed_url
 
     reader = options.reader
     wanted = _parameters(options)
-    wanted |= {name: value for name in VIEW_OPTIONS if (value := getattr(options, name)) is not None}
-    try:
-        read_view(wanted, 0)  # each is right, but they may not go together
-    except RequestError as exc:
-        raise ConfigError(str(exc)) from exc
     base = _base_of(options.base, config.server)
     own = Places.of([base, config.server.public_url, url_here(config)])
     # Whoever asks for the URL of one that goes through the proxy wants it made anew, not led through twice.
@@ -311,6 +317,7 @@ def _add_opml(parser: argparse.ArgumentParser) -> None:
     _add_base(parser, "append")
     _add_reader(parser)
     parser.add_argument("--undo", action="store_true", help="back to the publishers' own URLs")
+    _add_listed(parser)
     _add_replay(parser)
 
 

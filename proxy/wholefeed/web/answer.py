@@ -8,8 +8,8 @@
 
 The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
 are stored: for a reader that takes gzip no block is inflated or compressed again (docs/design.md#segments). A
-view (`limit`, `since`, `answer_bytes`, `pages`) takes most segments whole; a part of one is sealed anew
-before the answer begins, or is an `_Excerpt`, cut while it is sent.
+view (`limit`, `since`, `answer_bytes`, `pages`, `listed`) takes most segments whole; a part of one is sealed
+anew before the answer begins, or is an `_Excerpt`, cut while it is sent.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate, parsedate_to_datetime
 from functools import cached_property, lru_cache, partial
+from itertools import compress, islice
 from math import inf
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -62,6 +63,7 @@ from wholefeed.core.compose.views import (
     told_missing,
 )
 from wholefeed.core.model import Family, State, content_type, segment_separator
+from wholefeed.core.refresh.listing import NOTHING_LISTED, Listing
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
 from wholefeed.errors import NoSuchPageError
@@ -69,9 +71,10 @@ from wholefeed.logs import LaidOut
 from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
 from wholefeed.service.replaying import Released, Replays, Timeline
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.showing import entries_in
 from wholefeed.store.rows import FeedRow, SegmentRow
 from wholefeed.store.store import Store
+from wholefeed.store.tables import segments
+from wholefeed.store.tables.segments import Own
 from wholefeed.web.request import (
     Asked,
     Replay,
@@ -122,10 +125,12 @@ class Wants:
         self, asked: Asked, url: str, base: str, accept_encoding: str | None
     ) -> tuple[Representation, float]:
         options, limits = asked.query.options, self._config.limits
-        whole_url, view = own_url(base, url, asked.mark), read_view(options, limits.answer_bytes)
+        view = read_view(options, limits.answer_bytes)
+        own = own_url(base, url, asked.mark)
+        whole_url = own if view.has_listed else f"{own}&listed=off"
         token = options.get("token", "") if asked.knows_token else ""
         representation = Representation(
-            self_url=whole_url + view_query(options),
+            self_url=own + view_query(options),
             whole_url=whole_url,
             is_gzip=accepts_gzip(accept_encoding),
             warns=self._config.history.warn_entry,
@@ -286,9 +291,10 @@ def _reconstruction_field(
 ) -> str:
     """Return the value of Feed-Reconstruction (an item of RFC 8941), which is that of the whole feed.
 
-    Parameters stand in this order: documents, entries, missing, since, stale, cut, released. `since` is when
-    the feed was first seen, or came in its format; it goes with `remembered`, where older entries may be
-    unknown. `released` goes with a replay.
+    Parameters stand in this order: documents, entries, missing, listed, since, stale, cut, released.
+    `listed`, where there are any, is how many of the entries stand in the publisher's pages alone (H7).
+    `since` is when the feed was first seen, or came in its format; it goes with `remembered` and `listed`,
+    where of older entries none may be known, or no more than what is listed. `released` goes with a replay.
     """
     feed = reconstruction.feed
     parameters = [
@@ -297,7 +303,9 @@ def _reconstruction_field(
         f"entries={feed.entries}",
         f"missing={len(reconstruction.missing)}",
     ]
-    if reconstruction.state is State.REMEMBERED:
+    if feed.listed:
+        parameters.append(f"listed={feed.listed}")
+    if reconstruction.state in (State.REMEMBERED, State.LISTED):
         parameters.append(f'since="{format_rfc3339(feed.since)}"')
     if reconstruction.is_stale:
         parameters.append("stale")
@@ -326,25 +334,23 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
     view, family = wanted.view, reconstruction.feed.published_family
     if (whole := _whole_answer(reconstruction, wanted)) is not None:
         return whole
+    own = Own()
+    if not view.has_listed:
+        own = await _own(reconstruction, store)
+        reconstruction, wanted = _unlisted(reconstruction, wanted, own.lists)
     if view.page is not None:
         reconstruction, wanted = await _on_page(view.page, reconstruction, wanted)
-    room = None
-    if view.max_bytes is not None:
-        dated_at = None if view.page is None else 0.0  # all dates are of one length
-        prologue = _prologue(
-            reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True, dated_at=dated_at
-        )
-        room = view.max_bytes - len(prologue) - len(EPILOGUE[family])
-    cut = Cut(view, entries_in(reconstruction.snapshot), room=room, joint=len(_JOINT[family]))
+    room = _room(reconstruction, wanted)
+    cut = Cut(view, reconstruction.feed.entries, room=room, joint=len(_JOINT[family]))
     taken: list[tuple[SegmentRow, _Part]] = []
     async with reconstruction.in_time():
         for segment in _segments(reconstruction):
             part: _Part | None
-            match cut.take(segment):
+            match cut.take(segment, own.entries(segment)):
                 case Take.WHOLE:
                     part = segment
                 case Take.PART:
-                    part = await _taken_part(segment, reconstruction, cut, store)
+                    part = await _taken_part(segment, own, reconstruction, cut, store)
                     if view.page is not None and isinstance(part, _Excerpt):
                         part = await _read_through(part, store, reconstruction.held)
                 case Take.NONE:
@@ -352,7 +358,52 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
             if part is not None:
                 taken.append((segment, part))
     dated_at = None if view.page is None else cut.newest_at
-    return prepare(reconstruction, wanted, taken if cut.is_cut else None, dated_at=dated_at)
+    is_whole = not (cut.is_cut or own.masks)
+    return prepare(reconstruction, wanted, None if is_whole else taken, is_cut=cut.is_cut, dated_at=dated_at)
+
+
+def _room(reconstruction: Reconstruction, wanted: Representation) -> int | None:
+    """Return how many bytes the entries may come to; None: any number."""
+    view = wanted.view
+    if view.max_bytes is None:
+        return None
+    dated_at = None if view.page is None else 0.0  # all dates are of one length
+    prologue = _prologue(
+        reconstruction, wanted, ALL_PREFIXES, is_cut=True, has_entries=True, dated_at=dated_at
+    )
+    return view.max_bytes - len(prologue) - len(EPILOGUE[reconstruction.feed.published_family])
+
+
+async def _own(reconstruction: Reconstruction, store: Store) -> Own:
+    feed = reconstruction.feed
+    if not feed.listed:
+        return Own()
+    numbers = [each.id for each in reconstruction.snapshot.segments]
+    async with reconstruction.in_time():
+        return await store.read(partial(segments.own, feed=feed.id, segments=numbers), feed=feed.id)
+
+
+def _unlisted(
+    reconstruction: Reconstruction, wanted: Representation, lists: int = 0
+) -> tuple[Reconstruction, Representation]:
+    """Return a feed as it is without what its publisher's pages list (H7), and what is wanted of it.
+
+    Nothing is missing of it that would stand in these pages. `lists` of its documents hold what does.
+    """
+    snapshot, feed = reconstruction.snapshot, reconstruction.feed
+    if feed.listing == NOTHING_LISTED:
+        return reconstruction, wanted
+    theirs = {note.url for note in Listing.read(feed.listing).notes() if note.partial}
+    missing = tuple(each for each in snapshot.missing if each.url not in theirs)
+    state = feed.state
+    if state is State.LISTED or (state is State.PARTIAL and snapshot.missing and not missing):
+        state = State.REMEMBERED
+    warns = wanted.warns and (state is feed.state or feed.state is not State.PARTIAL)
+    feed = replace(
+        feed, state=state, documents=feed.documents - lists, entries=feed.entries - feed.listed, listed=0
+    )
+    snapshot = replace(snapshot, feed=feed, missing=missing)
+    return replace(reconstruction, snapshot=snapshot), wanted._replace(warns=warns)
 
 
 async def _on_page(
@@ -364,7 +415,7 @@ async def _on_page(
     declares all prefixes that any entry may use, and only the first one to read has word of what is missing.
     """
     snapshot, feed, pages_url = reconstruction.snapshot, reconstruction.feed, wanted.pages_url
-    total, is_loading = entries_in(snapshot), reconstruction.state is State.LOADING
+    total, is_loading = feed.entries, reconstruction.state is State.LOADING
     count, first = page.count(total), _pages_url(wanted.whole_url, "", page.size)
     if is_loading and page.number is not None:
         raise NoSuchPageError(
@@ -391,8 +442,10 @@ def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Ans
     """Return the answer with all of a feed; None where the view that is asked for leaves something out."""
     view = wanted.view
     most = view.max_bytes
-    if not view.may_be_whole:
+    if not view.may_be_whole or (reconstruction.feed.listed and not view.has_listed):
         return None
+    if not view.has_listed:
+        reconstruction, wanted = _unlisted(reconstruction, wanted)
     if most is not None and sum(each.length for each in reconstruction.snapshot.segments) > most:
         return None  # nothing is composed to find it out
     answer = prepare(reconstruction, wanted)
@@ -405,13 +458,14 @@ def prepare(
     wanted: Representation,
     taken: Sequence[tuple[SegmentRow, _Part]] | None = None,
     *,
+    is_cut: bool = False,
     dated_at: float | None = None,
 ) -> Answer:
     """Return the answer with what a view takes of which segments, or with all of them.
 
-    `dated_at` is for a head without a date of its own.
+    `is_cut`: it leaves something out; `dated_at` is for a head without a date of its own.
     """
-    feed, is_cut = reconstruction.feed, taken is not None
+    feed = reconstruction.feed
     if taken is None:
         taken = [(each, each) for each in _segments(reconstruction)]
     prefixes = feed.head_prefixes
@@ -587,7 +641,7 @@ _LISTED_BYTES: Final = 1 << 16
 
 
 async def _taken_part(
-    segment: SegmentRow, reconstruction: Reconstruction, cut: Cut, store: Store
+    segment: SegmentRow, own: Own, reconstruction: Reconstruction, cut: Cut, store: Store
 ) -> Sealed | _Excerpt | None:
     feed, held = reconstruction.feed, reconstruction.held
     joint = _JOINT[feed.published_family]
@@ -600,10 +654,13 @@ async def _taken_part(
             return None
         taken = b"".join(text[each.start : each.end] for each in kept)
         return await asyncio.to_thread(seal, taken.removesuffix(joint))
+    slices, number = each_of(outline, cut.skipped), number_of(outline)
+    if (mask := own.masks.get(segment.id)) is not None:  # it has an outline, as each that holds entries
+        slices, number = islice(compress(each_of(outline), mask), cut.skipped, None), own.entries(segment)
     if len(outline) <= _LISTED_BYTES:
-        kept = cut.kept(each_of(outline, cut.skipped), number_of(outline))
+        kept = cut.kept(slices, number)
     else:
-        kept = await asyncio.to_thread(lambda: cut.kept(each_of(outline, cut.skipped), number_of(outline)))
+        kept = await asyncio.to_thread(cut.kept, slices, number)
     if not kept:
         return None
     excerpt = _excerpt(segment, kept, joint)

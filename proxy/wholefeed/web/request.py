@@ -191,7 +191,7 @@ _IDS: Final = _ids()
 
 # The query
 
-VIEW_OPTIONS: Final = ("limit", "since", "answer_bytes", "pages")
+VIEW_OPTIONS: Final = ("listed", "limit", "since", "answer_bytes", "pages")
 """Parameters that name a part of the feed, in the order in which our own URLs have them."""
 REPLAY_OPTIONS: Final = ("replay", "from", "on", "original")
 """Those of a replay."""
@@ -387,7 +387,7 @@ def read_view(options: Mapping[str, str], max_bytes: int) -> View:
     """Return which part of the feed is asked for; `max_bytes` bounds any answer, 0 does not.
 
     Raises:
-        RequestError: `limit`, `since`, `answer_bytes`, `pages` or `page` is not what it should be.
+        RequestError: One of `VIEW_OPTIONS`, or `page`, is not what it should be.
     """
     limit, since, room, page = None, None, max_bytes or None, None
     if "limit" in options:
@@ -398,11 +398,21 @@ def read_view(options: Mapping[str, str], max_bytes: int) -> View:
         asked = _whole_number(options, "answer_bytes", SMALLEST_ANSWER_BYTES)
         room = asked if room is None else min(asked, room)
     if "pages" in options:
-        if others := [name for name in ("replay", *VIEW_OPTIONS) if name in options and name != "pages"]:
+        if others := [name for name in ("replay", "limit", "since", "answer_bytes") if name in options]:
             raise RequestError(f"expected pages, or {others[0]}, got both")
         size = _whole_number(options, "pages", *PAGE_SIZES)
         page = FeedPage(size, _whole_number(options, "page", 1) if "page" in options else None)
-    return View(limit, since, room, page)
+    has_listed = _is_on(options, "listed")
+    if not has_listed and "replay" in options:  # lines are of all entries, and later ones depend on them
+        raise RequestError("expected replay, or listed=off, got both")
+    return View(limit, since, room, page, has_listed)
+
+
+def _is_on(options: Mapping[str, str], name: str) -> bool:
+    given = options.get(name, "on")
+    if given not in ("on", "off"):
+        raise RequestError(f"expected {name} as on or off, got {given[:40]!r}")
+    return given == "on"
 
 
 def read_instant(options: Mapping[str, str], name: str) -> float:
@@ -457,14 +467,12 @@ def read_replay(options: Mapping[str, str], feed_url: str) -> Replay | None:
     if "from" not in options:
         whole = f"{feed_url}&replay={quote(options['replay'][:40])}&from=2026-01-31T06:00:00%2B01:00"
         raise RequestError(f"expected from beside replay, the instant when it begins, such as {whole}")
-    original = options.get("original", "on")
-    if original not in ("on", "off"):
-        raise RequestError(f"expected original as on or off, got {original[:40]!r}")
+    shows_original = _is_on(options, "original")
     try:
         pace = Pace.read(options["replay"], options["from"], options.get("on"))
     except PaceError as exc:
         raise RequestError(str(exc)) from exc
-    return Replay(pace, shows_original=original == "on")
+    return Replay(pace, shows_original)
 
 
 def replay_options(options: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, pairwise
 
 import pytest
 from hypothesis import assume, given
@@ -40,18 +40,24 @@ class Segment:
         ends = [*accumulate(self.sizes or [ENTRY_BYTES] * self.entries)]
         self.length = ends[-1] if ends else 0
         self.slices = [*map(Slice, [0, *ends], ends, self.dates)]
+        self.mask = [True] * self.entries
+
+    @property
+    def own(self) -> list[Slice]:
+        """Those that a view may take."""
+        return [*compress(self.slices, self.mask)]
 
 
 def cut(segments: list[Segment], view: View, room: int | None = None) -> tuple[list[int], bool, int]:
     """Numbers of the entries that are taken, whether any was not, and how many segments were read."""
     taken, read, first = [], 0, 0
-    cutting = Cut(view, sum(segment.entries for segment in segments), room=room)
+    cutting = Cut(view, sum(len(segment.own) for segment in segments), room=room)
     for segment in segments:
-        take = cutting.take(segment)
+        take = cutting.take(segment, len(segment.own))
         kept = segment.slices if take is Take.WHOLE else []
         if take is Take.PART:
             read += 1
-            kept = cutting.kept(segment.slices[cutting.skipped :], segment.entries)
+            kept = cutting.kept(segment.own[cutting.skipped :], len(segment.own))
         taken += [first + each.start // ENTRY_BYTES for each in kept]
         first += segment.entries
     return taken, cutting.is_cut, read
@@ -112,6 +118,28 @@ def test_what_is_taken_stands_in_output_order(
     assert all(a < b for a, b in pairwise(taken))
     assert len(taken) <= (limit or len(taken))
     assert ENTRY_BYTES * len(taken) <= room
+
+
+VIEWS = st.sampled_from([View(limit=3), View(), View(page=FeedPage(3)), View(page=FeedPage(2, 1))])
+
+
+@given(SEGMENTS, VIEWS, st.none() | st.integers(0, 200), st.data())
+def test_of_a_part_of_the_entries_a_view_takes_what_it_would_of_them_alone(
+    segments: list[Segment], view: View, room: int | None, data: st.DataObject
+) -> None:
+    """H7: `limit` and `pages` count what is not listed, nothing else is taken, and no more than there is room
+    for; where something is left out that is listed, nothing is cut."""
+    for segment in segments:
+        count = segment.entries
+        segment.mask = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    own = [n for n, is_own in enumerate(flag for each in segments for flag in each.mask) if is_own]
+    places = view.places(len(own))
+    expected = own[places.start : places.stop]
+    if room is not None:
+        expected = expected[: room // ENTRY_BYTES]
+    taken, is_cut, _ = cut(segments, view, room)
+    assert taken == expected
+    assert is_cut is (len(taken) < len(own))
 
 
 def pages_of(total: int, size: int) -> list[range]:

@@ -52,6 +52,8 @@ class View(NamedTuple):
     """An answer of at most so many bytes, without content coding."""
     page: FeedPage | None = None
     """The entries of one page."""
+    has_listed: bool = True
+    """Whether with those that stand in the publisher's pages alone (H7)."""
 
     @property
     def is_whole(self) -> bool:
@@ -60,7 +62,7 @@ class View(NamedTuple):
 
     @property
     def may_be_whole(self) -> bool:
-        """Whether nothing is left out of a feed that is short enough."""
+        """Whether nothing is left out of a feed that is short enough, and has nothing listed."""
         return self.limit is None and self.since is None and self.page is None
 
     def places(self, total: int) -> range:
@@ -136,25 +138,27 @@ class Cut:
         self.newest_at: float | None = None
         """The latest date of what was taken so far, epoch seconds; None: nothing that is dated was."""
 
-    def take(self, segment: _Span) -> Take:
-        """Return how much of the next segment the view takes."""
+    def take(self, segment: _Span, own: int | None = None) -> Take:
+        """Return how much of the next segment the view takes, of so many of its `own` entries; None: all."""
         if not segment.entries:
             return Take.WHOLE
+        entries = segment.entries if own is None else own
         is_before = (
             self._since is not None and segment.newest_at is not None and segment.newest_at < self._since
         )
-        if self._is_full or self._entries == 0 or is_before or self.skipped >= segment.entries:
-            self.skipped = max(0, self.skipped - segment.entries)
-            self.is_cut = True
+        if self._is_full or self._entries == 0 or is_before or self.skipped >= entries:
+            self.skipped = max(0, self.skipped - entries)
+            self.is_cut = self.is_cut or entries > 0
             return Take.NONE
         is_after = self._since is None or segment.oldest_at is None or segment.oldest_at >= self._since
         fits = segment.length + self._joint <= self._room
         if not fits and self._has_skipped:  # one segment was read for the sake of the room: no more
             self._is_full = self.is_cut = True
             return Take.NONE
-        if self.skipped or not is_after or segment.entries > self._entries or not fits:
+        is_all = not self.skipped and is_after and entries <= self._entries and fits
+        if not is_all or entries < segment.entries:
             return Take.PART
-        self._entries -= segment.entries
+        self._entries -= entries
         self._room -= segment.length + self._joint
         self._note_dates([segment.newest_at])
         return Take.WHOLE

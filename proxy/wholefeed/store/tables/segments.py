@@ -16,11 +16,13 @@ from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date
 from itertools import pairwise
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from wholefeed.core.chart import month_number
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.compose.views import Turn, Warned
+from wholefeed.core.compose.weaving import Members
 from wholefeed.core.model import State
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
@@ -42,6 +44,7 @@ from wholefeed.store.rows import (
     FeedRow,
     NewSegment,
     Publication,
+    SegmentRow,
     Snapshot,
     feed_row,
     listed,
@@ -99,6 +102,37 @@ _MEMBERS: Final = """
 def members(db: Database, feed: int) -> dict[int, bytes]:
     """Return the entries of each segment of a feed that holds entries, and not whole documents (R20)."""
     return {row[0]: bytes(row[1]) for row in fetch_all(db, _MEMBERS, {"feed": feed})}
+
+
+class Own(NamedTuple):
+    """Which entries of some segments do not stand in the publisher's pages alone (H7)."""
+
+    lists: int = 0
+    """How many documents of the feed hold what stands there."""
+    masks: Mapping[int, bytes] = MappingProxyType({})
+    """By segment, of those that have others, too: a byte for each entry, from the top, 1 where it is own."""
+
+    def entries(self, segment: SegmentRow) -> int:
+        """Return how many a segment has."""
+        mask = self.masks.get(segment.id)
+        return segment.entries if mask is None else mask.count(1)
+
+
+_LISTS: Final = f"SELECT id, rank IS NOT NULL FROM document WHERE feed = :feed AND {listed()}"  # noqa: S608
+_MEMBERS_OF: Final = """
+    SELECT segment, packed FROM member WHERE segment IN (SELECT value FROM json_each(:segments))
+"""
+
+
+def own(db: Database, feed: int, segments: Iterable[int]) -> Own:
+    """Tell a feed's own entries in segments of it, which may be retired."""
+    lists = {row[0]: bool(row[1]) for row in fetch_all(db, _LISTS, {"feed": feed})}
+    masks = {}
+    for segment, packed in db.execute(_MEMBERS_OF, {"segments": json_ids(segments)}):
+        held = Members.read(bytes(packed))
+        if lists.keys() & held.stamps.keys():
+            masks[int(segment)] = bytes([member.document not in lists for member in held])
+    return Own(sum(lists.values()), masks)
 
 
 _PLACED: Final = """
