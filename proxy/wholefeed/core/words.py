@@ -271,11 +271,16 @@ def _publisher(known: Mapping[str, Any]) -> str:
 
 
 PUBLISHERS: Final = {
+    "blogger": "Blogger",
+    "feedburner-wordpress": "WordPress, copied by FeedBurner",
+    "feedburner-blogger": "Blogger, copied by FeedBurner",
     "wordpress": "WordPress",
     "github": "GitHub",
     "discourse": "Discourse",
+    "discourse-topics": "Discourse",
+    "reddit": "Reddit",
     "mastodon": "Mastodon",
-    "blogger": "Blogger",
+    "lemmy": "Lemmy",
     "gitlab": "GitLab",
     "joomla": "Joomla",
     "squarespace": "Squarespace",
