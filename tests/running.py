@@ -20,7 +20,14 @@ from pytest_aiohttp import AiohttpClient
 from tests import empty_store
 from tests.named_store import NamedStore
 from wholefeed.app import make_app
-from wholefeed.config.tables import Config, FetchConfig, FreshnessConfig, LimitsConfig, StoreConfig
+from wholefeed.config.tables import (
+    Config,
+    FetchConfig,
+    FreshnessConfig,
+    HistoryConfig,
+    LimitsConfig,
+    StoreConfig,
+)
 from wholefeed.service.service import FeedService
 from wholefeed.web.keys import CONFIG, LISTENERS, SERVICE, STORE
 
@@ -185,12 +192,13 @@ class Proxy:
 
 
 def a_config(path: Path, **sections: Any) -> Config:
-    """A configuration for tests: loopback may be fetched, nothing is retried behind the test's back."""
+    """A configuration for tests: loopback may be fetched, nothing is asked behind the test's back."""
     config = Config(
         store=StoreConfig(path=str(path / "wholefeed.db")),
         fetch=FetchConfig(allow_networks=LOOPBACK, retries=0),
         limits=LimitsConfig(),
         freshness=FreshnessConfig(),
+        history=HistoryConfig(list="off"),
     )
     for name, changes in sections.items():
         config = replace(config, **{name: replace(getattr(config, name), **changes)})

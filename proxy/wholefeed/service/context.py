@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -125,6 +125,11 @@ class RefreshContext:
         seconds = self.source.fetcher.gate.blocked_seconds(parts.hostname or "", port)
         return self.now() + seconds if seconds else None
 
+    def may_list(self, url: str) -> bool:
+        """Whether the pages of a URL's host may be looked at for lists (H1)."""
+        history = self.config.history
+        return history.list != "off" and not _names(history.list_deny_hosts, url)
+
     def _settings(self) -> Settings:
         config = self.config
         return Settings(
@@ -148,7 +153,10 @@ class RefreshContext:
 
     def _may_collect(self, url: str) -> bool:
         history = self.config.history
-        if history.collect == "off" or not history.collect_deny_hosts:
-            return history.collect != "off"
-        host = urlsplit(url).hostname or ""
-        return not any(is_matched(host, host_pattern(each)) for each in history.collect_deny_hosts)
+        return history.collect != "off" and not _names(history.collect_deny_hosts, url)
+
+
+def _names(hosts: Sequence[str], url: str) -> bool:
+    """Whether a list of hosts names that of a URL."""
+    host = urlsplit(url).hostname or ""
+    return any(is_matched(host, host_pattern(each)) for each in hosts)

@@ -43,7 +43,6 @@ from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import DocumentError, OverloadedError, QueueFullError, StoreError, WorkError
 from wholefeed.fetch.base import Fetched, Manner
-from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.fetch.robots import Robots
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
@@ -144,7 +143,7 @@ class Lists:
         """Look at the pages of a feed's publisher, and have what was found kept."""
         context = self._context
         try:
-            if not self._may_list(feed.fetch_url):
+            if not context.may_list(feed.fetch_url):
                 await self._postpone(feed, DAY_SECONDS)
                 return
             rows = await self._store.read(partial(documents.list_all, feed=feed.id))
@@ -177,11 +176,6 @@ class Lists:
             log.warning("lists.unkept", feed=feed.id, slug=exc.slug)
             with suppress(StoreError, OverloadedError):
                 await self._postpone(feed, _PAUSE_SECONDS)
-
-    def _may_list(self, url: str) -> bool:
-        host = urlsplit(url).hostname or ""
-        denied = self._context.config.history.list_deny_hosts
-        return not any(is_matched(host, host_pattern(each)) for each in denied)
 
     async def _named(self, row: DocumentRow) -> list[FeedEntry]:
         return await named(self._context.source.work, self._store.read, row)

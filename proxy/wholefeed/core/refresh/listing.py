@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
-from wholefeed.core.listing.finding import Found, Known, Looked, Missing
+from wholefeed.core.listing.finding import WHY, Found, Known, Looked, Missing
 from wholefeed.core.model import Family
 from wholefeed.core.notes import DatesGuessed, DocumentUnavailable, LimitReached, Note
+from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS
 
 LOOK_AGAIN_SECONDS: Final = 30 * DAY_SECONDS
@@ -108,6 +109,11 @@ class Listing:
             yield LimitReached(self.known.first_url, limit="history.list_pages", value=self.limit)
         if self.guessed:
             yield DatesGuessed(self.known.first_url, entries=self.guessed)
+
+
+def why_in_words(reason: str) -> str:
+    """Return why a page did not count, or could not be had, in words for people."""
+    return WHY.get(reason) or slug_in_words(reason)
 
 
 NOTHING_LISTED: Final = "{}"
