@@ -8,7 +8,7 @@ import logging
 import resource
 import sys
 import time
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +20,14 @@ from blockbuster import BlockBuster
 from hypothesis import HealthCheck, settings
 from pytest_aiohttp import AiohttpClient
 
-from tests import postgres, scratch
+from tests import generators, postgres, scratch
 from tests.aged import Aged
 from tests.origin import Origin
 from tests.postgres import Cluster
 from tests.publishers.real_wordpress import NONE_HERE, RealWordPress, running_wordpress, what_lacks
 from tests.running import Proxy, StartProxy, a_config, started
+from tests.sites.built import SITES, share_folder
+from tests.sites.site import Site
 from tests.sqlite_faults import Connections, SqliteFaults
 from wholefeed.store import sqlite_file
 
@@ -206,6 +208,19 @@ def postgres_url(
         yield url
 
 
+@pytest.fixture
+def a_site(request: pytest.FixtureRequest) -> Callable[[str], Site]:
+    """Builds a site by its name (`tests.sites`), where its generator is installed."""
+
+    def a_site(name: str) -> Site:
+        site = SITES[name]()
+        if site.generator:
+            request.node.user_properties.append(generators.RAN)
+        return site
+
+    return a_site
+
+
 BEGAN = pytest.StashKey[tuple[float, float]]()
 """When a test began, in seconds of the processor and of the clock."""
 
@@ -235,7 +250,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what the tests took, how many asked a real WordPress or PostgreSQL, and how many could not."""
+    """Say what the tests took, how many asked what is real beside the proxy, and how many could not."""
     taken: dict[str, tuple[float, float]] = {}
     for report in terminalreporter.getreports(""):
         for name, took in getattr(report, "user_properties", ()):
@@ -250,6 +265,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for mark, lacking, said in (
         (("wordpress", "real"), NONE_HERE, "a real WordPress: {} tests asked it, {} skipped"),
         (("store", "PostgreSQL"), postgres.NONE_HERE, "PostgreSQL: {} tests ran on it, {} skipped"),
+        (generators.RAN, generators.NONE_HERE, "generators of sites: {} tests ran one, {} skipped"),
     ):
         asked = [
             report
@@ -271,6 +287,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Decide how many examples are made where a test does not say it, and where files are."""
     scratch.prefer_memory()
+    share_folder()
     settings.load_profile("exhaustive" if config.getoption("--exhaustive") else "suite")
 
 

@@ -195,6 +195,7 @@ def a_config(path: Path, **sections: Any) -> Config:
     """A configuration for tests: loopback may be fetched, nothing is asked behind the test's back."""
     config = Config(
         store=StoreConfig(path=str(path / "wholefeed.db")),
+        history=HistoryConfig(list="off"),
         fetch=FetchConfig(allow_networks=LOOPBACK, retries=0),
         limits=LimitsConfig(),
         freshness=FreshnessConfig(),

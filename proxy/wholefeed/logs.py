@@ -70,7 +70,7 @@ Events
     lists.looked        feed, pages, entries, missing, requests, duration_s: its publisher's pages were looked
                         at; pages are those of the list that was found
     lists.unkept        feed, slug: what they list could not be kept; it is looked for again in an hour
-    lists.failed        a look ended by an error, with its traceback
+    lists.failed        feed: a look ended by an error, with its traceback
     lists.paused        slug: the store could not say whose pages are due
     memento.unusable    slug: a copy in it that cannot be read, or does not say that it is of the feed
     connections.reaped  connections: how many idle ones were closed

@@ -1,4 +1,4 @@
-"""Histories of GitHub, Discourse, Mastodon and Blogger through the whole proxy (rules R26 to R32)."""
+"""Histories of publishers other than WordPress through the whole proxy (rules R26 to R32)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,24 @@ from tests.publishers.blogger import Blogger
 from tests.publishers.discourse import Discourse
 from tests.publishers.github import GitHub, on_loopback
 from tests.publishers.mastodon import Mastodon
+from tests.publishers.numbered import GitLab, Joomla, Redmine, Squarespace
 from tests.running import Clock, Proxy, Reply, a_config, running
 
 DAY = 86_400.0
 HOUR = 3600.0
 
-Publisher = GitHub | Discourse | Mastodon | Blogger
+Publisher = GitHub | Discourse | Mastodon | Blogger | GitLab | Joomla | Squarespace | Redmine
 MAKERS: dict[str, Callable[[Origin, int], Any]] = {
     "github": GitHub,
     "discourse": Discourse,
     "mastodon": Mastodon,
     "blogger": lambda origin, posts: Blogger(origin, posts, links_pages=False),
+    "gitlab": GitLab,
+    "joomla": Joomla,
+    "squarespace": Squarespace,
+    "redmine": Redmine,
 }
+NUMBERED = ("gitlab", "joomla", "squarespace", "redmine")
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +55,13 @@ def expected(publisher: Publisher) -> set[str]:
         ("discourse", 30, 2),
         ("mastodon", 150, 2),
         ("mastodon", 12, 3),
+        ("gitlab", 320, 5),
+        ("gitlab", 30, 2),
+        ("joomla", 96, 16),
+        ("squarespace", 95, 6),
+        ("squarespace", 12, 2),
+        ("redmine", 37, 8),
+        ("redmine", 7, 2),
     ],
 )
 async def test_all_entries_come(proxy: Proxy, origin: Origin, name: str, entries: int, requests: int) -> None:
@@ -77,6 +90,17 @@ async def test_more_statuses_than_are_given_are_partial(proxy: Proxy, origin: Or
     assert reply.state == "partial"
     assert set(own_ids(reply.body)) >= {mastodon.identity(post) for post in mastodon.statuses[:200]}
     assert len(origin.requests) == 2
+
+
+async def test_news_of_which_a_site_leaves_some_out_are_partial(proxy: Proxy, origin: Origin) -> None:
+    """R31: a Redmine that shows six of each ten; a refresh says so too, and asks for nothing further."""
+    redmine = Redmine(origin, 35)
+    redmine.shown = 6
+    reply = await proxy.whole(redmine.feed_url())
+    assert (reply.state, len(own_ids(reply.body))) == ("partial", 6 + 6 + 6 + 5)
+    origin.forget_requests()
+    assert (await gone_on(proxy, redmine, 2 * HOUR)).state == "partial"
+    assert len(origin.requests) == 1
 
 
 @pytest.mark.parametrize(("new", "state"), [(150, "collected"), (250, "partial")])
@@ -125,7 +149,7 @@ async def test_new_entries_appear(tmp_path: Path, origin: Origin, name: str, new
         assert len(origin.requests) <= 1 + 6
 
 
-@pytest.mark.parametrize("name", ["github", "discourse"])
+@pytest.mark.parametrize("name", ["github", "discourse", *NUMBERED])
 @pytest.mark.parametrize("change", ["add", "delete"])
 async def test_what_changes_in_the_middle_loses_nothing(
     proxy: Proxy, origin: Origin, name: str, change: str
@@ -209,7 +233,7 @@ async def test_a_refusal_is_heeded(
         assert (await proxy.whole(publisher.feed_url())).state == "collected"
 
 
-@pytest.mark.parametrize("name", ["github", "discourse"])
+@pytest.mark.parametrize("name", ["github", "discourse", "gitlab", "joomla", "squarespace"])
 async def test_a_walk_goes_on_after_a_restart(tmp_path: Path, origin: Origin, name: str) -> None:
     """R28: also where entries came meanwhile; no page that is there is asked for twice."""
     publisher = MAKERS[name](origin, 320)
@@ -236,7 +260,7 @@ async def test_a_walk_goes_on_after_a_restart(tmp_path: Path, origin: Origin, na
     assert had.isdisjoint(request.target for request in origin.requests)
 
 
-@pytest.mark.parametrize("name", ["github", "discourse"])
+@pytest.mark.parametrize("name", ["github", "discourse", *NUMBERED])
 async def test_all_pages_again_are_the_same_ones(tmp_path: Path, origin: Origin, name: str) -> None:
     """R29: `full` asks for all of them, under the URLs that they had; what was deleted stays."""
     publisher, clock = MAKERS[name](origin, 120), Clock()
@@ -300,7 +324,11 @@ async def gone_on(proxy: Proxy, publisher: Publisher, seconds: float) -> Reply:
 
 @pytest.mark.parametrize(
     ("name", "is_restarted"),
-    [("github", False), ("discourse", False), ("blogger", False), ("github", True), ("blogger", True)],
+    [
+        *((name, False) for name in ("github", "discourse", "blogger", *NUMBERED)),
+        ("github", True),
+        ("blogger", True),
+    ],
 )
 async def test_a_look_that_was_cut_short_half_way_is_made_up_for(
     tmp_path: Path, origin: Origin, name: str, is_restarted: bool
@@ -333,7 +361,7 @@ async def test_a_look_that_was_cut_short_half_way_is_made_up_for(
         assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(publisher))
 
 
-@pytest.mark.parametrize("name", ["github", "discourse", "blogger"])
+@pytest.mark.parametrize("name", ["github", "discourse", "blogger", *NUMBERED])
 async def test_what_was_published_in_a_pause_is_all_there(proxy: Proxy, origin: Origin, name: str) -> None:
     """R30, R32: what the subscription document showed in the meantime has gaps, and is stored."""
     publisher = MAKERS[name](origin, 150)
@@ -352,7 +380,7 @@ async def test_what_was_published_in_a_pause_is_all_there(proxy: Proxy, origin: 
     assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(publisher))
 
 
-@pytest.mark.parametrize("name", ["github", "discourse", "blogger", "mastodon"])
+@pytest.mark.parametrize("name", ["github", "discourse", "blogger", "mastodon", *NUMBERED])
 async def test_parameters_that_are_ignored_later_on_are_told(proxy: Proxy, origin: Origin, name: str) -> None:
     """R27, R31: partial, tried again less and less, until they are honoured again."""
     publisher = MAKERS[name](origin, 120)

@@ -1,29 +1,20 @@
-"""The recipes of docs/publishing.md on the real generators: `wholefeed check` finds nothing to say.
-
-    apt-get install --no-install-recommends hugo jekyll         # Pelican comes with `make setup`
-
-A generator that is not installed is skipped; where TEST_GENERATORS is `required`, its test fails.
-"""
+"""The recipes of docs/publishing.md on the real generators: `wholefeed check` finds nothing to say."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from demo.proxy_process import free_port
 from tests.feeds import own_ids
+from tests.generators import HUGO, JEKYLL, PELICAN, RAN, Generator, write
 from tests.origin import Origin
 from tests.repository import DOCS
 from tests.running import a_config, running
@@ -32,52 +23,33 @@ from wholefeed.cli.main import main
 RECIPES = DOCS / "publishing"
 SLICE = 10
 """Entries of an archive document, as the recipes have it."""
-SECONDS = 50
 
 
 @dataclass(frozen=True)
-class Generator:
-    """A generator of static sites, with the recipe for it."""
+class Recipe:
+    """What a generator needs to publish a site with archives."""
 
-    name: str
-    lacking: str
-    """Why it cannot be run; empty: it can."""
+    generator: Generator
     posts: str
     """Where posts stand in a site."""
     post: Callable[[int], tuple[str, str]]
     """Makes the name and the text of a post by its number."""
     site: dict[str, str]
     """What a site has beside the recipe: texts by names of files. They stand before the recipe's own."""
-    command: Callable[[Path, str], list[str]]
-    """Makes the command that builds a site, by the folder to write and the site's URL."""
 
     def make(self, folder: Path) -> None:
         """Make a site without posts."""
-        shutil.copytree(RECIPES / self.name, folder)
+        shutil.copytree(RECIPES / self.generator.name, folder)
         (folder / self.posts).mkdir(parents=True)
-        for name, text in self.site.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text + (path.read_text("utf-8") if path.exists() else ""), "utf-8")
+        paths = {name: folder / name for name in self.site}
+        own = {name: path.read_text("utf-8") if path.exists() else "" for name, path in paths.items()}
+        write(folder, {name: text + own[name] for name, text in self.site.items()})
 
     def build(self, folder: Path, posts: range, url: str) -> dict[str, bytes]:
         """Add posts, build the site, and return what it publishes, by paths."""
-        for number in posts:
-            name, text = self.post(number)
-            (folder / self.posts / name).write_text(text, "utf-8")
+        write(folder / self.posts, dict(map(self.post, posts)))
         output = folder.parent / f"{folder.name}-output"
-        shutil.rmtree(output, ignore_errors=True)
-        done = subprocess.run(
-            self.command(output, url),
-            cwd=folder,
-            env={**os.environ, "LANG": "C.UTF-8", "HOME": str(folder.parent), "PYTHONWARNINGS": ""},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout
+        self.generator.build(folder, output, url)
         files = (path for path in output.rglob("*") if path.is_file())
         return {f"/{path.relative_to(output).as_posix()}": path.read_bytes() for path in files}
 
@@ -94,9 +66,8 @@ def with_front_matter(number: int) -> str:
     return f'---\ntitle: "Post {number} & <co>"\ndate: {day(number)}T10:00:00Z\n---\n{TEXT.format(number)}'
 
 
-HUGO = Generator(
-    name="hugo",
-    lacking="" if shutil.which("hugo") else "needs hugo",
+HUGO_RECIPE = Recipe(
+    generator=HUGO,
     posts="content/posts",
     post=lambda number: (f"post-{number}.md", with_front_matter(number)),
     site={
@@ -104,28 +75,17 @@ HUGO = Generator(
         "layouts/_default/single.html": "<h1>{{ .Title }}</h1>{{ .Content }}",
         "layouts/_default/list.html": "<h1>{{ .Title }}</h1>",
     },
-    command=lambda output, url: ["hugo", "--baseURL", f"{url}/", "--destination", str(output)],
 )
-JEKYLL = Generator(
-    name="jekyll",
-    lacking="" if shutil.which("jekyll") else "needs jekyll",
+JEKYLL_RECIPE = Recipe(
+    generator=JEKYLL,
     posts="_posts",
     post=lambda number: (f"{day(number)}-post-{number}.md", with_front_matter(number)),
     site={
         "_config.yml": 'title: "A site & more"\ntimezone: UTC\n',
     },
-    command=lambda output, url: [
-        "sh",
-        "-c",
-        'echo "url: $1" >../url.yml && exec jekyll build -q --config _config.yml,../url.yml -d "$2"',
-        "sh",
-        url,
-        str(output),
-    ],
 )
-PELICAN = Generator(
-    name="pelican",
-    lacking="" if find_spec("pelican") else "needs pelican",
+PELICAN_RECIPE = Recipe(
+    generator=PELICAN,
     posts="content",
     post=lambda number: (
         f"post-{number}.rst",
@@ -134,21 +94,17 @@ PELICAN = Generator(
     site={
         "pelicanconf.py": 'SITENAME = "A site & more"\nAUTHOR = "Ann"\nTIMEZONE = "UTC"\nPATH = "content"\n',
     },
-    command=lambda output, url: [
-        *(sys.executable, "-m", "pelican", "-s", "pelicanconf.py", "-o", str(output)),
-        *("-e", f"SITEURL={json.dumps(url)}"),
-    ],
 )
 
 
-@pytest.fixture(params=[HUGO, JEKYLL, PELICAN], ids=lambda generator: str(generator.name))
-def generator(request: pytest.FixtureRequest) -> Generator:
-    """Each generator that is installed."""
-    found: Generator = request.param
-    if found.lacking and os.environ.get("TEST_GENERATORS") == "required":
-        pytest.fail(found.lacking)
-    if found.lacking:
-        pytest.skip(f"{found.lacking}, as CONTRIBUTING.md says")
+@pytest.fixture(
+    params=[HUGO_RECIPE, JEKYLL_RECIPE, PELICAN_RECIPE], ids=lambda recipe: str(recipe.generator.name)
+)
+def recipe(request: pytest.FixtureRequest) -> Recipe:
+    """Each recipe whose generator is installed."""
+    found: Recipe = request.param
+    found.generator.require()
+    request.node.user_properties.append(RAN)
     return found
 
 
@@ -172,7 +128,7 @@ async def checked(url: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, st
 
 
 async def test_what_a_recipe_publishes_is_whole_and_its_archives_stay(
-    generator: Generator,
+    recipe: Recipe,
     origin: Origin,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -183,8 +139,8 @@ async def test_what_a_recipe_publishes_is_whole_and_its_archives_stay(
     monkeypatch.setenv("WHOLEFEED_FETCH_ALLOW_NETWORKS", "127.0.0.0/8")
     monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(free_port()))
     folder, url, feed = tmp_path / "site", origin.url(""), origin.url("/feed.xml")
-    generator.make(folder)
-    first = await asyncio.to_thread(generator.build, folder, range(45), url)
+    recipe.make(folder)
+    first = await asyncio.to_thread(recipe.build, folder, range(45), url)
     serve(origin, first)
     assert len(archives(first)) == 45 // SLICE
     assert await checked(feed, capsys) == (0, "4 documents, 45 entries (archived): 0 errors, 0 warnings")
@@ -192,10 +148,10 @@ async def test_what_a_recipe_publishes_is_whole_and_its_archives_stay(
         reply = await proxy.whole(feed)
         assert (reply.state, len(own_ids(reply.body))) == ("complete", 45)
 
-        again = await asyncio.to_thread(generator.build, folder, range(45, 48), url)
+        again = await asyncio.to_thread(recipe.build, folder, range(45, 48), url)
         assert archives(again) == archives(first)
 
-        third = await asyncio.to_thread(generator.build, folder, range(48, 58), url)
+        third = await asyncio.to_thread(recipe.build, folder, range(48, 58), url)
         linked = re.findall(rb'rel="prev-archive" href="[^"]*(/feed/[^"]+)"', b"".join(first.values()))
         assert sorted({each.decode() for each in linked}) == [f"/feed/archive-{n}.xml" for n in (1, 2, 3)]
         assert {path: third[path.decode()] for path in linked} == {

@@ -217,7 +217,7 @@ HistoryShort: Final = NoteKind(
 
 DatesGuessed: Final = NoteKind(
     "DatesGuessed", "dates-guessed", "rule H5",
-    text="{entries} entries bear the first day of their month or year, or the date of a newer one: {url}",
+    text="{entries} of the listed entries bear the first day of a month or year, or a newer one's day: {url}",
 )
 """Of entries that the publisher's pages list: what these say of their dates is not exact, or nothing."""
 

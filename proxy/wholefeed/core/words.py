@@ -340,6 +340,10 @@ PUBLISHERS: Final = {
     "discourse": "Discourse",
     "mastodon": "Mastodon",
     "blogger": "Blogger",
+    "gitlab": "GitLab",
+    "joomla": "Joomla",
+    "squarespace": "Squarespace",
+    "redmine": "Redmine",
 }
 """What publishers are called whose history is asked for though they do not link it (R26), by adapter."""
 

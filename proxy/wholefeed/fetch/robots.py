@@ -96,7 +96,7 @@ class Robots:
                 and HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
                 and status != HTTPStatus.TOO_MANY_REQUESTS
             )
-            return until, Protego.parse("") if is_none else None, is_none
+            return until, Protego.parse("") if is_none else None, is_none or exc.slug == "too-large"
         text = body.decode("utf-8", "replace")
         if len(body) <= _INLINE_BYTES:
             return until, Protego.parse(text), True

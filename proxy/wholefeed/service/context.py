@@ -100,6 +100,8 @@ class RefreshContext:
     counts: Counts = field(default_factory=Counts)
     sharing: Sharing = field(default_factory=Sharing)
     """Who else works on the store, and at what."""
+    has_planned_look: bool = False
+    """Whether a refresh has planned a look at its publisher's pages, since somebody has asked (H8)."""
     archive: Archive | None = None
     """The web archive that is asked for what publishers do not give (R33); None: none is."""
     longest_seconds: float = field(init=False)

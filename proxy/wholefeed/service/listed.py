@@ -15,8 +15,9 @@ from http import HTTPStatus
 
 from wholefeed.core.compose.listed import named_entries, without, write_list
 from wholefeed.core.facts import Stored
-from wholefeed.core.listing.finding import FeedEntry, ListedPage
+from wholefeed.core.listing.finding import ListedPage
 from wholefeed.core.listing.links import link_variants
+from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.model import LIST_URL, MEDIA_TYPE, EntryId, Family, Role, entry_id
 from wholefeed.core.refresh.port import Placement
 from wholefeed.fetch.base import Fetched

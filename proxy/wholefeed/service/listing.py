@@ -24,7 +24,6 @@ from urllib.parse import urlsplit
 
 from wholefeed.core.listing.finding import (
     Ask,
-    FeedEntry,
     Found,
     Job,
     Known,
@@ -34,6 +33,7 @@ from wholefeed.core.listing.finding import (
     look,
 )
 from wholefeed.core.listing.links import link_key
+from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.listing.reading import ListPage, read_page
 from wholefeed.core.model import LIST_URL, Kind
 from wholefeed.core.parse.discovery import is_html
@@ -41,7 +41,14 @@ from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.refresh.port import RefreshRequest, subscription_of
 from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.errors import DocumentError, OverloadedError, QueueFullError, StoreError, WorkError
+from wholefeed.errors import (
+    DocumentError,
+    OverloadedError,
+    QueueFullError,
+    StoreError,
+    UnknownFeedError,
+    WorkError,
+)
 from wholefeed.fetch.base import Fetched, Manner
 from wholefeed.fetch.robots import Robots
 from wholefeed.logs import get_logger
@@ -76,7 +83,7 @@ class Lists:
         self._looks: dict[str, asyncio.Task[None]] = {}
         """Those under way, by site: its host is asked one thing at a time."""
         self._news = asyncio.Event()
-        running.on_end.append(self._news.set)
+        running.on_end.append(self._hear)
 
     async def run(self) -> None:
         """Look at what is due, for as long as nobody cancels it."""
@@ -95,6 +102,16 @@ class Lists:
                         await self._news.wait()
         finally:
             await self._end()
+
+    def _hear(self) -> None:
+        """A refresh has ended; most plan no look."""
+        if self._context.has_planned_look:
+            self._context.has_planned_look = False
+            self._news.set()
+
+    def wake(self) -> None:
+        """Look now whether anything is due: the clock may have been set."""
+        self._news.set()
 
     async def finish(self, url: str) -> None:
         """Look at the pages of one feed, if it is due."""
@@ -132,50 +149,56 @@ class Lists:
                 task.add_done_callback(partial(self._ended, site))
         return bool(self._looks)
 
-    def _ended(self, site: str, task: asyncio.Task[None]) -> None:
+    def _ended(self, site: str, _: object) -> None:
         del self._looks[site]
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("lists.failed", exc_info=error)
 
     # One feed
 
     async def _look(self, feed: FeedRow) -> None:
-        """Look at the pages of a feed's publisher, and have what was found kept."""
-        context = self._context
+        """Look at the pages of a feed's publisher, and have what was found kept.
+
+        Whatever comes of it, the feed is not due at once again: its publisher would be asked without end.
+        """
+        pause_seconds: float | None = _PAUSE_SECONDS
         try:
-            if not context.may_list(feed.fetch_url):
-                await self._postpone(feed, DAY_SECONDS)
-                return
-            rows = await self._store.read(partial(documents.list_all, feed=feed.id))
-            own = subscription_of(rows)
-            if own is None:
-                await self._postpone(feed, DAY_SECONDS)
-                return
-            names = {row.id: await self._named(row) for row in rows if row.rank is not None and row.entries}
-            listing, asking = Listing.read(feed.listing), _Asking(context, self._robots, own.final_url)
-            known = frozenset(link_key(each.link) for entries in names.values() for each in entries)
-            began = time.monotonic()
-            job = self._job(feed, own, names.get(own.id, []), listing, known)
-            found = await asking.run(look(job))
-            found = _within(_new(found, known), self._room(rows))
-            listing = self._listing(found, listing, asking, own)
-            copies = [await self._offered(page, own, rows) for page in found.pages if page.entries]
-            counted = sum(len(page.entries) for page in found.pages)
-            context.counts.looks["listed" if listing.known.first_url else "nothing"] += 1
-            log.info(
-                "lists.looked",
-                feed=feed.id,
-                pages=len(found.pages),
-                entries=counted,
-                missing=len(found.missing),
-                requests=asking.requests,
-                duration_s=round(time.monotonic() - began, 3),
-            )
-            await self._hand_over(feed.id, listing, copies)
-        except (StoreError, OverloadedError, WorkError, DocumentError) as exc:
+            is_kept = self._context.may_list(feed.fetch_url) and await self._looked(feed)
+            pause_seconds = None if is_kept else DAY_SECONDS
+        except (StoreError, OverloadedError, WorkError, DocumentError, UnknownFeedError) as exc:
             log.warning("lists.unkept", feed=feed.id, slug=exc.slug)
-            with suppress(StoreError, OverloadedError):
-                await self._postpone(feed, _PAUSE_SECONDS)
+        except Exception:  # the last resort: the others are looked at all the same
+            pause_seconds = DAY_SECONDS
+            self._context.counts.troubles["lists"] += 1
+            log.exception("lists.failed", feed=feed.id)
+        if pause_seconds is not None:
+            at = self._context.now() + pause_seconds
+            with suppress(StoreError, OverloadedError, UnknownFeedError):
+                await self._store.write(partial(feeds.update, feed=feed.id, changes={"list_at": at}))
+
+    async def _looked(self, feed: FeedRow) -> bool:
+        """Do so; return whether what was found is kept."""
+        rows = await self._store.read(partial(documents.list_all, feed=feed.id))
+        own = subscription_of(rows)
+        if own is None:
+            return False
+        names = {row.id: await self._named(row) for row in rows if row.rank is not None and row.entries}
+        known = frozenset(link_key(each.link) for entries in names.values() for each in entries)
+        before, asking = Listing.read(feed.listing), _Asking(self._context, self._robots, own.final_url)
+        began = time.monotonic()
+        found = await asking.run(look(self._job(feed, own, names.get(own.id, []), before, known)))
+        found = _within(_new(found, known), self._room(rows))
+        listing = self._listing(found, before, asking, own)
+        copies = [await self._offered(page, own, rows) for page in found.pages if page.entries]
+        self._context.counts.looks["listed" if listing.known.first_url else "nothing"] += 1
+        log.info(
+            "lists.looked",
+            feed=feed.id,
+            pages=len(found.pages),
+            entries=sum(len(page.entries) for page in found.pages),
+            missing=len(found.missing),
+            requests=asking.requests,
+            duration_s=round(time.monotonic() - began, 3),
+        )
+        return await self._hand_over(feed.id, listing, copies)
 
     async def _named(self, row: DocumentRow) -> list[FeedEntry]:
         return await named(self._context.source.work, self._store.read, row)
@@ -220,21 +243,18 @@ class Lists:
         obtained = await listed(self._context.source, page, own, older=older, now=self._context.now())
         return OfferedCopy(url, obtained, is_subscription=True)
 
-    async def _hand_over(self, feed_id: int, listing: Listing, copies: Sequence[OfferedCopy]) -> None:
-        """Let a refresh of the feed keep what was found."""
-        request = RefreshRequest(is_polled=True, listing=listing)
+    async def _hand_over(self, feed_id: int, listing: Listing, copies: Sequence[OfferedCopy]) -> bool:
+        """Let a refresh of the feed keep what was found; return whether it did."""
         feed = await self._running.settled(feed_id)
         if feed is None or feed.kind is not Kind.PLAIN or feed.list_at is None:
-            return  # it has a history by now, or was forgotten
-        flight = self._running.join(feed, request, None, copies)
+            return False  # it has a history by now, or was forgotten
+        flight = self._running.join(feed, RefreshRequest(is_polled=True, listing=listing), None, copies)
         await asyncio.wait({flight})
-        error = None if flight.cancelled() else flight.exception()
-        if isinstance(error, StoreError | OverloadedError | WorkError):
+        if flight.cancelled():
+            return False
+        if (error := flight.exception()) is not None:
             raise error
-
-    async def _postpone(self, feed: FeedRow, seconds: float) -> None:
-        at = self._context.now() + seconds
-        await self._store.write(partial(feeds.update, feed=feed.id, changes={"list_at": at}))
+        return True
 
 
 def _new(found: Found, known: frozenset[str]) -> Found:

@@ -423,6 +423,7 @@ class Refresh:
 
     def note_listing(self, listing: str, at: float | None) -> None:
         self._storage.write_later(feeds.update, {"listing": listing, "list_at": at})
+        self._context.has_planned_look |= at is not None
 
     async def unlist(self) -> None:
         async with self._changing():

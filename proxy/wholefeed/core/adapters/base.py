@@ -168,6 +168,8 @@ class Collection:
     start_id: str = ""
     """What identified the last entry of the subscription document when all pages were asked for first: where
     pages are asked for by an entry, they are the same ones ever after."""
+    start_at: float | None = None
+    """Its date, for pages that are asked for by an instant."""
     top: str = ""
     """Identity of the first entry of the subscription document at the last look that came to its end, in
     hexadecimal digits."""

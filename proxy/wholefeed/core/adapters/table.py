@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from wholefeed.core.adapters.base import Adapter, Marks, Sight
+from wholefeed.core.adapters.numbered import GitLab, Joomla, Redmine, Squarespace
 from wholefeed.core.adapters.others import Blogger, Discourse, GitHub, Mastodon
 from wholefeed.core.adapters.wordpress import WordPress
 from wholefeed.core.model import Family
@@ -16,6 +17,10 @@ ADAPTERS: Final[tuple[Adapter, ...]] = (
     Discourse(),
     Mastodon(),
     Blogger(),
+    GitLab(),
+    Joomla(),
+    Squarespace(),
+    Redmine(),
 )
 
 

@@ -18,7 +18,8 @@ from typing import Final, assert_never
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.compose.entries import shown
 from wholefeed.core.facts import Stored
-from wholefeed.core.listing.finding import FeedEntry, ListedEntry
+from wholefeed.core.listing.finding import ListedEntry
+from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.model import Family, FeedDocument, default_namespace
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339
 from wholefeed.core.text.markup import escape, quoteattr

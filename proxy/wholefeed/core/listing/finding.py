@@ -11,22 +11,35 @@ or why it was not had, and returns what was found.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Generator
-from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple, Self
+import re
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from wholefeed.core.listing.reading import ListPage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedEntry:
-    """An entry of the subscription document; they are given from its top to its bottom."""
-
-    link: str
-    """Absolute; empty where it has none."""
-    title: str
-    at: float | None
-    """Epoch seconds of its publication."""
+from wholefeed.core.listing.dates import Day, day_in
+from wholefeed.core.listing.links import clean_link, link_key
+from wholefeed.core.listing.lists import (
+    LEAST,
+    NEWEST,
+    OLDEST,
+    SHUFFLED,
+    Feed,
+    FeedEntry,
+    Item,
+    Listed,
+    lists_on,
+)
+from wholefeed.core.listing.reading import ListPage, PageLink
+from wholefeed.core.listing.ways import (
+    ROOT_NAMES,
+    Level,
+    archives_on,
+    counts_on,
+    levels_on,
+    next_urls,
+)
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.text.urls import resolve_or_empty, split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +49,11 @@ class Known:
     first_url: str = ""
     """Of the page that the list begins on; empty where none was found."""
     way: str = ""
-    """How the list goes on."""
+    """How the list goes on: `pages`, each of which leads to the next, or `levels`."""
+    shape: str = ""
+    """Of its links in the document, as `PageLink.shape`."""
+    tops: tuple[str, ...] = ()
+    """Keys of the newest entries that it had."""
     missing: tuple[str, ...] = ()
     """URLs of its pages that could not be had and may come later."""
 
@@ -129,9 +146,18 @@ class Looked:
 
 
 WHY: Final = {
-    "no-list": "no list of entries stands there",
+    "entries-elsewhere": "the entries of the feed have no pages of their own in its site",
+    "no-list": "no list of the feed's entries stands there",
+    "feeds-entries-not-met": "what is listed there is not what the feed has",
+    "out-of-order": "what is listed there is in no order that could be told",
+    "nothing-more": "what is listed there is in the feed already",
+    "repeats": "its pages list the same entries again",
+    "http-status": "the publisher answered with an error",
+    "robots": "the publisher asks programs not to read it",
+    "not-had": "it could not be had",
 }
-"""Why a page did not count, in words for people."""
+"""Why a page did not count, in words for people. Behind `http-status` stands the status; what the fetching of
+pages calls a failure stands as it is, and its words are elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +173,571 @@ class Found:
     """Whether the list has more pages than may be asked for."""
 
 
-def look(job: Job) -> Generator[Ask, ListPage | NotHad, Found]:
+Answer = ListPage | NotHad
+T = TypeVar("T")
+Asking = Generator[Ask, Answer, T]
+
+
+def look(job: Job) -> Asking[Found]:
     """Ask for the pages of the list, one at a time, and return what is listed there."""
-    yield from ()
-    return Found(pages=(), missing=(), looked=(), known=job.known, is_cut=False)
+    return (yield from _Look(job).run())
+
+
+MOST_LOOKS: Final = 8
+"""Requests for what turns out to be no page of the list."""
+TOPS: Final = 5
+_FEW: Final = 3
+_MANY: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a list may be had, from a page on."""
+
+    page: ListPage
+    listed: Listed | None
+    """What stands on it; None where the pages of `level` have it."""
+    level: Level | None
+    promise: int
+    """About how many entries it will bring; 0: nobody says it."""
+    requests: int
+    is_open: bool
+    """Whether it may bring more than that."""
+
+
+class _Read(NamedTuple):
+    """A page of a list that was read."""
+
+    url: str
+    items: list[Item]
+
+
+class _Walked(NamedTuple):
+    """What a walk came to."""
+
+    way: _Way
+    pages: list[_Read]
+    order: str
+    """Or why it is none."""
+    shape: str = ""
+    missing: tuple[Missing, ...] = ()
+    is_cut: bool = False
+
+    @property
+    def is_list(self) -> bool:
+        return self.order in (NEWEST, OLDEST, SHUFFLED)
+
+
+class _Look:
+    """One look."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._site = job.site_of(job.feed_url)
+        self._feed = Feed.of(job.entries, self._is_own)
+        self._had: dict[str, Answer] = {}
+        """What was answered, by the keys of what was asked for."""
+        self._looked: dict[str, Looked] = {}
+        self._spare = MOST_LOOKS
+        self._adds_slash = False
+
+    def run(self) -> Asking[Found]:
+        """Look where the list was, else everywhere."""
+        if not self._feed.is_fit:
+            return self._nothing(Looked(url=self._job.feed_url, why="entries-elsewhere"))
+        if self._job.known.first_url:
+            found = yield from self._look_again()
+            if found is not None:
+                return found
+        ways: list[_Way] = []
+        yield from self._look_around(ways, list(self._job.home_urls) or [_root(self._job.feed_url)])
+        walked = yield from self._walk_best(ways)
+        if walked is None:
+            ways = []
+            yield from self._look_around(ways, self._guesses())
+            walked = yield from self._walk_best(ways)
+        return self._found(walked) if walked else self._nothing()
+
+    def _nothing(self, *further: Looked) -> Found:
+        looked = (*self._looked.values(), *further)
+        return Found(pages=(), missing=(), looked=looked, known=Known(), is_cut=False)
+
+    # Where to look
+
+    def _look_around(self, ways: list[_Way], urls: list[str]) -> Asking[None]:
+        """Read pages, and those that their links name as lists, until there is one that promises enough."""
+        waiting, number = urls, 0
+        while number < len(waiting) and self._spare > 0:
+            page = yield from self._ask(waiting[number])
+            number += 1
+            if not isinstance(page, ListPage):
+                continue
+            ways += self._ways_on(page)
+            if any(way.requests == 0 and self._is_long(way) for way in ways) and number > 1:
+                return
+            shapes = {link.shape for link in page.links if link_key(link.url) in self._feed.order}
+            for link in archives_on(page):
+                if self._may_look(link, shapes) and link.url not in waiting:
+                    waiting.append(link.url)
+
+    def _is_long(self, way: _Way) -> bool:
+        return way.listed is not None and way.promise > 2 * self._feed.entries
+
+    def _guesses(self) -> list[str]:
+        root = _root(min(self._feed.links, key=len))
+        return [resolve_or_empty(root, name) for name in ROOT_NAMES]
+
+    def _may_look(self, link: PageLink, shapes: Container[str]) -> bool:
+        """Whether a page may be looked at for a list: it is no entry, no feed, and none of a year.
+
+        Where entries stand beside other pages, what a menu links otherwise than entries is none.
+        """
+        is_menu = link.is_aside and link.shape not in shapes
+        is_entry = self._feed.shape.fits(link.url) and not is_menu
+        if is_entry or link_key(link.url) in self._feed.order:
+            return False
+        return self._is_own(link.url) and not _NO_PAGE.search(split(link.url).path[-80:])
+
+    def _is_own(self, url: str) -> bool:
+        return self._job.site_of(url) == self._site
+
+    def _ask(self, url: str, *, is_page: bool = False) -> Asking[Answer]:
+        """Return what is answered; each page is asked for once."""
+        if self._adds_slash and is_page:
+            url = _with_slash(url)
+        key = link_key(url)
+        if key in self._had:
+            return self._had[key]
+        if not self._is_own(url):
+            return NotHad(url, "cross-origin", None, True)
+        self._spare -= 1
+        answer = yield Ask(url)
+        if isinstance(answer, ListPage):
+            if not self._is_own(answer.url):
+                answer = NotHad(url, "cross-origin", None, True)
+            elif answer.url == f"{url}/":
+                self._adds_slash = True
+        self._had[key] = answer
+        if isinstance(answer, NotHad):
+            why = f"{answer.slug} {answer.status}" if answer.status else answer.slug
+            self._note(url, why)
+        else:
+            self._had.setdefault(link_key(answer.url), answer)
+            self._note(url, "no-list")
+        return answer
+
+    def _note(self, url: str, why: str) -> None:
+        self._looked[link_key(url)] = Looked(url=url, why=why)
+
+    # What may be a list
+
+    def _ways_on(self, page: ListPage) -> list[_Way]:
+        feed, ways = self._feed, list[_Way]()
+        last = max((count.last // count.step for count in counts_on(page)), default=1)
+        is_open = last <= _FEW and bool(next_urls(page))
+        found = lists_on(page, feed)
+        for listed in found[:3]:
+            keys = _Row(listed, feed).keys
+            if listed.met and (feed.begins(keys) or feed.is_met(keys)):
+                ways.append(_Way(page, listed, None, len(keys) * last, last - 1, is_open))
+        if not ways and found and found[0].met:
+            self._note(page.url, "feeds-entries-not-met")
+        for level in levels_on(page, feed.shape):
+            ways.append(_Way(page, None, level, level.total, len(level.urls), not level.total))
+        return ways
+
+    def _ranked(self, ways: Sequence[_Way]) -> list[_Way]:
+        """Return them as they are tried: of those that promise as much the one of fewest requests."""
+        known = max((way.promise for way in ways), default=0)
+        reached = min((year for way in ways if way.listed for year in _years(way.listed)), default=0)
+        years = [way.level.first_year for way in ways if way.level]
+        ranks = []
+        for place, way in enumerate(ways):
+            promise, requests = way.promise, way.requests
+            if way.is_open:
+                reaches = 0 < reached <= min(years, default=0) or known > 2 * self._feed.entries
+                promise = known if reaches else 2 * known
+            if way.is_open and way.listed:
+                requests = self._pages_since(min(years, default=0), len(way.listed.keys))
+            titled = way.listed.titled if way.listed else 0
+            ranks.append((promise, requests, -titled, place))
+        best = max((promise for promise, *_ in ranks), default=0)
+        ranks.sort(key=lambda rank: (-(best if rank[0] >= 0.9 * best else rank[0]), *rank[1:]))
+        return [ways[rank[-1]] for rank in ranks]
+
+    def _pages_since(self, year: int, page_entries: int) -> int:
+        """Return how many pages a list may have since a year, at the pace of the feed."""
+        dates = self._feed.dates.values()
+        if not year or len(dates) < LEAST:
+            return _MANY
+        span = max(max(dates) - min(dates), DAY_SECONDS)
+        begun = Day(year, None, None).at or 0.0
+        return int(min(_MANY, (max(dates) - begun) / span * len(dates) / page_entries)) + 1
+
+    def _walk_best(self, ways: Sequence[_Way]) -> Asking[_Walked | None]:
+        for way in self._ranked(ways):
+            walked = yield from (self._walk_levels(way) if way.level else self._walk_pages(way))
+            if walked.is_list and not self._brings(walked):
+                walked = walked._replace(order="nothing-more")
+            if walked.is_list:
+                return walked
+            self._note(way.page.url, walked.order)
+        return None
+
+    def _brings(self, walked: _Walked) -> bool:
+        return any(item.key not in self._feed.order for page in walked.pages for item in page.items)
+
+    # Its pages
+
+    def _walk_pages(self, way: _Way, *, is_again: bool = False) -> Asking[_Walked]:
+        """Follow a list from its first page on."""
+        assert way.listed is not None, "a way of pages begins with a list"
+        row = _Row(way.listed, self._feed)
+        pages = [_Read(way.page.url, row.items)]
+        page, kind, is_cut = way.page, "", False
+        missing: list[Missing] = []
+        is_met = self._feed.begins(row.keys)
+        while is_met and not (is_again and self._is_joined(pages[-1].items)):
+            if len(pages) >= self._job.most_pages:
+                is_cut = True
+                break
+            got = yield from self._follow(page, row, kind, missing)
+            if got is None:
+                break
+            page, items, kind = got
+            pages.append(_Read(page.url, items))
+            if self._feed.has_met(item.key for item in items) and not self._feed.begins(row.keys):
+                return _Walked(way, pages, "feeds-entries-not-met")
+        order = self._verdict(way, pages, row, is_again=is_again)
+        return _Walked(way, row.all_pages(pages), order, way.listed.shape, tuple(missing), is_cut)
+
+    def _verdict(self, way: _Way, pages: Sequence[_Read], row: _Row, *, is_again: bool) -> str:
+        if is_again and self._feed.begins(row.keys) and self._is_joined(pages[-1].items):
+            return NEWEST
+        order = self._feed.verdict(row.keys)
+        if order == SHUFFLED:
+            assert way.listed is not None, "a way of pages"
+            is_one = len(pages) == 1 and not next_urls(way.page) and not self._is_front(way.page)
+            if not (is_one and self._feed.is_grouped(way.listed.all_items)):
+                return "out-of-order"
+        return order
+
+    def _is_front(self, page: ListPage) -> bool:
+        return link_key(page.url) in {link_key(url) for url in (_root(page.url), *self._job.home_urls)}
+
+    def _follow(
+        self, page: ListPage, row: _Row, kind: str, missing: list[Missing], below: str = ""
+    ) -> Asking[tuple[ListPage, list[Item], str] | None]:
+        """Ask for the page behind one of a list; None: there is none."""
+        tries = [
+            each for each in next_urls(page) if (not kind or each.kind == kind) and each.url.startswith(below)
+        ]
+        for each in tries[:4]:
+            if not self._may_ask(each.url, row):
+                continue
+            answer = yield from self._ask(each.url, is_page=True)
+            row.asked.add(link_key(each.url))
+            if isinstance(answer, NotHad):
+                if kind or answer.status != 404:  # noqa: PLR2004
+                    missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
+                    return (yield from self._skip(page, each.url, row, each.kind, missing))
+                continue
+            items = row.join(answer, self._feed)
+            if items:
+                self._joined(each.url)
+                return answer, items, each.kind
+        return None
+
+    def _skip(
+        self, page: ListPage, url: str, row: _Row, kind: str, missing: list[Missing]
+    ) -> Asking[tuple[ListPage, list[Item], str] | None]:
+        """Ask for the page behind one that could not be had, where pages are counted."""
+        count = next((each for each in counts_on(page) if link_key(each.url) == link_key(url)), None)
+        while count is not None and count.number < count.last and self._spare > 0:
+            count = count.following()
+            answer = yield from self._ask(count.url, is_page=True)
+            row.asked.add(link_key(count.url))
+            if isinstance(answer, ListPage):
+                items = row.join(answer, self._feed)
+                if items:
+                    self._joined(count.url)
+                    return answer, items, kind
+                return None
+            missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
+        return None
+
+    def _may_ask(self, url: str, row: _Row) -> bool:
+        key = link_key(url)
+        return key not in row.asked and self._is_own(url) and (key in self._had or self._spare > 0)
+
+    def _joined(self, url: str) -> None:
+        """Give back what was spent for a page of the list."""
+        self._spare += self._looked.pop(link_key(url), None) is not None
+
+    def _is_joined(self, items: Sequence[Item]) -> bool:
+        """Whether a page has what was known at the last look."""
+        tops, known, own = self._job.known.tops, self._job.known_keys, self._feed.order
+        return any(item.key in tops or (item.key in known and item.key not in own) for item in items)
+
+    # Two levels
+
+    def _walk_levels(self, way: _Way, *, is_again: bool = False) -> Asking[_Walked]:
+        """Read the pages of years or months."""
+        assert way.level is not None, "a way of levels"
+        waiting, read = list(way.level.urls), list[list[_Read]]()
+        shape, seen, missing = "", set[str](), list[Missing]()
+        is_cut = False
+        while waiting:
+            if sum(map(len, read)) >= self._job.most_pages or self._spare <= 0:
+                is_cut = True
+                break
+            url = waiting.pop(0)
+            page = yield from self._ask(url, is_page=True)
+            if isinstance(page, NotHad):
+                missing.append(Missing(url=url, slug=page.slug, status=page.status))
+                continue
+            listed = self._listed_on(page, shape)
+            if listed is None:
+                months = [
+                    level for level in levels_on(page, self._feed.shape) if level.urls[0].startswith(page.url)
+                ]
+                waiting[:0] = months[0].urls if months else ()
+                continue
+            shape = listed.shape
+            group = yield from self._read_level(page, listed, missing)
+            keys = [item.key for each in group for item in each.items]
+            if not seen.isdisjoint(keys):
+                return _Walked(way, [], "repeats")
+            seen.update(keys)
+            read.append(group)
+            self._joined(url)
+            if self._feed.has_met(keys) and not _in_order(self._feed, read):
+                return _Walked(way, [], "feeds-entries-not-met")
+            if is_again and any(self._is_joined(each.items) for each in group):
+                break
+        return self._levels_walked(way, read, shape, tuple(missing), is_cut=is_cut, is_again=is_again)
+
+    def _listed_on(self, page: ListPage, shape: str) -> Listed | None:
+        found = lists_on(page, self._feed)
+        return next((each for each in found if (each.shape == shape if shape else each.met)), None)
+
+    def _read_level(self, page: ListPage, listed: Listed, missing: list[Missing]) -> Asking[list[_Read]]:
+        """Read the page of a year or a month, and what it goes on at."""
+        row = _Row(listed, self._feed)
+        group = [_Read(page.url, row.items)]
+        below = page.url.rpartition(".")[0] if page.url.endswith((".html", ".htm", ".php")) else page.url
+        while len(group) < self._job.most_pages:
+            got = yield from self._follow(page, row, "", missing, below)
+            if got is None:
+                break
+            page, items, _ = got
+            group.append(_Read(page.url, items))
+        return row.all_pages(group)
+
+    def _levels_walked(
+        self,
+        way: _Way,
+        read: list[list[_Read]],
+        shape: str,
+        missing: tuple[Missing, ...],
+        *,
+        is_cut: bool,
+        is_again: bool,
+    ) -> _Walked:
+        keys = [item.key for group in read for page in group for item in page.items]
+        is_joined = is_again and any(self._is_joined(page.items) for group in read for page in group)
+        order = _in_order(self._feed, read) if is_joined or self._feed.is_met(keys) else ""
+        pages = [page for group in read for page in (_turned(group) if order == OLDEST else group)]
+        return _Walked(way, pages, NEWEST if order else "feeds-entries-not-met", shape, missing, is_cut)
+
+    # Looking again
+
+    def _look_again(self) -> Asking[Found | None]:
+        """Read the first page of the list that is known; None: it is not as it was."""
+        known = self._job.known
+        page = yield from self._ask(known.first_url)
+        if isinstance(page, NotHad):
+            if page.is_lasting:
+                return None
+            gone = Missing(url=page.url, slug=page.slug, status=page.status)
+            return replace(self._nothing(), missing=(gone,), known=known)
+        walked = None
+        for way in self._ways_on(page):
+            if known.way == "levels" and way.level:
+                walked = yield from self._walk_levels(way, is_again=True)
+            elif known.way == "pages" and way.listed and way.listed.shape == known.shape:
+                walked = yield from self._walk_pages(way, is_again=True)
+            if walked is not None and walked.is_list:
+                break
+        if walked is None or not walked.is_list:
+            return None
+        further, missing = yield from self._ask_missing(walked.shape)
+        walked = walked._replace(pages=[*walked.pages, *further], missing=walked.missing + missing)
+        return self._found(walked)
+
+    def _ask_missing(self, shape: str) -> Asking[tuple[list[_Read], tuple[Missing, ...]]]:
+        """Ask for the pages again that could not be had."""
+        read, missing = [], []
+        for url in self._job.known.missing[: self._job.most_pages]:
+            page = yield from self._ask(url, is_page=True)
+            if isinstance(page, NotHad):
+                missing.append(Missing(url=url, slug=page.slug, status=page.status))
+            elif listed := next((each for each in lists_on(page, self._feed) if each.shape == shape), None):
+                read.append(_Read(page.url, listed.items))
+        return read, tuple(missing)
+
+    # What was found
+
+    def _found(self, walked: _Walked) -> Found:
+        self._joined(walked.way.page.url)
+        pages = _turned(walked.pages) if walked.order == OLDEST else walked.pages
+        lasting = {each.url for each in self._had.values() if isinstance(each, NotHad) and each.is_lasting}
+        known = Known(
+            first_url=walked.way.page.url,
+            way="levels" if walked.way.level else "pages",
+            shape=walked.shape,
+            tops=tuple(item.key for page in pages for item in page.items)[:TOPS],
+            missing=tuple(each.url for each in walked.missing if each.url not in lasting),
+        )
+        listed = _Entries(self._feed, self._job.now, is_ordered=walked.order != SHUFFLED).listed(pages)
+        looked = tuple(self._looked.values())
+        return Found(pages=listed, missing=walked.missing, looked=looked, known=known, is_cut=walked.is_cut)
+
+
+_NO_PAGE: Final = re.compile(
+    r"\.(?:xml|rss|atom|json|txt|pdf|zip|jpe?g|png|gif|svg)\Z|/(?:feed|rss|atom)/?\Z|/(?:19|20)[0-9]{2}/?\Z",
+    re.IGNORECASE,
+)
+
+
+def _years(listed: Listed) -> Iterator[int]:
+    """Yield the year of the last entry of a list, where it is known."""
+    for item in listed.items[-1:]:
+        day, at = day_in(item.link.url), item.link.at
+        if day is not None and day.year:
+            yield day.year
+        elif at is not None:
+            yield 1970 + int(at // (365.25 * DAY_SECONDS))
+
+
+def _root(url: str) -> str:
+    return resolve_or_empty(url, "/") or url
+
+
+def _with_slash(url: str) -> str:
+    parts = split(url)
+    if parts.query is not None or "." in parts.path.rpartition("/")[2] or parts.path.endswith("/"):
+        return url
+    return f"{url}/"
+
+
+def _turned(pages: Sequence[_Read]) -> list[_Read]:
+    return [_Read(page.url, page.items[::-1]) for page in reversed(pages)]
+
+
+def _in_order(feed: Feed, read: Sequence[Sequence[_Read]]) -> str:
+    """Return how the lists of levels are in themselves, the newest level first; empty: in no order."""
+    for order in (NEWEST, OLDEST):
+        pages = [page for group in read for page in (_turned(group) if order == OLDEST else group)]
+        if feed.begins([item.key for page in pages for item in page.items]):
+            return order
+    return ""
+
+
+class _Row:
+    """What was read of a list that goes on."""
+
+    def __init__(self, listed: Listed, feed: Feed) -> None:
+        items = listed.items
+        count = feed.pinned(items)
+        self.items = items[count:]
+        """Of its first page, without what is pinned on top."""
+        self.pinned = items[:count]
+        self.keys = [item.key for item in self.items]
+        self.asked: set[str] = set()
+        self._shape = listed.shape
+        self._places = {key: place for place, key in enumerate(self.keys)}
+        self._top = {item.key for item in (*listed.all_items[:TOPS], *self.pinned)}
+
+    def join(self, page: ListPage, feed: Feed) -> list[Item] | None:
+        """Return what a page adds; None: it is not the next one of the list.
+
+        What is known of it must be the end of what was read, but for what is pinned on top of both.
+        """
+        listed = next((each for each in lists_on(page, feed) if each.shape == self._shape), None)
+        if listed is None:
+            return None
+        items = listed.items
+        new = self._behind(items)
+        while items and items[0].key in self._top and (new is None or new[0].key in self._top):
+            items = items[1:]
+            new = self._behind(items)
+        for item in new or ():
+            self._places[item.key] = len(self.keys)
+            self.keys.append(item.key)
+        return new
+
+    def _behind(self, items: list[Item]) -> list[Item] | None:
+        """Return what stands behind what is known."""
+        known = 0
+        if items and items[0].key in self._places:
+            start = self._places[items[0].key]
+            known = len(self.keys) - start
+            if [item.key for item in items[:known]] != self.keys[start:]:
+                return None
+        new = items[known:]
+        return None if not new or any(item.key in self._places for item in new) else new
+
+    def all_pages(self, pages: list[_Read]) -> list[_Read]:
+        """Return the pages with what is pinned, where it stands nowhere else."""
+        left = [item for item in self.pinned if item.key not in self._places]
+        return [_Read(pages[0].url, [*pages[0].items, *left]), *pages[1:]]
+
+
+class _Entries:
+    """Entries with their dates (H5)."""
+
+    def __init__(self, feed: Feed, now: float, *, is_ordered: bool) -> None:
+        self._feed = feed
+        self._end = now + 2 * DAY_SECONDS
+        self._is_ordered = is_ordered
+        self._trusts = True
+
+    def listed(self, pages: Sequence[_Read]) -> tuple[ListedPage, ...]:
+        """Return them; without a date of its own each has that of the next newer one."""
+        self._trusts = self._feed.agrees([item for page in pages for item in page.items])
+        newer: float | None = None
+        made = []
+        for page in pages:
+            entries = []
+            for item in page.items:
+                entry = self._entry(item, page.url)
+                if entry.at is None and newer is not None and self._is_ordered:
+                    entry = replace(entry, at=newer, dated_by="neighbour")
+                newer = entry.at
+                entries.append(entry)
+            if not self._is_ordered:
+                entries.sort(key=lambda each: -(each.at or 0.0))
+            made.append(ListedPage(url=page.url, entries=tuple(entries)))
+        return tuple(made)
+
+    def _entry(self, item: Item, page_url: str) -> ListedEntry:
+        link = item.link
+        at, dated_by = self._feed.dates.get(item.key), "page"
+        if at is None:
+            at, dated_by = self._date(item, page_url)
+        return ListedEntry(link=clean_link(link.url), title=link.text, at=at, dated_by=dated_by)
+
+    def _date(self, item: Item, page_url: str) -> tuple[float | None, str]:
+        """Return the most exact date that there is, and what it is from."""
+        link = item.link
+        said = [(link.at, link.dated_by)] if self._trusts else []
+        for url, day in ((link.url, day_in(link.url)), (page_url, day_in(page_url))):
+            if day is not None:
+                is_own = url == link.url and day.day
+                said.append((day.at, "url" if is_own else "month" if day.month else "year"))
+        dates = [(at, by) for at, by in said if at is not None and 0.0 < at < self._end]
+        return min(dates, key=lambda each: _EXACTNESS.index(each[1]), default=(None, ""))
+
+
+_EXACTNESS: Final = ("page", "url", "month", "year")

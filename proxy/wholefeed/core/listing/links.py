@@ -6,7 +6,10 @@ link_key("http://a.example/2009/03/post/index.html")               # //a.example
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Self
 
 from wholefeed.core.text.urls import UrlError, canonical_url, joined, split
 
@@ -64,3 +67,79 @@ def _without_end(path: str) -> str:
 
 
 _INDEXES: Final = ("/index.html", "/index.htm", "/index.php")
+
+
+# The paths of entries
+
+
+class _Path(NamedTuple):
+    """What of a link is compared."""
+
+    host: str
+    segments: tuple[str, ...]
+    names: tuple[str, ...]
+    """Of the parameters of its query."""
+    suffix: str
+
+
+def _path_of(url: str) -> _Path:
+    rest = clean_link(url).partition("://")[2]
+    authority, slash, tail = rest.partition("/")
+    path, _, query = tail.partition("?")
+    if not slash:
+        authority, _, query = authority.partition("?")
+    segments = _stem(f"/{path}").split("/")[1:]
+    names = sorted(each.partition("=")[0] for each in query.split("&") if each)[:10]
+    suffix = _SUFFIX.search(segments[-1]) if segments else None
+    return _Path(authority.lower(), tuple(segments), tuple(names), suffix[0] if suffix else "")
+
+
+_SUFFIX: Final = re.compile(r"\.[a-z]{2,5}[0-9]?\Z")
+_DIGITS: Final = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PathShape:
+    """What the paths of links have in common: as many segments, the same words, digits where digits are."""
+
+    hosts: frozenset[str]
+    forms: dict[tuple[int, tuple[str, ...], str], tuple[str, ...]]
+    """By the number of segments, the names in the query and the suffix: the word of each segment, `0` where
+    it is of digits, empty where it may be anything."""
+
+    @classmethod
+    def of(cls, links: Iterable[str]) -> Self:
+        """Return what these have in common."""
+        paths = [_path_of(link) for link in links]
+        forms: dict[tuple[int, tuple[str, ...], str], list[_Path]] = {}
+        for path in paths:
+            forms.setdefault((len(path.segments), path.names, path.suffix), []).append(path)
+        common = {form: _common([each.segments for each in alike]) for form, alike in forms.items()}
+        return cls(frozenset(path.host for path in paths), common)
+
+    def fits(self, url: str) -> bool:
+        """Whether a link has this shape."""
+        path = _path_of(url)
+        words = self.forms.get((len(path.segments), path.names, path.suffix))
+        if words is None or path.host not in self.hosts:
+            return False
+        return all(
+            not word or (_DIGITS.fullmatch(segment) is not None if word == _NUMBER else segment == word)
+            for word, segment in zip(words, path.segments, strict=True)
+        )
+
+
+def _common(alike: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return what the segments of paths have in common; of a single path all but the last."""
+    words = []
+    for place, segments in enumerate(zip(*alike, strict=True)):
+        if all(map(_DIGITS.fullmatch, segments)):
+            words.append(_NUMBER)
+        elif len(set(segments)) == 1 and (len(alike) > 1 or place + 1 < len(alike[0])):
+            words.append(segments[0])
+        else:
+            words.append("")
+    return tuple(words)
+
+
+_NUMBER: Final = "0"

@@ -1,19 +1,36 @@
 """What an HTML page has of links, read once (H3, H5, H9): a job for a worker.
 
-page = read_page(body, "https://a.example/archive/", "text/html; charset=utf-8")
-[link.url for link in page.links if not link.is_aside]
+    page = read_page(body, "https://a.example/archive/", "text/html; charset=utf-8")
+    [link.url for link in page.links if not link.is_aside]
+
+The tree is libxml2's. It ends at a depth of 2,048 elements and grows in proportion to the page, but for the
+attributes of one tag (`_CROWDED`).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from lxml import etree
+
+from wholefeed.core.listing.dates import LONGEST, Day, Slashed, read_date, read_heading, read_slashed
+from wholefeed.core.parse.encodings import UTF8, is_utf8, mended, to_utf8
+from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.text.dates import parse_rfc3339
+from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve_or_empty
 
 
 class PageLink(NamedTuple):
     """One link of a page, in the order of the document."""
 
     url: str
-    """Absolute."""
+    """Absolute, without its fragment."""
     text: str
     """A heading's in it, else all of it."""
     shape: str
@@ -30,6 +47,8 @@ class PageLink(NamedTuple):
     """In a table."""
     is_next: bool = False
     """Whether its relation is `next`."""
+    note: str = ""
+    """What stands in brackets behind it: the number of entries of a year, say."""
 
 
 class ListPage(NamedTuple):
@@ -44,6 +63,11 @@ class ListPage(NamedTuple):
     """Whether there was more of it than is read."""
 
 
+MAX_LINKS: Final = 20_000
+MAX_ELEMENTS: Final = 400_000
+MAX_TEXT_CHARACTERS: Final = 300
+
+
 def read_page(body: bytes, url: str, content_type: str) -> ListPage:
     """Return what an HTML page says; bounded, whatever it holds. Never raises.
 
@@ -52,4 +76,417 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
         url: Of the page, after redirects.
         content_type: The header field.
     """
-    return ListPage(url, ())
+    text = _text(body, content_type)
+    crowded = _CROWDED.search(text)
+    root = etree.fromstring(text[: crowded.start()] if crowded else text, _parser()) if text.strip() else None
+    page = _Page(url)
+    if root is not None:
+        page.read(root)
+    return ListPage(url, tuple(page.finished()), page.next_url, page.is_cut or crowded is not None)
+
+
+def _parser() -> Any:
+    """A parser holds the errors of what it has read: each page has its own."""
+    return etree.HTMLParser(
+        encoding=UTF8, remove_comments=True, remove_pis=True, huge_tree=True, no_network=True, recover=True
+    )
+
+
+_CROWDED: Final = re.compile(
+    rb"<[A-Za-z][^\s>/]*+(?:[\s/]++=?[^\s>/=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+){300}"
+)
+"""A tag of so many attributes: 60,000 of them take three seconds, in either library."""
+
+
+# Its text
+
+
+def _text(body: bytes, content_type: str) -> bytes:
+    """Return it in UTF-8: by the mark of its encoding, HTTP, `<meta>`, or as it can be read."""
+    label = "" if _HTTP_CHARSET.search(content_type) else _meta_charset(body[:_SNIFFED_BYTES])
+    try:
+        decoded = to_utf8(body, f"text/html;charset={label}" if label else content_type)
+    except ParseError:
+        return body.decode(UTF8, "replace").encode()
+    if is_utf8(decoded.text):
+        return decoded.text
+    return mended(body, decoded.encoding).text
+
+
+def _meta_charset(beginning: bytes) -> str:
+    found = _META.search(beginning)
+    return found[1].decode("ascii") if found else ""
+
+
+_SNIFFED_BYTES: Final = 1024
+_HTTP_CHARSET: Final = re.compile(r"charset\s{0,9}=", re.IGNORECASE)
+_META: Final = re.compile(rb"<meta\s[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+
+
+# Its elements
+
+
+class _Place(NamedTuple):
+    """Where something stands."""
+
+    shape: str
+    is_aside: bool = False
+    is_sectioned: bool = False
+    """Whether a header or footer here is no page's."""
+    in_article: bool = False
+    is_tabular: bool = False
+
+
+@dataclass(slots=True)
+class _Element:
+    """One that is open, or has links in it."""
+
+    tag: str
+    place: _Place
+    parent: _Element | None
+    start: _Counts
+    end: _Counts
+    texts: list[str] = field(default_factory=list)
+    """What is read in it, up to what a date may have."""
+
+
+class _Counts(NamedTuple):
+    """How many there are before a place of the page."""
+
+    links: int
+    marks: int
+    titles: int
+
+
+class _Mark(NamedTuple):
+    """A day that is said somewhere."""
+
+    link: int
+    """How many links stand before it."""
+    said: float | Slashed
+    is_marked_up: bool = False
+    is_heading: bool = False
+
+
+class _Link(NamedTuple):
+    node: Any
+    url: str
+    text: str
+    element: _Element
+    group: int
+    heading: Day
+    is_next: bool
+    noted: list[str]
+
+
+_HEADINGS: Final = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6, "dt": 7}
+_ARTICLES: Final = frozenset({"article", "section", "main", "li"})
+_REGIONS: Final = frozenset({"aside", "nav"})
+_ENDS: Final = frozenset({"header", "footer"})
+_UNREAD: Final = frozenset({"script", "style", "noscript", "template", "textarea", "select", "title"})
+_PLAIN: Final = frozenset({"b", "i", "u", "em", "strong", "font", "small", "big", "center", "tbody", "thead"})
+"""What makes no difference of place: some entries are bold, and people forget to close them."""
+_ITEMS: Final = frozenset({"li", "article", "tr", "td", "dd", "dt", "p"})
+"""What stands in a row often; classes tell one from the other, by its tags or its number."""
+_SIDES: Final = frozenset({"sidebar", "widget", "widget-area"})
+_VARYING: Final = re.compile(
+    r"(?:post|category|cat|tag|author|status|format|type|term|label|page)-.*|sticky|odd|even|first|last|alt"
+    r"|current|active|visited|has-.*|hentry"
+)
+_DIGITS: Final = re.compile(r"[0-9]+")
+_BLANKS: Final = re.compile(r"\s+")
+_NOTE: Final = re.compile(r"\s{0,9}[(\[]\s{0,3}([0-9]{1,6})\b[^()\[\]]{0,20}[)\]]")
+_WHOLE: Final = _Place("")
+_NOTHING: Final = Day(None, None, None)
+
+
+class _Page:
+    """A page while it is read, in the order of its text."""
+
+    def __init__(self, url: str) -> None:
+        self.next_url = ""
+        self.is_cut = False
+        self._base = url
+        self._has_base = False
+        self._targets: dict[str, str] = {}
+        self._shapes: dict[tuple[str, str, str], str] = {}
+        self._links: list[_Link] = []
+        self._marks: list[_Mark] = []
+        self._slashed: set[bool | None] = set()
+        """Which number of dates in numbers is the day, as far as it shows."""
+        self._titles: list[str] = []
+        """Of headings that link nothing."""
+        self._group = 0
+        self._heading, self._level = _NOTHING, 0
+        self._anchors = 0
+        """How many links are open."""
+
+    def read(self, root: Any) -> None:
+        """Read all elements."""
+        open_: list[_Element] = []
+        unread = 0
+        events = etree.iterwalk(root, events=("start", "end"))
+        for count, (event, node) in enumerate(events):
+            if count > 2 * MAX_ELEMENTS or len(self._links) >= MAX_LINKS:
+                self.is_cut = True
+                break
+            tag = node.tag
+            if event == "start":
+                unread += tag in _UNREAD
+                if not unread:
+                    open_.append(self._begin(node, tag, open_[-1] if open_ else None))
+                    self._say(node.text, open_)
+                continue
+            if unread:
+                unread -= tag in _UNREAD
+            else:
+                self._end(open_.pop())
+            if not unread and open_:
+                self._say(node.tail, open_, behind=tag)
+
+    def _begin(self, node: Any, tag: str, parent: _Element | None) -> _Element:
+        place = self._placed(node, tag, parent.place if parent else _WHOLE)
+        counts = self._counts()
+        element = _Element(tag, place, parent, counts, counts)
+        if tag == "a":
+            self._anchors += 1
+            self._link(node, element)
+        elif tag in ("link", "base"):
+            self._relate(node, tag)
+        elif tag == "time" and (said := node.get("datetime")):
+            at = parse_rfc3339(said) if read_date(said[:10], is_alone=True) else None
+            if at is not None:
+                self._marks.append(_Mark(len(self._links), at, is_marked_up=True))
+        return element
+
+    def _counts(self) -> _Counts:
+        return _Counts(len(self._links), len(self._marks), len(self._titles))
+
+    def _placed(self, node: Any, tag: str, around: _Place) -> _Place:
+        names = node.get("class") or ""
+        own = node.get("id") or ""
+        tokens = f"{names} {own}".lower().split()[:8] if names or own else []
+        is_side = not _SIDES.isdisjoint(tokens) and tag not in ("html", "body")
+        role = node.get("role")
+        is_region = is_side or tag in _REGIONS or role in ("navigation", "complementary")
+        return _Place(
+            self._shape(around.shape, tag, tokens),
+            around.is_aside
+            or (is_region and not around.in_article)
+            or (tag in _ENDS and not around.is_sectioned),
+            around.is_sectioned or tag in _ARTICLES,
+            around.in_article or tag == "article",
+            around.is_tabular or tag == "table",
+        )
+
+    def _shape(self, around: str, tag: str, tokens: Sequence[str]) -> str:
+        if tag in _PLAIN:
+            return around
+        kept = "" if tag in _ITEMS else ".".join(sorted(t for t in tokens if not _VARYING.fullmatch(t)))
+        key = around, tag, _DIGITS.sub("0", kept[:200])
+        if key not in self._shapes:
+            self._shapes[key] = blake2b("\0".join(key).encode(), digest_size=8).hexdigest()
+        return self._shapes[key]
+
+    def _relate(self, node: Any, tag: str) -> None:
+        href = node.get("href")
+        if not href:
+            return
+        if tag == "base" and not self._has_base:
+            self._has_base = True
+            self._base = self._target(href) or self._base
+            self._targets.clear()
+        elif tag == "link" and not self.next_url and "next" in (node.get("rel") or "").lower().split():
+            self.next_url = self._target(href)
+
+    def _link(self, node: Any, element: _Element) -> None:
+        href = node.get("href")
+        if not href or href.startswith("#") or not (url := self._target(href)):
+            return
+        is_next = "next" in (node.get("rel") or "").lower().split()
+        self._links.append(_Link(node, url, _title(node), element, self._group, self._heading, is_next, []))
+
+    def _target(self, href: str) -> str:
+        if href not in self._targets:
+            url = (
+                resolve_or_empty(self._base, href.partition("#")[0]) if len(href) < MAX_URL_CHARACTERS else ""
+            )
+            self._targets[href] = url if url and is_http(url) else ""
+        return self._targets[href]
+
+    def _end(self, element: _Element) -> None:
+        element.end = self._counts()
+        self._anchors -= element.tag == "a"
+        has_links = element.start.links < element.end.links
+        joined = " ".join(element.texts)
+        if element.tag in _HEADINGS and joined and not has_links:
+            self._titles.append(joined)
+        if has_links or self._anchors:
+            return
+        has_days = element.start.marks < element.end.marks
+        if len(element.texts) > 1 and not has_days:
+            self._mark(joined, element)
+        is_short = joined and len(joined) <= LONGEST and element.tag != "time"
+        self._head(element, read_heading(joined) if is_short else None, has_days=has_days)
+
+    def _head(self, element: _Element, said: Day | None, *, has_days: bool) -> None:
+        """Mind a heading, and what is one without being marked up as such: a year, the month of one."""
+        level = _HEADINGS.get(element.tag, 0)
+        self._group += level > 0
+        if said is None:
+            if level and level <= (self._level or level) and not has_days:
+                self._heading, self._level = _NOTHING, 0
+        elif said.year is not None and not element.place.is_aside:
+            self._heading, self._level = said, level
+        elif self._heading.year is not None and not element.place.is_aside:
+            self._heading = self._heading._replace(month=said.month)
+
+    def _say(self, text: str | None, open_: Sequence[_Element], *, behind: str = "") -> None:
+        """Mind a text, which stands in the last of the elements that are open."""
+        if not text or not (said := _BLANKS.sub(" ", text[: 4 * LONGEST]).strip()):
+            return
+        if behind == "a" and self._links and (note := _NOTE.match(said)):
+            self._links[-1].noted.append(note[1])
+        for element in islice(reversed(open_), 3):
+            if sum(map(len, element.texts)) <= LONGEST:
+                element.texts.append(said)
+        self._mark(said, open_[-1])
+
+    def _mark(self, said: str, element: _Element) -> None:
+        links, is_heading = len(self._links), element.tag in _HEADINGS and not self._anchors
+        slashed = read_slashed(said)
+        if slashed is not None:
+            self._slashed.add(slashed.is_day_first)
+            self._marks.append(_Mark(links, slashed, is_heading=is_heading))
+            return
+        day = read_date(said, is_alone=bool(self._anchors))
+        if day is None or (not day.year and self._anchors):
+            return
+        at = day._replace(year=day.year or self._heading.year).at
+        if at is not None:
+            self._marks.append(_Mark(links, at, is_heading=is_heading))
+
+    def finished(self) -> Iterator[PageLink]:
+        """Return the links with the dates that are theirs."""
+        known = self._slashed - {None}
+        is_day_first = known.pop() if len(known) == 1 else None
+        items = _Items(self._links, self._marks)
+        for number, link in enumerate(self._links):
+            mark, title, place = items.mark_of(number), items.title_of(number), link.element.place
+            at, by = link.heading.at, link.heading.exactness
+            if mark is not None:
+                said = mark.said
+                at = said.day(is_day_first=is_day_first).at if isinstance(said, Slashed) else said
+                by = "page"
+            yield PageLink(
+                url=link.url,
+                text=link.text or ("" if title is None else self._titles[title]) or _label(link.node),
+                shape=place.shape,
+                group=link.group,
+                at=at,
+                dated_by="" if at is None else by,
+                is_aside=place.is_aside,
+                is_tabular=place.is_tabular,
+                is_next=link.is_next,
+                note="".join(link.noted[:1]),
+            )
+
+
+def _title(node: Any) -> str:
+    """Return the text of a heading in a link, else all of it but for dates."""
+    for inner in islice(node.iter(), 50):
+        if inner.tag in _HEADINGS and (text := _all_text(inner.itertext())):
+            return text
+    parts = [node.text]
+    for inner in islice(node.iterdescendants(), 100):
+        parts += [None if inner.tag in ("time", "script", "style") else inner.text, inner.tail]
+    return _all_text(part for part in parts if part) or _all_text(node.itertext())
+
+
+def _label(node: Any) -> str:
+    """Return what a link without a text is called."""
+    pictures = (picture.get("alt") for picture in islice(node.iter("img"), 3))
+    return _all_text(text for text in (node.get("aria-label"), node.get("title"), *pictures) if text)
+
+
+def _all_text(parts: Iterator[str]) -> str:
+    text = "".join(part[: 2 * MAX_TEXT_CHARACTERS] for part in islice(parts, 100))
+    return _BLANKS.sub(" ", text[: 4 * MAX_TEXT_CHARACTERS]).strip()[:MAX_TEXT_CHARACTERS]
+
+
+class _Items:
+    """What belongs to which link: what is in the largest element that has no other link of its shape."""
+
+    def __init__(self, links: Sequence[_Link], marks: Sequence[_Mark]) -> None:
+        self._links = links
+        self._marks = marks
+        self._shapes = [link.element.place.shape for link in links]
+        self._before: list[int] = []
+        """For each link, the last one before it of its shape; -1 where there is none."""
+        self._behind = [len(links)] * len(links)
+        """The first one behind it."""
+        last: dict[str, int] = {}
+        for number, shape in enumerate(self._shapes):
+            before = last.get(shape, -1)
+            if before >= 0:
+                self._behind[before] = number
+            self._before.append(before)
+            last[shape] = number
+        self.of = [self._item(link.element, number) for number, link in enumerate(links)]
+        """The elements."""
+        self._dated = {self._shapes[n] for n, each in enumerate(self.of) if each.start.marks < each.end.marks}
+        self._leads: dict[str, bool] = {}
+        """For each shape, whether dates stand in front where links and dates stand in one row."""
+
+    def _is_single(self, number: int) -> bool:
+        return self._before[number] < 0 and self._behind[number] == len(self._behind)
+
+    def _item(self, element: _Element, number: int) -> _Element:
+        before, behind = self._before[number], self._behind[number]
+        for _ in range(3 if self._is_single(number) else 12):
+            around = element.parent
+            if around is None or around.start.links <= before or around.end.links > behind:
+                break
+            element = around
+        return element
+
+    def title_of(self, number: int) -> int | None:
+        """Return the number of the heading that is nearest to a link."""
+        around = next((each for each in self._around(number) if each.start.titles < each.end.titles), None)
+        return around.start.titles if around else None
+
+    def mark_of(self, number: int) -> _Mark | None:
+        """Return the date of a link; None: it has none."""
+        for around in self._around(number):
+            inside = self._marks[around.start.marks : around.end.marks][:_LOOKED_AT]
+            if inside:
+                return next((mark for mark in inside if mark.is_marked_up), inside[0])
+        row = self.of[number].parent
+        if row is None or self._is_single(number) or self._shapes[number] in self._dated:
+            return None
+        return self._beside(number, row)
+
+    def _around(self, number: int) -> Iterator[_Element]:
+        """Yield the elements around a link that have no other of its shape, from the link on."""
+        element, item = self._links[number].element, self.of[number]
+        while element is not item and element.parent is not None:
+            yield element
+            element = element.parent
+        yield item
+
+    def _beside(self, number: int, row: _Element) -> _Mark | None:
+        """Return the date of a link that stands in one row with others and their dates."""
+        first, end = row.start.marks, row.end.marks
+        if first == end:
+            return None
+        leads = self._leads.setdefault(self._shapes[number], self._marks[first].link <= number)
+        place = bisect_right(self._marks, number, first, end, key=lambda mark: mark.link)
+        if leads:
+            mark = self._marks[place - 1] if place > first else None
+            return mark if mark and (mark.link > self._before[number] or mark.is_heading) else None
+        mark = self._marks[place] if place < end else None
+        return mark if mark and mark.link <= self._behind[number] else None
+
+
+_LOOKED_AT: Final = 8
+"""Of the dates of one entry."""

@@ -186,8 +186,16 @@ class Collecting:
         if self._basis.request.is_full or not (known.is_begun and is_recent):
             start_id = known.start_id or Marks.read(self._subscription.marks or "{}").last_id
             began_date = parse_rfc822(self._validators[1]) or self._subscription.updated_at
+            start_at = known.start_at
+            if start_at is None and (entries := await self._io.entries(self._subscription.id)):
+                start_at = entries[-1][1]
             self._known = replace(
-                known, began_at=now, began_date=began_date, walk=known.walk + 1, start_id=start_id
+                known,
+                began_at=now,
+                began_date=began_date,
+                walk=known.walk + 1,
+                start_id=start_id,
+                start_at=start_at,
             )
         self._io.note_collection(self._known.written())
         self._asking.begin_all(self._known.walk)

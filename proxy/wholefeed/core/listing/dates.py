@@ -1,0 +1,205 @@
+"""Days, months and years as people write them beside links and above them (H5).
+
+    read_date("Posted on 3 March 2011 by me")      # Day(2011, 3, 3)
+    read_date("Nov 7")                             # Day(None, 11, 7): of the year that stands above it
+    read_heading("März 2011 (12)")                 # Day(2011, 3, None)
+
+Which number of 03/04/2011 is the month, the other dates of a page show (`Slashed`), or nothing does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import date
+from typing import Final, NamedTuple
+
+from wholefeed.core.text.dates import DAY_SECONDS
+
+
+class Day(NamedTuple):
+    """What is said of a day; None where it is not said."""
+
+    year: int | None
+    month: int | None
+    day: int | None
+
+    @property
+    def at(self) -> float | None:
+        """Epoch seconds of its beginning, of the first day of what is known; None: there is none such."""
+        try:
+            return (
+                float(date(self.year or 0, self.month or 1, self.day or 1).toordinal() - _EPOCH) * DAY_SECONDS
+            )
+        except ValueError:
+            return None
+
+    @property
+    def exactness(self) -> str:
+        """The least that is said: `page` for the day, `month` or `year`."""
+        return "page" if self.day else "month" if self.month else "year"
+
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+LONGEST: Final = 60
+"""Of a text that says a day; what is longer tells something."""
+
+
+def read_date(text: str, *, is_alone: bool = False) -> Day | None:
+    """Return the one day that a short text says, with its year or without; None where it says none.
+
+    Args:
+        text: With single blanks.
+        is_alone: Whether nothing else may stand in it.
+    """
+    if len(text) > LONGEST or not _DIGIT.search(text):
+        return None
+    alone = _WEEKDAY.sub("", text.strip(_AROUND))
+    found = _first(_FULL, alone if is_alone else text, is_alone=is_alone)
+    return found or _first(_WITHOUT_YEAR, alone, is_alone=True)
+
+
+class Slashed(NamedTuple):
+    """A day whose month is its first or its second number."""
+
+    first: int
+    second: int
+    year: int
+
+    @property
+    def is_day_first(self) -> bool | None:
+        """None: that does not show."""
+        if (self.first > _MONTHS) == (self.second > _MONTHS):
+            return None
+        return self.first > _MONTHS
+
+    def day(self, *, is_day_first: bool | None) -> Day:
+        """Return the day; no month and no day where nobody knows."""
+        own = self.is_day_first
+        if own is None and is_day_first is None:
+            return Day(None, None, None)
+        numbers = (self.first, self.second)
+        day, month = numbers if (is_day_first if own is None else own) else numbers[::-1]
+        return Day(self.year, month, day)
+
+
+def read_slashed(text: str) -> Slashed | None:
+    """Return the day that a short text says in numbers, the year last."""
+    found = _SLASHED.search(text) if len(text) <= LONGEST else None
+    return Slashed(*map(int, found.groups())) if found else None
+
+
+_MONTHS: Final = 12
+_SLASHED: Final = re.compile(r"(?<![\w./-])([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:19|20)[0-9]{2})(?![\d/-])")
+
+
+def read_heading(text: str) -> Day | None:
+    """Return the year, the month of one, or the month that a text is; None where it is more or less."""
+    text = _COUNT.sub("", text[:LONGEST]).strip(_AROUND)
+    return _first(_HEADINGS, text, is_alone=True)
+
+
+def day_in(url: str) -> Day | None:
+    """Return what the path of a URL says of a day: its year, perhaps its month and the day."""
+    found = _IN_URL.search(url[:_LONGEST_URL])
+    return _said(found.groupdict()) if found else None
+
+
+def _first(patterns: Iterable[re.Pattern[str]], text: str, *, is_alone: bool) -> Day | None:
+    for pattern in patterns:
+        found = pattern.fullmatch(text) if is_alone else pattern.search(text)
+        if found and (said := _said(found.groupdict())):
+            return said
+    return None
+
+
+def _said(groups: dict[str, str | None]) -> Day | None:
+    year, day = groups.get("year"), groups.get("day")
+    month = groups.get("month")
+    number = (int(month) if month.isdecimal() else MONTHS.get(month.casefold())) if month else None
+    said = Day(int(year) if year else None, number, int(day) if day else None)
+    if (month and not said.month) or (year and not _FIRST_YEAR <= int(year) <= _LAST_YEAR):
+        return None
+    return said if said._replace(year=said.year or _LEAP_YEAR).at is not None else None
+
+
+_FIRST_YEAR: Final = 1980
+_LAST_YEAR: Final = 2199
+_LEAP_YEAR: Final = 2000
+_DIGIT: Final = re.compile(r"[0-9]")
+_AROUND: Final = " \t\n\r\f\u00a0.,:;|/·•\u2013—-()[]»«"
+_WEEKDAY: Final = re.compile(r"\A[^\W\d]{2,12}, (?=[^\W_])")
+_COUNT: Final = re.compile(r"\s{0,3}[(\[][0-9]{1,5}(?: [^\W\d]{1,12})?[)\]]\s{0,3}\Z")
+
+_LONGEST_URL: Final = 300
+_IN_URL: Final = re.compile(
+    r"/(?P<year>19[89][0-9]|20[0-9]{2})"
+    r"(?:[-/](?P<month>1[0-2]|0?[1-9])(?:[-/](?P<day>3[01]|[12][0-9]|0?[1-9]))?)?(?![0-9])"
+)
+_YEAR: Final = r"(?P<year>[12][0-9]{3})"
+_MONTH: Final = r"(?P<month>[^\W\d_]{3,10})\.?"
+_NUMBER: Final = r"(?P<month>1[0-2]|0?[1-9])"
+_DAY: Final = r"(?P<day>3[01]|[12][0-9]|0?[1-9])"
+_NTH: Final = rf"{_DAY}(?:st|nd|rd|th|er|\.|º|ª)?"
+_FULL: Final = tuple(
+    re.compile(rf"(?<![\w.-]){pattern}(?![\d-])")
+    for pattern in (
+        rf"{_YEAR}[-/.]{_NUMBER}[-/.]{_DAY}",
+        rf"{_YEAR}年 ?{_NUMBER}月 ?{_DAY}日",
+        rf"{_DAY}\. ?{_NUMBER}\. ?{_YEAR}",
+        rf"{_NTH} (?:de |of )?{_MONTH},? (?:de |del )?{_YEAR}",
+        rf"{_NTH}-{_MONTH}-{_YEAR}",
+        rf"{_MONTH} {_NTH},? {_YEAR}",
+        rf"{_YEAR},? {_MONTH} {_NTH}",
+    )
+)
+_WITHOUT_YEAR: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"{_NTH} (?:de |of )?{_MONTH}",
+        rf"{_MONTH} {_NTH}",
+        r"(?P<month>1[0-2]|0[1-9])-(?P<day>3[01]|[12][0-9]|0[1-9])",
+        rf"{_NUMBER}月 ?{_DAY}日",
+        r"(?P<day>3[01]|[12][0-9]|0[1-9])\.(?P<month>1[0-2]|0[1-9])",
+    )
+)
+_HEADINGS: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"{_YEAR}年?",
+        rf"{_MONTH},? (?:de |of )?{_YEAR}",
+        rf"{_YEAR},? {_MONTH}",
+        rf"{_YEAR}[-/.]{_NUMBER}",
+        rf"{_YEAR}年 ?{_NUMBER}月",
+        _MONTH,
+        rf"{_NUMBER}月",
+    )
+)
+
+
+def _names() -> dict[str, int]:
+    """Return the months by their names in some languages, and by each beginning that is of no other."""
+    beginnings: dict[str, set[int]] = {}
+    for month, names in enumerate(_NAMES, start=1):
+        for name in names.split():
+            for end in range(min(_SHORTEST, len(name)), len(name) + 1):
+                beginnings.setdefault(name[:end], set()).add(month)
+    return {name: min(months) for name, months in beginnings.items() if len(months) == 1}
+
+
+_SHORTEST: Final = 3
+_NAMES: Final = (
+    "january januar janvier enero gennaio janeiro januari leden styczeń января",
+    "february februar février fevrier febrero febbraio fevereiro februari luty февраля",
+    "march märz mrz mars marzo março maart marts marzec марта",
+    "april avril abril aprile kwiecień апреля",
+    "may mai mayo maggio maio mei maj мая",
+    "june juni juin junio giugno junho июня",
+    "july juli juillet julio luglio julho lipiec июля",
+    "august août aout agosto augustus sierpień августа",
+    "september septembre septiembre settembre setembro wrzesień сентября",
+    "october oktober octobre octubre ottobre outubro октября",
+    "november novembre noviembre novembro listopad ноября",
+    "december dezember décembre decembre diciembre dicembre dezembro grudzień декабря",
+)
+MONTHS: Final = _names()

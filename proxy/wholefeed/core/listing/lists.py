@@ -1,0 +1,229 @@
+"""What a list of a feed's entries is, on one page and over several (H3, H5).
+
+feed = Feed.of(entries, is_own)
+[found] = lists_on(page, feed)[:1]
+feed.verdict([item.key for item in found.items])       # newest, oldest, or why it is no list
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, NamedTuple, Self
+
+from wholefeed.core.listing.dates import day_in
+from wholefeed.core.listing.links import PathShape, link_key
+from wholefeed.core.listing.reading import ListPage, PageLink
+from wholefeed.core.text.dates import DAY_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedEntry:
+    """An entry of the subscription document; they are given from its top to its bottom."""
+
+    link: str
+    """Absolute; empty where it has none."""
+    title: str
+    at: float | None
+    """Epoch seconds of its publication."""
+
+
+LEAST: Final = 3
+"""Entries of a feed, or of those that a list has."""
+NEWEST, OLDEST, SHUFFLED = "newest", "oldest", "shuffled"
+_MOST_PINNED: Final = 5
+_DAYS: Final = 2 * DAY_SECONDS
+"""The dates of a list and of the feed may be so far apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What a list is held against."""
+
+    order: Mapping[str, int]
+    """The places of its entries by the keys of their links, the newest first."""
+    dates: Mapping[str, float]
+    titles: Mapping[str, str]
+    shape: PathShape
+    links: tuple[str, ...]
+    """Of its entries."""
+    entries: int
+    """How many it has, with those that have no link of their own."""
+
+    @classmethod
+    def of(cls, entries: Sequence[FeedEntry], is_own: Callable[[str], bool]) -> Self:
+        """Return it; `is_own` says whether a link is of the feed's site."""
+        own = {link_key(each.link): each for each in entries if each.link and is_own(each.link)}
+        is_dated = all(each.at is not None for each in own.values())
+        ordered = (
+            sorted(own.items(), key=lambda each: -(each[1].at or 0.0)) if is_dated else list(own.items())
+        )
+        return cls(
+            {key: place for place, (key, _) in enumerate(ordered)},
+            {key: each.at for key, each in ordered if each.at is not None},
+            {key: plain(each.title) for key, each in ordered if each.title},
+            PathShape.of([each.link for each in own.values()]),
+            tuple(each.link for each in own.values()),
+            len(entries),
+        )
+
+    @property
+    def is_fit(self) -> bool:
+        """Whether a list of it can be known: its entries have links of their own in its site."""
+        return len(self.order) >= max(LEAST, self.least)
+
+    @property
+    def least(self) -> int:
+        """How many of its entries have to be met: nine in ten."""
+        return -(-9 * self.entries // 10)
+
+    def has_met(self, keys: Iterable[str]) -> int:
+        """Return how many of its entries are there."""
+        return len(self.order.keys() & set(keys))
+
+    def is_met(self, keys: Iterable[str]) -> bool:
+        """Whether enough of them are."""
+        return self.has_met(keys) >= max(LEAST, self.least)
+
+    def begins(self, keys: Sequence[str]) -> bool:
+        """Whether a list that goes on may begin so: with the feed's entries, in order, and then older ones.
+
+        In the place of one that is not met another may stand: links of feeds and of lists are not always one.
+        """
+        places = [self.order[key] for key in keys if key in self.order]
+        if not places or not self._is_ordered([key for key in keys if key in self.order]):
+            return False
+        last = max(place for place, key in enumerate(keys) if key in self.order)
+        others = last + 1 - len(places)
+        return others <= max(places) + 1 - len(places)
+
+    def pinned(self, items: Sequence[Item]) -> int:
+        """Return how many entries on top of a list stand further down by their dates."""
+        for count in range(min(_MOST_PINNED, len(items)) + 1):
+            if self.begins([item.key for item in items[count:]]):
+                newest = self.dates.get(items[count].key)
+                dates = [self.date_of(item) for item in items[:count]]
+                is_older = all(at is not None and newest is not None and at < newest for at in dates)
+                return count if is_older else 0
+        return 0
+
+    def date_of(self, item: Item) -> float | None:
+        """Return the day of an entry: the feed's, the one beside it, or its URL's."""
+        if item.key in self.dates:
+            return self.dates[item.key]
+        if item.link.dated_by == "page":
+            return item.link.at
+        day = day_in(item.link.url)
+        return day.at if day is not None and day.day else None
+
+    def _is_ordered(self, keys: Sequence[str]) -> bool:
+        """Whether its entries follow each other in time; those of one day in any order."""
+        for newer, older in pairwise(keys):
+            if self.order[newer] > self.order[older]:
+                dates = self.dates.get(newer), self.dates.get(older)
+                if dates[0] is None or dates[1] is None or dates[1] - dates[0] >= DAY_SECONDS:
+                    return False
+        return True
+
+    def verdict(self, keys: Sequence[str]) -> str:
+        """Return in which order a whole list is, or why it is none, as a slug."""
+        if not self.is_met(keys):
+            return "feeds-entries-not-met"
+        if self.begins(keys):
+            return NEWEST
+        return OLDEST if self.begins(keys[::-1]) else SHUFFLED
+
+    def is_grouped(self, items: Sequence[Item]) -> bool:
+        """Whether a shuffled list is one for all that: by subject, each with the feed's entries in order."""
+        groups: dict[int, list[str]] = {}
+        for item in items:
+            groups.setdefault(item.link.group, []).append(item.key)
+        met = [[key for key in keys if key in self.order] for keys in groups.values()]
+        if len(groups) < 2 or any(item.link.is_tabular for item in items):  # noqa: PLR2004 - several
+            return False
+        if not all(self._is_ordered(keys) or self._is_ordered(keys[::-1]) for keys in met):
+            return False
+        return all(
+            self.begins(keys) or self.begins(keys[::-1]) for keys in groups.values() if self.has_met(keys)
+        ) and (self.agrees(items))
+
+    def agrees(self, items: Sequence[Item]) -> bool:
+        """Whether the dates that a list gives to the feed's entries are theirs, two thirds of them."""
+        both = [
+            (item.link.at, item.link.dated_by, self.dates[item.key])
+            for item in items
+            if item.link.at is not None and item.key in self.dates
+        ]
+        good = sum(1 for at, by, own in both if -_DAYS <= own - at <= _SPANS[by] + _DAYS)
+        return 3 * good >= 2 * len(both)
+
+
+_SPANS: Final = {"page": 0, "month": 31 * DAY_SECONDS, "year": 366 * DAY_SECONDS}
+
+
+class Item(NamedTuple):
+    """An entry in a list."""
+
+    key: str
+    link: PageLink
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Links of a page that stand alike, and whose paths are those of entries."""
+
+    shape: str
+    all_items: tuple[Item, ...]
+    met: int
+    """Entries of the feed."""
+    titled: int
+    """Those whose texts are their titles."""
+
+    @property
+    def items(self) -> list[Item]:
+        """Each once, where it stands last: what is pinned on top stands further down by its date, too."""
+        first = {item.key: item.link for item in reversed(self.all_items)}
+        last = dict.fromkeys(item.key for item in reversed(self.all_items))
+        return [Item(key, first[key]) for key in reversed(last)]
+
+    @property
+    def keys(self) -> list[str]:
+        """Of `items`."""
+        return [item.key for item in self.items]
+
+
+def lists_on(page: ListPage, feed: Feed, *, without: frozenset[str] = frozenset()) -> list[Listed]:
+    """Return what may be a list on a page, the likeliest first.
+
+    Args:
+        page: Where to look.
+        feed: Whose entries they are to be.
+        without: Keys of links that are no entries, as the page's own.
+    """
+    own = link_key(page.url)
+    shapes: dict[str, list[Item]] = {}
+    for link in page.links:
+        if not link.is_aside and feed.shape.fits(link.url):
+            key = link_key(link.url)
+            if key != own and key not in without:
+                shapes.setdefault(link.shape, []).append(Item(key, link))
+    found = [
+        Listed(
+            shape,
+            tuple(items),
+            feed.has_met(item.key for item in items),
+            len({item.key for item in items if plain(item.link.text) == feed.titles.get(item.key)}),
+        )
+        for shape, items in shapes.items()
+    ]
+    return sorted(found, key=lambda each: (-each.met, -each.titled))
+
+
+def plain(text: str) -> str:
+    """Return letters and digits of a text, to compare it by."""
+    return _OTHERS.sub("", text.casefold())[:200]
+
+
+_OTHERS: Final = re.compile(r"[\W_]+")

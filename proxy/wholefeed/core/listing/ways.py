@@ -1,0 +1,240 @@
+"""Where a site leads to its lists, and where a list goes on (H2, H4). Links alone say it; nothing is decided.
+
+next_urls(page)             # pages that may be the next one, the likeliest first
+levels_on(page, feed)       # years and months that may have a list each
+archives_on(page)           # pages that may have one, by their names
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from wholefeed.core.listing.dates import read_heading
+from wholefeed.core.listing.links import PathShape, link_key
+from wholefeed.core.listing.reading import ListPage, PageLink
+from wholefeed.core.text.urls import split
+
+# The next page
+
+
+class Next(NamedTuple):
+    """A page that a list may go on at."""
+
+    url: str
+    kind: str
+    """What says so: `rel`, `word`, `count`."""
+
+
+def next_urls(page: ListPage) -> list[Next]:
+    """Return the pages that may be the next one, the likeliest first."""
+    found = [Next(page.next_url, "rel")] if page.next_url else []
+    found += [Next(link.url, "rel") for link in page.links if link.is_next]
+    found += [Next(link.url, "word") for link in page.links if _is_older(link.text)]
+    found += [Next(count.url, "count") for count in counts_on(page)]
+    own = link_key(page.url)
+    unique = {link_key(each.url): each for each in reversed(found)}
+    unique.pop(own, None)
+    return list(reversed(unique.values()))
+
+
+def _is_older(text: str) -> bool:
+    if not text or len(text) > _LONGEST_WORDS:
+        return False
+    words = _BLANKS.sub(" ", _ARROWS.sub(" ", text)).strip().casefold()
+    return words in _OLDER if words else text.strip() in _POINTERS
+
+
+_LONGEST_WORDS: Final = 40
+_BLANKS: Final = re.compile(r"\s+")
+_ARROWS: Final = re.compile(r"[«»‹›←→<>⟵⟶↩↪⇐⇒▸►◂◄\W]+")  # noqa: RUF001 - arrows
+_POINTERS: Final = frozenset({"»", "›", "→", ">", ">>", "⟶", "►", "▸", "»»"})  # noqa: RUF001
+_OLDER: Final = frozenset(
+    """older|older posts|older entries|older articles|older stories|earlier|earlier posts|earlier entries
+    |more|more posts|more entries|more articles|load more|show more|next|next page|next posts|next entries
+    |previous|previous posts|previous entries|previous page|prev|previous articles
+    |ältere|ältere beiträge|ältere artikel|ältere einträge|weiter|nächste|nächste seite|vorherige beiträge
+    |suivant|page suivante|articles précédents|plus anciens|anciens articles|siguiente|página siguiente
+    |entradas anteriores|entradas antiguas|más antiguas|successivo|pagina successiva|articoli precedenti
+    |post più vecchi|próxima|próximo|próxima página|posts anteriores|volgende|oudere berichten|vorige
+    |далее|следующая|старые записи|下一页|次へ|次のページ""".replace("\n", "")
+    .replace("    |", "|")
+    .split("|")
+)
+
+
+class Count(NamedTuple):
+    """A link whose URL is that of a page but for a number."""
+
+    url: str
+    number: int
+    last: int
+    """The highest of its row."""
+    step: int
+    head: str
+    tail: str
+    """Before and behind the number."""
+
+    def following(self) -> Count:
+        """Return the one behind it."""
+        number = self.number + self.step
+        return self._replace(url=f"{self.head}{number}{self.tail}", number=number)
+
+
+def counts_on(page: ListPage) -> Iterator[Count]:
+    """Yield the pages of a numbered row that this one is in, or begins."""
+    rows: dict[tuple[str, str], dict[int, str]] = {}
+    own = list(_numbers(page.url))
+    for link in page.links:
+        for head, number, tail in _numbers(link.url):
+            rows.setdefault((head, tail), {}).setdefault(number, link.url)
+    for (head, tail), urls in rows.items():
+        here = next((number for at, number, end in own if (at, end) == (head, tail)), None)
+        if here is None and not _may_begin(page.url, head, urls):
+            continue
+        wanted = _following(here, head, urls)
+        if wanted is not None:
+            last = max(urls)
+            step = wanted if here is None and _OFFSET.search(head) else 1
+            yield Count(urls[wanted], wanted, last, step, head, tail)
+
+
+def _following(here: int | None, head: str, urls: dict[int, str]) -> int | None:
+    """Return which number of a row comes next."""
+    if here is not None:
+        higher = [number for number in urls if number > here]
+        return min(higher) if higher else max((number for number in urls if number < here), default=None)
+    if 2 in urls:  # noqa: PLR2004 - the second page
+        return 2
+    if _OFFSET.search(head):
+        return min((number for number in urls if number), default=None)
+    return max(urls) if _DOWN.search(head) else None
+
+
+def _may_begin(page_url: str, head: str, urls: dict[int, str]) -> bool:
+    """Whether a row of numbers may belong to a page that has none: it stands below it, or beside it."""
+    if len(urls) > _MOST_NUMBERS or not (_PAGED.search(head) or head.endswith("/")):
+        return False
+    path = split(page_url).path
+    stem = re.sub(r"(?:index)?(?:\.[a-z]{2,5})?\Z", "", path[-200:])
+    folder = path[: path.rfind("/") + 1][-200:]
+    start = split(head).path
+    return start.startswith((stem, folder)) or path.startswith(start)
+
+
+_MOST_NUMBERS: Final = 2000
+_PAGED: Final = re.compile(
+    r"(?:page|paged|p|pg|seite|pagina|offset|start|skip|index|from)[/:=_-]?\Z", re.IGNORECASE
+)
+_OFFSET: Final = re.compile(r"(?:offset|start|skip|from)[/:=]\Z", re.IGNORECASE)
+_DOWN: Final = re.compile(r"(?:index|page)[-_]\Z", re.IGNORECASE)
+_TAIL: Final = re.compile(r"/?|(?:/index)?\.[a-z]{2,5}|&.{1,40}")
+_RUN: Final = re.compile(r"(?<![0-9])[0-9]{1,6}(?![0-9])")
+
+
+def _numbers(url: str) -> Iterator[tuple[str, int, str]]:
+    """Yield what stands around each of the last numbers in a URL."""
+    start = url.find("/", 8)
+    runs = list(_RUN.finditer(url, max(start, 0)))[-3:]
+    for run in reversed(runs):
+        tail = url[run.end() :]
+        if not run[0].startswith("0") and _TAIL.fullmatch(tail):
+            yield url[: run.start()], int(run[0]), tail
+
+
+# Years and months
+
+
+class Level(NamedTuple):
+    """Links that stand alike and lead to a year or a month each."""
+
+    urls: tuple[str, ...]
+    """The newest first."""
+    total: int
+    """Entries that are said to be there, in brackets; 0: it is not said."""
+    first_year: int
+    """The oldest."""
+
+
+def levels_on(page: ListPage, shape: PathShape) -> list[Level]:
+    """Return what may be lists of two levels: the pages of years, or of months."""
+    found: dict[tuple[str, bool], dict[str, tuple[tuple[int, int], int]]] = {}
+    own = link_key(page.url)
+    for link in page.links:
+        span = _span(link)
+        if span is not None and link_key(link.url) != own and not shape.fits(link.url):
+            alike = found.setdefault((link.shape, span[1] > 0), {})
+            alike.setdefault(link.url, (span, _noted(link)))
+    levels = []
+    for alike in found.values():
+        if len({span for span, _ in alike.values()}) < 2:  # noqa: PLR2004 - a single one is no list
+            continue
+        ordered = sorted(alike.items(), key=lambda each: each[1][0], reverse=True)
+        notes = [note for _, (_, note) in ordered]
+        total = sum(notes) if all(notes) else 0
+        levels.append(Level(tuple(url for url, _ in ordered), total, ordered[-1][1][0][0]))
+    return levels
+
+
+def _span(link: PageLink) -> tuple[int, int] | None:
+    """Return the year and the month (0: all of it) that a link leads to."""
+    if found := _SPAN.search(link.url[-80:]):
+        return int(found[1] or found[3]), int(found[2] or found[4] or 0)
+    said = read_heading(link.text) if len(link.text) < _LONGEST_WORDS else None
+    if said and said.year and str(said.year) in link.url:
+        return said.year, said.month or 0
+    return None
+
+
+_SPAN: Final = re.compile(
+    r"/((?:19|20)[0-9]{2})(?:[-/](0[1-9]|1[0-2]|[1-9]))?(?:\.[a-z]{3,5}|/index\.[a-z]{3,5}|/)?\Z"
+    r"|[?&](?:m|year|y)=((?:19|20)[0-9]{2})(0[1-9]|1[0-2])?\Z"
+)
+_NOTED: Final = re.compile(r"[(\[]\s{0,3}([0-9]{1,6})\b")
+
+
+def _noted(link: PageLink) -> int:
+    inside = _NOTED.search(link.text)
+    return int(link.note or (inside[1] if inside else 0))
+
+
+# Pages by their names
+
+
+def archives_on(page: ListPage) -> list[PageLink]:
+    """Return the links whose words or paths say that entries are listed there, the likeliest first."""
+    named = [(rank, link) for link in page.links if (rank := _rank(link)) is not None]
+    return [link for _, link in sorted(named, key=lambda each: each[0])]
+
+
+def _rank(link: PageLink) -> int | None:
+    words = _BLANKS.sub(" ", _ARROWS.sub(" ", link.text[:_LONGEST_WORDS])).strip().casefold()
+    path = split(link.url).path[-80:].rstrip("/").casefold()
+    name = _FILE.sub("", path.rpartition("/")[2])
+    for rank, (phrases, names) in enumerate(_ARCHIVES):
+        if words in phrases or name in names:
+            return rank
+    return None
+
+
+_FILE: Final = re.compile(r"\.(?:html?|php|aspx?)\Z")
+_ARCHIVES: Final = tuple(
+    (frozenset(each.strip() for each in words.split("|")), frozenset(names.split()))
+    for words, names in (
+        (
+            """archive|archives|all posts|all articles|all entries|the archive|blog archive|post archive|all
+            |full archive|complete archive|see all posts|view all posts|view all|older posts|archiv|archivo
+            |archivos|archivio|arquivo|archief|alle beiträge|tous les articles|todas las entradas|архив|归档
+            |アーカイブ""",
+            "archive archives all-posts allposts archiv archivo archives-all blog-archive all",
+        ),
+        (
+            """posts|blog|articles|writing|writings|history|index|all writing|weblog|journal|essays|the blog
+            |list|posts by date|more posts|browse|past entries|past issues|diary|notes""",
+            "posts blog articles writing writings history index weblog journal essays by-date diary notes",
+        ),
+    )
+)
+ROOT_NAMES: Final = ("archives/", "archive/", "posts/", "blog/", "archives.html", "archive.html", "articles/")
+"""What lists are called at the root of sites."""

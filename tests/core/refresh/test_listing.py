@@ -1,0 +1,92 @@
+"""What is known of a publisher's lists: kept, shown, and when they are looked at again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wholefeed.core.listing.finding import Found, Known, ListedEntry, ListedPage, Looked, Missing
+from wholefeed.core.model import Family
+from wholefeed.core.refresh.listing import LOOK_AGAIN_SECONDS, NOTHING_LISTED, Listing
+from wholefeed.core.text.dates import DAY_SECONDS
+
+NOW = 1_700_000_000.0
+FIRST = "https://a.example/archive/"
+
+
+def a_page(url: str = FIRST, *dated_by: str) -> ListedPage:
+    return ListedPage(
+        url=url,
+        entries=tuple(
+            ListedEntry(link=f"{url}{n}", title="t", at=1.0, dated_by=by) for n, by in enumerate(dated_by)
+        ),
+    )
+
+
+def found(*pages: ListedPage, missing: tuple[Missing, ...] = (), is_cut: bool = False) -> Found:
+    known = Known(first_url=FIRST, way="next") if pages else Known()
+    looked = (Looked(url="https://a.example/", why="no-list"),)
+    return Found(pages=pages, missing=missing, looked=looked, known=known, is_cut=is_cut)
+
+
+def listing(what: Found, before: Listing | None = None, limit: int = 200) -> Listing:
+    return Listing.of(what, before=before or Listing(), family=Family.RSS, now=NOW, limit=limit)
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    """H7: with all that it has; what nobody has looked at takes two characters."""
+    missing = (Missing(url=f"{FIRST}2", slug="timeout", status=None),)
+    made = listing(found(a_page(FIRST, "page", "month"), missing=missing, is_cut=True))
+    assert Listing.read(made.written()) == made
+    assert Listing().written() == NOTHING_LISTED
+    assert Listing.read(NOTHING_LISTED) == Listing()
+
+
+def test_what_a_later_version_knew_more_is_left_out() -> None:
+    """A store may have been written by one."""
+    assert Listing.read('{"looked_at": 5.0, "moon": "full"}') == Listing(looked_at=5.0)
+
+
+def test_pages_that_could_not_be_had_make_the_feed_partial() -> None:
+    """H7: each with why; a list that is longer than may be asked for, too (R18). Dates alone do not."""
+    missing = (Missing(url=f"{FIRST}2", slug="publisher-status", status=503),)
+    notes = list(listing(found(a_page(FIRST, "year"), missing=missing, is_cut=True), limit=7).notes())
+    said = [(note.code, note.url, note.partial) for note in notes]
+    assert said == [
+        ("DocumentUnavailable", f"{FIRST}2", True),
+        ("LimitReached", FIRST, True),
+        ("DatesGuessed", FIRST, False),
+    ]
+    assert "list_pages = 7" in str(notes[1])
+    assert "1 of the listed entries" in str(notes[2])
+
+
+def test_it_is_looked_again_in_a_month() -> None:
+    """H8: or when a page that is missing is tried again."""
+    made = listing(found(a_page(FIRST, "page")))
+    assert made.next_at([], now=NOW) == NOW + LOOK_AGAIN_SECONDS
+    assert made.next_at([NOW + 50, NOW + 20], now=NOW) == NOW + 20
+
+
+def test_a_publisher_that_refuses_is_left_in_peace() -> None:
+    """R32: whatever is missing."""
+    made = listing(found(a_page(FIRST, "page"))).unfinished(Listing(), NOW + DAY_SECONDS, now=NOW)
+    assert made.next_at([NOW + 20], now=NOW) == NOW + DAY_SECONDS
+
+
+def test_where_nothing_was_found_because_something_failed_the_pauses_grow() -> None:
+    """H8: a day, two, four, and never more than a month; a look that came to its end counts anew."""
+    made, pauses = Listing(), []
+    for _ in range(8):
+        made = listing(found(), made).unfinished(made, None, now=NOW)
+        pauses.append((made.next_at([], now=NOW) - NOW) / DAY_SECONDS)
+    assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
+    assert listing(found(), made).failed == 0
+
+
+def test_a_later_look_adds_to_what_is_known_of_the_same_list() -> None:
+    """H8: of another one nothing is taken over."""
+    before = listing(found(a_page(FIRST, "page", "month"), a_page(f"{FIRST}2", "year")))
+    later = listing(found(a_page(FIRST, "month")), before)
+    assert (later.pages, later.guessed) == (2, 3)
+    elsewhere = replace(found(a_page(FIRST, "month")), known=Known(first_url="https://a.example/posts/"))
+    assert (listing(elsewhere, before).pages, listing(elsewhere, before).guessed) == (1, 1)
