@@ -199,7 +199,6 @@ def a_config(path: Path, **sections: Any) -> Config:
         fetch=FetchConfig(allow_networks=LOOPBACK, retries=0),
         limits=LimitsConfig(),
         freshness=FreshnessConfig(),
-        history=HistoryConfig(list="off"),
     )
     for name, changes in sections.items():
         config = replace(config, **{name: replace(getattr(config, name), **changes)})
