@@ -20,7 +20,6 @@ from wholefeed.cli.feeds import explained
 from wholefeed.cli.main import main
 from wholefeed.core.listing.finding import WHY
 from wholefeed.core.model import State
-from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.words import STATES
 
 Run = Callable[..., Awaitable[tuple[int, str, str]]]
@@ -136,7 +135,7 @@ async def test_explain_tells_where_no_list_was_found(cli: Run, origin: Origin, t
         await looked(proxy)
         explained = (await cli("explain", url, proxy=proxy))[1]
     assert f"looked at {origin.url('/')}: {WHY['no-list']}" in explained
-    failed = f"looked at {origin.url('/archive/')}: {slug_in_words('publisher-status')} (status 404)"
+    failed = f"looked at {origin.url('/archive/')}: there is no such page (status 404)"
     assert failed in explained
 
 

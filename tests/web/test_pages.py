@@ -24,7 +24,6 @@ from tests.web.browsing import BROWSER, browse, read, submit, text
 from tests.web.test_feed import plain_publisher
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.readers import READERS
-from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.words import STATES
 from wholefeed.web import pages
 
@@ -424,7 +423,7 @@ async def test_where_no_list_was_found_the_page_says_where_it_was_looked_for(
     assert STATES[State.REMEMBERED].meaning in said
     assert "and none lists the feed's entries" in said
     assert "Where a list was looked for" in said
-    assert f"{origin.url('/archive/')} {slug_in_words('publisher-status')} (status 404)" in said
+    assert f"{origin.url('/archive/')} there is no such page (status 404)" in said
 
 
 async def test_a_feed_of_one_entry_and_one_without_dates_have_pages(proxy: Proxy, origin: Origin) -> None:

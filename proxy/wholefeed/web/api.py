@@ -168,7 +168,8 @@ def _listing(status: Status) -> dict[str, Any] | None:
 def _passed_over(page: Looked) -> dict[str, Any]:
     reason, _, status = page.why.partition(" ")
     status_code = int(status) if status.isdecimal() else None
-    return {"url": page.url, "reason": reason, "status": status_code, "text": why_in_words(reason)}
+    text = why_in_words(reason, status_code)
+    return {"url": page.url, "reason": reason, "status": status_code, "text": text}
 
 
 def _missing(attempt: Attempt) -> dict[str, Any]:

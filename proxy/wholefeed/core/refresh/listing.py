@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from http import HTTPStatus
 from typing import Any, Final, Self
 
 from wholefeed.core.listing.finding import WHY, Found, Known, Looked, Missing
@@ -111,8 +112,10 @@ class Listing:
             yield DatesGuessed(self.known.first_url, entries=self.guessed)
 
 
-def why_in_words(reason: str) -> str:
+def why_in_words(reason: str, status: int | None) -> str:
     """Return why a page did not count, or could not be had, in words for people."""
+    if status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+        return "there is no such page"
     return WHY.get(reason) or slug_in_words(reason)
 
 
