@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from http import HTTPStatus
 from typing import Any, Final, Self
 
 from wholefeed.core.listing.finding import WHY, Found, Known, Looked, Missing
@@ -114,7 +113,7 @@ class Listing:
 
 def why_in_words(reason: str, status: int | None) -> str:
     """Return why a page did not count, or could not be had, in words for people."""
-    if status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+    if status in _NOT_THERE:
         return "there is no such page"
     return WHY.get(reason) or slug_in_words(reason)
 
@@ -122,5 +121,6 @@ def why_in_words(reason: str, status: int | None) -> str:
 NOTHING_LISTED: Final = "{}"
 """`Listing().written()`."""
 _DEFAULTS: Final = asdict(Listing())
+_NOT_THERE: Final = (404, 410)
 _GUESSED: Final = frozenset({"month", "year", "neighbour"})
 _MOST_LOOKED: Final = 32
