@@ -152,6 +152,7 @@ WHY: Final = {
     "out-of-order": "what is listed there is in no order that could be told",
     "nothing-more": "what is listed there is in the feed already",
     "repeats": "its pages list the same entries again",
+    "cross-origin": "it stands at another site",
     "http-status": "the publisher answered with an error",
     "robots": "the publisher asks programs not to read it",
     "not-had": "it could not be had",
