@@ -238,7 +238,7 @@ async def test_robots_txt_is_obeyed(looking: Proxy, origin: Origin) -> None:
     assert (await looking.get(url)).state == "remembered"
     assert origin.counts() == {"/feed": 1, "/robots.txt": 1}
     told = await listing_of(looking, url)
-    assert {each["reason"] for each in told["looked"]} == {"robots"}
+    assert {each["reason"] for each in told["passed_over"]} == {"robots"}
     looking.clock.advance(29 * DAY)
     looking.service.lists.wake()
     await looking.refreshed(url)
