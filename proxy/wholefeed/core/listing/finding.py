@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from wholefeed.core.listing.dates import Day, day_in
@@ -33,6 +34,7 @@ from wholefeed.core.listing.reading import ListPage, PageLink
 from wholefeed.core.listing.ways import (
     ROOT_NAMES,
     Level,
+    Next,
     archives_on,
     counts_on,
     levels_on,
@@ -170,7 +172,7 @@ class Found:
     looked: tuple[Looked, ...]
     known: Known
     is_cut: bool
-    """Whether the list has more pages than may be asked for."""
+    """Whether there is more of the list than may be read: pages, or links of one."""
 
 
 Answer = ListPage | NotHad
@@ -183,9 +185,13 @@ def look(job: Job) -> Asking[Found]:
     return (yield from _Look(job).run())
 
 
+MOST_ENTRIES: Final = 50_000
+"""Of a list."""
 MOST_LOOKS: Final = 8
 """Requests for what turns out to be no page of the list."""
 TOPS: Final = 5
+_MOST_TRIES: Final = 4
+"""Of pages that may be the next one."""
 _FEW: Final = 3
 _MANY: Final = 1000
 
@@ -250,7 +256,7 @@ class _Look:
             if found is not None:
                 return found
         ways: list[_Way] = []
-        yield from self._look_around(ways, list(self._job.home_urls) or [_root(self._job.feed_url)])
+        yield from self._look_around(ways, self._homes())
         walked = yield from self._walk_best(ways)
         if walked is None:
             ways = []
@@ -275,17 +281,24 @@ class _Look:
             ways += self._ways_on(page)
             if any(way.requests == 0 and self._is_long(way) for way in ways) and number > 1:
                 return
-            shapes = {link.shape for link in page.links if link_key(link.url) in self._feed.order}
-            for link in archives_on(page):
-                if self._may_look(link, shapes) and link.url not in waiting:
-                    waiting.append(link.url)
+            shapes = self._feed.shapes_on(page)
+            named = (link.url for link in archives_on(page) if self._may_look(link, shapes))
+            waiting += [url for url in islice(dict.fromkeys(named), MOST_LOOKS) if url not in waiting]
 
     def _is_long(self, way: _Way) -> bool:
         return way.listed is not None and way.promise > 2 * self._feed.entries
 
+    def _homes(self) -> list[str]:
+        own = [url for url in self._job.home_urls if self._is_own(url)]
+        return own or [_root(self._feed.links[0])]
+
     def _guesses(self) -> list[str]:
-        root = _root(min(self._feed.links, key=len))
-        return [resolve_or_empty(root, name) for name in ROOT_NAMES]
+        """Return pages that nothing links; where each path answers, none."""
+        had = [answer.links for answer in self._had.values() if isinstance(answer, ListPage)]
+        if len({page.url for page in self._had.values() if isinstance(page, ListPage)}) > len(set(had)):
+            return []
+        urls = [resolve_or_empty(self._homes()[0], f"/{name}") for name in ROOT_NAMES]
+        return [url for url in urls if not self._feed.shape.fits(link_key(url))]
 
     def _may_look(self, link: PageLink, shapes: Container[str]) -> bool:
         """Whether a page may be looked at for a list: it is no entry, no feed, and none of a year.
@@ -293,8 +306,8 @@ class _Look:
         Where entries stand beside other pages, what a menu links otherwise than entries is none.
         """
         is_menu = link.is_aside and link.shape not in shapes
-        is_entry = self._feed.shape.fits(link.url) and not is_menu
-        if is_entry or link_key(link.url) in self._feed.order:
+        is_entry = self._feed.shape.fits(link.key) and not is_menu
+        if is_entry or link.key in self._feed.order:
             return False
         return self._is_own(link.url) and not _NO_PAGE.search(split(link.url).path[-80:])
 
@@ -336,13 +349,13 @@ class _Look:
         last = max((count.last // count.step for count in counts_on(page)), default=1)
         is_open = last <= _FEW and bool(next_urls(page))
         found = lists_on(page, feed)
-        for listed in found[:3]:
+        for listed in [each for each in found if each.is_named or not feed.titles][:3]:
             keys = _Row(listed, feed).keys
             if listed.met and (feed.begins(keys) or feed.is_met(keys)):
                 ways.append(_Way(page, listed, None, len(keys) * last, last - 1, is_open))
         if not ways and found and found[0].met:
             self._note(page.url, "feeds-entries-not-met")
-        for level in levels_on(page, feed.shape):
+        for level in levels_on(page, feed):
             ways.append(_Way(page, None, level, level.total, len(level.urls), not level.total))
         return ways
 
@@ -398,7 +411,7 @@ class _Look:
         missing: list[Missing] = []
         is_met = self._feed.begins(row.keys)
         while is_met and not (is_again and self._is_joined(pages[-1].items)):
-            if len(pages) >= self._job.most_pages:
+            if len(pages) >= self._job.most_pages or len(row.keys) >= MOST_ENTRIES:
                 is_cut = True
                 break
             got = yield from self._follow(page, row, kind, missing)
@@ -428,20 +441,22 @@ class _Look:
     def _follow(
         self, page: ListPage, row: _Row, kind: str, missing: list[Missing], below: str = ""
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
-        """Ask for the page behind one of a list; None: there is none."""
-        tries = [
-            each for each in next_urls(page) if (not kind or each.kind == kind) and each.url.startswith(below)
-        ]
-        for each in tries[:4]:
-            if not self._may_ask(each.url, row):
-                continue
+        """Ask for the page behind one of a list; None: there is none.
+
+        What has led from page to page so far leads on.
+        """
+        found = [each for each in next_urls(page) if each.url.startswith(below) and self._may_ask(each, row)]
+        same = [each for each in found if not kind or each.kind == kind]
+        for each in (same or [each for each in found if each.kind != "count"])[:_MOST_TRIES]:
+            if self._spare <= 0 and each.key not in self._had:
+                break
             answer = yield from self._ask(each.url, is_page=True)
-            row.asked.add(link_key(each.url))
+            row.asked.add(each.key)
             if isinstance(answer, NotHad):
-                if kind or answer.status != 404:  # noqa: PLR2004
-                    missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
-                    return (yield from self._skip(page, each.url, row, each.kind, missing))
-                continue
+                if not kind and answer.is_lasting:
+                    continue
+                missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
+                return (yield from self._skip(page, each, row, missing))
             items = row.join(answer, self._feed)
             if items:
                 self._joined(each.url)
@@ -449,26 +464,25 @@ class _Look:
         return None
 
     def _skip(
-        self, page: ListPage, url: str, row: _Row, kind: str, missing: list[Missing]
+        self, page: ListPage, gone: Next, row: _Row, missing: list[Missing]
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
         """Ask for the page behind one that could not be had, where pages are counted."""
-        count = next((each for each in counts_on(page) if link_key(each.url) == link_key(url)), None)
+        count = next((each for each in counts_on(page) if link_key(each.url) == gone.key), None)
         while count is not None and count.number < count.last and self._spare > 0:
             count = count.following()
             answer = yield from self._ask(count.url, is_page=True)
             row.asked.add(link_key(count.url))
             if isinstance(answer, ListPage):
                 items = row.join(answer, self._feed)
-                if items:
-                    self._joined(count.url)
-                    return answer, items, kind
-                return None
+                if not items:
+                    return None
+                self._joined(count.url)
+                return answer, items, gone.kind
             missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
         return None
 
-    def _may_ask(self, url: str, row: _Row) -> bool:
-        key = link_key(url)
-        return key not in row.asked and self._is_own(url) and (key in self._had or self._spare > 0)
+    def _may_ask(self, page: Next, row: _Row) -> bool:
+        return page.key not in row.asked and self._is_own(page.url)
 
     def _joined(self, url: str) -> None:
         """Give back what was spent for a page of the list."""
@@ -488,7 +502,7 @@ class _Look:
         shape, seen, missing = "", set[str](), list[Missing]()
         is_cut = False
         while waiting:
-            if sum(map(len, read)) >= self._job.most_pages or self._spare <= 0:
+            if sum(map(len, read)) >= self._job.most_pages or len(seen) >= MOST_ENTRIES or self._spare <= 0:
                 is_cut = True
                 break
             url = waiting.pop(0)
@@ -499,7 +513,7 @@ class _Look:
             listed = self._listed_on(page, shape)
             if listed is None:
                 months = [
-                    level for level in levels_on(page, self._feed.shape) if level.urls[0].startswith(page.url)
+                    level for level in levels_on(page, self._feed) if level.urls[0].startswith(page.url)
                 ]
                 waiting[:0] = months[0].urls if months else ()
                 continue
@@ -578,12 +592,13 @@ class _Look:
     def _ask_missing(self, shape: str) -> Asking[tuple[list[_Read], tuple[Missing, ...]]]:
         """Ask for the pages again that could not be had."""
         read, missing = [], []
-        for url in self._job.known.missing[: self._job.most_pages]:
+        for url in self._job.known.missing[: self._spare]:
             page = yield from self._ask(url, is_page=True)
             if isinstance(page, NotHad):
                 missing.append(Missing(url=url, slug=page.slug, status=page.status))
             elif listed := next((each for each in lists_on(page, self._feed) if each.shape == shape), None):
                 read.append(_Read(page.url, listed.items))
+                self._joined(url)
         return read, tuple(missing)
 
     # What was found
@@ -601,7 +616,10 @@ class _Look:
         )
         listed = _Entries(self._feed, self._job.now, is_ordered=walked.order != SHUFFLED).listed(pages)
         looked = tuple(self._looked.values())
-        return Found(pages=listed, missing=walked.missing, looked=looked, known=known, is_cut=walked.is_cut)
+        urls = {page.url for page in pages}
+        cut = {page.url for page in self._had.values() if isinstance(page, ListPage) and page.is_cut}
+        is_cut = walked.is_cut or not urls.isdisjoint(cut)
+        return Found(pages=listed, missing=walked.missing, looked=looked, known=known, is_cut=is_cut)
 
 
 _NO_PAGE: Final = re.compile(

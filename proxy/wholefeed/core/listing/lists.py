@@ -64,7 +64,7 @@ class Feed:
             {key: place for place, (key, _) in enumerate(ordered)},
             {key: each.at for key, each in ordered if each.at is not None},
             {key: plain(each.title) for key, each in ordered if each.title},
-            PathShape.of([each.link for each in own.values()]),
+            PathShape.of(own),
             tuple(each.link for each in own.values()),
             len(entries),
         )
@@ -78,6 +78,10 @@ class Feed:
     def least(self) -> int:
         """How many of its entries have to be met: nine in ten."""
         return -(-9 * self.entries // 10)
+
+    def shapes_on(self, page: ListPage) -> frozenset[str]:
+        """Return how its entries stand on a page."""
+        return frozenset(link.shape for link in page.links if link.key in self.order)
 
     def has_met(self, keys: Iterable[str]) -> int:
         """Return how many of its entries are there."""
@@ -180,6 +184,13 @@ class Listed:
     """Entries of the feed."""
     titled: int
     """Those whose texts are their titles."""
+    texts: int
+    """How many different ones there are."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its texts are titles at all, and not "Continue reading"."""
+        return self.texts > 1 or len(self.all_items) < LEAST
 
     @property
     def items(self) -> list[Item]:
@@ -194,31 +205,24 @@ class Listed:
         return [item.key for item in self.items]
 
 
-def lists_on(page: ListPage, feed: Feed, *, without: frozenset[str] = frozenset()) -> list[Listed]:
-    """Return what may be a list on a page, the likeliest first.
-
-    Args:
-        page: Where to look.
-        feed: Whose entries they are to be.
-        without: Keys of links that are no entries, as the page's own.
-    """
+def lists_on(page: ListPage, feed: Feed) -> list[Listed]:
+    """Return what may be a list of a feed's entries on a page, the likeliest first."""
     own = link_key(page.url)
     shapes: dict[str, list[Item]] = {}
     for link in page.links:
-        if not link.is_aside and feed.shape.fits(link.url):
-            key = link_key(link.url)
-            if key != own and key not in without:
-                shapes.setdefault(link.shape, []).append(Item(key, link))
+        if not link.is_aside and link.key != own and feed.shape.fits(link.key):
+            shapes.setdefault(link.shape, []).append(Item(link.key, link))
     found = [
         Listed(
             shape,
             tuple(items),
             feed.has_met(item.key for item in items),
             len({item.key for item in items if plain(item.link.text) == feed.titles.get(item.key)}),
+            len({item.link.text for item in items}),
         )
         for shape, items in shapes.items()
     ]
-    return sorted(found, key=lambda each: (-each.met, -each.titled))
+    return sorted(found, key=lambda each: (-each.met, -each.titled, -each.texts))
 
 
 def plain(text: str) -> str:
