@@ -24,10 +24,13 @@ from wholefeed.core.listing.lists import (
     NEWEST,
     OLDEST,
     SHUFFLED,
+    TOPS,
     Feed,
     FeedEntry,
     Item,
     Listed,
+    Read,
+    Row,
     lists_on,
 )
 from wholefeed.core.listing.reading import ListPage, PageLink
@@ -40,6 +43,7 @@ from wholefeed.core.listing.ways import (
     levels_on,
     next_urls,
 )
+from wholefeed.core.slugs import SLUGS, slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import resolve_or_empty, split
 
@@ -152,14 +156,23 @@ WHY: Final = {
     "no-list": "no list of the feed's entries stands there",
     "feeds-entries-not-met": "what is listed there is not what the feed has",
     "out-of-order": "what is listed there is in no order that could be told",
+    "not-needed": "what is listed there stands on other pages, too",
     "nothing-more": "what is listed there is in the feed already",
     "repeats": "its pages list the same entries again",
     "http-status": "the publisher answered with an error",
     "robots": "the publisher asks programs not to read it",
     "not-had": "it could not be had",
 }
-"""Why a page did not count, in words for people. Behind `http-status` stands the status; what the fetching of
-pages calls a failure stands as it is, and its words are elsewhere."""
+"""Why a page did not count, in words for people. What the fetching of a page calls a failure stands as it is;
+behind `http-status` is the status."""
+
+
+def why_in_words(why: str) -> str:
+    """Return it for people."""
+    slug = why.partition(" ")[0]
+    if slug in WHY:
+        return WHY[slug]
+    return slug_in_words(slug) if slug in SLUGS and SLUGS[slug].words else WHY["not-had"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +202,6 @@ MOST_ENTRIES: Final = 50_000
 """Of a list."""
 MOST_LOOKS: Final = 8
 """Requests for what turns out to be no page of the list."""
-TOPS: Final = 5
 _MOST_TRIES: Final = 4
 """Of pages that may be the next one."""
 _FEW: Final = 3
@@ -211,18 +223,11 @@ class _Way:
     """Whether it may bring more than that."""
 
 
-class _Read(NamedTuple):
-    """A page of a list that was read."""
-
-    url: str
-    items: list[Item]
-
-
 class _Walked(NamedTuple):
     """What a walk came to."""
 
     way: _Way
-    pages: list[_Read]
+    pages: list[Read]
     order: str
     """Or why it is none."""
     shape: str = ""
@@ -350,10 +355,12 @@ class _Look:
         is_open = last <= _FEW and bool(next_urls(page))
         found = lists_on(page, feed)
         for listed in [each for each in found if each.is_named or not feed.titles][:3]:
-            keys = _Row(listed, feed).keys
+            keys = Row(listed, feed).keys
             if listed.met and (feed.begins(keys) or feed.is_met(keys)):
                 ways.append(_Way(page, listed, None, len(keys) * last, last - 1, is_open))
-        if not ways and found and found[0].met:
+        if ways:
+            self._note(page.url, "not-needed")
+        elif found and found[0].met:
             self._note(page.url, "feeds-entries-not-met")
         for level in levels_on(page, feed):
             ways.append(_Way(page, None, level, level.total, len(level.urls), not level.total))
@@ -405,8 +412,8 @@ class _Look:
     def _walk_pages(self, way: _Way, *, is_again: bool = False) -> Asking[_Walked]:
         """Follow a list from its first page on."""
         assert way.listed is not None, "a way of pages begins with a list"
-        row = _Row(way.listed, self._feed)
-        pages = [_Read(way.page.url, row.items)]
+        row = Row(way.listed, self._feed)
+        pages = [Read(way.page.url, row.items)]
         page, kind, is_cut = way.page, "", False
         missing: list[Missing] = []
         is_met = self._feed.begins(row.keys)
@@ -418,13 +425,13 @@ class _Look:
             if got is None:
                 break
             page, items, kind = got
-            pages.append(_Read(page.url, items))
+            pages.append(Read(page.url, items))
             if self._feed.has_met(item.key for item in items) and not self._feed.begins(row.keys):
                 return _Walked(way, pages, "feeds-entries-not-met")
         order = self._verdict(way, pages, row, is_again=is_again)
         return _Walked(way, row.all_pages(pages), order, way.listed.shape, tuple(missing), is_cut)
 
-    def _verdict(self, way: _Way, pages: Sequence[_Read], row: _Row, *, is_again: bool) -> str:
+    def _verdict(self, way: _Way, pages: Sequence[Read], row: Row, *, is_again: bool) -> str:
         if is_again and self._feed.begins(row.keys) and self._is_joined(pages[-1].items):
             return NEWEST
         order = self._feed.verdict(row.keys)
@@ -439,7 +446,7 @@ class _Look:
         return link_key(page.url) in {link_key(url) for url in (_root(page.url), *self._job.home_urls)}
 
     def _follow(
-        self, page: ListPage, row: _Row, kind: str, missing: list[Missing], below: str = ""
+        self, page: ListPage, row: Row, kind: str, missing: list[Missing], below: str = ""
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
         """Ask for the page behind one of a list; None: there is none.
 
@@ -464,7 +471,7 @@ class _Look:
         return None
 
     def _skip(
-        self, page: ListPage, gone: Next, row: _Row, missing: list[Missing]
+        self, page: ListPage, gone: Next, row: Row, missing: list[Missing]
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
         """Ask for the page behind one that could not be had, where pages are counted."""
         count = next((each for each in counts_on(page) if link_key(each.url) == gone.key), None)
@@ -481,7 +488,7 @@ class _Look:
             missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
         return None
 
-    def _may_ask(self, page: Next, row: _Row) -> bool:
+    def _may_ask(self, page: Next, row: Row) -> bool:
         return page.key not in row.asked and self._is_own(page.url)
 
     def _joined(self, url: str) -> None:
@@ -498,7 +505,7 @@ class _Look:
     def _walk_levels(self, way: _Way, *, is_again: bool = False) -> Asking[_Walked]:
         """Read the pages of years or months."""
         assert way.level is not None, "a way of levels"
-        waiting, read = list(way.level.urls), list[list[_Read]]()
+        waiting, read = list(way.level.urls), list[list[Read]]()
         shape, seen, missing = "", set[str](), list[Missing]()
         is_cut = False
         while waiting:
@@ -535,23 +542,23 @@ class _Look:
         found = lists_on(page, self._feed)
         return next((each for each in found if (each.shape == shape if shape else each.met)), None)
 
-    def _read_level(self, page: ListPage, listed: Listed, missing: list[Missing]) -> Asking[list[_Read]]:
+    def _read_level(self, page: ListPage, listed: Listed, missing: list[Missing]) -> Asking[list[Read]]:
         """Read the page of a year or a month, and what it goes on at."""
-        row = _Row(listed, self._feed)
-        group = [_Read(page.url, row.items)]
+        row = Row(listed, self._feed)
+        group = [Read(page.url, row.items)]
         below = page.url.rpartition(".")[0] if page.url.endswith((".html", ".htm", ".php")) else page.url
         while len(group) < self._job.most_pages:
             got = yield from self._follow(page, row, "", missing, below)
             if got is None:
                 break
             page, items, _ = got
-            group.append(_Read(page.url, items))
+            group.append(Read(page.url, items))
         return row.all_pages(group)
 
     def _levels_walked(
         self,
         way: _Way,
-        read: list[list[_Read]],
+        read: list[list[Read]],
         shape: str,
         missing: tuple[Missing, ...],
         *,
@@ -589,7 +596,7 @@ class _Look:
         walked = walked._replace(pages=[*walked.pages, *further], missing=walked.missing + missing)
         return self._found(walked)
 
-    def _ask_missing(self, shape: str) -> Asking[tuple[list[_Read], tuple[Missing, ...]]]:
+    def _ask_missing(self, shape: str) -> Asking[tuple[list[Read], tuple[Missing, ...]]]:
         """Ask for the pages again that could not be had."""
         read, missing = [], []
         for url in self._job.known.missing[: self._spare]:
@@ -597,7 +604,7 @@ class _Look:
             if isinstance(page, NotHad):
                 missing.append(Missing(url=url, slug=page.slug, status=page.status))
             elif listed := next((each for each in lists_on(page, self._feed) if each.shape == shape), None):
-                read.append(_Read(page.url, listed.items))
+                read.append(Read(page.url, listed.items))
                 self._joined(url)
         return read, tuple(missing)
 
@@ -611,7 +618,7 @@ class _Look:
             first_url=walked.way.page.url,
             way="levels" if walked.way.level else "pages",
             shape=walked.shape,
-            tops=tuple(item.key for page in pages for item in page.items)[:TOPS],
+            tops=self._tops(pages),
             missing=tuple(each.url for each in walked.missing if each.url not in lasting),
         )
         listed = _Entries(self._feed, self._job.now, is_ordered=walked.order != SHUFFLED).listed(pages)
@@ -620,6 +627,10 @@ class _Look:
         cut = {page.url for page in self._had.values() if isinstance(page, ListPage) and page.is_cut}
         is_cut = walked.is_cut or not urls.isdisjoint(cut)
         return Found(pages=listed, missing=walked.missing, looked=looked, known=known, is_cut=is_cut)
+
+    def _tops(self, pages: Sequence[Read]) -> tuple[str, ...]:
+        newest = (item.key for page in pages for item in page.items)
+        return tuple(islice(dict.fromkeys((*islice(newest, TOPS), *self._job.known.tops)), TOPS))
 
 
 _NO_PAGE: Final = re.compile(
@@ -649,67 +660,17 @@ def _with_slash(url: str) -> str:
     return f"{url}/"
 
 
-def _turned(pages: Sequence[_Read]) -> list[_Read]:
-    return [_Read(page.url, page.items[::-1]) for page in reversed(pages)]
+def _turned(pages: Sequence[Read]) -> list[Read]:
+    return [Read(page.url, page.items[::-1]) for page in reversed(pages)]
 
 
-def _in_order(feed: Feed, read: Sequence[Sequence[_Read]]) -> str:
+def _in_order(feed: Feed, read: Sequence[Sequence[Read]]) -> str:
     """Return how the lists of levels are in themselves, the newest level first; empty: in no order."""
     for order in (NEWEST, OLDEST):
         pages = [page for group in read for page in (_turned(group) if order == OLDEST else group)]
         if feed.begins([item.key for page in pages for item in page.items]):
             return order
     return ""
-
-
-class _Row:
-    """What was read of a list that goes on."""
-
-    def __init__(self, listed: Listed, feed: Feed) -> None:
-        items = listed.items
-        count = feed.pinned(items)
-        self.items = items[count:]
-        """Of its first page, without what is pinned on top."""
-        self.pinned = items[:count]
-        self.keys = [item.key for item in self.items]
-        self.asked: set[str] = set()
-        self._shape = listed.shape
-        self._places = {key: place for place, key in enumerate(self.keys)}
-        self._top = {item.key for item in (*listed.all_items[:TOPS], *self.pinned)}
-
-    def join(self, page: ListPage, feed: Feed) -> list[Item] | None:
-        """Return what a page adds; None: it is not the next one of the list.
-
-        What is known of it must be the end of what was read, but for what is pinned on top of both.
-        """
-        listed = next((each for each in lists_on(page, feed) if each.shape == self._shape), None)
-        if listed is None:
-            return None
-        items = listed.items
-        new = self._behind(items)
-        while items and items[0].key in self._top and (new is None or new[0].key in self._top):
-            items = items[1:]
-            new = self._behind(items)
-        for item in new or ():
-            self._places[item.key] = len(self.keys)
-            self.keys.append(item.key)
-        return new
-
-    def _behind(self, items: list[Item]) -> list[Item] | None:
-        """Return what stands behind what is known."""
-        known = 0
-        if items and items[0].key in self._places:
-            start = self._places[items[0].key]
-            known = len(self.keys) - start
-            if [item.key for item in items[:known]] != self.keys[start:]:
-                return None
-        new = items[known:]
-        return None if not new or any(item.key in self._places for item in new) else new
-
-    def all_pages(self, pages: list[_Read]) -> list[_Read]:
-        """Return the pages with what is pinned, where it stands nowhere else."""
-        left = [item for item in self.pinned if item.key not in self._places]
-        return [_Read(pages[0].url, [*pages[0].items, *left]), *pages[1:]]
 
 
 class _Entries:
@@ -721,7 +682,7 @@ class _Entries:
         self._is_ordered = is_ordered
         self._trusts = True
 
-    def listed(self, pages: Sequence[_Read]) -> tuple[ListedPage, ...]:
+    def listed(self, pages: Sequence[Read]) -> tuple[ListedPage, ...]:
         """Return them; without a date of its own each has that of the next newer one."""
         self._trusts = self._feed.agrees([item for page in pages for item in page.items])
         newer: float | None = None

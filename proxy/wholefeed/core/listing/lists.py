@@ -231,3 +231,67 @@ def plain(text: str) -> str:
 
 
 _OTHERS: Final = re.compile(r"[\W_]+")
+
+
+# A list over several pages
+
+
+class Read(NamedTuple):
+    """A page of a list that was read."""
+
+    url: str
+    items: list[Item]
+
+
+class Row:
+    """What was read of a list that goes on."""
+
+    def __init__(self, listed: Listed, feed: Feed) -> None:
+        items = listed.items
+        count = feed.pinned(items)
+        self.items = items[count:]
+        """Of its first page, without what is pinned on top."""
+        self.pinned = items[:count]
+        self.keys = [item.key for item in self.items]
+        self.asked: set[str] = set()
+        self._shape = listed.shape
+        self._places = {key: place for place, key in enumerate(self.keys)}
+        self._top = {item.key for item in (*listed.all_items[:TOPS], *self.pinned)}
+
+    def join(self, page: ListPage, feed: Feed) -> list[Item] | None:
+        """Return what a page adds; None: it is not the next one of the list.
+
+        What is known of it must be the end of what was read, but for what is pinned on top of both.
+        """
+        listed = next((each for each in lists_on(page, feed) if each.shape == self._shape), None)
+        if listed is None:
+            return None
+        items = listed.items
+        new = self._behind(items)
+        while items and items[0].key in self._top and (new is None or new[0].key in self._top):
+            items = items[1:]
+            new = self._behind(items)
+        for item in new or ():
+            self._places[item.key] = len(self.keys)
+            self.keys.append(item.key)
+        return new
+
+    def _behind(self, items: list[Item]) -> list[Item] | None:
+        """Return what stands behind what is known."""
+        known = 0
+        if items and items[0].key in self._places:
+            start = self._places[items[0].key]
+            known = len(self.keys) - start
+            if [item.key for item in items[:known]] != self.keys[start:]:
+                return None
+        new = items[known:]
+        return None if not new or any(item.key in self._places for item in new) else new
+
+    def all_pages(self, pages: list[Read]) -> list[Read]:
+        """Return the pages with what is pinned, where it stands nowhere else."""
+        left = [item for item in self.pinned if item.key not in self._places]
+        return [Read(pages[0].url, [*pages[0].items, *left]), *pages[1:]]
+
+
+TOPS: Final = 5
+"""Entries on top of a page that may be pinned there."""
