@@ -356,7 +356,7 @@ class _Look:
         found = lists_on(page, feed)
         for listed in [each for each in found if each.is_named or not feed.titles][:3]:
             keys = Row(listed, feed).keys
-            if listed.met and (feed.begins(keys) or feed.is_met(keys)):
+            if listed.met and (feed.begins(keys) or feed.is_met(listed.keys)):
                 ways.append(_Way(page, listed, None, len(keys) * last, last - 1, is_open))
         if ways:
             self._note(page.url, "not-needed")
@@ -419,7 +419,7 @@ class _Look:
         is_met = self._feed.begins(row.keys)
         while is_met and not (is_again and self._is_joined(pages[-1].items)):
             if len(pages) >= self._job.most_pages or len(row.keys) >= MOST_ENTRIES:
-                is_cut = True
+                is_cut = any(self._may_ask(each, row) for each in next_urls(page))
                 break
             got = yield from self._follow(page, row, kind, missing)
             if got is None:
@@ -434,7 +434,7 @@ class _Look:
     def _verdict(self, way: _Way, pages: Sequence[Read], row: Row, *, is_again: bool) -> str:
         if is_again and self._feed.begins(row.keys) and self._is_joined(pages[-1].items):
             return NEWEST
-        order = self._feed.verdict(row.keys)
+        order = self._feed.verdict(row.keys, (item.key for item in row.pinned))
         if order == SHUFFLED:
             assert way.listed is not None, "a way of pages"
             is_one = len(pages) == 1 and not next_urls(way.page) and not self._is_front(way.page)
@@ -711,10 +711,11 @@ class _Entries:
         """Return the most exact date that there is, and what it is from."""
         link = item.link
         said = [(link.at, link.dated_by)] if self._trusts else []
-        for url, day in ((link.url, day_in(link.url)), (page_url, day_in(page_url))):
-            if day is not None:
-                is_own = url == link.url and day.day
-                said.append((day.at, "url" if is_own else "month" if day.month else "year"))
+        own, around = day_in(link.url), day_in(f"{page_url.removesuffix('.html').rstrip('/')}/.")
+        if own is not None:
+            said.append((own.at, "url" if own.day else own.exactness))
+        if around is not None:
+            said.append((around.at, "month" if around.month else "year"))
         dates = [(at, by) for at, by in said if at is not None and 0.0 < at < self._end]
         return min(dates, key=lambda each: _EXACTNESS.index(each[1]), default=(None, ""))
 

@@ -8,9 +8,9 @@ feed.verdict([item.key for item in found.items])       # newest, oldest, or why 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, NamedTuple, Self
 
 from wholefeed.core.listing.dates import day_in
@@ -33,7 +33,7 @@ class FeedEntry:
 LEAST: Final = 3
 """Entries of a feed, or of those that a list has."""
 NEWEST, OLDEST, SHUFFLED = "newest", "oldest", "shuffled"
-_MOST_PINNED: Final = 5
+_MOST_PINNED: Final = 3
 _DAYS: Final = 2 * DAY_SECONDS
 """The dates of a list and of the feed may be so far apart."""
 
@@ -91,21 +91,26 @@ class Feed:
         """Whether enough of them are."""
         return self.has_met(keys) >= max(LEAST, self.least)
 
-    def begins(self, keys: Sequence[str]) -> bool:
+    def begins(self, keys: Sequence[str], among: Container[str] | None = None) -> bool:
         """Whether a list that goes on may begin so: with the feed's entries, in order, and then older ones.
 
         In the place of one that is not met another may stand: links of feeds and of lists are not always one.
+
+        Args:
+            keys: Of the list.
+            among: Of all that was met, where the list is a part of it.
         """
-        places = [self.order[key] for key in keys if key in self.order]
-        if not places or not self._is_ordered([key for key in keys if key in self.order]):
+        met = [(place, key) for place, key in enumerate(keys) if key in self.order]
+        if not met or not self._is_ordered([key for _, key in met]):
             return False
-        last = max(place for place, key in enumerate(keys) if key in self.order)
-        others = last + 1 - len(places)
-        return others <= max(places) + 1 - len(places)
+        among = {key for _, key in met} if among is None else among
+        last = max(self.order[key] for _, key in met)
+        lacking = sum(1 for key in islice(self.order, last) if key not in among)
+        return met[-1][0] + 1 - len(met) <= lacking
 
     def pinned(self, items: Sequence[Item]) -> int:
         """Return how many entries on top of a list stand further down by their dates."""
-        for count in range(min(_MOST_PINNED, len(items)) + 1):
+        for count in range(min(_MOST_PINNED, len(items) // 3) + 1):
             if self.begins([item.key for item in items[count:]]):
                 newest = self.dates.get(items[count].key)
                 dates = [self.date_of(item) for item in items[:count]]
@@ -131,9 +136,9 @@ class Feed:
                     return False
         return True
 
-    def verdict(self, keys: Sequence[str]) -> str:
+    def verdict(self, keys: Sequence[str], pinned: Iterable[str] = ()) -> str:
         """Return in which order a whole list is, or why it is none, as a slug."""
-        if not self.is_met(keys):
+        if not self.is_met({*keys, *pinned}):
             return "feeds-entries-not-met"
         if self.begins(keys):
             return NEWEST
@@ -144,14 +149,16 @@ class Feed:
         groups: dict[int, list[str]] = {}
         for item in items:
             groups.setdefault(item.link.group, []).append(item.key)
-        met = [[key for key in keys if key in self.order] for keys in groups.values()]
         if len(groups) < 2 or any(item.link.is_tabular for item in items):  # noqa: PLR2004 - several
             return False
-        if not all(self._is_ordered(keys) or self._is_ordered(keys[::-1]) for keys in met):
+        among = {item.key for item in items}
+        if not all(
+            self.begins(keys, among) or self.begins(keys[::-1], among)
+            for keys in groups.values()
+            if self.has_met(keys)
+        ):
             return False
-        return all(
-            self.begins(keys) or self.begins(keys[::-1]) for keys in groups.values() if self.has_met(keys)
-        ) and (self.agrees(items))
+        return self.agrees(items)
 
     def agrees(self, items: Sequence[Item]) -> bool:
         """Whether the dates that a list gives to the feed's entries are theirs, two thirds of them."""

@@ -150,6 +150,8 @@ class _Element:
     parent: _Element | None
     start: _Counts
     end: _Counts
+    heading: tuple[Day, int]
+    """What stands above it, and the level of that."""
     texts: list[str] = field(default_factory=list)
     """What is read in it, up to what a date may have."""
 
@@ -253,7 +255,7 @@ class _Page:
     def _begin(self, node: Any, tag: str, parent: _Element | None) -> _Element:
         place = self._placed(node, tag, parent.place if parent else _WHOLE)
         counts = self._counts()
-        element = _Element(tag, place, parent, counts, counts)
+        element = _Element(tag, place, parent, counts, counts, (self._heading, self._level))
         if tag == "a":
             self._anchors += 1
             self._link(node, element)
@@ -341,6 +343,9 @@ class _Page:
         has_days = element.start.marks < element.end.marks
         if len(element.texts) > 1 and not has_days:
             self._mark(joined, element)
+            if element.start.marks < len(self._marks):
+                self._heading, self._level = element.heading
+                return
         is_short = joined and len(joined) <= LONGEST and element.tag != "time"
         self._head(element, read_heading(joined) if is_short else None, has_days=has_days)
 

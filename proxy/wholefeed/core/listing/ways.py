@@ -146,7 +146,7 @@ def _numbers(url: str) -> Iterator[tuple[str, int, str]]:
     runs = list(_RUN.finditer(url, start))[-3:]
     for run in reversed(runs):
         tail = url[run.end() :]
-        if not run[0].startswith("0") and _TAIL.fullmatch(tail):
+        if (run[0] == "0" or not run[0].startswith("0")) and _TAIL.fullmatch(tail):
             yield url[: run.start()], int(run[0]), tail
 
 
