@@ -598,16 +598,27 @@ class _Look:
         return self._found(walked)
 
     def _ask_missing(self, shape: str) -> Asking[tuple[list[Read], tuple[Missing, ...]]]:
-        """Ask for the pages again that could not be had."""
-        read, missing = [], []
+        """Ask for the pages again that could not be had, and for those behind them that are not known."""
+        read, missing = list[Read](), list[Missing]()
         for url in self._job.known.missing[: self._spare]:
             page = yield from self._ask(url, is_page=True)
             if isinstance(page, NotHad):
                 missing.append(Missing(url=url, slug=page.slug, status=page.status))
             elif listed := next((each for each in lists_on(page, self._feed) if each.shape == shape), None):
-                read.append(Read(page.url, listed.items))
                 self._joined(url)
+                read += yield from self._behind(page, Row(listed, self._feed), missing)
         return read, tuple(missing)
+
+    def _behind(self, page: ListPage, row: Row, missing: list[Missing]) -> Asking[list[Read]]:
+        """Read a page and those behind it, up to one that was read before."""
+        read, kind = [Read(page.url, row.items)], ""
+        while len(read) < self._job.most_pages:
+            got = yield from self._follow(page, row, kind, missing)
+            if got is None or self._is_joined(got[1]):
+                break
+            page, items, kind = got
+            read.append(Read(page.url, items))
+        return read
 
     # What was found
 
