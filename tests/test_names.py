@@ -57,6 +57,7 @@ from wholefeed.core.checking import RULES
 from wholefeed.core.compose.entries import NAMELESS, Entries
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.links import DEAD, FH_INCREMENTAL, FH_PREV
+from wholefeed.core.listing.finding import WHY, Known, Looked, Missing
 from wholefeed.core.model import (
     IMPORT_URL,
     MEMORY_URL,
@@ -71,6 +72,7 @@ from wholefeed.core.notes import End, Ending
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.parse.repair import UNKNOWN_NAMESPACE
 from wholefeed.core.readers import READERS
+from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.slugs import SLUGS
 from wholefeed.counts import TASKS
 from wholefeed.errors import DocumentError, TooManyRequestsError, WholefeedError
@@ -199,6 +201,7 @@ def words() -> dict[str, Any]:
         "adapter": [each.name for each in ADAPTERS],
         "way": [BY_DATE, BY_ID, FROM_FRONT],
         "lead": [GUESSED],
+        "passed over": [*WHY],
         "task": list(TASKS),
         "reader": [each.name for each in READERS],
         "error of check": [each.name for each in RULES.values() if each.is_error],
@@ -225,6 +228,10 @@ def json_texts() -> dict[str, Any]:
     return {
         "feed.collection": [each.name for each in dataclasses.fields(Collection)],
         "feed.ending": [*Ending(End.OLDEST).as_dict()],
+        "feed.listing": [each.name for each in dataclasses.fields(Listing)],
+        "feed.listing of known": [each.name for each in dataclasses.fields(Known)],
+        "feed.listing of looked": [each.name for each in dataclasses.fields(Looked)],
+        "feed.listing of missing": [each.name for each in dataclasses.fields(Missing)],
         "document.links": [*Relation, FH_PREV, FH_INCREMENTAL, DEAD],
         "document.marks": [each.name for each in dataclasses.fields(Marks)],
         "lease.progress": [*json.loads(UnderWay().as_text())],

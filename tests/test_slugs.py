@@ -34,7 +34,9 @@ LISTED = {
     if (row := ROW.match(line.text))
 }
 PARTIAL = {note.slug for note in NOTE_KINDS if note.partial}
-SLUG_AT = {"stop": 0, "_error": 0, "UrlError": 1, "_problem": 1}
+OF_PAGES = {"not-html", "robots"}
+"""Of pages that are searched for lists (H1): what is missing bears them, and no answer."""
+SLUG_AT = {"stop": 0, "_error": 0, "UrlError": 1, "NotHad": 1, "_problem": 1}
 """Which argument of a function is a slug, where it has no name."""
 
 
@@ -84,7 +86,7 @@ def answers(slug: str) -> str:
     """What the page is to say of a slug; one that is a note alone is never answered."""
     if slug in PARTIAL - {line.text for line in given()}:
         return "missing"
-    unanswered = "missing" if slug in PARTIAL else "start"
+    unanswered = "missing" if slug in PARTIAL | OF_PAGES else "start"
     return ", ".join(map(str, sorted(SLUGS[slug].answers))) or unanswered
 
 

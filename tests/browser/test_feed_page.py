@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from tests.browser.visiting import Visit, visiting
 from tests.feeds import Item, an_item, atom, publish_chain, rss
+from tests.listing import LISTS, looked
 from tests.origin import Origin
-from tests.running import Proxy
+from tests.publishers.archive_page import ArchivePage
+from tests.running import Proxy, a_config, running
 from wholefeed.web import pages
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -62,6 +65,41 @@ async def test_the_page_of_any_feed_is_accessible_and_fits_its_window(
         assert {name: what for name, what in found.items() if what} == {}
         assert visit.hosts == {visit.base.split("/")[2]}
         assert visit.said == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_the_pages_of_a_list_are_links_on_the_page_of_its_feed(
+    tmp_path: Path, origin: Origin, width: int
+) -> None:
+    """H7: also where none was found: which pages were looked at. It is accessible, and fits its window; so
+    is what it lists where the feed is read."""
+    blog = ArchivePage(origin, posts=40, per_page=15)
+    blog.publish()
+    url, found = origin.url("/feed"), list[str]()
+    async with running(a_config(tmp_path, history=LISTS)) as proxy, visiting(proxy, width=width) as visit:
+        await proxy.get(url)
+        await looked(proxy)
+        await visit.open(url=url)
+        await visit.page.get_by_text("The pages that list them").click()
+        shown = visit.page.get_by_role("link", name=origin.url("/archive/page/3/"))
+        assert await shown.is_visible()
+        await open_all(visit)
+        found += await visit.faults()
+        await visit.page.emulate_media(color_scheme="dark")
+        found += await visit.faults("color-contrast")
+        await visit.open("view", url=url)
+        await visit.page.get_by_role("link", name=blog.newest_first[-1].title, exact=True).wait_for()
+        found += await visit.faults()
+
+        await proxy.ask("DELETE", "/feed", params={"url": url})
+        origin.publish("/archive/", "<p>Moved", content_type="text/html")
+        await proxy.get(url)
+        await looked(proxy, 2)
+        await visit.open(url=url)
+        await visit.page.get_by_text("Where a list was looked for").click()
+        assert await visit.page.get_by_role("link", name=origin.url("/archive/"), exact=True).is_visible()
+        found += await visit.faults()
+        assert (found, visit.said) == ([], [])
 
 
 async def test_progress_comes_by_itself_and_then_the_end(proxy: Proxy, origin: Origin) -> None:

@@ -12,10 +12,13 @@ import pytest
 from demo.proxy_process import free_port
 from tests.answers import Document, Status
 from tests.feeds import an_item, atom, ids, publish_chain
+from tests.listing import LISTS, looked
 from tests.origin import Origin
+from tests.publishers.archive_page import ArchivePage
 from tests.running import Proxy, a_config, running
 from wholefeed.cli.feeds import explained
 from wholefeed.cli.main import main
+from wholefeed.core.listing.finding import WHY
 from wholefeed.core.model import State
 from wholefeed.core.words import STATES
 
@@ -95,6 +98,45 @@ async def test_explain_tells_the_chain_and_why_it_ended(
     assert STATES[State.PARTIAL].meaning in text
     assert "tell the publisher which document" in text
     assert json.loads(told)["chain"][2]["standing"] == "missing"
+
+
+async def test_explain_tells_the_pages_that_list_entries(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    """H7: they stand behind the feed's documents, by their own URLs; `list` names the state."""
+    ArchivePage(origin, posts=40, per_page=20).publish()
+    url = origin.url("/feed")
+    commands = [["explain", url], ["list"]]
+    async with running(a_config(tmp_path, history=LISTS)) as proxy:
+        await proxy.get(url)
+        await looked(proxy)
+        said = [(await cli(*command, proxy=proxy))[1] for command in commands] if is_running else []
+    explained, listed = said or [(await cli(*command))[1] for command in commands]
+    rows = [line.split() for line in explained.splitlines() if line.startswith("http") and "  " in line]
+    assert [(row[0], row[-2]) for row in rows] == [
+        (url, "5"),
+        (origin.url("/archive/"), "15"),
+        (origin.url("/archive/page/2/"), "20"),
+    ]
+    assert [row[1] for row in rows] == ["kept", "list", "list"]
+    assert STATES[State.LISTED].meaning in explained
+    assert "35 older entries stand in a list on 2 pages of the site" in explained
+    assert "looked at http" not in explained
+    assert listed == f"{url}\n  listed: 40 entries out of 3 documents (plain, rss)\n"
+
+
+async def test_explain_tells_where_no_list_was_found(cli: Run, origin: Origin, tmp_path: Path) -> None:
+    """H7: each page that was looked at, and why it did not count."""
+    ArchivePage(origin, posts=30).publish()
+    origin.fault("/archive/", Status(404))
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path, history=LISTS)) as proxy:
+        await proxy.get(url)
+        await looked(proxy)
+        explained = (await cli("explain", url, proxy=proxy))[1]
+    assert f"looked at {origin.url('/')}: {WHY['no-list']}" in explained
+    failed = f"looked at {origin.url('/archive/')}: there is no such page (status 404)"
+    assert failed in explained
 
 
 async def test_explain_fetches_a_feed_that_is_not_known_and_keeps_nothing(

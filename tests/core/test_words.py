@@ -8,7 +8,7 @@ import pytest
 
 from wholefeed.core.adapters.table import ADAPTERS
 from wholefeed.core.model import State
-from wholefeed.core.notes import End, Ending
+from wholefeed.core.notes import DocumentUnavailable, End, Ending
 from wholefeed.core.replay import Pace
 from wholefeed.core.slugs import SLUGS
 from wholefeed.core.words import (
@@ -20,6 +20,7 @@ from wholefeed.core.words import (
     duration,
     ending_in_words,
     failure_in_words,
+    passed_over_in_words,
     replay_in_words,
     state_words,
     time_left,
@@ -49,6 +50,18 @@ def a_collection(**changes: Any) -> dict[str, Any]:
         "walked": "2023-11-01T08:00:00Z", "next_attempt": None, "reason": None,
     }  # fmt: skip
     return {**known, **changes}
+
+
+def a_listing(**changes: Any) -> dict[str, Any]:
+    known = {
+        "url": "http://o.test/archive/", "pages": 3, "entries": 1234, "guessed": 0, "limit": None,
+        "passed_over": [], "looked": "2023-11-01T08:00:00Z", "next_look": "2023-12-01T08:00:00Z",
+    }  # fmt: skip
+    return {**known, **changes}
+
+
+def passed_over(reason: str, text: str, status: int | None = None) -> dict[str, Any]:
+    return {"url": f"http://o.test/{reason}", "reason": reason, "text": text, "status": status}
 
 
 def test_every_state_and_publisher_has_words() -> None:
@@ -103,6 +116,59 @@ def test_a_collected_feed_says_how_it_was_found() -> None:
     assert "1 November 2023" in remark
     begun = words_of(a_status("loading", collection=a_collection(walked=None)), NOW)
     assert "not all have been read yet" in begun.remarks[-1]
+
+
+def test_a_listed_feed_says_where_its_entries_stand() -> None:
+    """H7: nobody promises that it is all; how many on how many pages, and when they are looked at next."""
+    said = words_of(a_status("listed", listing=a_listing()), NOW)
+    assert "found in lists on the site's pages" in said.state.meaning
+    assert "nobody promises" in said.state.advice
+    (remark,) = said.remarks
+    assert remark == (
+        "1,234 older entries stand in a list on 3 pages of the site, looked at on 1 November 2023;"
+        " the site is looked at again on 1 December 2023."
+    )
+    listing = a_listing(entries=1, pages=1, guessed=1, limit=200, next_look="1970-01-01T00:00:00Z")
+    first, *others = words_of(a_status("partial", listing=listing), NOW).remarks
+    assert first.startswith("1 older entry stands in a list on 1 page of the site, ")
+    assert first.endswith("the site is looked at again soon.")
+    assert others == [
+        "1 entry stands there without an exact date: with a month or a year alone, or with none.",
+        "The list goes on: no more than 200 of its pages are asked for.",
+    ]
+
+
+def test_where_nothing_is_listed_it_says_what_was_looked_at() -> None:
+    """H7: how many pages, each reason once, those of most pages first; also that nobody has looked yet."""
+    error = passed_over("http-status", "the publisher answered with an error", 404)
+    pages = [error, *[passed_over("no-list", "no list stands there")] * 2]
+    nothing = a_listing(url=None, pages=0, entries=0, passed_over=pages, next_look=None)
+    said = words_of(a_status("remembered", listing=nothing), NOW)
+    assert said.remarks[-1] == (
+        "On 1 November 2023 3 pages of the site were looked at, and none lists the feed's entries:"
+        " no list stands there (2); the publisher answered with an error (1)."
+    )
+    assert passed_over_in_words(error) == "the publisher answered with an error (status 404)"
+    one = {**nothing, "passed_over": [passed_over("robots", "the publisher asks programs not to read it")]}
+    (_, remark) = words_of(a_status("remembered", listing=one), NOW).remarks
+    assert remark.endswith("lists the feed's entries: the publisher asks programs not to read it.")
+    gone = {**nothing, "passed_over": [], "entries": 7}
+    assert words_of(a_status("listed", listing=gone), NOW).remarks == (
+        "No page of the site could be searched for a list of older entries on 1 November 2023.",
+        "7 entries of a list that was found before are kept.",
+    )
+    first = a_listing(url=None, looked=None, next_look="2023-11-14T22:00:00Z")
+    assert words_of(a_status("remembered", listing=first), NOW).remarks[-1] == (
+        "The site's pages are searched for older entries soon, for the first time."
+    )
+
+
+def test_a_page_of_a_list_that_is_missing_ends_no_walk() -> None:
+    """H7: what is older need not stand behind it."""
+    ending = Ending(None, (DocumentUnavailable("http://o.test/2", reason="timeout"),)).as_dict()
+    said = words_of(a_status("partial", "timeout", listing=a_listing(), ending=ending), NOW)
+    assert said.ending == "a page of the publisher's list could not be had"
+    assert "only be found through it" in words_of(a_status("partial", "timeout", ending=ending), NOW).ending
 
 
 def test_a_stale_feed_says_why_and_until_when() -> None:

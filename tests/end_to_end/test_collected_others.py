@@ -1,4 +1,4 @@
-"""Histories of GitHub, Discourse, Mastodon and Blogger through the whole proxy (rules R26 to R32)."""
+"""Histories of publishers other than WordPress through the whole proxy (rules R26 to R32)."""
 
 from __future__ import annotations
 
@@ -13,27 +13,43 @@ from tests.answers import Request, Status
 from tests.feeds import an_item, own_ids, rss
 from tests.origin import Origin
 from tests.publishers.blogger import Blogger
-from tests.publishers.discourse import Discourse
+from tests.publishers.discourse import Discourse, Topics
 from tests.publishers.github import GitHub, on_loopback
+from tests.publishers.lemmy import Lemmy
 from tests.publishers.mastodon import Mastodon
+from tests.publishers.numbered import GitLab, Joomla, Redmine, Squarespace
+from tests.publishers.reddit import Reddit
 from tests.running import Clock, Proxy, Reply, a_config, running
 
 DAY = 86_400.0
 HOUR = 3600.0
 
-Publisher = GitHub | Discourse | Mastodon | Blogger
+Publisher = GitHub | Discourse | Reddit | Mastodon | Blogger | Lemmy | GitLab | Joomla | Squarespace | Redmine
 MAKERS: dict[str, Callable[[Origin, int], Any]] = {
     "github": GitHub,
     "discourse": Discourse,
+    "discourse-topics": Topics,
+    "reddit": Reddit,
+    "lemmy": Lemmy,
     "mastodon": Mastodon,
     "blogger": lambda origin, posts: Blogger(origin, posts, links_pages=False),
+    "gitlab": GitLab,
+    "joomla": Joomla,
+    "squarespace": Squarespace,
+    "redmine": Redmine,
 }
+NUMBERED = ("gitlab", "joomla", "squarespace", "redmine")
 
 
 @pytest.fixture(autouse=True)
 def github_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """GitHub is known by its host: here it is this one."""
+    """GitHub and Reddit are known by their hosts: here it is this one."""
     on_loopback(monkeypatch)
+
+
+def is_page(request: Request) -> bool:
+    """Whether it asks for more than the subscription document."""
+    return "?" in request.target and not request.target.endswith("?sort=New")
 
 
 def expected(publisher: Publisher) -> set[str]:
@@ -47,8 +63,21 @@ def expected(publisher: Publisher) -> set[str]:
         ("github", 10, 2),
         ("discourse", 320, 8),
         ("discourse", 30, 2),
+        ("discourse-topics", 320, 22),
+        ("discourse-topics", 25, 3),
+        ("reddit", 320, 6),
+        ("reddit", 20, 2),
+        ("lemmy", 320, 18),
+        ("lemmy", 12, 3),
         ("mastodon", 150, 2),
         ("mastodon", 12, 3),
+        ("gitlab", 320, 5),
+        ("gitlab", 30, 2),
+        ("joomla", 96, 16),
+        ("squarespace", 95, 6),
+        ("squarespace", 12, 2),
+        ("redmine", 37, 8),
+        ("redmine", 7, 2),
     ],
 )
 async def test_all_entries_come(proxy: Proxy, origin: Origin, name: str, entries: int, requests: int) -> None:
@@ -79,6 +108,63 @@ async def test_more_statuses_than_are_given_are_partial(proxy: Proxy, origin: Or
     assert len(origin.requests) == 2
 
 
+async def test_news_of_which_a_site_leaves_some_out_are_partial(proxy: Proxy, origin: Origin) -> None:
+    """R31: a Redmine that shows six of each ten; a refresh says so too, and asks for nothing further."""
+    redmine = Redmine(origin, 35)
+    redmine.shown = 6
+    reply = await proxy.whole(redmine.feed_url())
+    assert (reply.state, len(own_ids(reply.body))) == ("partial", 6 + 6 + 6 + 5)
+    origin.forget_requests()
+    assert (await gone_on(proxy, redmine, 2 * HOUR)).state == "partial"
+    assert len(origin.requests) == 1
+
+
+async def test_more_submissions_than_are_listed_are_partial(proxy: Proxy, origin: Origin) -> None:
+    """R31: a thousand come, at a hundred a page; that there may be more is told, and no look changes that."""
+    reddit = Reddit(origin, submissions=1500)
+    reply = await proxy.whole(reddit.feed_url())
+    assert reply.state == "partial"
+    assert set(own_ids(reply.body)) == {reddit.identity(post) for post in reddit.submissions}
+    assert len(origin.requests) <= 1 + 10 + 2
+    reddit.add()
+    before = len(origin.requests)
+    proxy.clock.advance(2 * HOUR)
+    assert (await proxy.refreshed(reddit.feed_url())).state == "partial"
+    assert len(origin.requests) == before + 1
+
+
+async def test_a_submission_that_is_removed_while_it_is_asked_behind(proxy: Proxy, origin: Origin) -> None:
+    """R28, R32: 403 behind it is no refusal of the walk."""
+    reddit = Reddit(origin, submissions=420)
+    reddit.on_request = lambda number, _: reddit.delete(reddit.submissions[224]) if number == 4 else None
+    reply = await proxy.whole(reddit.feed_url())
+    assert reply.state == "collected"
+    assert set(own_ids(reply.body)) >= expected(reddit)
+
+
+async def test_the_topics_of_a_category_are_collected(proxy: Proxy, origin: Origin) -> None:
+    """R28: of the forum's feed, which has them by page; none of another category comes along."""
+    forum = Topics(origin, 320, kind="c/news/5")
+    reply = await proxy.whole(forum.feed_url())
+    assert reply.state == "collected"
+    news = {forum.identity(post) for post in forum.posts if post.category == "news"}
+    assert set(own_ids(reply.body)) == news
+    assert len(origin.requests) <= 14
+
+
+async def test_a_community_by_votes_is_collected_by_age(proxy: Proxy, origin: Origin) -> None:
+    """R28, R30: what is pinned stands first in every order; news come without the feed showing them."""
+    lemmy = Lemmy(origin, posts=320)
+    lemmy.pinned = frozenset(post.id for post in lemmy.blog.posts[100:103])
+    reply = await proxy.whole(lemmy.feed_url(""))
+    assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(lemmy))
+    for _ in range(60):
+        lemmy.add()
+    proxy.clock.advance(2 * HOUR)
+    reply = await proxy.refreshed(lemmy.feed_url(""))
+    assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(lemmy))
+
+
 @pytest.mark.parametrize(("new", "state"), [(150, "collected"), (250, "partial")])
 async def test_an_account_that_grows(tmp_path: Path, origin: Origin, new: int, state: str) -> None:
     """R31: what was read to its end stays so while each look reaches what was known."""
@@ -96,7 +182,7 @@ async def test_an_account_that_grows(tmp_path: Path, origin: Origin, new: int, s
 @pytest.mark.parametrize("name", MAKERS)
 async def test_a_refresh_without_news_costs_one_request(tmp_path: Path, origin: Origin, name: str) -> None:
     """R30: within a day of the last look; after it one more."""
-    publisher, clock = MAKERS[name](origin, 150), Clock()
+    publisher, clock = MAKERS[name](origin, 151), Clock()
     async with running(a_config(tmp_path), clock) as proxy:
         await proxy.whole(publisher.feed_url())
         origin.forget_requests()
@@ -125,7 +211,7 @@ async def test_new_entries_appear(tmp_path: Path, origin: Origin, name: str, new
         assert len(origin.requests) <= 1 + 6
 
 
-@pytest.mark.parametrize("name", ["github", "discourse"])
+@pytest.mark.parametrize("name", ["github", "discourse", "discourse-topics", "reddit", "lemmy", *NUMBERED])
 @pytest.mark.parametrize("change", ["add", "delete"])
 async def test_what_changes_in_the_middle_loses_nothing(
     proxy: Proxy, origin: Origin, name: str, change: str
@@ -203,16 +289,16 @@ async def test_a_refusal_is_heeded(
         clock.advance(pause - 60)
         await proxy.get(publisher.feed_url())
         await proxy.settled()
-        assert all("?" not in request.target for request in origin.requests)
+        assert not any(map(is_page, origin.requests))
         clock.advance(HOUR)
         assert (await proxy.refreshed(publisher.feed_url())).state in ("collected", "remembered")
         assert (await proxy.whole(publisher.feed_url())).state == "collected"
 
 
-@pytest.mark.parametrize("name", ["github", "discourse"])
+@pytest.mark.parametrize("name", ["github", "discourse", "reddit", "gitlab", "joomla", "squarespace"])
 async def test_a_walk_goes_on_after_a_restart(tmp_path: Path, origin: Origin, name: str) -> None:
     """R28: also where entries came meanwhile; no page that is there is asked for twice."""
-    publisher = MAKERS[name](origin, 320)
+    publisher = MAKERS[name](origin, 620)
     stopped = asyncio.Event()
 
     async def on_request(number: int, _request: object) -> None:
@@ -236,7 +322,7 @@ async def test_a_walk_goes_on_after_a_restart(tmp_path: Path, origin: Origin, na
     assert had.isdisjoint(request.target for request in origin.requests)
 
 
-@pytest.mark.parametrize("name", ["github", "discourse"])
+@pytest.mark.parametrize("name", ["github", "discourse", "reddit", *NUMBERED])
 async def test_all_pages_again_are_the_same_ones(tmp_path: Path, origin: Origin, name: str) -> None:
     """R29: `full` asks for all of them, under the URLs that they had; what was deleted stays."""
     publisher, clock = MAKERS[name](origin, 120), Clock()
@@ -300,7 +386,13 @@ async def gone_on(proxy: Proxy, publisher: Publisher, seconds: float) -> Reply:
 
 @pytest.mark.parametrize(
     ("name", "is_restarted"),
-    [("github", False), ("discourse", False), ("blogger", False), ("github", True), ("blogger", True)],
+    [
+        *((name, False) for name in ("github", "discourse", "blogger", "reddit", "lemmy", *NUMBERED)),
+        ("discourse-topics", False),
+        ("github", True),
+        ("blogger", True),
+        ("lemmy", True),
+    ],
 )
 async def test_a_look_that_was_cut_short_half_way_is_made_up_for(
     tmp_path: Path, origin: Origin, name: str, is_restarted: bool
@@ -333,14 +425,16 @@ async def test_a_look_that_was_cut_short_half_way_is_made_up_for(
         assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(publisher))
 
 
-@pytest.mark.parametrize("name", ["github", "discourse", "blogger"])
+@pytest.mark.parametrize(
+    "name", ["github", "discourse", "discourse-topics", "reddit", "blogger", "lemmy", *NUMBERED]
+)
 async def test_what_was_published_in_a_pause_is_all_there(proxy: Proxy, origin: Origin, name: str) -> None:
     """R30, R32: what the subscription document showed in the meantime has gaps, and is stored."""
     publisher = MAKERS[name](origin, 150)
     await proxy.whole(publisher.feed_url())
 
     def on_request(_number: int, request: Request) -> None:
-        publisher.refusal = 403 if "?" in request.target else None
+        publisher.refusal = 403 if is_page(request) else None
 
     publisher.on_request = on_request
     for _ in range(3):
@@ -352,7 +446,7 @@ async def test_what_was_published_in_a_pause_is_all_there(proxy: Proxy, origin: 
     assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(publisher))
 
 
-@pytest.mark.parametrize("name", ["github", "discourse", "blogger", "mastodon"])
+@pytest.mark.parametrize("name", MAKERS)
 async def test_parameters_that_are_ignored_later_on_are_told(proxy: Proxy, origin: Origin, name: str) -> None:
     """R27, R31: partial, tried again less and less, until they are honoured again."""
     publisher = MAKERS[name](origin, 120)
@@ -367,7 +461,7 @@ async def test_parameters_that_are_ignored_later_on_are_told(proxy: Proxy, origi
             proxy.clock.advance(4 * HOUR)
             assert (await proxy.whole(publisher.feed_url())).state == "partial"
             await proxy.settled()
-    assert sum("?" in request.target for request in origin.requests) <= 2
+    assert sum(map(is_page, origin.requests)) <= 2
     publisher.queries = "honoured"
     reply = await gone_on(proxy, publisher, HOUR)
     assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(publisher))

@@ -1,12 +1,14 @@
-"""A forum on Discourse: `/posts.rss?before=ID` goes back by fifty, `/latest.rss?page=N` by thirty topics.
+"""A stand-in for Discourse: `/posts.rss?before=ID` goes back by fifty, `/latest.rss?page=N` by thirty topics.
 
     discourse = Discourse(origin, posts=320)
     discourse.feed_url()                    # …/posts.rss
+    Topics(origin, 320).feed_url()          # …/latest.rss
 
 Where this comes from: discourse/discourse, `posts_controller.rb` and `latest_posts_query.rb` (fifty posts
 with an ID below `before`, by ID; `before` that is no positive number is none), `views/posts/latest.rss.erb`
-(elements; the guid is the host's name, `-post-` and the ID) and pull request 10350 (`latest.rss` honours
-query parameters; its first page is 0). There is no generator: the namespace of Discourse and the header
+(elements; the guid is the host's name, `-post-` and the ID), `list_controller.rb` and `topic_query.rb` (since
+pull request 10350 `latest.rss` honours query parameters; by creation without them, pages from 0 on; a
+category's feed has 25 and reads none). There is no generator: the namespace of Discourse and the header
 field `X-Discourse-Route` tell. Behind the oldest there is a channel without items.
 """
 
@@ -19,12 +21,15 @@ from xml.sax.saxutils import escape
 
 from tests.answers import Answer, Document, Request, Status
 from tests.origin import Origin
-from tests.publishers.blog import Blog, Post
+from tests.publishers.blog import Blog, Post, page_of
 from tests.publishers.front import Front
 from tests.publishers.wordpress_query import absint
 
 POSTS: Final = 50
 TOPICS: Final = 30
+IN_CATEGORY: Final = 25
+NEWS: Final = 5
+"""Number of the category of the topics under news."""
 
 
 class Discourse(Front):
@@ -59,18 +64,26 @@ class Discourse(Front):
             found = [post for post in self.posts if not before or post.id < before][:POSTS]
             return self._document("post", found, "posts/latest")
         if path == "/latest.rss":
-            start = absint(fields.get("page", "")) * TOPICS
-            by_activity = sorted(self.posts, key=lambda post: (-post.modified, -post.id))
-            return self._document("topic", by_activity[start : start + TOPICS], "list/latest")
+            return self._document("topic", self._topics(fields), "list/latest_feed", "/latest")
+        if path == f"/c/news/{NEWS}.rss":
+            topics = self._topics({"category": str(NEWS)})[:IN_CATEGORY]
+            return self._document("topic", topics, "list/category_feed", f"/c/news/{NEWS}")
         return Status(404)
 
-    def _document(self, kind: str, posts: list[Post], route: str) -> Answer:
+    def _topics(self, fields: dict[str, str]) -> list[Post]:
+        key = "modified" if fields.get("order") == "activity" else "published"
+        is_ascending = fields.get("ascending") == "true"
+        start = absint(fields.get("page", "")) * TOPICS
+        found = [post for post in self.posts if "category" not in fields or post.category == "news"]
+        return page_of(found, key=key, ascending=is_ascending, start=start, count=TOPICS)
+
+    def _document(self, kind: str, posts: list[Post], route: str, link: str = "") -> Answer:
         what = "Latest posts" if kind == "post" else "Latest topics"
         body = (
             '<?xml version="1.0" encoding="UTF-8" ?>\n'
             '<rss version="2.0" xmlns:discourse="http://www.discourse.org/" '
             'xmlns:atom="http://www.w3.org/2005/Atom" xmlns:dc="http://purl.org/dc/elements/1.1/">\n'
-            f"  <channel>\n    <title>{self.blog.title} - {what}</title>\n    <link>{self.url}</link>\n"
+            f"  <channel>\n    <title>{self.blog.title} - {what}</title>\n    <link>{self.url}{link}</link>\n"
             f"    <description>{what}</description>\n{''.join(self._item(kind, post) for post in posts)}"
             "  </channel>\n</rss>\n"
         )
@@ -88,3 +101,23 @@ class Discourse(Front):
             f"        <pubDate>{formatdate(post.published, usegmt=True)}</pubDate>\n"
             f'        <guid isPermaLink="false">{self.identity(post, kind)}</guid>\n      </item>\n'
         )
+
+
+class Topics(Discourse):
+    """Its topics, or those of its category: each post is one.
+
+    Args:
+        origin: Whose address it has.
+        posts: How many there are at first.
+        kind: Which feed: `latest`, or `c/news/5`.
+    """
+
+    def __init__(self, origin: Origin, posts: int = 320, kind: str = "latest") -> None:
+        super().__init__(origin, posts)
+        self.kind = kind
+
+    def feed_url(self, kind: str = "") -> str:
+        return super().feed_url(kind or self.kind)
+
+    def identity(self, post: Post, kind: str = "topic") -> str:
+        return super().identity(post, kind)

@@ -26,6 +26,7 @@ from tests.patching import set_constant
 from tests.publishers.blog import Blog, Post
 from tests.publishers.front import Front
 from wholefeed.core.adapters.others import GitHub as GitHubAdapter
+from wholefeed.core.adapters.others import Reddit as RedditAdapter
 from wholefeed.core.adapters.table import ADAPTERS
 
 PAGE: Final = 10
@@ -33,9 +34,10 @@ REPOSITORY: Final = 123456
 
 
 def on_loopback(patch: pytest.MonkeyPatch) -> None:
-    """Let a proxy take 127.0.0.1 for GitHub, which it knows by its host, until the patch is undone."""
-    others = tuple(each for each in ADAPTERS if not isinstance(each, GitHubAdapter))
-    set_constant(patch, "ADAPTERS", (*others, GitHubAdapter(host="127.0.0.1")))
+    """Let a proxy take 127.0.0.1 for GitHub and Reddit, which it knows by host, until the patch is undone."""
+    others = tuple(each for each in ADAPTERS if not isinstance(each, GitHubAdapter | RedditAdapter))
+    here = GitHubAdapter(host="127.0.0.1"), RedditAdapter(host="127.0.0.1")
+    set_constant(patch, "ADAPTERS", (*others, *here))
 
 
 class GitHub(Front):

@@ -14,6 +14,7 @@ from tests.answers import Request
 from tests.feeds import own_ids, texts
 from tests.origin import Origin
 from tests.publishers.collected import DAY, FORMATS
+from tests.publishers.feedburner import FeedBurner
 from tests.publishers.front import Through
 from tests.publishers.real_wordpress import RealWordPress
 from tests.running import Proxy, Reply
@@ -148,6 +149,19 @@ async def test_feeds_of_a_part_of_the_site(
     reply = await proxy.whole(front.url + path)
     wanted = {"category": 20, "author": 12, "search": 60}[path.split("/")[1]]
     assert (reply.state, len(own_ids(reply.body))) == ("collected", wanted)
+
+
+async def test_behind_a_copy_at_another_site(
+    proxy: Proxy, origin: Origin, real_wordpress: RealWordPress
+) -> None:
+    """R24, R28: the copy is a stand-in for FeedBurner's; its source is found, and is this one."""
+    await asyncio.to_thread(few_posts, real_wordpress, 48)
+    reader = Reader(proxy, real_wordpress, Through(origin, real_wordpress.url))
+    async with Origin("127.0.0.2") as elsewhere:
+        reader.url = FeedBurner(elsewhere, reader.front, "/feed/").url
+        reply = await proxy.whole(reader.url)
+    assert (reply.state, await reader.lacks(reply)) == ("collected", set())
+    assert len(origin.requests) <= 2 + 5 + 4
 
 
 @pytest.mark.parametrize("form", FORMATS)

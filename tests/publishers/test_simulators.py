@@ -1,15 +1,20 @@
-"""The simulators of Blogger, Discourse, GitHub and Mastodon."""
+"""The simulators of Blogger, Discourse, FeedBurner, GitHub, Lemmy, Mastodon and Reddit."""
 
 from __future__ import annotations
 
+import aiohttp
 import pytest
 
 from tests.origin import Origin
 from tests.publishers.blogger import Blogger
-from tests.publishers.discourse import Discourse
+from tests.publishers.discourse import Discourse, Topics
+from tests.publishers.feedburner import FeedBurner
 from tests.publishers.github import GitHub
+from tests.publishers.lemmy import Lemmy
 from tests.publishers.mastodon import Mastodon
 from tests.publishers.reading import read
+from tests.publishers.reddit import Reddit
+from tests.publishers.wordpress import WordPress
 
 
 @pytest.mark.parametrize(("query", "pages"), [("", [25, 25, 10]), ("?max-results=500", [50, 10])])
@@ -54,15 +59,73 @@ async def test_no_positive_number_is_none(before: str, origin: Origin) -> None:
     assert len((await read(f"{discourse.feed_url()}?before={before}")).identities) == 50
 
 
-async def test_topics_move_when_something_happens_in_them(origin: Origin) -> None:
-    """Pages of topics are counted from 0 and by activity."""
-    discourse = Discourse(origin, posts=40)
-    oldest = discourse.posts[-1]
-    second = await read(f"{discourse.feed_url('latest')}?page=1")
-    assert (len(second.identities), second.identities[-1]) == (10, discourse.identity(oldest, "topic"))
-    discourse.edit(oldest)
-    assert (await read(discourse.feed_url("latest"))).identities[0] == discourse.identity(oldest, "topic")
-    assert not (await read(f"{discourse.feed_url('latest')}?page=2")).identities
+async def test_topics_by_thirty_in_the_order_that_is_asked_for(origin: Origin) -> None:
+    """By creation, newest first, from page 0 on; behind the last there is nothing."""
+    forum = Topics(origin, posts=40)
+    url, topics = forum.feed_url(), [*map(forum.identity, forum.posts)]
+    pages = [await read(f"{url}?page={number}") for number in range(3)]
+    assert [page.identities for page in pages] == [topics[:30], topics[30:], []]
+    oldest = await read(f"{url}?order=created&ascending=true&page=1")
+    assert oldest.identities == topics[9::-1]
+    forum.edit(forum.posts[-1])
+    assert (await read(url)).identities == topics[:30]
+    assert (await read(f"{url}?order=activity")).identities[0] == topics[-1]
+
+
+async def test_a_category_has_twenty_five_topics_and_reads_nothing(origin: Origin) -> None:
+    """More of them are to be had of the forum's feed."""
+    forum = Topics(origin, posts=120, kind="c/news/5")
+    topics = [forum.identity(post) for post in forum.posts if post.category == "news"]
+    assert (await read(f"{forum.feed_url()}?page=1")).identities == topics[:25]
+    second = await read(f"{forum.feed_url('latest')}?category=5&page=1")
+    assert second.identities == topics[30:]
+
+
+async def test_a_thousand_submissions_by_a_hundred(origin: Origin) -> None:
+    """Behind the last that is listed there is nothing, and behind what was removed 403."""
+    reddit = Reddit(origin, submissions=1100)
+    url, names = reddit.feed_url(), [*map(reddit.identity, reddit.submissions)]
+    assert (await read(url)).identities == names[:25]
+    assert (await read(f"{url}?limit=500&after={names[24]}")).identities == names[25:125]
+    assert not (await read(f"{url}?after={names[-1]}")).identities
+    reddit.delete(reddit.submissions[24])
+    async with aiohttp.ClientSession() as session, session.get(f"{url}?after={names[24]}") as reply:
+        assert reply.status == 403
+
+
+@pytest.mark.parametrize(
+    ("query", "places"),
+    [
+        ("", slice(0, 20)),
+        ("&page=2", slice(20, 40)),
+        ("&limit=50&page=2", slice(50, 60)),
+        ("&page=9", slice(0)),
+    ],
+)
+async def test_posts_by_twenty_or_as_many_as_are_asked_for(query: str, places: slice, origin: Origin) -> None:
+    """From the oldest on or from the newest; what is pinned stands first, and over fifty are refused."""
+    lemmy = Lemmy(origin, posts=60)
+    names = [*map(lemmy.identity, lemmy.blog.posts)]
+    assert (await read(lemmy.feed_url("Old") + query)).identities == names[places]
+    assert (await read(lemmy.feed_url() + query)).identities == names[::-1][places]
+    lemmy.pinned = frozenset({lemmy.blog.posts[7].id})
+    assert (await read(lemmy.feed_url("Old"))).identities[:2] == [names[7], names[0]]
+    async with aiohttp.ClientSession() as session, session.get(f"{lemmy.feed_url()}&limit=51") as reply:
+        assert reply.status == 400
+
+
+async def test_a_copy_has_its_source_s_guids_and_links_of_its_own(origin: Origin) -> None:
+    """It is as it was until the source is asked again, whatever the parameters are."""
+    wordpress = WordPress(origin, posts=30)
+    copy = FeedBurner(origin, wordpress, "/feed/")
+    page = await read(copy.url)
+    assert page.identities == [wordpress.identity(post) for post in wordpress.posts[:-11:-1]]
+    items = [each for each in page.root.iter() if each.tag == "item"]
+    assert all((item.findtext("link") or "").startswith(f"{copy.url}/~3/") for item in items)
+    wordpress.add()
+    assert (await read(f"{copy.url}?paged=2")).identities == page.identities
+    await copy.poll()
+    assert (await read(copy.url)).identities[1:] == page.identities[:-1]
 
 
 async def test_releases_by_ten_behind_a_tag(origin: Origin) -> None:

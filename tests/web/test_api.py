@@ -10,9 +10,10 @@ import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 from aiohttp import ClientResponse, web
@@ -21,9 +22,12 @@ from hypothesis import strategies as st
 
 from tests.answers import Status
 from tests.feeds import an_item, atom, publish_chain
+from tests.listing import LISTS, looked
 from tests.origin import Origin
+from tests.publishers.archive_page import ArchivePage
 from tests.running import Proxy, StartProxy, a_config, running
 from wholefeed import __version__
+from wholefeed.core.listing.finding import WHY
 from wholefeed.core.model import MEDIA_TYPE, Family, Kind, Role, State
 from wholefeed.core.slugs import SLUGS
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS
@@ -166,6 +170,53 @@ async def test_what_is_said_of_a_feed_is_described(proxy: Proxy, origin: Origin)
     conform(feeds, operations()["GET", "/feeds"]["responses"]["200"]["content"]["application/json"]["schema"])
     for path in ("/healthz", "/readyz"):
         conform(json.loads((await proxy.ask("GET", path)).body), {"$ref": "#/components/schemas/Health"})
+
+
+async def test_what_a_publisher_s_pages_list_is_told(start: StartProxy, origin: Origin) -> None:
+    """H7: each page by its own URL, with what it lists; when it is looked next, and what is not exact."""
+    proxy = await start(history=LISTS)
+    blog = ArchivePage(origin, posts=40, per_page=15)
+    blog.publish()
+    origin.fault("/archive/page/2/", Status(503))
+    url = origin.url("/feed")
+    await proxy.get(url)
+    await looked(proxy)
+    status = await proxy.status(url)
+    conform(status, {"$ref": "#/components/schemas/Account"})
+    listing = status["listing"]
+    assert (listing["url"], listing["pages"], listing["entries"]) == (origin.url("/archive/"), 1, 10)
+    assert (listing["guessed"], listing["limit"]) == (0, None)
+    assert datetime.fromisoformat(listing["next_look"]) > datetime.fromisoformat(listing["looked"])
+    pages = [each for each in status["chain"] if each["listed"]]
+    assert [(each["url"], each["standing"], each["entries"]) for each in pages] == [
+        (origin.url("/archive/"), "kept", 10),
+        (origin.url("/archive/page/2/"), "missing", None),
+    ]
+    assert {each["memento"] for each in status["chain"]} == {None}
+
+
+async def test_where_nothing_is_listed_it_is_told_why(start: StartProxy, origin: Origin) -> None:
+    """H7: each page that was looked at, a slug and its words; null where nobody has looked, nor will."""
+    proxy = await start(history={**LISTS, "list_deny_hosts": ["localhost"]})
+    blog = ArchivePage(origin, posts=30)
+    blog.publish()
+    origin.fault("/archive/", Status(503))
+    url = origin.url("/feed")
+    await proxy.get(url)
+    await looked(proxy)
+    status = await proxy.status(url)
+    conform(status, {"$ref": "#/components/schemas/Account"})
+    listing = status["listing"]
+    assert (status["state"], listing["url"], listing["entries"]) == ("remembered", None, 0)
+    told = {urlsplit(each["url"]).path: each for each in listing["passed_over"]}
+    assert told["/"]["reason"] == "no-list"
+    assert told["/"]["text"] == WHY["no-list"]
+    assert (told["/archive/"]["reason"], told["/archive/"]["status"]) == ("publisher-status", 503)
+    assert told["/archive/"]["text"] == SLUGS["publisher-status"].words
+    assert {each["reason"] for each in told.values()} <= {*WHY, *SLUGS}
+    denied = url.replace("127.0.0.1", "localhost")
+    await proxy.get(denied)
+    assert (await proxy.status(denied))["listing"] is None
 
 
 async def failing_status(proxy: Proxy, origin: Origin) -> dict[str, Any]:

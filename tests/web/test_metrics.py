@@ -19,7 +19,9 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 
 from tests.answers import Status
 from tests.feeds import an_item, atom, publish_chain
+from tests.listing import LISTS, looked
 from tests.origin import Origin
+from tests.publishers.archive_page import ArchivePage
 from tests.running import Proxy, StartProxy
 from wholefeed.core.model import State
 from wholefeed.core.slugs import SLUGS
@@ -112,6 +114,18 @@ async def test_replays_that_are_asked_for_are_counted(proxy: Proxy, origin: Orig
     for _ in range(2):
         await proxy.get(origin.url("/feed"), **replay)
     assert await number(proxy, "wholefeed_replay_requests_total") == 2
+
+
+async def test_looks_at_publishers_pages_are_counted(start: StartProxy, origin: Origin) -> None:
+    """H1: by what came of them; the state is one of those that feeds are counted by."""
+    proxy = await start(history=LISTS)
+    blog = ArchivePage(origin, posts=30)
+    blog.publish()
+    await proxy.get(origin.url("/feed"))
+    await looked(proxy)
+    assert await number(proxy, "wholefeed_looks_total", outcome="listed") == 1
+    assert await number(proxy, "wholefeed_looks_total", outcome="nothing") == 0
+    assert await number(proxy, "wholefeed_feeds", state="listed") == 1
 
 
 async def test_a_walk_and_its_documents_are_counted(proxy: Proxy, origin: Origin) -> None:
@@ -230,7 +244,17 @@ async def test_no_label_comes_from_outside(proxy: Proxy, origin: Origin) -> None
         "state": {*State, NONE},
         "reason": {*SLUGS, NONE, "other"},
         "ending": {*SLUGS, "end", "other"},
-        "outcome": {"fetched", "not-modified", "hit", "miss", "taken", "known", "refused"},
+        "outcome": {
+            "fetched",
+            "not-modified",
+            "hit",
+            "miss",
+            "taken",
+            "known",
+            "refused",
+            "listed",
+            "nothing",
+        },
         "source": {"memory", "store", "publisher"},
         "page": {"first", "other"},
         "task": set(TASKS),

@@ -15,7 +15,9 @@ import pytest
 
 from tests.answers import Status
 from tests.feeds import Item, an_item, atom, publish_chain, rss
+from tests.listing import LISTS, looked
 from tests.origin import Origin
+from tests.publishers.archive_page import ArchivePage
 from tests.publishers.wordpress import WordPress
 from tests.running import Proxy, Reply, StartProxy
 from tests.web.browsing import BROWSER, browse, read, submit, text
@@ -386,6 +388,42 @@ async def test_a_collected_feed_says_how_it_was_found(proxy: Proxy, origin: Orig
     assert STATES[State.COLLECTED].meaning in said
     assert "Found as pages of WordPress" in said
     assert "60 entries of 60 that the site claims to have" in said
+
+
+async def test_a_listed_feed_says_where_its_entries_stand(start: StartProxy, origin: Origin) -> None:
+    """H7: in words, with the pages that list them as links, and how many each has."""
+    proxy = await start(history=LISTS)
+    ArchivePage(origin, posts=40, per_page=15).publish()
+    url = origin.url("/feed")
+    await proxy.get(url)
+    await looked(proxy)
+    reply = await shown(proxy, url)
+    said = text(reply)
+    assert STATES[State.LISTED].meaning in said
+    assert "35 older entries stand in a list on 3 pages of the site" in said
+    assert "The pages that list them" in said
+    for path, entries in (("/archive/", 10), ("/archive/page/2/", 15), ("/archive/page/3/", 10)):
+        assert origin.url(path) in read(reply).links
+        assert f"{origin.url(path)} {entries} entries" in said
+    home = text(await browse(proxy, "/"))
+    assert f" {STATES[State.LISTED].title} " in home
+
+
+async def test_where_no_list_was_found_the_page_says_where_it_was_looked_for(
+    start: StartProxy, origin: Origin
+) -> None:
+    """H7: each page that was looked at, and why it did not count."""
+    proxy = await start(history=LISTS)
+    ArchivePage(origin, posts=30).publish()
+    origin.fault("/archive/", Status(404))
+    url = origin.url("/feed")
+    await proxy.get(url)
+    await looked(proxy)
+    said = text(await shown(proxy, url))
+    assert STATES[State.REMEMBERED].meaning in said
+    assert "and none lists the feed's entries" in said
+    assert "Where a list was looked for" in said
+    assert f"{origin.url('/archive/')} there is no such page (status 404)" in said
 
 
 async def test_a_feed_of_one_entry_and_one_without_dates_have_pages(proxy: Proxy, origin: Origin) -> None:

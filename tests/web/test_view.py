@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from typing import Any
 from urllib.parse import quote, urljoin
 
@@ -11,8 +12,10 @@ import pytest
 
 from tests.answers import Silence
 from tests.feeds import an_item, atom, json_feed, publish_chain, rdf, rss
+from tests.listing import LISTS, looked
 from tests.origin import Origin
 from tests.patching import set_constant
+from tests.publishers.archive_page import ArchivePage
 from tests.running import Proxy, Reply, StartProxy
 from tests.web.browsing import browse, text
 from wholefeed.core.model import State
@@ -59,6 +62,19 @@ async def test_a_feed_is_shown_with_what_it_says(proxy: Proxy, origin: Origin, m
     links = page_links(reply)
     assert links["More about this feed"] == f"./?url={quoted(url)}"
     assert links["Download the feed"] == f"./feed?url={quoted(url)}"
+
+
+async def test_listed_entries_are_shown_among_all(start: StartProxy, origin: Origin) -> None:
+    """H7: people see them whatever the URL says, and get the feed that it names."""
+    proxy = await start(history=LISTS)
+    blog = ArchivePage(origin, posts=30)
+    blog.publish()
+    url = origin.url("/feed")
+    await proxy.get(url)
+    await looked(proxy)
+    reply = await view(proxy, url, query="&listed=off")
+    assert titles(reply) == [escape(each.title) for each in blog.newest_first]
+    assert page_links(reply)["Download the feed"] == f"./feed?url={quoted(url)}&listed=off"
 
 
 async def test_dates_authors_links_and_files_are_told(proxy: Proxy, origin: Origin) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -122,7 +122,7 @@ def explained(status: Mapping[str, Any], now: float) -> str:
         status: As GET /status answers.
         now: Epoch seconds.
     """
-    from wholefeed.core.words import words_of
+    from wholefeed.core.words import passed_over_in_words, words_of
 
     said = words_of(status, now)
     lines = [status["url"], f"  {_summary(status)}", f"  seen since {status['since']}"]
@@ -132,12 +132,19 @@ def explained(status: Mapping[str, Any], now: float) -> str:
     if said.stale is not None:
         lines += [f"stale: {said.stale.meaning}", f"  {said.stale.advice}"]
     lines += [*said.troubles, *said.remarks]
+    lines += [f"looked at {each['url']}: {passed_over_in_words(each)}" for each in _passed_over(status)]
     if said.ending:
         lines.append(f"the walk ended: {said.ending}")
     elif status["walking"]:
         lines.append("the walk goes on")
     lines += [f"note: {text}" for text in _beside(status, said.ending)]
     return "\n".join(lines) + "\n"
+
+
+def _passed_over(status: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """Return the pages that were looked at where no list was found."""
+    known = status.get("listing")
+    return known["passed_over"] if known is not None and known["url"] is None else ()
 
 
 _HEADINGS: Final = ("document", "led to by", "standing", "age", "entries", "duplicates")
@@ -154,13 +161,15 @@ def _table(chain: Sequence[Mapping[str, Any]], now: float) -> Iterator[str]:
 
 
 _MEMORY: Final = "(copies of what has left the subscription document)"
+_LIST: Final = "list"
+"""What leads to a page that is read for the entries that it names (H7)."""
 
 
 def _row(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
     from wholefeed.core.words import duration, instant_of
 
     name = _MEMORY if document["role"] == "memory" else document["url"]
-    relation = document["relation"] or document.get("adapter") or ""
+    relation = document["relation"] or document.get("adapter") or (_LIST if document.get("listed") else "")
     if document["role"] is None:
         return (name, relation, document["standing"], "", "", "")
     age = duration(now - instant_of(document["fetched"]))
@@ -181,7 +190,10 @@ def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
 
 def _beside(status: Mapping[str, Any], ending: str) -> list[str]:
     """The notes on the feed that are not told with a document of the chain, or as its end, already."""
+    from wholefeed.core.notes import DatesGuessed
+
     told = {note["text"] for document in status["chain"] for note in document["notes"]} | {ending}
+    told.update(note["text"] for note in status["notes"] if note["code"] == DatesGuessed.code)  # a remark
     return [note["text"] for note in status["notes"] if note["text"] not in told]
 
 

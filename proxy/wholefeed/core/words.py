@@ -15,6 +15,7 @@ stand in `core/slugs.py`, those of how walks end in `core/notes.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,8 +39,8 @@ def words_of(status: Mapping[str, Any], now: float) -> Said:
         state=state_words(status),
         stale=STALE if status["stale"] or failure is not None else None,
         troubles=tuple(_troubles(status, now)),
-        ending="" if status["ending"] is None else ending_in_words(status["ending"]),
-        remarks=tuple(_remarks(status)),
+        ending=_ending(status),
+        remarks=tuple(_remarks(status, now)),
     )
 
 
@@ -100,12 +101,19 @@ STATES: Final = {
         "Nothing needs to be done; it is all that the site gives, though nobody promises that it is all there"
         " ever was.",
     ),
+    State.LISTED: Words(
+        "Listed",
+        "The publisher's feed has only its newest entries; the older ones were found in lists on the site's"
+        " pages, and are here by title, date and link.",
+        "Nothing needs to be done: each of them leads to its text on the site, though nobody promises that"
+        " the lists have all there ever was.",
+    ),
     State.REMEMBERED: Words(
         "Remembered",
         "The publisher offers only its newest entries, and no way to ask for older ones: here is what this"
         " proxy has seen since it first asked.",
         "Stay subscribed and the history grows from now on; older entries can only come from the publisher,"
-        " if it links its archive (RFC 5005).",
+        " if it links its archive (RFC 5005) or lists it on the site's pages.",
     ),
 }
 
@@ -181,6 +189,15 @@ def _troubles(status: Mapping[str, Any], now: float) -> Iterable[str]:
         yield f"The publisher's site is left alone for another {left}: it asked for that, or kept failing."
 
 
+def _ending(status: Mapping[str, Any]) -> str:
+    ending, listing = status["ending"], status.get("listing")
+    if ending is None:
+        return ""
+    if ending["code"] == "unavailable" and listing is not None and listing["url"]:
+        return "a page of the publisher's list could not be had"
+    return ending_in_words(ending)
+
+
 def ending_in_words(ending: Mapping[str, str]) -> str:
     """Return why a walk ended: the ending's own text where there are no other words for its code."""
     code = ending["code"]
@@ -220,10 +237,11 @@ def times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-def _remarks(status: Mapping[str, Any]) -> Iterable[str]:
+def _remarks(status: Mapping[str, Any], now: float) -> Iterable[str]:
     if status["state"] == State.REMEMBERED and status["since"]:
         yield f"Seen by this proxy, in this format, since {day_of(status['since'])}."
     yield from _collected(status.get("collection"))
+    yield from _listed(status.get("listing"), now)
     yield from _imported(status.get("imported"))
 
 
@@ -250,6 +268,52 @@ def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
     )
 
 
+def _listed(known: Mapping[str, Any] | None, now: float) -> Iterable[str]:
+    """Say what was found in the publisher's pages (H7), or where it was looked for."""
+    if known is None:
+        return
+    looked_next = _next_look(known["next_look"], now)
+    if known["looked"] is None:
+        yield f"The site's pages are searched for older entries {looked_next}, for the first time."
+        return
+    looked_on = day_of(known["looked"])
+    then = f"; the site is looked at again {looked_next}" if looked_next else ""
+    if known["url"]:
+        entries = counted(known["entries"], "older entry stands", "older entries stand")
+        pages = counted(known["pages"], "page", "pages")
+        yield f"{entries} in a list on {pages} of the site, looked at on {looked_on}{then}."
+    else:
+        yield f"{_passed_over(known['passed_over'], looked_on)}{then}."
+        if known["entries"]:
+            yield f"{counted(known['entries'], 'entry', 'entries')} of a list that was found before are kept."
+    if known["guessed"]:
+        entries = counted(known["guessed"], "entry stands", "entries stand")
+        yield f"{entries} there without an exact date: with a month or a year alone, or with none."
+    if known["limit"]:
+        yield f"The list goes on: no more than {known['limit']:,} of its pages are asked for."
+
+
+def _passed_over(pages: Sequence[Mapping[str, Any]], on: str) -> str:
+    if not pages:
+        return f"No page of the site could be searched for a list of older entries on {on}"
+    reasons = Counter(each["text"] for each in pages)
+    said = (f"{text} ({number})" if len(reasons) > 1 else text for text, number in reasons.most_common())
+    looked = counted(len(pages), "page of the site was", "pages of the site were")
+    return f"On {on} {looked} looked at, and none lists the feed's entries: {'; '.join(said)}"
+
+
+def passed_over_in_words(page: Mapping[str, Any]) -> str:
+    """Return why a page that was looked at is none of a list."""
+    return f"{page['text']} (status {page['status']})" if page["status"] else str(page["text"])
+
+
+def _next_look(at: str | None, now: float) -> str:
+    """Return when the pages are looked at next; empty: never."""
+    if at is None:
+        return ""
+    return f"on {day_of(at)}" if instant_of(at) - now >= DAY_SECONDS else "soon"
+
+
 def _imported(known: Mapping[str, Any] | None) -> Iterable[str]:
     """Say what people have put into the feed (I1)."""
     if known is None:
@@ -271,11 +335,20 @@ def _publisher(known: Mapping[str, Any]) -> str:
 
 
 PUBLISHERS: Final = {
+    "blogger": "Blogger",
+    "feedburner-wordpress": "WordPress, copied by FeedBurner",
+    "feedburner-blogger": "Blogger, copied by FeedBurner",
     "wordpress": "WordPress",
     "github": "GitHub",
     "discourse": "Discourse",
+    "discourse-topics": "Discourse",
+    "reddit": "Reddit",
     "mastodon": "Mastodon",
-    "blogger": "Blogger",
+    "lemmy": "Lemmy",
+    "gitlab": "GitLab",
+    "joomla": "Joomla",
+    "squarespace": "Squarespace",
+    "redmine": "Redmine",
 }
 """What publishers are called whose history is asked for though they do not link it (R26), by adapter."""
 

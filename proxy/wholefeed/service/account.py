@@ -19,6 +19,7 @@ from wholefeed.core.chart import Chart, Hole, Place, Span, chart_of, holes_of
 from wholefeed.core.links import recall
 from wholefeed.core.model import Kind, Relation, Role
 from wholefeed.core.notes import DocumentTruncated, JumpedHole
+from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.urls import document_key
 from wholefeed.store.rows import DocumentRow, Overview
@@ -52,6 +53,7 @@ class ChainDocument:
     """One document of the account."""
 
     url: str
+    """Of what a page of the publisher's lists (H7) that page's."""
     standing: Standing
     relation: str
     """Of the link that leads to it; `guessed` behind a missing document (R34); empty for the subscription
@@ -64,6 +66,8 @@ class ChainDocument:
     """Entries of it that another copy stands for, or that were deleted."""
     attempt: Attempt | None = None
     """Why it, or the rest of it, could not be had."""
+    is_listed: bool = False
+    """Whether it is a page of a list (H7), which is read for the entries that it names."""
 
 
 def account_of(
@@ -75,6 +79,7 @@ def account_of(
     to it, what is detached at the end. `superseded` has how many entries of each document are not live.
     """
     kind = overview.feed.kind
+    lists = {each.url for each in Listing.read(overview.feed.listing).missing}
     leads = _jumps(overview.feed.notes) | _leads(kind, rows)
     failed = {document_key(attempt.url): attempt for attempt in overview.failures.missing}
     told: list[ChainDocument] = []
@@ -85,11 +90,25 @@ def account_of(
             lead = next((leads[key] for key in keys if key in leads), _NO_LEAD)
         attempt = next((failed.pop(key) for key in keys if key in failed), None)
         told.append(
-            ChainDocument(row.url, _standing(row, attempt), *lead, row, superseded.get(row.id, 0), attempt)
+            ChainDocument(
+                row.memento if row.is_listed else row.url,
+                _standing(row, attempt),
+                *lead,
+                row,
+                superseded.get(row.id, 0),
+                attempt,
+                row.is_listed,
+            )
         )
     attached = sum(row.rank is not None for row in rows)
     missing = [
-        ChainDocument(attempt.url, Standing.MISSING, *leads.get(key, _NO_LEAD), attempt=attempt)
+        ChainDocument(
+            attempt.url,
+            Standing.MISSING,
+            *leads.get(key, _NO_LEAD),
+            attempt=attempt,
+            is_listed=attempt.url in lists,
+        )
         for key, attempt in failed.items()
     ]
     chain = told[:attached]

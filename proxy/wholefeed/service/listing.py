@@ -188,6 +188,7 @@ class Lists:
         found = _within(_new(found, known), self._room(rows))
         listing = self._listing(found, before, asking, own)
         copies = [await self._offered(page, own, rows) for page in found.pages if page.entries]
+        is_kept = await self._hand_over(feed.id, listing, copies)
         self._context.counts.looks["listed" if listing.known.first_url else "nothing"] += 1
         log.info(
             "lists.looked",
@@ -198,7 +199,7 @@ class Lists:
             requests=asking.requests,
             duration_s=round(time.monotonic() - began, 3),
         )
-        return await self._hand_over(feed.id, listing, copies)
+        return is_kept
 
     async def _named(self, row: DocumentRow) -> list[FeedEntry]:
         return await named(self._context.source.work, self._store.read, row)

@@ -89,6 +89,8 @@ class Status:
     """Of the walk; where none runs, what is stored."""
     paused_until: float | None
     """Until then nothing is asked of the publisher's host, epoch seconds; None: it may be asked."""
+    list_at: float | None = None
+    """When the publisher's pages are looked at next (H8), epoch seconds; None: never."""
     elsewhere: UnderWay | None = None
     """How far another replica is with a refresh; None: none is at one."""
 

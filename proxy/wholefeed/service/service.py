@@ -75,8 +75,9 @@ class FeedService:
         self.checks = Checks(context.store, self._memory, context.config.limits)
         """Whether what is held in memory is still so; bounds what is asked of the database."""
         self.mementos = Mementos(context, self._running)
-        self.lists = Lists(context, self._running)
         """Looks in a web archive for what is missing."""
+        self.lists = Lists(context, self._running)
+        """Looks for histories in the publishers' pages."""
         self.openings = Openings(context, self._running, self.mementos, self._stopping)
         """Finds the feeds behind URLs."""
         self.imports = Imports(context, self._running, partial(self._ready, is_head=False))

@@ -72,7 +72,8 @@ class Watching:
         feed = overview.feed
         stored = UnderWay(documents=feed.documents, entries=feed.entries)
         paused_until = self._context.paused_until(feed.fetch_url)
-        return self._now(Status(overview, False, stored, paused_until, elsewhere), feed_id)
+        list_at = feed.list_at if self._context.may_list(feed.fetch_url) else None
+        return self._now(Status(overview, False, stored, paused_until, list_at, elsewhere), feed_id)
 
     def _now(self, told: Status, feed_id: int) -> Status:
         """Return a status with the progress of this moment."""

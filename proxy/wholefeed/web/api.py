@@ -20,6 +20,8 @@ from multidict import CIMultiDict
 
 from wholefeed import __version__
 from wholefeed.core.adapters.base import Collection
+from wholefeed.core.listing.finding import Looked
+from wholefeed.core.refresh.listing import Listing, why_in_words
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
@@ -61,6 +63,7 @@ def status_object(status: Status) -> dict[str, Any]:
         "walking": feed.is_walking,
         "paused_until": _time(status.paused_until),
         "collection": _collection(Collection.read(feed.collection)),
+        "listing": _listing(status),
         "progress": {
             "documents": progress.documents,
             "entries": progress.entries,
@@ -106,6 +109,7 @@ def _chained(told: ChainDocument) -> dict[str, Any]:
         "duplicates": told.duplicates if document is not None else None,
         "bytes": document.body_bytes if document is not None else None,
         "notes": list(document.notes) if document is not None else [],
+        "listed": told.is_listed,
         "memento": _memento(document) if document is not None else None,
         "import": _import(document) if document is not None else None,
     }
@@ -113,7 +117,7 @@ def _chained(told: ChainDocument) -> dict[str, Any]:
 
 def _memento(document: DocumentRow) -> dict[str, Any] | None:
     """Return which copy of a web archive a document is (R33); None: it is none."""
-    if not document.memento or document.is_imported:
+    if not document.memento or document.is_added:
         return None
     return {"url": document.memento, "captured": _time(document.fetched_at)}
 
@@ -142,6 +146,30 @@ def _collection(known: Collection) -> dict[str, Any] | None:
         "next_attempt": _time(known.retry_at),
         "reason": known.reason or None,
     }
+
+
+def _listing(status: Status) -> dict[str, Any] | None:
+    """Return what is known of the lists in the publisher's pages (H7); None: nobody looked, or will."""
+    known = Listing.read(status.feed.listing)
+    if known.looked_at is None and status.list_at is None:
+        return None
+    return {
+        "url": known.known.first_url or None,
+        "pages": known.pages,
+        "entries": status.feed.listed,
+        "guessed": known.guessed,
+        "limit": known.limit or None,
+        "passed_over": [_passed_over(each) for each in known.looked],
+        "looked": _time(known.looked_at),
+        "next_look": None if status.list_at is None else format_rfc3339(status.list_at),
+    }
+
+
+def _passed_over(page: Looked) -> dict[str, Any]:
+    reason, _, status = page.why.partition(" ")
+    status_code = int(status) if status.isdecimal() else None
+    text = why_in_words(reason, status_code)
+    return {"url": page.url, "reason": reason, "status": status_code, "text": text}
 
 
 def _missing(attempt: Attempt) -> dict[str, Any]:

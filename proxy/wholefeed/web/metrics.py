@@ -161,6 +161,12 @@ def _counted(counts: Counts) -> Iterator[Metric]:
     yield _counter(
         "wholefeed_refreshes_failed", "Refreshes that brought nothing.", counts.failed_refreshes, "reason"
     )
+    yield _counter(
+        "wholefeed_looks",
+        "Looks at publishers' pages, by whether they list a history.",
+        counts.looks,
+        "outcome",
+    )
     yield _counter("wholefeed_imports", "Documents that people had kept.", counts.imports, "outcome")
     yield _counter(
         "wholefeed_background_failures", "Failures of what goes on unasked.", counts.troubles, "task"

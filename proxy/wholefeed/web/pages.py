@@ -44,6 +44,7 @@ from wholefeed.core.words import (
     ahead,
     counted,
     pace_in_words,
+    passed_over_in_words,
     replay_in_words,
     time_left,
     times,
@@ -60,7 +61,7 @@ from wholefeed.errors import (
     UploadError,
     WholefeedError,
 )
-from wholefeed.service.account import Timeline, timeline_of
+from wholefeed.service.account import ChainDocument, Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import Listing
 from wholefeed.service.showing import Excerpt, described, excerpt
@@ -217,6 +218,8 @@ AGAIN_SECONDS: Final = 4
 """After which the page is loaded again where there is no script."""
 MOST_MISSING: Final = 100
 """Documents that are listed; /status lists them all."""
+MOST_LISTS: Final = 100
+"""Pages that are listed; `chain` of /status has them all."""
 _NEWEST: Final = 5
 _OLDEST: Final = 3
 _FORMATS: Final = {
@@ -313,6 +316,7 @@ async def _shown(
     said = words_of(told, now)
     request[ASKED].add(feed=feed.id, state=told["state"])
     replay = _replay(request, url, told["entries"], now)
+    lists = _lists(told, chain)
     return await page(
         request,
         "feed.html",
@@ -327,6 +331,9 @@ async def _shown(
         replay=replay,
         missing=[_missing(each, timeline, now) for each in told["missing"][:MOST_MISSING]],
         more_missing=max(0, len(told["missing"]) - MOST_MISSING),
+        has_list=told["listing"] is not None and told["listing"]["url"] is not None,
+        lists=lists[:MOST_LISTS],
+        more_lists=max(0, len(lists) - MOST_LISTS),
         timeline=timeline,
         newest=[_entry_line(each) for each in ends.newest],
         oldest=[_entry_line(each) for each in ends.oldest],
@@ -428,6 +435,22 @@ def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> dict[st
         "tried": times(failure["attempts"]),
         "again": again(failure, now),
     }
+
+
+def _lists(told: Mapping[str, Any], chain: Sequence[ChainDocument]) -> list[dict[str, str]]:
+    """Return the pages that list entries of the feed (H7); else those where such a list was looked for."""
+    listing = told["listing"]
+    if listing is not None and listing["url"] is None:
+        return [
+            {"url": plain_url(each["url"]), "words": passed_over_in_words(each)}
+            for each in listing["passed_over"]
+        ]
+    had = [(each, each.document) for each in chain if each.is_listed and each.document is not None]
+    return [
+        {"url": plain_url(page.url), "words": counted(row.entries - page.duplicates, "entry", "entries")}
+        for page, row in had
+        if row.rank is not None
+    ]
 
 
 def _entry_line(entry: Shown) -> dict[str, Any]:

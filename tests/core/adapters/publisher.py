@@ -133,7 +133,9 @@ class Entries(ABC):
         self.stored.update(page.identities)
         known = Collection() if known is None else known
         more.setdefault("is_daily", known.looked_at is None or NOW - known.looked_at >= DAY_SECONDS)
-        return Job(asked_url=self.url, url=self.url, page=page, now=NOW, known=known, **more)
+        return Job(
+            asked_url=self.url, url=self.url, page=page, now=NOW, site_id=self.site_id, known=known, **more
+        )
 
     def sight(self, **changes: Any) -> Sight:
         """What is seen of the subscription document."""

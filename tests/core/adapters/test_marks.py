@@ -64,9 +64,22 @@ def test_comments_are_known_by_their_ids() -> None:
     assert not marks(RSS % (b"", post)).has_comments
 
 
+@pytest.mark.parametrize(
+    ("element", "is_burned"),
+    [
+        (b'<f:info xmlns:f="http://rssnamespace.org/feedburner/ext/1.0" uri="some"/>', True),
+        (b'<f:info xmlns:f="http://a.test/feedburner" uri="some"/>', False),
+        (b"<item><guid>1</guid></item>", False),
+    ],
+)
+def test_a_copy_of_feedburner_s_is_known_by_its_element(element: bytes, is_burned: bool) -> None:
+    """R26: of FeedBurner's namespace, in the head."""
+    assert marks(RSS % (element, b"")).is_burned is is_burned
+
+
 def test_what_is_kept_comes_back() -> None:
     """Marks are stored with their document, without what is empty."""
-    some = Marks(generator="g", last_id="7", has_comments=True)
+    some = Marks(generator="g", last_id="7", has_comments=True, is_burned=True)
     assert Marks.read(some.written()) == some
     assert Marks().written() == "{}"
 

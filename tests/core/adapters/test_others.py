@@ -1,4 +1,4 @@
-"""`wholefeed.core.adapters.others`: GitHub, Discourse, Mastodon and Blogger (rules R26 to R31)."""
+"""`wholefeed.core.adapters.others`: GitHub, Discourse, Reddit, Mastodon and Blogger (rules R26 to R31)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.core.adapters.publisher import Entries, looked
-from wholefeed.core.adapters.base import Collection, Marks, Refused
-from wholefeed.core.adapters.others import Blogger, Discourse, GitHub, Mastodon
+from wholefeed.core.adapters.base import Adapter, Collection, Marks, Refused
+from wholefeed.core.adapters.others import Blogger, Discourse, GitHub, Mastodon, Reddit
 from wholefeed.core.model import Family
 from wholefeed.core.text.dates import DAY_SECONDS
 
 UNAVAILABLE = Refused("http-503", 503)
 GONE = Refused("http-404", 404)
+FORBIDDEN = Refused("http-403", 403)
 
 
 class Releases(Entries):
@@ -63,6 +64,30 @@ class ForumPosts(Entries):
         return [name for name in self.names if lowest <= int(name) < before][:50]
 
 
+class Submissions(Entries):
+    """A subreddit's newest thousand; behind what was removed there is nothing to be seen."""
+
+    adapter = Reddit()
+    url = "https://www.reddit.com/r/some/new/.rss"
+    family = Family.ATOM
+    site_id = "/r/some/new/.rss"
+
+    def __init__(self, count: int = 420) -> None:
+        super().__init__(range(count, 0, -1), page=25)
+        self.lost: Sequence[str] | Refused = FORBIDDEN
+
+    def guid(self, name: str) -> str:
+        return f"t3_{name}"
+
+    def select(self, query: dict[str, str]) -> Sequence[str] | Refused:
+        name = query["after"].removeprefix("t3_")
+        if name not in self.names:
+            return self.lost
+        listing = self.names[:1000]
+        place = listing.index(name) + 1 if name in listing else len(listing)
+        return listing[place : place + min(100, int(query.get("limit", "25")))]
+
+
 class Statuses(Entries):
     """An account's statuses."""
 
@@ -83,7 +108,7 @@ class Statuses(Entries):
 class BlogPosts(Entries):
     """A blog's posts; of a blog with few the feed has all."""
 
-    adapter = Blogger()
+    adapter: Adapter = Blogger()
     url = "https://some.blogspot.com/feeds/posts/default?alt=rss"
     marks = Marks(generator="Blogger")
 
@@ -102,14 +127,15 @@ class BlogPosts(Entries):
         return self.names[-self.most :] if self.repeats_last and is_last else found
 
 
-ALL: tuple[Callable[..., Any], ...] = (Releases, ForumPosts, Statuses, BlogPosts)
-PAGED: tuple[Callable[..., Any], ...] = (Releases, BlogPosts)
+ALL: tuple[Callable[..., Any], ...] = (Releases, ForumPosts, Submissions, Statuses, BlogPosts)
+PAGED: tuple[Callable[..., Any], ...] = (Releases, Submissions, BlogPosts)
 """Whose walk has a page behind the first, each of which may be refused or repeated."""
 
 
 # Whose feed it is
 
 BLOG, REPOSITORY = "https://some.blogspot.com/feeds", "https://github.com/some/thing"
+SUBREDDIT = "https://www.reddit.com/r/some"
 
 
 @pytest.mark.parametrize(
@@ -118,6 +144,12 @@ BLOG, REPOSITORY = "https://some.blogspot.com/feeds", "https://github.com/some/t
         (Releases, {}),
         (Releases, {"url": f"{REPOSITORY}/tags.atom"}),
         (ForumPosts, {}),
+        (Submissions, {}),
+        (Submissions, {"url": f"{SUBREDDIT}.rss?limit=50", "site_id": "/r/some.rss?limit=50"}),
+        (Submissions, {"url": "https://reddit.com/.rss", "site_id": "/.rss"}),
+        (Submissions, {"site_id": "/r/some+other/top/.rss?sort=top&t=week"}),
+        (Submissions, {"site_id": "/user/ann/submitted.rss"}),
+        (Submissions, {"site_id": "/user/ann/m/many/new/.rss"}),
         (Statuses, {}),
         (Statuses, {"marks": Marks(generator="Mastodon v4.3.0-alpha.0+glitch")}),
         (BlogPosts, {}),
@@ -150,6 +182,16 @@ def test_a_publisher_is_known_by_what_its_software_writes(
         (ForumPosts, {"marks": Marks(route="posts/latest", last_id="https://forum.example.org/t/7")}),
         (ForumPosts, {"url": "https://forum.example.org/posts.rss?before=9"}),
         (ForumPosts, {"family": Family.ATOM}),
+        (Submissions, {"url": "https://www.notreddit.com/r/some/new/.rss"}),
+        (Submissions, {"url": "https://reddit.com.example.org/r/some/new/.rss"}),
+        (Submissions, {"url": f"{SUBREDDIT}/new/.rss?after=t3_7"}),
+        (Submissions, {"asked_url": f"{SUBREDDIT}/new/.rss?before=t3_7"}),
+        (Submissions, {"marks": Marks(last_id="t1_abc")}),
+        (Submissions, {"site_id": "/r/some/comments/.rss"}),
+        (Submissions, {"site_id": "/r/some/comments/7/title/.rss"}),
+        (Submissions, {"site_id": "/search.rss?q=some"}),
+        (Submissions, {"site_id": "/user/ann/.rss"}),
+        (Submissions, {"family": Family.RSS}),
         (Statuses, {"marks": Marks(generator="Not Mastodon v4")}),
         (Statuses, {"marks": Marks(generator="Mastodon")}),
         (Statuses, {"asked_url": "https://social.example.org/@ann.rss?limit=50"}),
@@ -180,10 +222,13 @@ def test_others_are_left_alone(publisher: Callable[[], Entries], changes: dict[s
         (Discourse(), "post-07", None),
         (Discourse(), "compost-7", None),
         (Discourse(), "post-99999999999999999999", None),
+        (Reddit(), "t3_157kyrd", "t3_157kyrd"),
+        (Reddit(), "t1_157kyrd", None),
+        (Reddit(), "t3_157kyrd&after=", None),
     ],
 )
 def test_the_key_of_an_entry_is_read_from_its_id(
-    adapter: GitHub | Discourse, identity: str, key: str | None
+    adapter: GitHub | Discourse | Reddit, identity: str, key: str | None
 ) -> None:
     """R28: a tag is all that stands behind the repository's number; a post's number ends its guid."""
     assert adapter.key_of(identity) == key
@@ -197,6 +242,7 @@ def test_the_key_of_an_entry_is_read_from_its_id(
     [
         *((Releases, count, -(-count // 10) + 1) for count in (11, 20, 21, 95)),
         *((ForumPosts, count, count // 50 + 2) for count in (1, 49, 50, 51, 101, 420)),
+        *((Submissions, count, (count - 25) // 100 + 3) for count in (26, 125, 126, 225, 899)),
         *((Statuses, count, 1) for count in (21, 199)),
         *((BlogPosts, count, (count - 25) // 99 + 2) for count in (26, 124, 125, 1000)),
     ],
@@ -213,7 +259,7 @@ def test_all_entries_come(publisher: Callable[[int], Entries], count: int, quest
 @pytest.mark.parametrize(
     ("publisher", "count", "questions"),
     [
-        *((Releases, 1, 1), (Releases, 10, 1)),
+        *((Releases, 1, 1), (Releases, 10, 1), (Submissions, 1, 1), (Submissions, 25, 1)),
         *((Statuses, 2, 2), (Statuses, 20, 2)),
         *((BlogPosts, 2, 1), (BlogPosts, 25, 1)),
     ],
@@ -228,7 +274,8 @@ def test_few_entries_are_all_there_are(
 
 
 @pytest.mark.parametrize(
-    ("publisher", "count"), [(Releases, 0), (Statuses, 0), (Statuses, 1), (BlogPosts, 0), (BlogPosts, 1)]
+    ("publisher", "count"),
+    [(Releases, 0), (Submissions, 0), (Statuses, 0), (Statuses, 1), (BlogPosts, 0), (BlogPosts, 1)],
 )
 def test_nothing_is_claimed_where_no_answer_can_show_anything(
     publisher: Callable[[int], Entries], count: int
@@ -240,7 +287,14 @@ def test_nothing_is_claimed_where_no_answer_can_show_anything(
 @pytest.mark.parametrize("has_news", [False, True])
 @pytest.mark.parametrize(
     ("publisher", "count", "questions"),
-    [(Releases, 95, 1), (Statuses, 5, 2), (Statuses, 120, 2), (BlogPosts, 5, 1), (BlogPosts, 420, 1)],
+    [
+        (Releases, 95, 1),
+        (Submissions, 420, 1),
+        (Statuses, 5, 2),
+        (Statuses, 120, 2),
+        (BlogPosts, 5, 1),
+        (BlogPosts, 420, 1),
+    ],
 )
 def test_an_ignored_parameter_is_seen_at_once(
     publisher: Callable[[int], Entries], count: int, questions: int, has_news: bool
@@ -292,6 +346,7 @@ def test_the_last_page_for_ever_is_the_end(publisher: Callable[[], Any], questio
     [
         *((Releases, each) for each in ([50], [66], [65, 64], [95], [20, 70])),
         *((ForumPosts, each) for each in ([371], [321], [100, 101], [1])),
+        *((Submissions, each) for each in ([296], [196, 195], [1], range(290, 310))),
         (Statuses, [101, 120]),
         *((BlogPosts, each) for each in ([420], [297, 296, 295], [1], range(400, 420), range(310, 400))),
     ],
@@ -310,7 +365,14 @@ def test_a_deletion_loses_nothing(
 
 @pytest.mark.parametrize(
     ("publisher", "new", "question"),
-    [(Releases, 1, 3), (Statuses, 1, 1), (BlogPosts, 30, 3), (BlogPosts, 99, 3), (BlogPosts, 150, 3)],
+    [
+        (Releases, 1, 3),
+        (Submissions, 70, 3),
+        (Statuses, 1, 1),
+        (BlogPosts, 30, 3),
+        (BlogPosts, 99, 3),
+        (BlogPosts, 150, 3),
+    ],
 )
 def test_new_entries_lose_nothing(publisher: Callable[[], Entries], new: int, question: int) -> None:
     """R28: what moved down is met twice; what came on top is for the next look."""
@@ -406,6 +468,48 @@ def test_the_first_key_may_be_gone_or_stand_in_the_feed(deleted: Iterable[int]) 
     assert "after=80" not in feed.targets
 
 
+# What Reddit alone does
+
+
+def test_as_many_as_are_asked_for_come() -> None:
+    """R28: a hundred a page, whatever the feed's URL says."""
+    feed = Submissions()
+    feed.url = f"{SUBREDDIT}/.rss?limit=5&sort=new"
+    feed.collect()
+    assert feed.targets[:2] == [
+        "sort=new&limit=100&after=t3_396",
+        "sort=new&limit=100&after=t3_296",
+    ]
+
+
+@pytest.mark.parametrize(("count", "is_whole"), [(899, True), (900, False), (1000, False), (1500, False)])
+def test_a_full_listing_is_not_promised_to_be_all(count: int, is_whole: bool) -> None:
+    """R31: nothing behind it is to be had, so that asking again brings nothing; it is told."""
+    feed = Submissions(count)
+    outcome = feed.collect()
+    assert (outcome.is_honoured, outcome.is_whole, outcome.is_final) == (True, is_whole, not is_whole)
+    assert ("1,000" in outcome.reason) is not is_whole
+    assert feed.given == feed.identities(feed.names[:1000])
+    assert len(feed.asked) <= 10 + 2
+
+
+def test_what_was_removed_is_asked_behind_as_a_trial() -> None:
+    """R28, R32: 403 says something of that entry alone, but where the page before it says the same."""
+    feed = Submissions()
+    feed.on_ask = lambda number: feed.delete(196) if number == 3 else None
+    assert feed.collect().is_whole
+    assert [ask.is_trial for ask in feed.asked[:5]] == [False, True, True, False, True]
+
+
+def test_a_publisher_that_forbids_the_pages_behind_is_told_of() -> None:
+    """R31: where the entry that was asked behind is there still, nothing else is meant."""
+    feed = Submissions()
+    feed.refusals[3] = FORBIDDEN
+    outcome = feed.collect()
+    assert (outcome.is_honoured, outcome.is_whole, outcome.reason) == (True, False, "http-403")
+    assert len(feed.asked) == 4
+
+
 # What Discourse and Blogger alone do
 
 
@@ -486,7 +590,8 @@ def test_what_was_had_once_grows_beyond_a_page(new: int, is_whole: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("publisher", "new"), [(Releases, 0), (Releases, 9), (Statuses, 19), (BlogPosts, 0), (BlogPosts, 24)]
+    ("publisher", "new"),
+    [(Releases, 0), (Releases, 9), (Submissions, 24), (Statuses, 19), (BlogPosts, 0), (BlogPosts, 24)],
 )
 def test_nothing_is_asked_where_the_feed_reaches_back(publisher: Callable[[], Entries], new: int) -> None:
     """R30: the subscription document has all that is new."""
@@ -500,7 +605,14 @@ def test_nothing_is_asked_where_the_feed_reaches_back(publisher: Callable[[], En
 
 @pytest.mark.parametrize(
     ("publisher", "new", "questions"),
-    [(Releases, 25, 3), (ForumPosts, 180, 4), (Statuses, 30, 1), (BlogPosts, 25, 2), (BlogPosts, 150, 3)],
+    [
+        (Releases, 25, 3),
+        (ForumPosts, 180, 4),
+        (Submissions, 180, 3),
+        (Statuses, 30, 1),
+        (BlogPosts, 25, 2),
+        (BlogPosts, 150, 3),
+    ],
 )
 def test_what_the_feed_does_not_reach_is_asked_for(
     publisher: Callable[[], Entries], new: int, questions: int
@@ -520,7 +632,8 @@ def test_what_the_feed_does_not_reach_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("publisher", "place", "questions"), [(Releases, 14, 2), (Statuses, 30, 1), (BlogPosts, 40, 2)]
+    ("publisher", "place", "questions"),
+    [(Releases, 14, 2), (Submissions, 40, 2), (Statuses, 30, 1), (BlogPosts, 40, 2)],
 )
 def test_a_page_is_asked_for_once_a_day(publisher: Callable[[], Entries], place: int, questions: int) -> None:
     """R30: an entry that was added under an old date shows."""

@@ -20,7 +20,7 @@ from itertools import zip_longest
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from wholefeed.core.model import EntryId, Family, FeedDocument
+from wholefeed.core.model import WELL_KNOWN_PREFIXES, EntryId, Family, FeedDocument
 
 # What an adapter is
 
@@ -73,6 +73,8 @@ class Marks:
     """What identifies the last entry, as written: atom:id, guid or rdf:about."""
     has_comments: bool = False
     """Whether the first entry's identity is that of a comment on a post."""
+    is_burned: bool = False
+    """Whether an element of FeedBurner's stands in the head."""
 
     @staticmethod
     def read(text: str) -> Marks:
@@ -100,9 +102,11 @@ def marks_of(document: FeedDocument, *, api_url: str = "", route: str = "") -> M
         route=route[:_MAX_CHARACTERS],
         last_id=last_id,
         has_comments=has_comments,
+        is_burned=any(child.namespace == _FEEDBURNER for child in document.head.children),
     )
 
 
+_FEEDBURNER: Final = WELL_KNOWN_PREFIXES["feedburner"]
 _MAX_CHARACTERS: Final = 300
 _COMMENT: Final = "#comment-"
 
@@ -168,6 +172,8 @@ class Collection:
     start_id: str = ""
     """What identified the last entry of the subscription document when all pages were asked for first: where
     pages are asked for by an entry, they are the same ones ever after."""
+    start_at: float | None = None
+    """Its date, for pages that are asked for by an instant."""
     top: str = ""
     """Identity of the first entry of the subscription document at the last look that came to its end, in
     hexadecimal digits."""
@@ -352,6 +358,8 @@ class Job:
     page: Page
     """The subscription document."""
     now: float
+    site_id: str = ""
+    """As `Head.site_id`."""
     has_news: bool = False
     """Whether the subscription document brought an identity that was not stored."""
     is_daily: bool = False
@@ -437,10 +445,10 @@ def one(ask: Ask) -> Asking[Answer]:
 
 
 def page_url(url: str, **parameters: str | int) -> str:
-    """Return the URL of a feed with further parameters behind its own."""
+    """Return the URL of a feed with these parameters behind its own, in place of those of the same names."""
     parts = urlsplit(url)
-    added = "&".join(f"{name}={value}" for name, value in parameters.items())
-    query = f"{parts.query}&{added}" if parts.query else added
+    own = (each for each in parts.query.split("&") if each and each.partition("=")[0] not in parameters)
+    query = "&".join([*own, *(f"{name}={value}" for name, value in parameters.items())])
     return urlunsplit((parts.scheme, parts.netloc, parts.path, query, ""))
 
 

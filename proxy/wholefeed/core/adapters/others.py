@@ -1,7 +1,7 @@
-"""Publishers other than WordPress: GitHub, Discourse, Mastodon and Blogger (rules R26 to R32).
+"""Publishers other than WordPress: GitHub, Discourse, Reddit, Mastodon and Blogger (rules R26 to R32).
 
-Each class says what is known of its publisher, and from where. GitHub and Discourse are asked for what stands
-behind an entry that is named:
+Each class says what is known of its publisher, and from where. GitHub, Discourse and Reddit are asked for
+what stands behind an entry that is named:
 
     the subscription document   its last entry names the first page
     a page                      its last entry names the next one
@@ -19,10 +19,10 @@ import html
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection as AbstractCollection
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit
 
 from wholefeed.core.adapters.base import (
     MOST_PAGES,
@@ -51,6 +51,10 @@ class _Keyset(ABC):
     parameter: ClassVar[str]
     is_lasting: ClassVar[bool]
     """Whether a key serves when its entry is gone."""
+    hides_lost: ClassVar[bool] = False
+    """Whether it answers a key whose entry is gone as if it were forbidden."""
+    further: ClassVar[Mapping[str, str | int]] = {}
+    """Parameters that stand beside the key."""
 
     @abstractmethod
     def is_theirs(self, sight: Sight) -> bool:
@@ -147,9 +151,10 @@ class _KeysetPages:
         before: Ask | None = None
         is_back = self._job.is_linked or not self._job.is_interrupted
         while key is not None and self._asked < MOST_PAGES:
-            ask = self._ask(key)
+            ask = self._ask(key)._replace(is_trial=self._keyset.hides_lost and before is not None)
             answer = yield from self._answer(ask, key)
-            if isinstance(answer, Refused) and not answer.is_gone:
+            is_hidden = ask.is_trial and isinstance(answer, Refused) and answer.is_forbidden
+            if isinstance(answer, Refused) and not (answer.is_gone or is_hidden):
                 self.refused = answer
                 break
             is_empty = isinstance(answer, Page) and not answer.identities
@@ -166,11 +171,15 @@ class _KeysetPages:
                 break
             else:
                 key = yield from self._other_key(before, key)
+                if key is None and is_hidden and self.refused is None:
+                    assert isinstance(answer, Refused)
+                    self.refused = answer
         return before is not None
 
     def _ask(self, key: str) -> Ask:
         self._asked += 1
-        url = page_url(self._job.url, **{self._keyset.parameter: quote(key, safe="")})
+        parameters = {**self._keyset.further, self._keyset.parameter: quote(key, safe="")}
+        url = page_url(self._job.url, **parameters)
         return Ask(url, place=self.place + self._asked, is_again=self._is_again)
 
     def _answer(self, ask: Ask, key: str) -> Asking[Answer]:
@@ -197,7 +206,7 @@ class _KeysetPages:
     def _other_key(self, before: Ask, key: str) -> Asking[str | None]:
         """Ask once more for the page that ended with it; return the key of its last if that is another."""
         self._lost_keys += 1
-        answer = yield from one(before._replace(is_again=True))
+        answer = yield from one(before._replace(is_again=True, is_trial=False))
         if isinstance(answer, Refused) and not answer.is_gone:
             self.refused = answer
             return None
@@ -270,8 +279,8 @@ class Discourse(_Keyset):
     Until pull request 27098 (May 2024) `before` meant a span of fifty numbers, which may all be of private
     messages: an empty page need not be the end. Each answer names its route in the field X-Discourse-Route.
 
-    The feeds of a category (25 topics), a tag, a user (50 posts) and the top topics read no parameter for
-    more (`list_controller.rb`, `tags_controller.rb`).
+    The feeds of a tag, a user (50 posts) and the top topics read no parameter for more (`list_controller.rb`,
+    `tags_controller.rb`); topics are another class (`ascending.py`).
     """
 
     name: ClassVar[str] = "discourse"
@@ -299,6 +308,63 @@ _SPAN: Final = 50
 """Numbers of one page, before May 2024."""
 _SPANS: Final = 3
 """So many without an entry in a row are taken for the end."""
+
+
+# Reddit
+
+
+class Reddit(_Keyset):
+    """What a subreddit or a person submitted, in the order of its URL, a hundred a page: a thousand at most.
+
+    `/r/some/new/.rss?limit=100&after=t3_157kyrd` gives the hundred behind the entry of that id.
+
+    Facts, by its source of 2017 (reddit-archive/reddit: `templates/base.xml`, `templates/link.xml`, `VLimit`
+    in `validator.py`, `precompute_limit` in `queries.py`, `valid_after` in `builder.py`) and by captures of
+    2020 to 2023: an entry's id is its name on Reddit (`t3_` and digits of base 36), the feed's is path and
+    query of its URL; 25 entries without `limit`, 100 at most; a listing holds a thousand, less what was
+    removed since; behind an entry that was removed there is 403, behind one that fell out of the listing
+    nothing. Users find the same limit today (mikf/gallery-dl, issues 6187 and 6223). Lists of comments and
+    what a person did have entries of other kinds, and a search ends sooner: these are left alone.
+
+    What fell out of the listing cannot be had, so a feed of nearly a thousand entries stays partial.
+    """
+
+    name: ClassVar[str] = "reddit"
+    parameter: ClassVar[str] = "after"
+    is_lasting: ClassVar[bool] = False
+    hides_lost: ClassVar[bool] = True
+    further: ClassVar[Mapping[str, str | int]] = {"limit": 100}
+
+    def __init__(self, host: str = "reddit.com") -> None:
+        self._host = host
+
+    def is_theirs(self, sight: Sight) -> bool:
+        """Return whether host and the feed's id say so, which is that of a list of submissions."""
+        host = urlsplit(sight.url).hostname or ""
+        is_there = host == self._host or host.endswith(f".{self._host}")
+        is_listing = sight.family is Family.ATOM and _REDDIT_LISTING.fullmatch(sight.site_id) is not None
+        return is_there and is_listing and not has_parameter("before", sight.url, sight.asked_url)
+
+    def key_of(self, entry_id: str) -> str | None:
+        """Return the name of a submission."""
+        return entry_id if _REDDIT_ENTRY_ID.fullmatch(entry_id) else None
+
+    def collect(self, job: Job) -> Asking[Outcome]:
+        """Ask for all pages; where as many came as a listing holds, there may be more."""
+        outcome = yield from super().collect(job)
+        if not (outcome.is_honoured and outcome.is_whole and outcome.known.collected >= _REDDIT_FULL):
+            return outcome
+        return replace(outcome, is_whole=False, is_final=True, reason=_REDDIT_CUT)
+
+
+_REDDIT_LISTING: Final = re.compile(
+    r"(?:/r/[^/]+|/user/[^/]+/(?:submitted|m/[^/]+)|/domain/[^/]+)?"
+    r"(?:/(?:best|hot|new|rising|top|controversial))?/?\.(?:rss|xml)(?:\?.*)?"
+)
+_REDDIT_ENTRY_ID: Final = re.compile(r"t3_[0-9a-z]{1,13}")
+_REDDIT_FULL: Final = 900
+"""As many entries of a full listing are left when a tenth of them was removed."""
+_REDDIT_CUT: Final = "Reddit lists its newest 1,000 entries, and may have more"
 
 
 # Mastodon
@@ -469,9 +535,7 @@ def _is_at_blog(url: str) -> bool:
 def _blog_page_url(job: Job, start: int) -> str:
     """Return the URL of the posts from a number on, as many as there may be."""
     is_led_away = not _is_at_blog(job.url)
-    parts = urlsplit(job.asked_url if is_led_away else job.url)
-    kept = [each for each in parts.query.split("&") if each.partition("=")[0] != "max-results"]
-    url = urlunsplit(parts._replace(query="&".join(kept)))
+    url = job.asked_url if is_led_away else job.url
     further = {"redirect": "false"} if is_led_away else {}
     return page_url(url, **{"start-index": start, "max-results": _BLOGGER_MOST}, **further)
 

@@ -5,17 +5,28 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from wholefeed.core.adapters.ascending import DiscourseTopics, Lemmy
 from wholefeed.core.adapters.base import Adapter, Marks, Sight
-from wholefeed.core.adapters.others import Blogger, Discourse, GitHub, Mastodon
+from wholefeed.core.adapters.feedburner import COPIES
+from wholefeed.core.adapters.numbered import GitLab, Joomla, Redmine, Squarespace
+from wholefeed.core.adapters.others import Blogger, Discourse, GitHub, Mastodon, Reddit
 from wholefeed.core.adapters.wordpress import WordPress
 from wholefeed.core.model import Family
 
 ADAPTERS: Final[tuple[Adapter, ...]] = (
+    Blogger(),
+    *COPIES,  # which say of themselves what their source is, and have no pages
     WordPress(),
     GitHub(),
     Discourse(),
+    DiscourseTopics(),
+    Reddit(),
     Mastodon(),
-    Blogger(),
+    Lemmy(),
+    GitLab(),
+    Joomla(),
+    Squarespace(),
+    Redmine(),
 )
 
 

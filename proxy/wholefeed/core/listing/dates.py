@@ -100,8 +100,8 @@ def read_heading(text: str) -> Day | None:
 
 
 def day_in(url: str) -> Day | None:
-    """Return what the path of a URL says of a day: its year, perhaps its month and the day."""
-    found = _IN_URL.search(url[:_LONGEST_URL])
+    """Return what the folders of a URL say of a day: its year, perhaps its month and the day."""
+    found = next((found for form in _IN_URL if (found := form.search(url[:_LONGEST_URL]))), None)
     return _said(found.groupdict()) if found else None
 
 
@@ -132,9 +132,14 @@ _WEEKDAY: Final = re.compile(r"\A[^\W\d]{2,12}, (?=[^\W_])")
 _COUNT: Final = re.compile(r"\s{0,3}[(\[][0-9]{1,5}(?: [^\W\d]{1,12})?[)\]]\s{0,3}\Z")
 
 _LONGEST_URL: Final = 300
-_IN_URL: Final = re.compile(
-    r"/(?P<year>19[89][0-9]|20[0-9]{2})"
-    r"(?:[-/](?P<month>1[0-2]|0?[1-9])(?:[-/](?P<day>3[01]|[12][0-9]|0?[1-9]))?)?(?![0-9])"
+_IN_URL: Final = tuple(
+    re.compile(rf"/(?P<year>19[89][0-9]|20[0-9]{{2}}){behind}")
+    for behind in (
+        r"-(?P<month>0[1-9]|1[0-2])-(?P<day>3[01]|[12][0-9]|0[1-9])(?![0-9])",
+        r"/(?P<month>1[0-2]|0?[1-9])/(?P<day>3[01]|[12][0-9]|0?[1-9])(?=/)",
+        r"[-/](?P<month>1[0-2]|0?[1-9])(?=/)",
+        r"(?=/[^/])",
+    )
 )
 _YEAR: Final = r"(?P<year>[12][0-9]{3})"
 _MONTH: Final = r"(?P<month>[^\W\d_]{3,10})\.?"

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from wholefeed.core.listing.dates import Day, day_in
@@ -23,21 +24,26 @@ from wholefeed.core.listing.lists import (
     NEWEST,
     OLDEST,
     SHUFFLED,
+    TOPS,
     Feed,
     FeedEntry,
     Item,
     Listed,
+    Read,
+    Row,
     lists_on,
 )
 from wholefeed.core.listing.reading import ListPage, PageLink
 from wholefeed.core.listing.ways import (
     ROOT_NAMES,
     Level,
+    Next,
     archives_on,
     counts_on,
     levels_on,
     next_urls,
 )
+from wholefeed.core.slugs import SLUGS, slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import resolve_or_empty, split
 
@@ -150,14 +156,24 @@ WHY: Final = {
     "no-list": "no list of the feed's entries stands there",
     "feeds-entries-not-met": "what is listed there is not what the feed has",
     "out-of-order": "what is listed there is in no order that could be told",
+    "not-needed": "what is listed there stands on other pages, too",
     "nothing-more": "what is listed there is in the feed already",
     "repeats": "its pages list the same entries again",
+    "cross-origin": "it stands at another site",
     "http-status": "the publisher answered with an error",
     "robots": "the publisher asks programs not to read it",
     "not-had": "it could not be had",
 }
-"""Why a page did not count, in words for people. Behind `http-status` stands the status; what the fetching of
-pages calls a failure stands as it is, and its words are elsewhere."""
+"""Why a page did not count, in words for people. What the fetching of a page calls a failure stands as it is;
+behind `http-status` is the status."""
+
+
+def why_in_words(why: str) -> str:
+    """Return it for people."""
+    slug = why.partition(" ")[0]
+    if slug in WHY:
+        return WHY[slug]
+    return slug_in_words(slug) if slug in SLUGS and SLUGS[slug].words else WHY["not-had"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +186,7 @@ class Found:
     looked: tuple[Looked, ...]
     known: Known
     is_cut: bool
-    """Whether the list has more pages than may be asked for."""
+    """Whether there is more of the list than may be read: pages, or links of one."""
 
 
 Answer = ListPage | NotHad
@@ -183,9 +199,12 @@ def look(job: Job) -> Asking[Found]:
     return (yield from _Look(job).run())
 
 
+MOST_ENTRIES: Final = 50_000
+"""Of a list."""
 MOST_LOOKS: Final = 8
 """Requests for what turns out to be no page of the list."""
-TOPS: Final = 5
+_MOST_TRIES: Final = 4
+"""Of pages that may be the next one."""
 _FEW: Final = 3
 _MANY: Final = 1000
 
@@ -205,18 +224,11 @@ class _Way:
     """Whether it may bring more than that."""
 
 
-class _Read(NamedTuple):
-    """A page of a list that was read."""
-
-    url: str
-    items: list[Item]
-
-
 class _Walked(NamedTuple):
     """What a walk came to."""
 
     way: _Way
-    pages: list[_Read]
+    pages: list[Read]
     order: str
     """Or why it is none."""
     shape: str = ""
@@ -250,7 +262,7 @@ class _Look:
             if found is not None:
                 return found
         ways: list[_Way] = []
-        yield from self._look_around(ways, list(self._job.home_urls) or [_root(self._job.feed_url)])
+        yield from self._look_around(ways, self._homes())
         walked = yield from self._walk_best(ways)
         if walked is None:
             ways = []
@@ -275,17 +287,24 @@ class _Look:
             ways += self._ways_on(page)
             if any(way.requests == 0 and self._is_long(way) for way in ways) and number > 1:
                 return
-            shapes = {link.shape for link in page.links if link_key(link.url) in self._feed.order}
-            for link in archives_on(page):
-                if self._may_look(link, shapes) and link.url not in waiting:
-                    waiting.append(link.url)
+            shapes = self._feed.shapes_on(page)
+            named = (link.url for link in archives_on(page) if self._may_look(link, shapes))
+            waiting += [url for url in islice(dict.fromkeys(named), MOST_LOOKS) if url not in waiting]
 
     def _is_long(self, way: _Way) -> bool:
         return way.listed is not None and way.promise > 2 * self._feed.entries
 
+    def _homes(self) -> list[str]:
+        own = [url for url in self._job.home_urls if self._is_own(url)]
+        return own or [_root(self._feed.links[0])]
+
     def _guesses(self) -> list[str]:
-        root = _root(min(self._feed.links, key=len))
-        return [resolve_or_empty(root, name) for name in ROOT_NAMES]
+        """Return pages that nothing links; where each path answers, none."""
+        had = [answer.links for answer in self._had.values() if isinstance(answer, ListPage)]
+        if len({page.url for page in self._had.values() if isinstance(page, ListPage)}) > len(set(had)):
+            return []
+        urls = [resolve_or_empty(self._homes()[0], f"/{name}") for name in ROOT_NAMES]
+        return [url for url in urls if not self._feed.shape.fits(link_key(url))]
 
     def _may_look(self, link: PageLink, shapes: Container[str]) -> bool:
         """Whether a page may be looked at for a list: it is no entry, no feed, and none of a year.
@@ -293,8 +312,8 @@ class _Look:
         Where entries stand beside other pages, what a menu links otherwise than entries is none.
         """
         is_menu = link.is_aside and link.shape not in shapes
-        is_entry = self._feed.shape.fits(link.url) and not is_menu
-        if is_entry or link_key(link.url) in self._feed.order:
+        is_entry = self._feed.shape.fits(link.key) and not is_menu
+        if is_entry or link.key in self._feed.order:
             return False
         return self._is_own(link.url) and not _NO_PAGE.search(split(link.url).path[-80:])
 
@@ -336,13 +355,15 @@ class _Look:
         last = max((count.last // count.step for count in counts_on(page)), default=1)
         is_open = last <= _FEW and bool(next_urls(page))
         found = lists_on(page, feed)
-        for listed in found[:3]:
-            keys = _Row(listed, feed).keys
-            if listed.met and (feed.begins(keys) or feed.is_met(keys)):
+        for listed in [each for each in found if each.is_named or not feed.titles][:3]:
+            keys = Row(listed, feed).keys
+            if listed.met and (feed.begins(keys) or feed.is_met(listed.keys)):
                 ways.append(_Way(page, listed, None, len(keys) * last, last - 1, is_open))
-        if not ways and found and found[0].met:
+        if ways:
+            self._note(page.url, "not-needed")
+        elif found and found[0].met:
             self._note(page.url, "feeds-entries-not-met")
-        for level in levels_on(page, feed.shape):
+        for level in levels_on(page, feed):
             ways.append(_Way(page, None, level, level.total, len(level.urls), not level.total))
         return ways
 
@@ -392,29 +413,29 @@ class _Look:
     def _walk_pages(self, way: _Way, *, is_again: bool = False) -> Asking[_Walked]:
         """Follow a list from its first page on."""
         assert way.listed is not None, "a way of pages begins with a list"
-        row = _Row(way.listed, self._feed)
-        pages = [_Read(way.page.url, row.items)]
+        row = Row(way.listed, self._feed)
+        pages = [Read(way.page.url, row.items)]
         page, kind, is_cut = way.page, "", False
         missing: list[Missing] = []
         is_met = self._feed.begins(row.keys)
         while is_met and not (is_again and self._is_joined(pages[-1].items)):
-            if len(pages) >= self._job.most_pages:
-                is_cut = True
+            if len(pages) >= self._job.most_pages or len(row.keys) >= MOST_ENTRIES:
+                is_cut = any(self._may_ask(each, row) for each in next_urls(page))
                 break
             got = yield from self._follow(page, row, kind, missing)
             if got is None:
                 break
             page, items, kind = got
-            pages.append(_Read(page.url, items))
+            pages.append(Read(page.url, items))
             if self._feed.has_met(item.key for item in items) and not self._feed.begins(row.keys):
                 return _Walked(way, pages, "feeds-entries-not-met")
         order = self._verdict(way, pages, row, is_again=is_again)
         return _Walked(way, row.all_pages(pages), order, way.listed.shape, tuple(missing), is_cut)
 
-    def _verdict(self, way: _Way, pages: Sequence[_Read], row: _Row, *, is_again: bool) -> str:
+    def _verdict(self, way: _Way, pages: Sequence[Read], row: Row, *, is_again: bool) -> str:
         if is_again and self._feed.begins(row.keys) and self._is_joined(pages[-1].items):
             return NEWEST
-        order = self._feed.verdict(row.keys)
+        order = self._feed.verdict(row.keys, (item.key for item in row.pinned))
         if order == SHUFFLED:
             assert way.listed is not None, "a way of pages"
             is_one = len(pages) == 1 and not next_urls(way.page) and not self._is_front(way.page)
@@ -426,22 +447,24 @@ class _Look:
         return link_key(page.url) in {link_key(url) for url in (_root(page.url), *self._job.home_urls)}
 
     def _follow(
-        self, page: ListPage, row: _Row, kind: str, missing: list[Missing], below: str = ""
+        self, page: ListPage, row: Row, kind: str, missing: list[Missing], below: str = ""
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
-        """Ask for the page behind one of a list; None: there is none."""
-        tries = [
-            each for each in next_urls(page) if (not kind or each.kind == kind) and each.url.startswith(below)
-        ]
-        for each in tries[:4]:
-            if not self._may_ask(each.url, row):
-                continue
+        """Ask for the page behind one of a list; None: there is none.
+
+        What has led from page to page so far leads on.
+        """
+        found = [each for each in next_urls(page) if each.url.startswith(below) and self._may_ask(each, row)]
+        same = [each for each in found if not kind or each.kind == kind]
+        for each in (same or [each for each in found if each.kind != "count"])[:_MOST_TRIES]:
+            if self._spare <= 0 and each.key not in self._had:
+                break
             answer = yield from self._ask(each.url, is_page=True)
-            row.asked.add(link_key(each.url))
+            row.asked.add(each.key)
             if isinstance(answer, NotHad):
-                if kind or answer.status != 404:  # noqa: PLR2004
-                    missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
-                    return (yield from self._skip(page, each.url, row, each.kind, missing))
-                continue
+                if not kind and answer.is_lasting:
+                    continue
+                missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
+                return (yield from self._skip(page, each, row, missing))
             items = row.join(answer, self._feed)
             if items:
                 self._joined(each.url)
@@ -449,26 +472,25 @@ class _Look:
         return None
 
     def _skip(
-        self, page: ListPage, url: str, row: _Row, kind: str, missing: list[Missing]
+        self, page: ListPage, gone: Next, row: Row, missing: list[Missing]
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
         """Ask for the page behind one that could not be had, where pages are counted."""
-        count = next((each for each in counts_on(page) if link_key(each.url) == link_key(url)), None)
+        count = next((each for each in counts_on(page) if link_key(each.url) == gone.key), None)
         while count is not None and count.number < count.last and self._spare > 0:
             count = count.following()
             answer = yield from self._ask(count.url, is_page=True)
             row.asked.add(link_key(count.url))
             if isinstance(answer, ListPage):
                 items = row.join(answer, self._feed)
-                if items:
-                    self._joined(count.url)
-                    return answer, items, kind
-                return None
+                if not items:
+                    return None
+                self._joined(count.url)
+                return answer, items, gone.kind
             missing.append(Missing(url=answer.url, slug=answer.slug, status=answer.status))
         return None
 
-    def _may_ask(self, url: str, row: _Row) -> bool:
-        key = link_key(url)
-        return key not in row.asked and self._is_own(url) and (key in self._had or self._spare > 0)
+    def _may_ask(self, page: Next, row: Row) -> bool:
+        return page.key not in row.asked and self._is_own(page.url)
 
     def _joined(self, url: str) -> None:
         """Give back what was spent for a page of the list."""
@@ -484,11 +506,11 @@ class _Look:
     def _walk_levels(self, way: _Way, *, is_again: bool = False) -> Asking[_Walked]:
         """Read the pages of years or months."""
         assert way.level is not None, "a way of levels"
-        waiting, read = list(way.level.urls), list[list[_Read]]()
+        waiting, read = list(way.level.urls), list[list[Read]]()
         shape, seen, missing = "", set[str](), list[Missing]()
         is_cut = False
         while waiting:
-            if sum(map(len, read)) >= self._job.most_pages or self._spare <= 0:
+            if sum(map(len, read)) >= self._job.most_pages or len(seen) >= MOST_ENTRIES or self._spare <= 0:
                 is_cut = True
                 break
             url = waiting.pop(0)
@@ -499,7 +521,7 @@ class _Look:
             listed = self._listed_on(page, shape)
             if listed is None:
                 months = [
-                    level for level in levels_on(page, self._feed.shape) if level.urls[0].startswith(page.url)
+                    level for level in levels_on(page, self._feed) if level.urls[0].startswith(page.url)
                 ]
                 waiting[:0] = months[0].urls if months else ()
                 continue
@@ -521,23 +543,23 @@ class _Look:
         found = lists_on(page, self._feed)
         return next((each for each in found if (each.shape == shape if shape else each.met)), None)
 
-    def _read_level(self, page: ListPage, listed: Listed, missing: list[Missing]) -> Asking[list[_Read]]:
+    def _read_level(self, page: ListPage, listed: Listed, missing: list[Missing]) -> Asking[list[Read]]:
         """Read the page of a year or a month, and what it goes on at."""
-        row = _Row(listed, self._feed)
-        group = [_Read(page.url, row.items)]
+        row = Row(listed, self._feed)
+        group = [Read(page.url, row.items)]
         below = page.url.rpartition(".")[0] if page.url.endswith((".html", ".htm", ".php")) else page.url
         while len(group) < self._job.most_pages:
             got = yield from self._follow(page, row, "", missing, below)
             if got is None:
                 break
             page, items, _ = got
-            group.append(_Read(page.url, items))
+            group.append(Read(page.url, items))
         return row.all_pages(group)
 
     def _levels_walked(
         self,
         way: _Way,
-        read: list[list[_Read]],
+        read: list[list[Read]],
         shape: str,
         missing: tuple[Missing, ...],
         *,
@@ -575,16 +597,28 @@ class _Look:
         walked = walked._replace(pages=[*walked.pages, *further], missing=walked.missing + missing)
         return self._found(walked)
 
-    def _ask_missing(self, shape: str) -> Asking[tuple[list[_Read], tuple[Missing, ...]]]:
-        """Ask for the pages again that could not be had."""
-        read, missing = [], []
-        for url in self._job.known.missing[: self._job.most_pages]:
+    def _ask_missing(self, shape: str) -> Asking[tuple[list[Read], tuple[Missing, ...]]]:
+        """Ask for the pages again that could not be had, and for those behind them that are not known."""
+        read, missing = list[Read](), list[Missing]()
+        for url in self._job.known.missing[: self._spare]:
             page = yield from self._ask(url, is_page=True)
             if isinstance(page, NotHad):
                 missing.append(Missing(url=url, slug=page.slug, status=page.status))
             elif listed := next((each for each in lists_on(page, self._feed) if each.shape == shape), None):
-                read.append(_Read(page.url, listed.items))
+                self._joined(url)
+                read += yield from self._behind(page, Row(listed, self._feed), missing)
         return read, tuple(missing)
+
+    def _behind(self, page: ListPage, row: Row, missing: list[Missing]) -> Asking[list[Read]]:
+        """Read a page and those behind it, up to one that was read before."""
+        read, kind = [Read(page.url, row.items)], ""
+        while len(read) < self._job.most_pages:
+            got = yield from self._follow(page, row, kind, missing)
+            if got is None or self._is_joined(got[1]):
+                break
+            page, items, kind = got
+            read.append(Read(page.url, items))
+        return read
 
     # What was found
 
@@ -596,12 +630,19 @@ class _Look:
             first_url=walked.way.page.url,
             way="levels" if walked.way.level else "pages",
             shape=walked.shape,
-            tops=tuple(item.key for page in pages for item in page.items)[:TOPS],
+            tops=self._tops(pages),
             missing=tuple(each.url for each in walked.missing if each.url not in lasting),
         )
         listed = _Entries(self._feed, self._job.now, is_ordered=walked.order != SHUFFLED).listed(pages)
         looked = tuple(self._looked.values())
-        return Found(pages=listed, missing=walked.missing, looked=looked, known=known, is_cut=walked.is_cut)
+        urls = {page.url for page in pages}
+        cut = {page.url for page in self._had.values() if isinstance(page, ListPage) and page.is_cut}
+        is_cut = walked.is_cut or not urls.isdisjoint(cut)
+        return Found(pages=listed, missing=walked.missing, looked=looked, known=known, is_cut=is_cut)
+
+    def _tops(self, pages: Sequence[Read]) -> tuple[str, ...]:
+        newest = (item.key for page in pages for item in page.items)
+        return tuple(islice(dict.fromkeys((*islice(newest, TOPS), *self._job.known.tops)), TOPS))
 
 
 _NO_PAGE: Final = re.compile(
@@ -631,67 +672,17 @@ def _with_slash(url: str) -> str:
     return f"{url}/"
 
 
-def _turned(pages: Sequence[_Read]) -> list[_Read]:
-    return [_Read(page.url, page.items[::-1]) for page in reversed(pages)]
+def _turned(pages: Sequence[Read]) -> list[Read]:
+    return [Read(page.url, page.items[::-1]) for page in reversed(pages)]
 
 
-def _in_order(feed: Feed, read: Sequence[Sequence[_Read]]) -> str:
+def _in_order(feed: Feed, read: Sequence[Sequence[Read]]) -> str:
     """Return how the lists of levels are in themselves, the newest level first; empty: in no order."""
     for order in (NEWEST, OLDEST):
         pages = [page for group in read for page in (_turned(group) if order == OLDEST else group)]
         if feed.begins([item.key for page in pages for item in page.items]):
             return order
     return ""
-
-
-class _Row:
-    """What was read of a list that goes on."""
-
-    def __init__(self, listed: Listed, feed: Feed) -> None:
-        items = listed.items
-        count = feed.pinned(items)
-        self.items = items[count:]
-        """Of its first page, without what is pinned on top."""
-        self.pinned = items[:count]
-        self.keys = [item.key for item in self.items]
-        self.asked: set[str] = set()
-        self._shape = listed.shape
-        self._places = {key: place for place, key in enumerate(self.keys)}
-        self._top = {item.key for item in (*listed.all_items[:TOPS], *self.pinned)}
-
-    def join(self, page: ListPage, feed: Feed) -> list[Item] | None:
-        """Return what a page adds; None: it is not the next one of the list.
-
-        What is known of it must be the end of what was read, but for what is pinned on top of both.
-        """
-        listed = next((each for each in lists_on(page, feed) if each.shape == self._shape), None)
-        if listed is None:
-            return None
-        items = listed.items
-        new = self._behind(items)
-        while items and items[0].key in self._top and (new is None or new[0].key in self._top):
-            items = items[1:]
-            new = self._behind(items)
-        for item in new or ():
-            self._places[item.key] = len(self.keys)
-            self.keys.append(item.key)
-        return new
-
-    def _behind(self, items: list[Item]) -> list[Item] | None:
-        """Return what stands behind what is known."""
-        known = 0
-        if items and items[0].key in self._places:
-            start = self._places[items[0].key]
-            known = len(self.keys) - start
-            if [item.key for item in items[:known]] != self.keys[start:]:
-                return None
-        new = items[known:]
-        return None if not new or any(item.key in self._places for item in new) else new
-
-    def all_pages(self, pages: list[_Read]) -> list[_Read]:
-        """Return the pages with what is pinned, where it stands nowhere else."""
-        left = [item for item in self.pinned if item.key not in self._places]
-        return [_Read(pages[0].url, [*pages[0].items, *left]), *pages[1:]]
 
 
 class _Entries:
@@ -703,7 +694,7 @@ class _Entries:
         self._is_ordered = is_ordered
         self._trusts = True
 
-    def listed(self, pages: Sequence[_Read]) -> tuple[ListedPage, ...]:
+    def listed(self, pages: Sequence[Read]) -> tuple[ListedPage, ...]:
         """Return them; without a date of its own each has that of the next newer one."""
         self._trusts = self._feed.agrees([item for page in pages for item in page.items])
         newer: float | None = None
@@ -732,10 +723,11 @@ class _Entries:
         """Return the most exact date that there is, and what it is from."""
         link = item.link
         said = [(link.at, link.dated_by)] if self._trusts else []
-        for url, day in ((link.url, day_in(link.url)), (page_url, day_in(page_url))):
-            if day is not None:
-                is_own = url == link.url and day.day
-                said.append((day.at, "url" if is_own else "month" if day.month else "year"))
+        own, around = day_in(link.url), day_in(f"{page_url.removesuffix('.html').rstrip('/')}/.")
+        if own is not None:
+            said.append((own.at, "url" if own.day else own.exactness))
+        if around is not None:
+            said.append((around.at, "month" if around.month else "year"))
         dates = [(at, by) for at, by in said if at is not None and 0.0 < at < self._end]
         return min(dates, key=lambda each: _EXACTNESS.index(each[1]), default=(None, ""))
 

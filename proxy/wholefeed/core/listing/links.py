@@ -73,25 +73,21 @@ _INDEXES: Final = ("/index.html", "/index.htm", "/index.php")
 
 
 class _Path(NamedTuple):
-    """What of a link is compared."""
+    """What of the key of a link is compared."""
 
     host: str
-    segments: tuple[str, ...]
+    segments: list[str]
     names: tuple[str, ...]
     """Of the parameters of its query."""
     suffix: str
 
 
-def _path_of(url: str) -> _Path:
-    rest = clean_link(url).partition("://")[2]
-    authority, slash, tail = rest.partition("/")
-    path, _, query = tail.partition("?")
-    if not slash:
-        authority, _, query = authority.partition("?")
-    segments = _stem(f"/{path}").split("/")[1:]
-    names = sorted(each.partition("=")[0] for each in query.split("&") if each)[:10]
-    suffix = _SUFFIX.search(segments[-1]) if segments else None
-    return _Path(authority.lower(), tuple(segments), tuple(names), suffix[0] if suffix else "")
+def _path_of(key: str) -> _Path:
+    place, _, query = key.partition("?")
+    host, _, path = place.removeprefix("//").partition("/")
+    names = tuple(sorted(each.partition("=")[0] for each in query.split("&"))) if query else ()
+    suffix = _SUFFIX.search(path[-8:])
+    return _Path(host, path.split("/"), names, suffix[0] if suffix else "")
 
 
 _SUFFIX: Final = re.compile(r"\.[a-z]{2,5}[0-9]?\Z")
@@ -108,18 +104,18 @@ class PathShape:
     it is of digits, empty where it may be anything."""
 
     @classmethod
-    def of(cls, links: Iterable[str]) -> Self:
-        """Return what these have in common."""
-        paths = [_path_of(link) for link in links]
+    def of(cls, keys: Iterable[str]) -> Self:
+        """Return what links have in common, by their keys."""
+        paths = [_path_of(key) for key in keys]
         forms: dict[tuple[int, tuple[str, ...], str], list[_Path]] = {}
         for path in paths:
             forms.setdefault((len(path.segments), path.names, path.suffix), []).append(path)
         common = {form: _common([each.segments for each in alike]) for form, alike in forms.items()}
         return cls(frozenset(path.host for path in paths), common)
 
-    def fits(self, url: str) -> bool:
-        """Whether a link has this shape."""
-        path = _path_of(url)
+    def fits(self, key: str) -> bool:
+        """Whether a link of this key has this shape."""
+        path = _path_of(key)
         words = self.forms.get((len(path.segments), path.names, path.suffix))
         if words is None or path.host not in self.hosts:
             return False
@@ -129,7 +125,7 @@ class PathShape:
         )
 
 
-def _common(alike: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def _common(alike: Sequence[list[str]]) -> tuple[str, ...]:
     """Return what the segments of paths have in common; of a single path all but the last."""
     words = []
     for place, segments in enumerate(zip(*alike, strict=True)):

@@ -8,9 +8,9 @@ feed.verdict([item.key for item in found.items])       # newest, oldest, or why 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, NamedTuple, Self
 
 from wholefeed.core.listing.dates import day_in
@@ -33,7 +33,7 @@ class FeedEntry:
 LEAST: Final = 3
 """Entries of a feed, or of those that a list has."""
 NEWEST, OLDEST, SHUFFLED = "newest", "oldest", "shuffled"
-_MOST_PINNED: Final = 5
+_MOST_PINNED: Final = 3
 _DAYS: Final = 2 * DAY_SECONDS
 """The dates of a list and of the feed may be so far apart."""
 
@@ -64,7 +64,7 @@ class Feed:
             {key: place for place, (key, _) in enumerate(ordered)},
             {key: each.at for key, each in ordered if each.at is not None},
             {key: plain(each.title) for key, each in ordered if each.title},
-            PathShape.of([each.link for each in own.values()]),
+            PathShape.of(own),
             tuple(each.link for each in own.values()),
             len(entries),
         )
@@ -79,6 +79,10 @@ class Feed:
         """How many of its entries have to be met: nine in ten."""
         return -(-9 * self.entries // 10)
 
+    def shapes_on(self, page: ListPage) -> frozenset[str]:
+        """Return how its entries stand on a page."""
+        return frozenset(link.shape for link in page.links if link.key in self.order)
+
     def has_met(self, keys: Iterable[str]) -> int:
         """Return how many of its entries are there."""
         return len(self.order.keys() & set(keys))
@@ -87,21 +91,26 @@ class Feed:
         """Whether enough of them are."""
         return self.has_met(keys) >= max(LEAST, self.least)
 
-    def begins(self, keys: Sequence[str]) -> bool:
+    def begins(self, keys: Sequence[str], among: Container[str] | None = None) -> bool:
         """Whether a list that goes on may begin so: with the feed's entries, in order, and then older ones.
 
         In the place of one that is not met another may stand: links of feeds and of lists are not always one.
+
+        Args:
+            keys: Of the list.
+            among: Of all that was met, where the list is a part of it.
         """
-        places = [self.order[key] for key in keys if key in self.order]
-        if not places or not self._is_ordered([key for key in keys if key in self.order]):
+        met = [(place, key) for place, key in enumerate(keys) if key in self.order]
+        if not met or not self._is_ordered([key for _, key in met]):
             return False
-        last = max(place for place, key in enumerate(keys) if key in self.order)
-        others = last + 1 - len(places)
-        return others <= max(places) + 1 - len(places)
+        among = {key for _, key in met} if among is None else among
+        last = max(self.order[key] for _, key in met)
+        lacking = sum(1 for key in islice(self.order, last) if key not in among)
+        return met[-1][0] + 1 - len(met) <= lacking
 
     def pinned(self, items: Sequence[Item]) -> int:
         """Return how many entries on top of a list stand further down by their dates."""
-        for count in range(min(_MOST_PINNED, len(items)) + 1):
+        for count in range(min(_MOST_PINNED, len(items) // 3) + 1):
             if self.begins([item.key for item in items[count:]]):
                 newest = self.dates.get(items[count].key)
                 dates = [self.date_of(item) for item in items[:count]]
@@ -127,9 +136,9 @@ class Feed:
                     return False
         return True
 
-    def verdict(self, keys: Sequence[str]) -> str:
+    def verdict(self, keys: Sequence[str], pinned: Iterable[str] = ()) -> str:
         """Return in which order a whole list is, or why it is none, as a slug."""
-        if not self.is_met(keys):
+        if not self.is_met({*keys, *pinned}):
             return "feeds-entries-not-met"
         if self.begins(keys):
             return NEWEST
@@ -140,14 +149,16 @@ class Feed:
         groups: dict[int, list[str]] = {}
         for item in items:
             groups.setdefault(item.link.group, []).append(item.key)
-        met = [[key for key in keys if key in self.order] for keys in groups.values()]
         if len(groups) < 2 or any(item.link.is_tabular for item in items):  # noqa: PLR2004 - several
             return False
-        if not all(self._is_ordered(keys) or self._is_ordered(keys[::-1]) for keys in met):
+        among = {item.key for item in items}
+        if not all(
+            self.begins(keys, among) or self.begins(keys[::-1], among)
+            for keys in groups.values()
+            if self.has_met(keys)
+        ):
             return False
-        return all(
-            self.begins(keys) or self.begins(keys[::-1]) for keys in groups.values() if self.has_met(keys)
-        ) and (self.agrees(items))
+        return self.agrees(items)
 
     def agrees(self, items: Sequence[Item]) -> bool:
         """Whether the dates that a list gives to the feed's entries are theirs, two thirds of them."""
@@ -180,6 +191,13 @@ class Listed:
     """Entries of the feed."""
     titled: int
     """Those whose texts are their titles."""
+    texts: int
+    """How many different ones there are."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its texts are titles at all, and not "Continue reading"."""
+        return self.texts > 1 or len(self.all_items) < LEAST
 
     @property
     def items(self) -> list[Item]:
@@ -194,31 +212,24 @@ class Listed:
         return [item.key for item in self.items]
 
 
-def lists_on(page: ListPage, feed: Feed, *, without: frozenset[str] = frozenset()) -> list[Listed]:
-    """Return what may be a list on a page, the likeliest first.
-
-    Args:
-        page: Where to look.
-        feed: Whose entries they are to be.
-        without: Keys of links that are no entries, as the page's own.
-    """
+def lists_on(page: ListPage, feed: Feed) -> list[Listed]:
+    """Return what may be a list of a feed's entries on a page, the likeliest first."""
     own = link_key(page.url)
     shapes: dict[str, list[Item]] = {}
     for link in page.links:
-        if not link.is_aside and feed.shape.fits(link.url):
-            key = link_key(link.url)
-            if key != own and key not in without:
-                shapes.setdefault(link.shape, []).append(Item(key, link))
+        if not link.is_aside and link.key != own and feed.shape.fits(link.key):
+            shapes.setdefault(link.shape, []).append(Item(link.key, link))
     found = [
         Listed(
             shape,
             tuple(items),
             feed.has_met(item.key for item in items),
             len({item.key for item in items if plain(item.link.text) == feed.titles.get(item.key)}),
+            len({item.link.text for item in items}),
         )
         for shape, items in shapes.items()
     ]
-    return sorted(found, key=lambda each: (-each.met, -each.titled))
+    return sorted(found, key=lambda each: (-each.met, -each.titled, -each.texts))
 
 
 def plain(text: str) -> str:
@@ -227,3 +238,67 @@ def plain(text: str) -> str:
 
 
 _OTHERS: Final = re.compile(r"[\W_]+")
+
+
+# A list over several pages
+
+
+class Read(NamedTuple):
+    """A page of a list that was read."""
+
+    url: str
+    items: list[Item]
+
+
+class Row:
+    """What was read of a list that goes on."""
+
+    def __init__(self, listed: Listed, feed: Feed) -> None:
+        items = listed.items
+        count = feed.pinned(items)
+        self.items = items[count:]
+        """Of its first page, without what is pinned on top."""
+        self.pinned = items[:count]
+        self.keys = [item.key for item in self.items]
+        self.asked: set[str] = set()
+        self._shape = listed.shape
+        self._places = {key: place for place, key in enumerate(self.keys)}
+        self._top = {item.key for item in (*listed.all_items[:TOPS], *self.pinned)}
+
+    def join(self, page: ListPage, feed: Feed) -> list[Item] | None:
+        """Return what a page adds; None: it is not the next one of the list.
+
+        What is known of it must be the end of what was read, but for what is pinned on top of both.
+        """
+        listed = next((each for each in lists_on(page, feed) if each.shape == self._shape), None)
+        if listed is None:
+            return None
+        items = listed.items
+        new = self._behind(items)
+        while items and items[0].key in self._top and (new is None or new[0].key in self._top):
+            items = items[1:]
+            new = self._behind(items)
+        for item in new or ():
+            self._places[item.key] = len(self.keys)
+            self.keys.append(item.key)
+        return new
+
+    def _behind(self, items: list[Item]) -> list[Item] | None:
+        """Return what stands behind what is known."""
+        known = 0
+        if items and items[0].key in self._places:
+            start = self._places[items[0].key]
+            known = len(self.keys) - start
+            if [item.key for item in items[:known]] != self.keys[start:]:
+                return None
+        new = items[known:]
+        return None if not new or any(item.key in self._places for item in new) else new
+
+    def all_pages(self, pages: list[Read]) -> list[Read]:
+        """Return the pages with what is pinned, where it stands nowhere else."""
+        left = [item for item in self.pinned if item.key not in self._places]
+        return [Read(pages[0].url, [*pages[0].items, *left]), *pages[1:]]
+
+
+TOPS: Final = 5
+"""Entries on top of a page that may be pinned there."""

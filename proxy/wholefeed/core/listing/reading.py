@@ -20,10 +20,11 @@ from typing import Any, Final, NamedTuple
 from lxml import etree
 
 from wholefeed.core.listing.dates import LONGEST, Day, Slashed, read_date, read_heading, read_slashed
+from wholefeed.core.listing.links import link_key
 from wholefeed.core.parse.encodings import UTF8, is_utf8, mended, to_utf8
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.dates import parse_rfc3339
-from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve_or_empty
+from wholefeed.core.text.urls import is_http, resolve_or_empty
 
 
 class PageLink(NamedTuple):
@@ -31,6 +32,8 @@ class PageLink(NamedTuple):
 
     url: str
     """Absolute, without its fragment."""
+    key: str
+    """Its `link_key`."""
     text: str
     """A heading's in it, else all of it."""
     shape: str
@@ -66,6 +69,7 @@ class ListPage(NamedTuple):
 MAX_LINKS: Final = 20_000
 MAX_ELEMENTS: Final = 400_000
 MAX_TEXT_CHARACTERS: Final = 300
+MAX_LINK_CHARACTERS: Final = 1000
 
 
 def read_page(body: bytes, url: str, content_type: str) -> ListPage:
@@ -146,6 +150,8 @@ class _Element:
     parent: _Element | None
     start: _Counts
     end: _Counts
+    heading: tuple[Day, int]
+    """What stands above it, and the level of that."""
     texts: list[str] = field(default_factory=list)
     """What is read in it, up to what a date may have."""
 
@@ -171,6 +177,7 @@ class _Mark(NamedTuple):
 class _Link(NamedTuple):
     node: Any
     url: str
+    key: str
     text: str
     element: _Element
     group: int
@@ -209,6 +216,7 @@ class _Page:
         self._base = url
         self._has_base = False
         self._targets: dict[str, str] = {}
+        self._keys: dict[str, str] = {}
         self._shapes: dict[tuple[str, str, str], str] = {}
         self._links: list[_Link] = []
         self._marks: list[_Mark] = []
@@ -247,7 +255,7 @@ class _Page:
     def _begin(self, node: Any, tag: str, parent: _Element | None) -> _Element:
         place = self._placed(node, tag, parent.place if parent else _WHOLE)
         counts = self._counts()
-        element = _Element(tag, place, parent, counts, counts)
+        element = _Element(tag, place, parent, counts, counts, (self._heading, self._level))
         if tag == "a":
             self._anchors += 1
             self._link(node, element)
@@ -304,12 +312,21 @@ class _Page:
         if not href or href.startswith("#") or not (url := self._target(href)):
             return
         is_next = "next" in (node.get("rel") or "").lower().split()
-        self._links.append(_Link(node, url, _title(node), element, self._group, self._heading, is_next, []))
+        self._links.append(
+            _Link(node, url, self._key(url), _title(node), element, self._group, self._heading, is_next, [])
+        )
+
+    def _key(self, url: str) -> str:
+        if url not in self._keys:
+            self._keys[url] = link_key(url)
+        return self._keys[url]
 
     def _target(self, href: str) -> str:
         if href not in self._targets:
             url = (
-                resolve_or_empty(self._base, href.partition("#")[0]) if len(href) < MAX_URL_CHARACTERS else ""
+                resolve_or_empty(self._base, href.partition("#")[0])
+                if len(href) < MAX_LINK_CHARACTERS
+                else ""
             )
             self._targets[href] = url if url and is_http(url) else ""
         return self._targets[href]
@@ -326,6 +343,9 @@ class _Page:
         has_days = element.start.marks < element.end.marks
         if len(element.texts) > 1 and not has_days:
             self._mark(joined, element)
+            if element.start.marks < len(self._marks):
+                self._heading, self._level = element.heading
+                return
         is_short = joined and len(joined) <= LONGEST and element.tag != "time"
         self._head(element, read_heading(joined) if is_short else None, has_days=has_days)
 
@@ -380,6 +400,7 @@ class _Page:
                 by = "page"
             yield PageLink(
                 url=link.url,
+                key=link.key,
                 text=link.text or ("" if title is None else self._titles[title]) or _label(link.node),
                 shape=place.shape,
                 group=link.group,

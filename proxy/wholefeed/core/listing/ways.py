@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
 from wholefeed.core.listing.dates import read_heading
-from wholefeed.core.listing.links import PathShape, link_key
+from wholefeed.core.listing.links import link_key
+from wholefeed.core.listing.lists import Feed
 from wholefeed.core.listing.reading import ListPage, PageLink
 from wholefeed.core.text.urls import split
 
@@ -23,20 +25,25 @@ class Next(NamedTuple):
     """A page that a list may go on at."""
 
     url: str
+    key: str
     kind: str
     """What says so: `rel`, `word`, `count`."""
 
 
 def next_urls(page: ListPage) -> list[Next]:
     """Return the pages that may be the next one, the likeliest first."""
-    found = [Next(page.next_url, "rel")] if page.next_url else []
-    found += [Next(link.url, "rel") for link in page.links if link.is_next]
-    found += [Next(link.url, "word") for link in page.links if _is_older(link.text)]
-    found += [Next(count.url, "count") for count in counts_on(page)]
-    own = link_key(page.url)
-    unique = {link_key(each.url): each for each in reversed(found)}
-    unique.pop(own, None)
-    return list(reversed(unique.values()))
+    found = [Next(page.next_url, link_key(page.next_url), "rel")] if page.next_url else []
+    found += [Next(link.url, link.key, "rel") for link in page.links if link.is_next]
+    found += [Next(link.url, link.key, "word") for link in page.links if _is_older(link.text)]
+    found += [Next(count.url, link_key(count.url), "count") for count in islice(counts_on(page), _MOST_ROWS)]
+    unique: dict[str, Next] = {}
+    for each in found:
+        unique.setdefault(each.key, each)
+    unique.pop(link_key(page.url), None)
+    return list(unique.values())
+
+
+_MOST_ROWS: Final = 20
 
 
 def _is_older(text: str) -> bool:
@@ -83,7 +90,7 @@ class Count(NamedTuple):
 
 
 def counts_on(page: ListPage) -> Iterator[Count]:
-    """Yield the pages of a numbered row that this one is in, or begins."""
+    """Yield the pages beside this one in rows of numbers that it is in, or begins."""
     rows: dict[tuple[str, str], dict[int, str]] = {}
     own = list(_numbers(page.url))
     for link in page.links:
@@ -93,28 +100,28 @@ def counts_on(page: ListPage) -> Iterator[Count]:
         here = next((number for at, number, end in own if (at, end) == (head, tail)), None)
         if here is None and not _may_begin(page.url, head, urls):
             continue
-        wanted = _following(here, head, urls)
-        if wanted is not None:
-            last = max(urls)
-            step = wanted if here is None and _OFFSET.search(head) else 1
-            yield Count(urls[wanted], wanted, last, step, head, tail)
+        is_offset = _OFFSET.search(head[-12:]) is not None
+        for number in _following(here, head, urls, is_offset=is_offset):
+            step = number if here is None and is_offset else 1
+            yield Count(urls[number], number, max(urls), step, head, tail)
 
 
-def _following(here: int | None, head: str, urls: dict[int, str]) -> int | None:
-    """Return which number of a row comes next."""
+def _following(here: int | None, head: str, urls: dict[int, str], *, is_offset: bool) -> list[int]:
+    """Return which numbers of a row may come next: from the beginning on, or down to it."""
     if here is not None:
         higher = [number for number in urls if number > here]
-        return min(higher) if higher else max((number for number in urls if number < here), default=None)
+        lower = [number for number in urls if number < here]
+        return [*([min(higher)] if higher else []), *([max(lower)] if lower else [])]
     if 2 in urls:  # noqa: PLR2004 - the second page
-        return 2
-    if _OFFSET.search(head):
-        return min((number for number in urls if number), default=None)
-    return max(urls) if _DOWN.search(head) else None
+        return [2]
+    if is_offset:
+        return sorted(number for number in urls if number)[:1]
+    return [max(urls)] if _DOWN.search(head[-12:]) else []
 
 
 def _may_begin(page_url: str, head: str, urls: dict[int, str]) -> bool:
     """Whether a row of numbers may belong to a page that has none: it stands below it, or beside it."""
-    if len(urls) > _MOST_NUMBERS or not (_PAGED.search(head) or head.endswith("/")):
+    if len(urls) > _MOST_NUMBERS or not (_PAGED.search(head[-12:]) or head.endswith("/")):
         return False
     path = split(page_url).path
     stem = re.sub(r"(?:index)?(?:\.[a-z]{2,5})?\Z", "", path[-200:])
@@ -135,11 +142,11 @@ _RUN: Final = re.compile(r"(?<![0-9])[0-9]{1,6}(?![0-9])")
 
 def _numbers(url: str) -> Iterator[tuple[str, int, str]]:
     """Yield what stands around each of the last numbers in a URL."""
-    start = url.find("/", 8)
-    runs = list(_RUN.finditer(url, max(start, 0)))[-3:]
+    start = max(url.find("/", 8), len(url) - 2 * _LONGEST_WORDS, 0)
+    runs = list(_RUN.finditer(url, start))[-3:]
     for run in reversed(runs):
         tail = url[run.end() :]
-        if not run[0].startswith("0") and _TAIL.fullmatch(tail):
+        if (run[0] == "0" or not run[0].startswith("0")) and _TAIL.fullmatch(tail):
             yield url[: run.start()], int(run[0]), tail
 
 
@@ -157,13 +164,14 @@ class Level(NamedTuple):
     """The oldest."""
 
 
-def levels_on(page: ListPage, shape: PathShape) -> list[Level]:
+def levels_on(page: ListPage, feed: Feed) -> list[Level]:
     """Return what may be lists of two levels: the pages of years, or of months."""
+    shapes = feed.shapes_on(page)
     found: dict[tuple[str, bool], dict[str, tuple[tuple[int, int], int]]] = {}
     own = link_key(page.url)
     for link in page.links:
         span = _span(link)
-        if span is not None and link_key(link.url) != own and not shape.fits(link.url):
+        if span is not None and link.key != own and link.shape not in shapes:
             alike = found.setdefault((link.shape, span[1] > 0), {})
             alike.setdefault(link.url, (span, _noted(link)))
     levels = []

@@ -136,8 +136,8 @@ class Collecting:
         self._io.start_timer()
         found = await (self._all() if self.wants_all else self._news())
         await self._io.stop_fetching()
-        if self._asking.is_host_paused and self._asking.retry_at is not None:
-            self._io.pause_host(self._subscription.final_url, self._asking.retry_at)
+        if self._asking.paused_url and self._asking.retry_at is not None:
+            self._io.pause_host(self._asking.paused_url, self._asking.retry_at)
         return self._concluded(found)
 
     # When something is due
@@ -186,8 +186,16 @@ class Collecting:
         if self._basis.request.is_full or not (known.is_begun and is_recent):
             start_id = known.start_id or Marks.read(self._subscription.marks or "{}").last_id
             began_date = parse_rfc822(self._validators[1]) or self._subscription.updated_at
+            start_at = known.start_at
+            if start_at is None and (entries := await self._io.entries(self._subscription.id)):
+                start_at = entries[-1][1]
             self._known = replace(
-                known, began_at=now, began_date=began_date, walk=known.walk + 1, start_id=start_id
+                known,
+                began_at=now,
+                began_date=began_date,
+                walk=known.walk + 1,
+                start_id=start_id,
+                start_at=start_at,
             )
         self._io.note_collection(self._known.written())
         self._asking.begin_all(self._known.walk)
@@ -224,6 +232,7 @@ class Collecting:
             url=row.final_url,
             page=page,
             now=self._basis.now(),
+            site_id=row.site_id,
             has_news=self._has_news or self._is_interrupted,
             is_daily=self._is_daily,
             is_interrupted=self._is_interrupted,
@@ -402,8 +411,8 @@ class _PageAsking:
         self.stop: str | None = None
         """Why nothing more is asked, once that is so."""
         self.retry_at: float | None = None
-        self.is_host_paused = False
-        """Whether that holds for all feeds of the host."""
+        self.paused_url = ""
+        """Where that holds for all feeds of a host: what was asked for there."""
 
     def begin_all(self, walk: int) -> None:
         """Ask for every page; what a walk of this number had comes from the store."""
@@ -448,8 +457,14 @@ class _PageAsking:
             attempt = self._basis.missing[ask.url]
             self.notes.append(DocumentUnavailable(ask.url, reason=attempt.reason))
             return Refused(attempt.reason, attempt.status)
+        settings = self._basis.settings  # a copy's source is at another host than the feed
+        if not settings.may_collect(ask.url):
+            return Refused("destination-forbidden")
+        if settings.is_collect_paused(ask.url):
+            self.stop, self.has_failed = "the publisher wants a pause", True
+            return None
         if row is None and not ask.is_head:
-            limits = self._basis.settings.limits
+            limits = settings.limits
             for note in limits.reached(self._documents, self._bytes, self._entries, ask.url):
                 self._limit(note)
         return None
@@ -549,7 +564,7 @@ class _PageAsking:
         elif status == _TOO_MANY or failure.slug == "host-backoff":
             reason = f"the publisher wants a pause ({failure.slug})"
             failure = self._paused(reason, failure, max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0))
-            self.is_host_paused = True
+            self.paused_url = ask.url
         is_gone = status in GONE
         is_answer = is_gone or is_refusal
         self._failures_in_a_row = 0 if is_answer else self._failures_in_a_row + 1

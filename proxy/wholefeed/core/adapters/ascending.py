@@ -1,0 +1,319 @@
+"""Publishers that give pages by number, the oldest entry first: Discourse's topics and Lemmy (R26 to R31).
+
+In that order what is added stands behind the last page and moves nothing; what is deleted moves all that is
+newer to lower numbers. So the pages are asked for from the last to the first: what moves meanwhile comes
+twice, and nothing is left out.
+
+    the first page          runs from older to newer, unlike the feed: the order is honoured (R27)
+    the second              goes on from there: numbers are, too
+    the last one            by doubling and bisection
+    from there to the first, then the last again, and what stands behind it by now
+
+Of a walk that was cut off, pages that came are asked for again until one is as it was: so are those below.
+For news the page that was the last is asked for, those behind it, and those before it where deletions made
+room, until one reaches back.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import ClassVar, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from wholefeed.core.adapters.base import (
+    MOST_PAGES,
+    Answer,
+    Ask,
+    Asking,
+    Job,
+    Outcome,
+    Page,
+    Refused,
+    SearchError,
+    Sight,
+    has_parameter,
+    last_page,
+    one,
+    page_url,
+)
+from wholefeed.core.model import EntryId, Family
+
+
+class _Ascending(ABC):
+    name: ClassVar[str]
+
+    @abstractmethod
+    def fits(self, sight: Sight) -> bool:
+        """Return whether the document gives evidence of the publisher (R26)."""
+
+    @abstractmethod
+    def url_of(self, job: Job, number: int) -> str:
+        """Return the URL of a page, the oldest entries being on number 1."""
+
+    def is_by_date(self, job: Job) -> bool:
+        """Whether the subscription document has the newest entries."""
+        ups, downs = _steps(job.page)
+        return downs >= _MOSTLY * ups
+
+    def collect(self, job: Job) -> Asking[Outcome]:
+        """Ask for all pages, from the last to the first."""
+        if len(job.page.identities) < 2:  # noqa: PLR2004 - one has no order
+            return job.unproven("one entry does not tell whether the order counts")
+        pages = _Pages(job, lambda number: self.url_of(job, number))
+        try:
+            last = yield from pages.count()
+        except SearchError as exc:
+            return job.unproven(exc.refused.slug)
+        if last is None:
+            return job.unproven("the publisher does not answer by pages from the oldest entry on")
+        if last > 1 and not (yield from pages.down(last, is_same=not self.is_by_date(job))):
+            return job.unproven("the pages have other entries than the feed")
+        known = job.collected(
+            way="page",
+            pages=pages.last,
+            page_entries=pages.full,
+            collected=len(pages.met),
+            top_at=pages.newest_at,
+        )
+        return Outcome(is_honoured=True, is_whole=not pages.reason, known=known, reason=pages.reason)
+
+    def look(self, job: Job) -> Asking[Outcome]:
+        """Ask from the last page on, where the subscription document does not reach back, and once a day."""
+        is_linked = self.is_by_date(job) and job.is_linked
+        if is_linked and not job.is_daily:
+            return job.looked()
+        pages = _Pages(job, lambda number: self.url_of(job, number))
+        yield from pages.news()
+        is_joined = is_linked or pages.is_back
+        outcome = job.looked(pages.reason or ("" if is_joined else _NOT_ANY_MORE))
+        if not outcome.is_whole or pages.is_disordered:
+            return outcome
+        known = replace(outcome.known, pages=pages.last, top_at=pages.newest_at)
+        return replace(outcome, known=known)
+
+
+_NOT_ANY_MORE: Final = "the publisher does not answer by pages any more"
+
+
+class _Pages:
+    """What is known of the pages while they are asked for."""
+
+    def __init__(self, job: Job, url_of: Callable[[int], str]) -> None:
+        self._job = job
+        self._url_of = url_of
+        self.met: set[EntryId] = set(job.page.identities)
+        self.full = job.known.page_entries
+        """Entries of a full page."""
+        self.last = max(1, job.known.pages)
+        """Number of the last page with entries."""
+        self.newest_at = job.known.top_at
+        self.is_back = False
+        """Whether one has what was known at the last look."""
+        self.is_disordered = False
+        """Whether one runs from newer to older: numbers or the order are not honoured any more."""
+        self.reason = ""
+        """Why they are not all there."""
+
+    def count(self) -> Asking[int | None]:
+        """Return the number of the last page; None where they are not honoured (R27).
+
+        Raises:
+            SearchError: A page could not be asked for.
+        """
+        first = yield from one(self._ask(1))
+        if isinstance(first, Refused):
+            raise SearchError(first)
+        if not isinstance(first, Page) or not _runs_up(first):
+            return None
+        self.full = len(first.identities)
+        second = yield from one(self._ask(2, is_probe=True))
+        if isinstance(second, Refused) and not second.is_gone:
+            raise SearchError(second)
+        if not isinstance(second, Page) or not second.identities:
+            self._take(first)
+            self.last = 1
+            return 1
+        if set(second.identities) <= set(first.identities):
+            return None
+        last = yield from last_page(lambda number: self._ask(number, is_probe=True), low=2, uses_head=False)
+        return last if last < MOST_PAGES else None
+
+    def down(self, last: int, *, is_same: bool) -> Asking[bool]:
+        """Ask for all of them; return whether they are those of the feed, unless that is known already."""
+        is_steady, feed = False, set(self._job.page.identities)
+        for number in range(last, 0, -1):
+            answer = yield from one(self._ask(number, is_again=number == 1))
+            if isinstance(answer, Page) and answer.is_stored and not is_steady:
+                before = answer.identities
+                answer = yield from one(self._ask(number, is_again=True))
+                is_steady = isinstance(answer, Page) and answer.identities == before
+            page = self._take(answer)
+            if page is not None and not (is_same or self._is_of_feed(page)):
+                return False
+            is_same = is_same or (page is not None and not feed.isdisjoint(page.identities))
+            if self.is_disordered:
+                self.reason = _NOT_ANY_MORE
+            if self.reason:
+                return True
+        yield from self._up(last)
+        return True
+
+    def news(self) -> Asking[None]:
+        """Ask for what came since the last look, wherever deletions moved it."""
+        number = self.last
+        yield from self._up(number)
+        while number > 1 and not (self.is_back or self.is_disordered or self.reason):
+            number -= 1
+            page = self._take((yield from one(self._ask(number, is_again=True))))
+            self.last = max(1, number - 1) if page is None else max(number, self.last)
+
+    def _up(self, number: int) -> Asking[None]:
+        self.last = max(1, number - 1)
+        while number < MOST_PAGES:
+            page = self._take((yield from one(self._ask(number, is_again=True))))
+            if page is None:
+                return
+            self.last = number
+            if len(page.identities) < self.full:
+                return
+            number += 1
+
+    def _ask(self, number: int, *, is_again: bool = False, is_probe: bool = False) -> Ask:
+        return Ask(self._url_of(number), place=-number, is_again=is_again, is_probe=is_probe)
+
+    def _take(self, answer: Answer) -> Page | None:
+        """Take in a page with entries; None where there is none, noting why."""
+        if isinstance(answer, Refused) and not answer.is_gone:
+            self.reason = answer.slug
+        if not isinstance(answer, Page) or not answer.identities:
+            return None
+        if _runs_up(answer) is False:
+            self.is_disordered = True
+            return None
+        self.met.update(answer.identities)
+        self.is_back = self.is_back or self._job.is_back(answer)
+        self.newest_at = max(
+            (at for at in (self.newest_at, answer.newest_at) if at is not None), default=None
+        )
+        return answer
+
+    def _is_of_feed(self, page: Page) -> bool:
+        """Whether what is as old as the entries of the subscription document stands there, too."""
+        feed = self._job.page
+        if feed.oldest_at is None or feed.newest_at is None:
+            return True
+        entries = zip(page.identities, page.dates, strict=True)
+        amid = [each for each, at in entries if at is not None and feed.oldest_at < at < feed.newest_at]
+        return set(amid) <= set(feed.identities)
+
+
+def _runs_up(page: Page) -> bool | None:
+    """Whether entries get newer downwards, but for some that are pinned; None: their dates do not tell."""
+    ups, downs = _steps(page)
+    return ups >= _MOSTLY * downs if ups or downs else None
+
+
+def _steps(page: Page) -> tuple[int, int]:
+    """Return how many entries are older than the next one, and how many are newer."""
+    dates = [at for at in page.dates if at is not None]
+    ups = sum(one < two for one, two in pairwise(dates))
+    return ups, sum(one > two for one, two in pairwise(dates))
+
+
+_MOSTLY: Final = 4
+"""So many times as often: an order by votes has about as many of both."""
+
+
+# Discourse
+
+
+class DiscourseTopics(_Ascending):
+    """The topics of a forum or of a category, thirty a page.
+
+    `/latest.rss?order=created&ascending=true&page=0` gives the oldest; with `category=5` those of a category,
+    whose own feed (`/c/some/5.rss`) has 25 and reads no parameters.
+
+    Facts, by its source (`app/controllers/list_controller.rb`, `lib/topic_query.rb`): since August 2020 (pull
+    request 10350) the feed of the latest topics reads `page` (from 0 on), `order`, `ascending`, `category`;
+    in the order of creation nothing is pinned. A category's link is `/c/SLUG/NUMBER`, with the slugs of those
+    above it; both feeds have the topics of categories below. A topic's guid is `HOST-topic-NUMBER`, in older
+    versions `topic-NUMBER`. Behind the last page is a feed without entries. The route is named in the field
+    X-Discourse-Route. Feeds of tags, groups and persons are left alone.
+    """
+
+    name: ClassVar[str] = "discourse-topics"
+
+    def fits(self, sight: Sight) -> bool:
+        """Return whether the answer names the route, and the entries are topics."""
+        if sight.family is not Family.RSS or not _TOPIC_GUID.fullmatch(sight.marks.last_id):
+            return False
+        is_one = sight.marks.route == _LATEST
+        if sight.marks.route == _CATEGORY:
+            category = _CATEGORY_LINK.fullmatch(sight.site_id)
+            is_one = category is not None and _host(sight.site_id) == _host(sight.url)
+        urls = sight.url, sight.asked_url
+        return is_one and not any(has_parameter(name, *urls) for name in ("page", "order", "ascending"))
+
+    def url_of(self, job: Job, number: int) -> str:
+        """Return that of the forum's feed, for a category's with its number."""
+        category = _CATEGORY_LINK.fullmatch(job.site_id)
+        order: dict[str, str | int] = {"order": "created", "ascending": "true", "page": number - 1}
+        if category is None:
+            return page_url(job.url, **order)
+        return page_url(f"{category['root']}/latest.rss", category=category["number"], **order)
+
+
+_LATEST, _CATEGORY = "list/latest_feed", "list/category_feed"
+_TOPIC_GUID: Final = re.compile(r"(?:.+-)?topic-[1-9]\d*")
+_CATEGORY_LINK: Final = re.compile(r"(?P<root>https?://[^/]+(?:/[^/]+)*)/c(?:/[^/]+)+/(?P<number>[1-9]\d*)")
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc
+
+
+# Lemmy
+
+
+class Lemmy(_Ascending):
+    """The posts of a community or of a person, fifty a page, in whatever order the feed itself has them.
+
+    `/feeds/c/some.xml?sort=Old&limit=50&page=1` gives the oldest.
+
+    Facts, by its source (`crates/routes/src/feeds.rs`, `crates/db_schema/src/utils.rs`): versions from 0.18
+    (June 2023, issue 2906) to 0.19 read `sort`, `limit` (20 without it, 50 at most) and `page` (from 1 on);
+    version 1 reads no `page`. What is pinned stands first in every order. The guid is the post's address at
+    its own host, the channel's link that of the community or person, which may be at another. No generator is
+    named. Feeds of a whole instance (its link has no path), which may have millions of posts, are left alone.
+    """
+
+    name: ClassVar[str] = "lemmy"
+
+    def fits(self, sight: Sight) -> bool:
+        """Return whether guid and link are as Lemmy writes them."""
+        guid = _LEMMY_GUID.fullmatch(sight.marks.last_id)
+        if sight.family is not Family.RSS or guid is None or guid["host"] != _host(sight.url):
+            return False
+        urls = sight.url, sight.asked_url
+        is_page = has_parameter("page", *urls) or any(_sort(url) == "Old" for url in urls)
+        return _LEMMY_LINK.fullmatch(sight.site_id) is not None and not is_page
+
+    def url_of(self, job: Job, number: int) -> str:
+        """Return that of the feed, in the order of age."""
+        return page_url(job.url, sort="Old", limit=50, page=number)
+
+    def is_by_date(self, job: Job) -> bool:
+        """Whether it is asked for so, too; by default it is by votes and age."""
+        return _sort(job.url) == "New" and super().is_by_date(job)
+
+
+_LEMMY_GUID: Final = re.compile(r"https?://(?P<host>[^/]+)/post/[1-9]\d*")
+_LEMMY_LINK: Final = re.compile(r"https?://[^/]+/[cu]/[^/]+")
+
+
+def _sort(url: str) -> str:
+    return dict(parse_qsl(urlsplit(url).query)).get("sort", "")

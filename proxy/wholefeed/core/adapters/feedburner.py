@@ -1,0 +1,117 @@
+"""FeedBurner's copies of feeds, whose history is to be had at their source (rules R24, R26 to R31).
+
+FeedBurner gives the newest entries of another feed, with that feed's generator, channel link and guids (it
+rewrites links, and never a guid: Eric Lunt, "How FeedBurner Rewrites Links", burningdoor.com, 2005), and
+reads no parameters. So the feed that its generator has below the channel's link is asked for:
+
+    fits         a copy, by its host or FeedBurner's element in the head, of a publisher with an adapter
+    the source   two URLs at most are tried; it is of the same format, has the same channel link where it is
+                 at another site (R24), and between the entries that both have the copy lacks none
+    the rest     is the source's adapter's, which is told of the source in place of the copy
+
+A document may name any site for its source, and that site is asked for one or two feeds, as often as R27
+tries again; so does whoever links an archive there (R24). Nothing joins without both confirmations. A blog
+that leads its feed to the copy of it cannot be collected: the source is the copy then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+from wholefeed.core.adapters.base import Adapter, Ask, Asking, Job, Outcome, Page, Refused, Sight, one
+from wholefeed.core.adapters.others import Blogger
+from wholefeed.core.adapters.wordpress import WordPress
+from wholefeed.core.model import EntryId, Family
+from wholefeed.core.text.dates import parse_rfc822
+
+
+class FeedBurner:
+    """Copies of one kind of publisher's feeds.
+
+    Args:
+        source: Who collects from there.
+        paths: Where such a publisher's feed stands, below what the channel links.
+    """
+
+    def __init__(self, source: Adapter, paths: Sequence[str]) -> None:
+        self.name = f"feedburner-{source.name}"
+        self._source = source
+        self._paths = paths
+
+    def fits(self, sight: Sight) -> bool:
+        """Return whether it is a copy, and its source would be one of the publisher's."""
+        is_copy = urlsplit(sight.url).hostname in _HOSTS or sight.marks.is_burned
+        if not is_copy or sight.family is not Family.RSS or urlsplit(sight.site_id).scheme not in _SCHEMES:
+            return False
+        url = self._urls(sight.site_id)[0]
+        return self._source.fits(sight._replace(asked_url=url, url=url))
+
+    def collect(self, job: Job) -> Asking[Outcome]:
+        """Ask for all pages of the source."""
+        return (yield from self._at_source(job, self._source.collect, job.unproven))
+
+    def look(self, job: Job) -> Asking[Outcome]:
+        """Ask the source for what is new."""
+        return (yield from self._at_source(job, self._source.look, job.looked, is_again=True))
+
+    def _at_source(
+        self,
+        job: Job,
+        ask: Callable[[Job], Asking[Outcome]],
+        fail: Callable[[str], Outcome],
+        *,
+        is_again: bool = False,
+    ) -> Asking[Outcome]:
+        url, *further = self._urls(job.site_id)
+        answer = yield from one(Ask(url, place=_PLACE, is_again=is_again))
+        while further and isinstance(answer, Refused) and answer.is_gone:
+            url = further.pop(0)
+            answer = yield from one(Ask(url, place=_PLACE, is_again=is_again))
+        if isinstance(answer, Refused):
+            return fail(f"the source cannot be had at {url}: {answer.slug}")
+        assert isinstance(answer, Page)
+        sight = Sight(url, answer.url, answer.family, job.site_id, answer.marks)
+        if not (_is_copy_of(job.page, answer) and self._source.fits(sight)):
+            return fail(f"what stands at {url} is not the source")
+        date = parse_rfc822(answer.validators[1]) or answer.updated_at
+        dates = [each for each in (job.known.began_date, date) if each is not None]
+        known = replace(job.known, began_date=min(dates, default=None))  # the copy is made later
+        has_news = job.has_news or answer.news > 0
+        inner = replace(job, asked_url=url, url=answer.url, page=answer, known=known, has_news=has_news)
+        return (yield from ask(inner))
+
+    def _urls(self, link: str) -> list[str]:
+        home = urlsplit(link)
+        root = home._replace(path=f"{home.path.rstrip('/')}/", query="", fragment="").geturl()
+        return [urljoin(root, path) for path in self._paths]
+
+
+_HOSTS: Final = frozenset({"feeds.feedburner.com", "feeds2.feedburner.com", "feedproxy.google.com"})
+_SCHEMES: Final = frozenset({"http", "https"})
+_PLACE: Final = -2_000_000_000
+"""The source's newest entries stand in front of its pages."""
+
+
+def _is_copy_of(copy: Page, source: Page) -> bool:
+    """Whether both have the same entries, as far as they overlap, and that is half of one at least.
+
+    A copy may have some that were added to it or are gone at the source, but lacks none: one that does is of
+    a category or a choice.
+    """
+    shared = set(copy.identities) & set(source.identities)
+    needed = max(min(len(copy.identities), len(source.identities)), len(_overlap(copy, shared)))
+    return bool(shared) and shared >= set(_overlap(source, shared)) and 2 * len(shared) >= needed
+
+
+def _overlap(page: Page, shared: set[EntryId]) -> Sequence[EntryId]:
+    places = [place for place, identity in enumerate(page.identities) if identity in shared]
+    return page.identities[places[0] : places[-1] + 1] if places else ()
+
+
+COPIES: Final = (
+    FeedBurner(WordPress(), ("feed/", "?feed=rss2")),
+    FeedBurner(Blogger(), ("feeds/posts/default?alt=rss&redirect=false",)),
+)

@@ -1,0 +1,418 @@
+"""Publishers whose pages begin at a number or an instant: GitLab, Joomla, Squarespace, Redmine (R26 to R32).
+
+Each class says what is known of its publisher, and from where. All of them are asked downward:
+
+    the subscription document   its length, or the date of its last entry, tells where the first page begins
+    a page                      so it does where the next one begins
+    a page of the last entry    the end; so is one without entries where nothing moves
+
+What is added or deleted meanwhile moves what stands behind a number. So such a page begins with the last
+entry of the one before it, and one that has none of that is asked for from further up. Behind an instant
+nothing moves. Pages that can only be counted are read once more, from the last to the first: what has slipped
+up across a border is met there.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection as AbstractCollection
+from typing import ClassVar, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from wholefeed.core.adapters.base import (
+    MOST_PAGES,
+    Ask,
+    Asking,
+    Job,
+    Outcome,
+    Page,
+    Refused,
+    Sight,
+    has_parameter,
+    one,
+    page_url,
+)
+from wholefeed.core.model import EntryId, Family
+
+# What they have in common (rules R27, R28 and R30)
+
+
+class _Numbered(ABC):
+    """A publisher that is asked for what stands behind a place."""
+
+    name: ClassVar[str]
+    parameter: ClassVar[str]
+    """What the place goes by."""
+    size: ClassVar[dict[str, int]] = {}
+    """The parameter that says how many entries a page has, where there is one."""
+    is_descending: ClassVar[bool] = False
+    """Whether places get lower from page to page."""
+    is_read_twice: ClassVar[bool] = False
+    """Whether what slips across a border is to be met by reading all pages again, upward."""
+
+    @abstractmethod
+    def is_theirs(self, sight: Sight) -> bool:
+        """Whether a subscription document is one of theirs, comments and its URL apart."""
+
+    @abstractmethod
+    def behind(self, page: Page, start: int | None) -> int | None:
+        """Return where the page behind one begins, which itself began at `start`; None where nothing tells.
+
+        The subscription document began at None.
+        """
+
+    def first(self, job: Job) -> int | None:
+        """Return where the first page began when all were asked for first, if that means the same still."""
+        return None
+
+    def joins(self, page: Page, start: int, before: Page) -> bool:
+        """Whether a page follows the one before it, as it does by the last entry of that."""
+        return not set(before.identities).isdisjoint(page.identities)
+
+    def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
+        """Return where to ask instead of a place whose page does not follow; `step` counts that from 0."""
+        return max(1, start - (_STEP << step)) if step < _STEPS_BACK else None
+
+    def lack(self, job: Job, pages: _Pages) -> str:
+        """Say why what has come is not all there is, though the publisher gives no more."""
+        return ""
+
+    def fits(self, sight: Sight) -> bool:
+        """Return whether it is one of theirs, at the site that it names, and no page already (R26)."""
+        is_one = not sight.marks.has_comments and self.is_theirs(sight)
+        is_home = _host(sight.url) == _host(sight.site_id) != ""
+        return is_one and is_home and not has_parameter(self.parameter, sight.url, sight.asked_url)
+
+    def collect(self, job: Job) -> Asking[Outcome]:
+        """Ask for all pages, from the last entry of the subscription document down."""
+        pages, own = _Pages(job, self), self.behind(job.page, None)
+        if own is None:
+            return job.unproven(f"its entries do not tell whether the publisher answers by {self.parameter}")
+        first = self.first(job) or own
+        is_honoured = yield from pages.down(first)
+        lack, chain = self.lack(job, pages), frozenset(pages.on_pages)
+        if first != own and not pages.reason and chain.isdisjoint(job.page.identities):
+            is_honoured = (yield from pages.down(own, until=chain)) or is_honoured
+        if not is_honoured:
+            return job.unproven(pages.reason or f"the publisher does not answer by {self.parameter}")
+        if self.is_read_twice and not pages.reason:
+            yield from pages.up()
+        known = job.collected(
+            way=self.parameter,
+            pages=pages.count,
+            page_entries=len(job.page.identities),
+            collected=len(pages.met),
+        )
+        return Outcome(
+            is_honoured=True,
+            is_whole=not (pages.reason or lack),
+            is_final=not pages.reason and lack != "",
+            known=known,
+            reason=pages.reason or lack,
+        )
+
+    def look(self, job: Job) -> Asking[Outcome]:
+        """Ask for what the subscription document does not reach, and for the page behind it once a day."""
+        if job.is_linked and not job.is_daily:
+            return job.looked()
+        pages = _Pages(job, self, is_look=True)
+        is_joined = (yield from pages.down(self.behind(job.page, None))) or job.is_linked
+        lack = "" if is_joined else f"the publisher does not answer by {self.parameter} any more"
+        return job.looked(pages.reason or lack)
+
+
+class _Pages:
+    """What is known of the pages while they are asked for."""
+
+    def __init__(self, job: Job, adapter: _Numbered, *, is_look: bool = False) -> None:
+        self._job = job
+        self._adapter = adapter
+        self._is_look = is_look
+        self.met: set[EntryId] = set(job.page.identities)
+        self.on_pages: set[EntryId] = set()
+        """What of that stood on pages."""
+        self.last: Page = job.page
+        """The last one that followed the one before it."""
+        self.starts: list[int] = []
+        """Where pages with entries begin."""
+        self.reason = ""
+        """Why they are not all there."""
+        self._asked = 0
+
+    @property
+    def count(self) -> int:
+        """Of the pages with entries, the subscription document among them."""
+        return 1 + len(self.starts)
+
+    def down(self, start: int | None, *, until: AbstractCollection[EntryId] = ()) -> Asking[bool]:
+        """Ask for page after page; return whether the first one shows that places count (R27).
+
+        Args:
+            start: Where it begins.
+            until: A page that has one of these is the last. So is one without news, for a look; after an
+                interruption only where what was known is reached.
+        """
+        job, adapter, before, step, stalled = self._job, self._adapter, self._job.page, 0, 0
+        is_first, is_back = True, job.is_linked or not job.is_interrupted
+        while start is not None and self._asked < MOST_PAGES:
+            answer = yield from one(self._ask(start, is_again=self._is_look or step > 0))
+            if isinstance(answer, Refused):
+                self.reason = answer.slug
+                break
+            assert isinstance(answer, Page)
+            page = answer.identities
+            if is_first and job.page.identities[0] in page:
+                break
+            if not adapter.joins(answer, start, before):
+                start, step = adapter.above(start, step, answer, job), step + 1
+                if start is None and not is_first:
+                    self.reason = "the entries moved while they were asked for"
+                continue
+            if not page:
+                return True
+            stalled = stalled + 1 if page[-1] == before.identities[-1] else 0
+            self._meet(answer, start, is_new=not stalled)
+            is_first, is_back = False, is_back or job.is_back(answer)
+            is_end = stalled and (len(page) == 1 or stalled >= _STALLED)
+            is_known = self._is_look and is_back and not answer.news
+            if is_end or is_known or any(each in until for each in page):
+                return True
+            before, start, step = answer, adapter.behind(answer, start), 0
+        return not is_first
+
+    def up(self) -> Asking[None]:
+        """Ask for all pages but the last again, from there to the first of all."""
+        for start in (*self.starts[-2::-1], 1) if self.starts else ():
+            answer = yield from one(self._ask(start, is_again=True))
+            if isinstance(answer, Refused):
+                self.reason = answer.slug
+                return
+            assert isinstance(answer, Page)
+            self.met.update(answer.identities)
+
+    def _ask(self, start: int, *, is_again: bool) -> Ask:
+        self._asked += 1
+        parameters = {self._adapter.parameter: start, **self._adapter.size}
+        place = -start if self._adapter.is_descending else start
+        return Ask(
+            page_url(_without(self._job.url, parameters), **parameters), place=place, is_again=is_again
+        )
+
+    def _meet(self, page: Page, start: int, *, is_new: bool) -> None:
+        self.last = page
+        self.met.update(page.identities)
+        self.on_pages.update(page.identities)
+        if is_new:
+            self.starts.append(start)
+
+
+_STEPS_BACK: Final = 5
+"""So often in a row a page is asked for from further up."""
+_STEP: Final = 10
+"""So many entries the first time: each time twice as many as before."""
+_STALLED: Final = 2
+"""So many pages in a row that end with one entry are the end: as many entries as a page has may have come."""
+
+
+def _host(url: str) -> str:
+    return (urlsplit(url).hostname or "").removeprefix("www.")
+
+
+def _without(url: str, names: AbstractCollection[str]) -> str:
+    """Return a URL without the parameters of these names."""
+    parts = urlsplit(url)
+    kept = [each for each in parts.query.split("&") if each.partition("=")[0] not in names]
+    return urlunsplit(parts._replace(query="&".join(kept)))
+
+
+# GitLab
+
+
+class GitLab(_Numbered):
+    """The commits of a branch, a tag or a path in it, a hundred a page, at any installation.
+
+    `…/-/commits/main?format=atom&offset=39&limit=100` gives a hundred from the fortieth on.
+
+    Facts, by its source (`app/controllers/projects/commits_controller.rb`, `app/views/projects/commits/`):
+    forty without the parameters, no limit to `limit`, the order is that of `git log`; behind the first commit
+    there is a feed without entries. The feed's id is the address of the list, an entry's that of the commit
+    below the same project; before version 12 without `/-`. No generator is named.
+    """
+
+    name: ClassVar[str] = "gitlab"
+    parameter: ClassVar[str] = "offset"
+    size: ClassVar[dict[str, int]] = {"limit": 100}
+
+    def is_theirs(self, sight: Sight) -> bool:
+        """Return whether the feed's id and its last entry's are those of one project."""
+        feed, commit = _GITLAB_FEED.match(sight.site_id), _GITLAB_COMMIT.fullmatch(sight.marks.last_id)
+        return sight.family is Family.ATOM and bool(feed and commit and feed[1] == commit[1])
+
+    def behind(self, page: Page, start: int | None) -> int | None:
+        """Return the number of the page's last entry, counted from 0."""
+        return _number_of_last(page, start)
+
+
+_GITLAB_FEED: Final = re.compile(r"(https?://[^/?#]+/[^?#]+?)/commits/.")
+_GITLAB_COMMIT: Final = re.compile(r"(https?://[^/?#]+/[^?#]+?)/commit/(?:[0-9a-f]{40}|[0-9a-f]{64})")
+
+
+def _number_of_last(page: Page, start: int | None) -> int | None:
+    number = (start or 0) + len(page.identities) - 1
+    return number if number > 0 else None
+
+
+# Joomla
+
+
+class Joomla(_Numbered):
+    """The articles of a category, a tag or the front page, as many a page as the site gives.
+
+    `…?format=feed&type=rss&limitstart=9` gives ten from the tenth on.
+
+    Facts, by its source: the generator is `Joomla! - Open Source Content Management`, with a version in front
+    of the hyphen in 1.5; the views of feeds overwrite `limit` (`feed_limit`, 10) and leave `limitstart` to
+    the models of the pages (`CategoryModel`, `FeaturedModel`), in the order that these have. A start from
+    which no full page follows becomes that of the last page (`ListModel::getStart`): 18 of 25 entries becomes
+    20, so that the page has nothing of the one before it, and the last page comes for ever. Where all
+    articles stand in the feed any start becomes 0, so that nothing shows.
+    """
+
+    name: ClassVar[str] = "joomla"
+    parameter: ClassVar[str] = "limitstart"
+
+    def is_theirs(self, sight: Sight) -> bool:
+        """Return whether the generator says so."""
+        is_one = _JOOMLA_GENERATOR.fullmatch(sight.marks.generator) is not None
+        return (
+            is_one
+            and sight.family in (Family.RSS, Family.ATOM)
+            and not has_parameter("start", sight.url, sight.asked_url)
+        )
+
+    def behind(self, page: Page, start: int | None) -> int | None:
+        """Return the number of the page's last entry, counted from 0."""
+        return _number_of_last(page, start)
+
+    def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
+        """Return, for what may be the last page, the last start from which a full page follows."""
+        size = len(job.page.identities)
+        if step == 0 and 0 < len(page.identities) < size:
+            return max(1, (start // size) * size + len(page.identities))
+        return super().above(start, max(0, step - 1), page, job)
+
+
+_JOOMLA_GENERATOR: Final = re.compile(
+    r"(?:https?://(?:www\.)?joomla\.org/? )?Joomla!(?: [\d.]+)? - Open Source Content Management"
+)
+
+
+# Squarespace
+
+
+class Squarespace(_Numbered):
+    """The posts or episodes of a collection, as many a page as the feed has.
+
+    `…?format=rss&offset=1547826436000` gives those that were published before that instant, in milliseconds.
+
+    Facts, by programs that page so (`rssrerun`, and a script of a podcast's archive page: both ask with the
+    last pubDate until no items come) and by the same parameter of its pages, which link it. Whether what was
+    published at the instant itself comes is not known, nor what order posts of one second have: so the second
+    behind the last entry is asked for. The generator is `Site-Server v… (http://www.squarespace.com)`, a guid
+    three object ids: of the site, the collection and the post. Version 5 has another generator and is left
+    alone.
+    """
+
+    name: ClassVar[str] = "squarespace"
+    parameter: ClassVar[str] = "offset"
+    is_descending: ClassVar[bool] = True
+
+    def is_theirs(self, sight: Sight) -> bool:
+        """Return whether generator and guids say so."""
+        is_one = _SQUARESPACE_GENERATOR.fullmatch(sight.marks.generator) is not None
+        is_one = is_one and _SQUARESPACE_GUID.fullmatch(sight.marks.last_id) is not None
+        return is_one and sight.family is Family.RSS
+
+    def behind(self, page: Page, start: int | None) -> int | None:
+        """Return the second behind the date of the page's last entry; of one entry nothing shows."""
+        at = page.dates[-1] if page.dates else None
+        is_alone = start is None and len(page.identities) == 1
+        return None if at is None or is_alone else _second_behind(at)
+
+    def first(self, job: Job) -> int | None:
+        """Return the second behind the entry that was the last then: what stands below has not moved."""
+        return None if job.known.start_at is None else _second_behind(job.known.start_at)
+
+    def joins(self, page: Page, start: int, before: Page) -> bool:
+        """Whether all of a page is older than the instant, and of a known date."""
+        return all(at is not None and at * 1000 < start for at in page.dates)
+
+    def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
+        """Return nothing: an instant does not move."""
+        return None
+
+    def lack(self, job: Job, pages: _Pages) -> str:
+        """Say so where a full page at the end is of one second: nobody can ask for what stands behind it."""
+        page = pages.last
+        is_tied = len(page.identities) >= len(job.page.identities) and len({*page.dates}) == 1
+        return "more entries bear one date than a page has" if is_tied else ""
+
+
+_SQUARESPACE_GENERATOR: Final = re.compile(r"Site-Server v6\S* \(https?://www\.squarespace\.com\)")
+_SQUARESPACE_GUID: Final = re.compile(r"[0-9a-f]{24}(?::[0-9a-f]{24}){2}")
+
+
+def _second_behind(at: float) -> int:
+    return (int(at) + 1) * 1000
+
+
+# Redmine
+
+
+class Redmine(_Numbered):
+    """The news of a project or of all of them, ten a page.
+
+    `…/news.atom?page=2` gives the second ten.
+
+    Facts, run here (5.0.4) and by its source (to 7.0; `news_controller.rb`, `application_controller.rb`): the
+    generator is `Redmine` of `http://www.redmine.org/`, later `https:`; the feed's id is the home page, an
+    entry's `news/NUMBER` below it. Behind the last page there is a feed without entries; 0 and what is no
+    number are page 1. A site that shows fewer than ten entries in feeds (`feeds_limit`, 15) leaves out the
+    rest of each page. `from`, which the page of activities for people reads, does nothing in `activity.atom`,
+    nor does any parameter there, in `issues.atom`, in forums, or of times and projects. `revisions.atom`
+    reads `page` and shows fifteen of each twenty-five: with holes that nothing fills it is left alone.
+    """
+
+    name: ClassVar[str] = "redmine"
+    parameter: ClassVar[str] = "page"
+    is_read_twice: ClassVar[bool] = True
+
+    def is_theirs(self, sight: Sight) -> bool:
+        """Return whether the generator says so, and the last entry is a piece of news of the same site."""
+        is_one = _REDMINE_GENERATOR.fullmatch(sight.marks.generator) is not None
+        home, _, number = sight.marks.last_id.rpartition("news/")
+        is_news = home.rstrip("/") == sight.site_id.rstrip("/") and number.isdecimal()
+        return is_one and is_news and sight.family is Family.ATOM
+
+    def behind(self, page: Page, start: int | None) -> int | None:
+        """Return the number of the next page."""
+        return (start or 1) + 1
+
+    def joins(self, page: Page, start: int, before: Page) -> bool:
+        """Whether a page goes on where the one before it ended: with what is older, or came from there."""
+        is_older = (page.newest_at or 0.0) <= (before.oldest_at or 0.0)
+        return is_older or super().joins(page, start, before)
+
+    def above(self, start: int, step: int, page: Page, job: Job) -> int | None:
+        """Return nothing: a page is what it is."""
+        return None
+
+    def lack(self, job: Job, pages: _Pages) -> str:
+        """Say so where the feed has fewer entries than a page, and there is a second one."""
+        is_cut = pages.count > 1 and len(job.page.identities) < _REDMINE_PAGE
+        return "the publisher leaves out what a page has beyond its feed's entries" if is_cut else ""
+
+
+_REDMINE_GENERATOR: Final = re.compile(r"https?://www\.redmine\.org/? Redmine")
+_REDMINE_PAGE: Final = 10

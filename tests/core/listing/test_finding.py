@@ -1,0 +1,643 @@
+"""wholefeed.core.listing.finding: which page has the list, where it goes on, what it lists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.core.listing.web import (
+    HOST,
+    Looking,
+    a_feed,
+    a_list,
+    an_entry,
+    an_item,
+    day_of,
+    in_pages,
+    look_in,
+    name_of,
+    path_of,
+    title_of,
+)
+from wholefeed.core.listing.finding import MOST_LOOKS, WHY, Known, why_in_words
+from wholefeed.core.listing.links import link_key
+
+ALL = list(range(30))
+
+
+def menu(*paths: str) -> str:
+    return "<nav>" + "".join(f"<a href={path}>{path.strip('/')}</a>" for path in paths) + "</nav>"
+
+
+def dates(looking: Looking) -> dict[int, tuple[str, str]]:
+    """The days that were listed and what they are from, by the number of the post."""
+    entries = [entry for page in looking.found.pages for entry in page.entries]
+    return {
+        number: (
+            "" if entry.at is None else f"{datetime.fromtimestamp(entry.at, UTC):%Y-%m-%d}",
+            entry.dated_by,
+        )
+        for number, entry in zip(looking.numbers, entries, strict=True)
+    }
+
+
+# Where to look
+
+
+def test_the_feeds_own_page_is_looked_at_first() -> None:
+    """H2: the page that the feed's head links; where the list stands there, nothing else is asked."""
+    looking = look_in({"/": a_list(ALL)})
+    assert (looking.numbers, looking.asked) == (ALL, ["/"])
+    assert [page.url for page in looking.found.pages] == [f"{HOST}/"]
+    assert look_in({"/": a_list(ALL)}, home_urls=()).asked == ["/"]
+
+
+@pytest.mark.parametrize("path", ["/archive/", "/archives.html", "/blog/", "/writing", "/history"])
+def test_links_lead_to_archives_by_their_words_or_paths(path: str) -> None:
+    """H2: archive, posts, blog, articles, writing, history, by the path or the text of a link."""
+    assert look_in({"/": menu("/about", path), path: a_list(ALL)}).asked == ["/", path]
+    by_words = "<p>Here are <a href=/z>all posts</a>, and <a href=/y>a dog</a>.</p>"
+    assert look_in({"/": by_words, "/z": a_list(ALL)}).asked == ["/", "/z"]
+
+
+def test_the_same_names_are_tried_at_the_root_of_the_site() -> None:
+    """H2: where no link leads to a list."""
+    looking = look_in({"/": "<p>Hello", "/archive/": a_list(ALL)})
+    assert looking.numbers == ALL
+    assert looking.why == {"/": "no-list", "/archives/": "http-status 404"}
+
+
+def test_at_most_eight_pages_are_looked_at() -> None:
+    """H2, H9: however many are named as lists are."""
+    many = [f"/{letter}/archive" for letter in "abcdefghijklmnop"]
+    looking = look_in({"/": menu(*many), "*": "<p>Nothing"})
+    assert len(looking.asked) == MOST_LOOKS == 8
+    assert not looking.found.pages
+    assert set(looking.why.values()) == {"no-list"}
+
+
+def test_what_has_the_shape_of_an_entry_is_not_looked_at() -> None:
+    """H2: a post titled "Archive", wherever it is linked; what a menu links otherwise is none."""
+    post = "<p><a href=/posts/archive/>Archive</a></p>"
+    looking = look_in({"/": a_list(range(5), post), "*": "<p>Nothing"})
+    assert "/posts/archive/" not in looking.asked
+    entries = [an_entry(number, link=f"{HOST}/{name_of(number)}/") for number in range(5)]
+    linked = "".join(f"<h2><a href=/{name_of(number)}/>{title_of(number)}</a></h2>" for number in range(30))
+    looking = look_in({"/": menu("/archive/"), "/archive/": linked}, entries)
+    assert looking.asked == ["/", "/archive/"]
+    assert len(looking.links) == 30
+
+
+def test_years_that_stand_alike_are_one_candidate() -> None:
+    """H2: [a menu of years used up all eight pages] none of them is looked at before the archive."""
+    years = menu(*(f"/{year}/" for year in range(2024, 2010, -1)))
+    looking = look_in({"/": years + menu("/archive/"), "/archive/": a_list(ALL), "*": "<p>Nothing"})
+    assert looking.asked == ["/", "/archive/"]
+
+
+def test_no_other_site_is_asked() -> None:
+    """H1: the feed's own site only, whatever links or redirects lead elsewhere."""
+    elsewhere = "<nav><a href=https://b.test/archive/>Archive</a></nav><link rel=next href=https://b.test/2>"
+    looking = look_in({"/": elsewhere, "/archives/": "-> https://b.test/", "https://b.test/": a_list(ALL)})
+    assert all(path.startswith("/") for path in looking.asked)
+    assert looking.why["/archives/"] == "cross-origin"
+    assert not looking.found.pages
+    assert look_in({"https://b.test/": a_list(ALL)}, home_urls=("https://b.test/",)).asked[0] == "/"
+
+
+def test_robots_and_errors_are_told() -> None:
+    """H7: what was looked at, and why it did not count; a word for each."""
+    looking = look_in({"/": 503, "/archives/": 0})
+    assert looking.why["/"] == "http-status 503"
+    assert looking.why["/archives/"] == "robots"
+    assert why_in_words("http-status 503") == WHY["http-status"]
+    assert why_in_words("timeout") == "the publisher did not answer in time"
+    assert why_in_words("anything") == WHY["not-had"]
+
+
+# What a list is
+
+
+@pytest.mark.parametrize(
+    "region", ["aside", "nav", "header", "footer", 'div class="sidebar"', 'div role="navigation"']
+)
+def test_sidebars_are_no_lists(region: str) -> None:
+    """H3: [sidebars of "Recent" and "Popular" gave five posts]."""
+    assert not look_in({"/": f"<body><{region}>{a_list(ALL)}</{region.partition(' ')[0]}>"}).found.pages
+
+
+def test_an_article_may_have_a_header() -> None:
+    """H3: links in the header of an article are its own."""
+    articles = "".join(
+        f"<article><header><h2><a href={path_of(number)}>{title_of(number)}</a></h2></header><p>X</article>"
+        for number in ALL
+    )
+    assert look_in({"/": articles}).numbers == ALL
+
+
+def test_links_that_stand_alike_are_not_all_entries() -> None:
+    """H3: ["Projects" and "About" stand alike on a person's page]."""
+    other = "<li><a href=/projects/>Projects</a><li><a href=/posts/>All</a><li><a href=https://b.test/posts/x/>B</a>"
+    assert look_in({"/": a_list(ALL).replace("<ul>", f"<ul>{other}")}).numbers == ALL
+    dated = [an_entry(n, link=f"{HOST}/2024/{n + 1:02}/{name_of(n)}") for n in range(5)]
+    page = "".join(f"<li><a href=/2024/{n + 1:02}/{name_of(n)}>{title_of(n)}</a>" for n in range(9))
+    looking = look_in({"/": f"<ul>{page}<li><a href=/tags/a/b>B</a><li><a href=/2023/x/y>Y</a></ul>"}, dated)
+    assert [link.rpartition("/")[2] for link in looking.links] == [name_of(n) for n in range(9)]
+
+
+def test_nine_in_ten_of_the_feeds_entries_have_to_be_met() -> None:
+    """H3: and three at least."""
+    entries = a_feed(10)
+    assert look_in({"/": a_list([0, *range(2, 30)])}, entries).numbers == [0, *range(2, 30)]
+    looking = look_in({"/": a_list([0, *range(3, 30)])}, entries)
+    assert (looking.links, looking.why["/"]) == ([], "feeds-entries-not-met")
+    assert look_in({"/": a_list(ALL)}, a_feed(3)).numbers == ALL
+    looking = look_in({"/": a_list(ALL)}, a_feed(2))
+    assert (looking.asked, looking.why) == ([], {"/feed.xml": "entries-elsewhere"})
+
+
+def test_nothing_stands_above_the_feeds_first_entry() -> None:
+    """H3: what does is no post, or one that the feed has not."""
+    assert not look_in({"/": a_list([40, *ALL], dated=False)}).links
+    assert not look_in({"/": a_list([0, 1, 40, 2, 3, 4, 5, 6], dated=False)}).links
+
+
+def test_what_is_pinned_stands_further_down_by_its_date_too() -> None:
+    """H3: twice on the page, or on top alone with an older date; each is listed once."""
+    assert look_in({"/": a_list([20, *ALL], dated=False)}).numbers == ALL
+    assert look_in({"/": a_list([20, *range(20)])}).numbers == ALL[:21]
+    assert look_in({"/": a_list([3, 0, 1, 2, *range(4, 30)])}).numbers == [0, 1, 2, *range(4, 30), 3]
+
+
+def test_oldest_first_is_a_list_too() -> None:
+    """H3: it is given newest first."""
+    looking = look_in({"/": a_list(reversed(ALL))})
+    assert looking.numbers == ALL
+    assert [page.url for page in looking.found.pages] == [f"{HOST}/"]
+
+
+def test_the_whole_blog_is_no_list_of_one_tag() -> None:
+    """H3: [a whole blog was listed for the feed of one tag]: others stand between its entries."""
+    tagged = [an_entry(number) for number in (0, 3, 4, 8, 9)]
+    assert not look_in({"/": a_list(ALL), "/archive/": a_list(ALL)}, tagged).links
+
+
+def test_links_elsewhere_and_comments_are_no_entries() -> None:
+    """H3: a link blog, and the feed of comments."""
+    elsewhere = [an_entry(number, link=f"https://b.test/{number}") for number in range(8)]
+    assert look_in({"/": a_list(ALL)}, [*elsewhere, *a_feed(2)]).why == {"/feed.xml": "entries-elsewhere"}
+    comments = [an_entry(n // 2, link=f"{HOST}{path_of(n // 2)}#comment-{n}") for n in range(10)]
+    assert look_in({"/": a_list(ALL)}, comments).why == {"/feed.xml": "entries-elsewhere"}
+
+
+def grouped(groups: list[list[int]], *, shift: int = 0, tag: str = "ul") -> str:
+    """A page of lists under headings, its dates so many posts wrong."""
+    items = [
+        f"<h2>Subject</h2><{tag}>"
+        + "".join(
+            f"<li><a href={path_of(n)}>{title_of(n)}</a> <time datetime={day_of(n + shift):%Y-%m-%d}>x</time>"
+            for n in numbers
+        )
+        + f"</{tag}>"
+        for numbers in groups
+    ]
+    return "<main>" + "".join(items)
+
+
+SUBJECTS = [[1, 4, 7, 9], [0, 2, 3, 5, 6, 8]]
+
+
+def test_a_list_by_subject_counts_on_a_page_of_its_own() -> None:
+    """H3: shuffled, in two groups at least, each with the feed's entries in order; given by dates."""
+    assert look_in({"/": menu("/archive/"), "/archive/": grouped(SUBJECTS)}).numbers == list(range(10))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(grouped([[1, 4, 7, 9, 0, 2, 3, 5]]), id="one group"),
+        pytest.param(grouped([[4, 1, 7, 9], [0, 2, 3, 5]]), id="in its own order"),
+        pytest.param(grouped(SUBJECTS) + "<a rel=next href=/2>Next</a>", id="with further pages"),
+        pytest.param(f"<table><tr><td>{grouped(SUBJECTS)}</table>", id="in a table"),
+        pytest.param(grouped(SUBJECTS, shift=3), id="with other dates"),
+        pytest.param(grouped([[1, 4, 7, 9], [0, 40, 2, 3, 5, 6, 8]]), id="with others between"),
+    ],
+)
+def test_shuffled_links_are_no_list(page: str) -> None:
+    """H3: [news fronts, forums, menus of documentation, a whole blog were listed]."""
+    looking = look_in({"/": menu("/archive/"), "/archive/": page, "/2": "<p>"})
+    assert (looking.links, looking.why["/archive/"]) == ([], "out-of-order")
+
+
+def test_a_front_page_of_subjects_is_no_list() -> None:
+    """H3: [news fronts]."""
+    assert not look_in({"/": grouped(SUBJECTS)}).links
+
+
+def test_a_page_of_what_the_feed_has_is_none() -> None:
+    """H3: it would list nothing."""
+    assert look_in({"/": a_list(range(5))}).why["/"] == "nothing-more"
+
+
+def test_of_lists_that_promise_as_much_the_one_of_fewest_requests_is_taken() -> None:
+    """H3: an archive of one page before numbered ones; numbers before months [123 requests instead of 20]."""
+    pages = in_pages(30, 3)
+    pages["/"] += menu("/page/10/", "/archive/")
+    looking = look_in({**pages, "/archive/": a_list(ALL)})
+    assert looking.asked == ["/", "/archive/"]
+    months = [f"/{day_of(number):%Y/%m}/" for number in ALL]
+    by_month = {month: a_list(n for n in ALL if months[n] == month) for month in months}
+    pages = in_pages(30, 6)
+    pages["/"] += menu("/page/5/", *dict.fromkeys(months))
+    assert look_in({**by_month, **pages}).asked == ["/", *(f"/page/{number}/" for number in range(2, 6))]
+
+
+def test_another_list_is_walked_if_one_fails() -> None:
+    """H3: the numbered pages of something else, then the archive."""
+    front = a_list(range(5), menu("/archive/") + "<a href=/page/2/>2</a> <a href=/page/9/>9</a>")
+    wrong = a_list(range(40, 60)).replace("<ul>", "<ol>")
+    looking = look_in({"/": front, "/page/2/": wrong, "/archive/": a_list(range(12))})
+    assert looking.numbers == list(range(12))
+
+
+def test_texts_that_are_titles_come_before_others() -> None:
+    """H3: themes link a date, a picture and "Continue reading" to the same URL."""
+    articles = "".join(
+        f"<article><a class=d href={path_of(n)}>{day_of(n):%d %B %Y}</a><a href={path_of(n)}><img src=x></a>"
+        f"<h2><a href={path_of(n)}>{title_of(n)}</a></h2>X <a class=m href={path_of(n)}>Continue reading</a>"
+        "</article>"
+        for n in ALL
+    )
+    looking = look_in({"/": articles})
+    assert [entry.title for entry in looking.found.pages[0].entries] == [title_of(n) for n in ALL]
+    assert dates(looking)[29] == (f"{day_of(29):%Y-%m-%d}", "page")
+
+
+# Pages of a list
+
+
+@pytest.mark.parametrize(
+    ("target", "word"),
+    [
+        ("/page/{}/", "Older"),
+        ("/page/{}/", "« Older posts"),
+        ("/page:{}", "{}"),
+        ("/?page={}", "&raquo;"),
+        ("/{}", "2"),
+        ("/index{}.html", "nothing"),
+        ("/blog/page/{}", "Next page →"),
+    ],
+)
+def test_a_list_goes_on_by_words_and_numbers(target: str, word: str) -> None:
+    """H4: rel=next, a link by its words, or one whose URL counts up."""
+    first = "/blog/" if target.startswith("/blog") else "/"
+    looking = look_in({"/": menu("/blog/"), **in_pages(30, 4, target, word, first)})
+    assert looking.numbers == ALL
+    assert len(looking.asked) <= 10
+    assert [len(page.entries) for page in looking.found.pages] == [4] * 7 + [2]
+
+
+def test_a_list_goes_on_by_its_relation() -> None:
+    """H4: rel=next in the head, or of a link without words."""
+    pages = {key: text.replace(">Older<", " rel=next>x<") for key, text in in_pages(30, 6, "/z{}z").items()}
+    assert look_in(pages).numbers == ALL
+    pages = {
+        key: f"<link rel=next href=/z{int(key[2:-1] or 1) + 1}z>" + text.replace("<a href=/z", "<a hrof=/z")
+        for key, text in in_pages(30, 6, "/z{}z", first="/z1z").items()
+    }
+    assert look_in({"/": menu("/z1z").replace(">z1z", ">Archive"), **pages}).numbers == ALL
+
+
+def test_a_list_goes_on_by_offsets_and_downwards() -> None:
+    """H4: `?offset=20`, and `index-18` that counts down."""
+    offsets = {
+        f"/?offset={start}" if start else "/": a_list(
+            range(start, start + 6),
+            "".join(f"<a href=/?offset={at}>{at // 6 + 1}</a>" for at in (6, 12, 18, 24)),
+        )
+        for start in range(0, 30, 6)
+    }
+    assert look_in(offsets).numbers == ALL
+    down = {
+        f"/index-{4 - start // 6}.html" if start else "/": a_list(
+            range(start, start + 6),
+            "".join(
+                f"<a href=/index-{at}.html>p</a>" for at in {4 - start // 6 - 1 if start else 3} if at >= 0
+            ),
+        )
+        for start in range(0, 30, 6)
+    }
+    assert look_in(down).numbers == ALL
+
+
+def test_what_is_known_is_the_end_of_what_was_read() -> None:
+    """H4: pages may overlap, in order; a page that begins elsewhere is not the next one."""
+    pages = {"/": a_list(range(10), "<a href=/page/2/>Older</a>"), "/page/2/": a_list(range(8, 20))}
+    assert look_in(pages).numbers == list(range(20))
+    pages["/page/2/"] = a_list([*range(4, 8), *range(12, 20)])
+    assert look_in(pages).numbers == list(range(10))
+
+
+def test_rel_next_is_no_better_evidence_than_a_number() -> None:
+    """H4: [mkdocs writes it to the next page of the menu] the next candidate is tried."""
+    front = a_list(range(6), "<a rel=next href=/about>Next</a><a href=/page/2/>2</a>")
+    looking = look_in({"/": front, "/about": "<p>Me", "/page/2/": a_list(range(6, 12))})
+    assert looking.numbers == list(range(12))
+    assert looking.why == {"/about": "no-list"}
+
+
+def test_pages_of_another_shape_do_not_join() -> None:
+    """H4: the list has the same paths on each page."""
+    front = a_list(range(6), "<a href=/page/2/>Older</a>")
+    other = a_list(range(6, 12)).replace("<ul>", "<ol class=best>")
+    assert look_in({"/": front, "/page/2/": other}).numbers == list(range(6))
+
+
+def test_what_is_pinned_on_each_page_is_listed_once() -> None:
+    """H4: links that stand on top of both pages apart."""
+    pages = {key: text.replace("<ul>", f"<ul>{an_item(17)}") for key, text in in_pages(30, 6).items()}
+    assert look_in(pages).numbers == ALL
+    pages = {key: text.replace("<ul>", f"<ul>{an_item(40)}") for key, text in in_pages(30, 6).items()}
+    assert sorted(look_in(pages).numbers) == [*ALL, 40]
+
+
+@pytest.mark.parametrize("bracket", ["", " ({})"])
+def test_years_are_a_list_of_two_levels(bracket: str) -> None:
+    """H4: links to years, also in a sidebar; H3: their sums in brackets are what they promise."""
+    years: dict[int, list[int]] = {}
+    for number in range(90):
+        years.setdefault(day_of(number).year, []).append(number)
+    menu_of = "".join(f"<li><a href=/{year}/>{year}</a>{bracket.format(len(years[year]))}" for year in years)
+    pages = {f"/{year}/": a_list(numbers) for year, numbers in years.items()}
+    looking = look_in({"/": f"<aside><ul>{menu_of}</ul></aside>{a_list(range(5))}", **pages})
+    assert looking.numbers == list(range(90))
+    assert looking.asked == ["/", *pages]
+
+
+def test_years_may_be_the_oldest_first_in_themselves_and_have_pages() -> None:
+    """H4: each page of a year with a list of the same shape, which goes on as others do."""
+    years: dict[int, list[int]] = {}
+    for number in range(60):
+        years.setdefault(day_of(number).year, []).append(number)
+    pages: dict[str, str] = {}
+    for year, numbers in years.items():
+        pages |= {
+            f"/{year}/": a_list(
+                numbers[::-1][:9], f"<a href=/{year}/page/2/>Next</a>" if numbers[9:] else ""
+            ),
+            f"/{year}/page/2/": a_list(numbers[::-1][9:]),
+        }
+    looking = look_in({"/": menu(*(f"/{year}/" for year in years)), **pages})
+    assert looking.numbers == list(range(60))
+
+
+def test_a_year_whose_months_are_linked_is_read_by_what_it_lists() -> None:
+    """H4: its months are read where it lists nothing itself."""
+    months: dict[str, list[int]] = {}
+    for number in ALL:
+        months.setdefault(f"/{day_of(number):%Y/%m}/", []).append(number)
+    years = dict.fromkeys(month[:6] for month in months)
+    pages = {month: a_list(numbers) for month, numbers in months.items()}
+    of_years = {year: menu(*(month for month in months if month.startswith(year))) for year in years}
+    listing = {
+        year: page + a_list(n for n in ALL if f"/{day_of(n).year}/" == year)
+        for year, page in of_years.items()
+    }
+    assert look_in({"/": menu(*years), **pages, **listing}, a_feed(3)).asked == ["/", *years]
+    looking = look_in({"/": menu(*years), **of_years, **pages}, a_feed(3))
+    assert looking.numbers[:9] == ALL[:9]
+
+
+def test_years_that_all_answer_alike_are_none() -> None:
+    """H4: [a site that answers every path]."""
+    looking = look_in({"/": menu("/2024/", "/2023/", "/2022/"), "*": a_list(ALL[:8])})
+    assert not looking.links
+
+
+def test_a_redirect_that_adds_a_slash_is_remembered() -> None:
+    """H4: the next pages are asked for with it."""
+    pages = in_pages(30, 6, "/page/{}")
+    with_slash = {f"{key}/" if key != "/" else key: text for key, text in pages.items()}
+    looking = look_in({**{key: f"-> {key}/" for key in pages if key != "/"}, **with_slash})
+    assert looking.asked == ["/", "/page/2", "/page/3/", "/page/4/", "/page/5/"]
+    assert looking.numbers == ALL
+
+
+def test_a_page_that_could_not_be_had_is_missing() -> None:
+    """H7: the pages behind it are read where they are counted, and it is asked for again."""
+    pages: dict[str, str | int] = {**in_pages(30, 5)}
+    pages["/"] = f"{pages['/']}{menu('/page/6/')}"
+    pages["/page/2/"] = f"{pages['/page/2/']}{menu('/page/6/')}"
+    looking = look_in({**pages, "/page/3/": 503})
+    assert looking.numbers == [*range(10), *range(15, 30)]
+    (missing,) = looking.found.missing
+    assert (missing.url, missing.slug, missing.status) == (f"{HOST}/page/3/", "http-status", 503)
+    assert looking.found.known.missing == (f"{HOST}/page/3/",)
+    keys = {link_key(link) for link in looking.links}
+    again = look_in(pages, known=looking.found.known, known_keys=keys)
+    assert again.asked == ["/", "/page/3/"]
+    assert again.numbers == [*range(5), *range(10, 15)]
+    assert again.found.known.missing == ()
+    gone = look_in({**pages, "/page/3/": 410})
+    assert [each.status for each in gone.found.missing] == [410]
+    assert gone.found.known.missing == ()
+
+
+def test_a_list_is_read_to_its_end_or_the_limit() -> None:
+    """H4: at most so many pages."""
+    looking = look_in(in_pages(60, 5), most_pages=4)
+    assert looking.numbers == list(range(20))
+    assert looking.found.is_cut
+    assert not look_in(in_pages(20, 5), most_pages=4).found.is_cut
+    years = {
+        f"/{year}/": a_list(n for n in range(90) if day_of(n).year == year) for year in range(2024, 2018, -1)
+    }
+    looking = look_in({"/": menu(*years), **years}, most_pages=2)
+    assert looking.found.is_cut
+    assert len(looking.found.pages) == 2
+
+
+def test_a_site_that_answers_every_path_lists_nothing() -> None:
+    """H9: soft 404; no page of it is guessed once it is seen."""
+    looking = look_in({"*": a_list(range(5), menu("/archive/") + "<a href=/page/2/>Older</a>")})
+    assert not looking.links
+    assert "/posts/" not in looking.asked
+
+
+# Entries
+
+
+def test_an_entrys_link_is_cleaned() -> None:
+    """H5: no fragment, no utm parameters; each once."""
+    page = a_list(ALL).replace("/>About", "/?utm_source=list#top>About")
+    looking = look_in({"/": page})
+    assert looking.links == [HOST + path_of(n) for n in ALL]
+
+
+def test_dates_are_those_beside_it() -> None:
+    """H5: from <time datetime>; the feed's own entries have the feed's."""
+    looking = look_in({"/": a_list(ALL)})
+    assert dates(looking)[20] == (f"{day_of(20):%Y-%m-%d}", "page")
+
+
+def test_dates_under_headings() -> None:
+    """H5: a day and month has the year above it, which alone is its first day; a link "2011" is a title."""
+    lines = [f"<li>{day_of(n):%d %b} <a href={path_of(n)}>{title_of(n)}</a>" for n in ALL]
+    first = next(n for n in ALL if day_of(n).year == 2023)
+    lines[first] = f"</ul><h2>2023</h2><ul>{lines[first]}"
+    lines[first + 2] = f"<li>{day_of(first + 2):%d %b} <a href={path_of(first + 2)}>2011</a>"
+    lines[first + 4] = f"<li><a href={path_of(first + 4)}>{title_of(first + 4)}</a>"
+    looking = look_in({"/": f"<h2>2024</h2><ul>{''.join(lines[: first + 6])}"})
+    found = dates(looking)
+    assert found[first] == (f"{day_of(first):%Y-%m-%d}", "page")
+    assert found[first + 3] == (f"{day_of(first + 3):%Y-%m-%d}", "page")
+    assert found[first + 4] == ("2023-01-01", "year")
+    (page,) = looking.found.pages
+    assert page.entries[first + 2].title == "2011"
+
+
+def test_dates_in_urls() -> None:
+    """H5: `/2009/03/14/`; with a month alone its first day, noted."""
+    for form, expected in (("/%Y/%m/%d/", ("%Y-%m-%d", "url")), ("/%Y/%m/", ("%Y-%m-01", "month"))):
+        entries = [an_entry(n, link=f"{HOST}{day_of(n):{form}}{name_of(n)}") for n in range(5)]
+        page = "".join(f"<li><a href={day_of(n):{form}}{name_of(n)}>{title_of(n)}</a>" for n in ALL)
+        (found,) = look_in({"/": f"<ul>{page}"}, entries).found.pages
+        assert found.entries[20].at is not None
+        at = datetime.fromtimestamp(found.entries[20].at, UTC)
+        assert (f"{at:%Y-%m-%d}", found.entries[20].dated_by) == (f"{day_of(20):{expected[0]}}", expected[1])
+
+
+def test_without_any_date_it_is_the_next_newer_one() -> None:
+    """H5: noted; the feed's own entries have one; where nothing has any, there is none."""
+    looking = look_in({"/": a_list(ALL, dated=False)})
+    assert dates(looking)[4][1] == "page"
+    assert dates(looking)[29] == (f"{day_of(4):%Y-%m-%d}", "neighbour")
+    undated = [an_entry(n, at=None) for n in range(5)]
+    assert set(dates(look_in({"/": a_list(ALL, dated=False)}, undated)).values()) == {("", "")}
+
+
+def test_dates_that_are_not_the_feeds_are_none() -> None:
+    """H5: no invention: what gives the feed's entries other dates than theirs dates no others."""
+    page = a_list(ALL).replace("<time datetime=", "<time datetime=2001-01-01 x=")
+    assert dates(look_in({"/": page}))[29] == (f"{day_of(4):%Y-%m-%d}", "neighbour")
+
+
+@pytest.mark.parametrize(
+    "date", ["2124-01-01", "0001-01-01", "9999-12-31", "99999-01-01", "-5", "1969-01-01"]
+)
+def test_dates_out_of_range_are_none(date: str) -> None:
+    """H9: of the future, or before there was a web."""
+    page = a_list(ALL).replace(f"<time datetime={day_of(29):%Y-%m-%d}", f"<time datetime={date}")
+    assert dates(look_in({"/": page}))[29] == (f"{day_of(28):%Y-%m-%d}", "neighbour")
+
+
+# Looking again
+
+
+def seen(count: int = 30, page_posts: int = 6) -> Looking:
+    """A site that was looked at when it had posts from 5 on."""
+    shifted = {
+        key: a_list(range(5 + 6 * place, min(11 + 6 * place, 35)), f"<a href=/page/{place + 2}/>Older</a>")
+        for place, key in enumerate(["/", *(f"/page/{number}/" for number in range(2, 6))])
+    }
+    looking = look_in(shifted, [an_entry(n) for n in range(5, 10)])
+    assert looking.numbers == list(range(5, 35))
+    return looking
+
+
+def test_only_the_first_page_is_read_again() -> None:
+    """H8: where its top joins what is known; what was kept is JSON."""
+    before = seen()
+    known = Known.read(before.found.known.written())
+    assert known == before.found.known
+    keys = {link_key(link) for link in before.links}
+    again = look_in(in_pages(35, 6), a_feed(), known=known, known_keys=keys)
+    assert again.asked == ["/"]
+    assert again.numbers == list(range(6))
+
+
+def test_what_slipped_by_is_read_to_where_it_joins() -> None:
+    """H8: the feed has less than came since; its own entries join nothing."""
+    before = seen()
+    keys = {link_key(link) for link in before.links} | {link_key(entry.link) for entry in a_feed(3)}
+    again = look_in(in_pages(35, 3), a_feed(3), known=before.found.known, known_keys=keys)
+    assert again.asked == ["/", "/page/2/"]
+    assert again.numbers == list(range(6))
+
+
+def test_years_are_read_again_from_the_newest_on() -> None:
+    """H8: the page that links them, and as many of them as are new."""
+    years = {
+        f"/{year}/": a_list(n for n in range(60) if day_of(n).year == year)
+        for year in (2024, 2023, 2022, 2021)
+    }
+    before = look_in({"/": menu(*years), **years})
+    keys = {link_key(link) for link in before.links}
+    again = look_in({"/": menu(*years), **years}, known=before.found.known, known_keys=keys)
+    assert again.asked == ["/", "/2024/"]
+    assert again.found.known == before.found.known
+
+
+def test_a_list_that_is_not_as_it_was_is_looked_for_anew() -> None:
+    """H8: another shape, or another page of the site."""
+    before = seen()
+    pages = {"/": menu("/archive/"), "/archive/": a_list(ALL)}
+    again = look_in(pages, known=before.found.known)
+    assert again.asked == ["/", "/archive/"]
+    assert again.found.known.first_url == f"{HOST}/archive/"
+    assert not look_in({"/": "<p>Moved"}, known=before.found.known).found.known.first_url
+
+
+def test_a_first_page_that_fails_changes_nothing() -> None:
+    """H8: what is known of the list is known still."""
+    before = seen()
+    again = look_in({"/": 503}, known=before.found.known)
+    assert (again.asked, again.found.known, again.found.pages) == (["/"], before.found.known, ())
+    assert [each.status for each in again.found.missing] == [503]
+    assert look_in({"/": 410}, known=before.found.known).found.known == Known()
+
+
+# Always
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 40), max_size=12), min_size=1, max_size=5),
+    st.integers(0, 12),
+    st.sampled_from(["", "<a rel=next href=/page/2/>Older</a>", menu("/2024/", "/2023/", "/archive/")]),
+)
+def test_whatever_stands_there(groups: list[list[int]], count: int, behind: str) -> None:
+    """H3, H9: links of another host are never listed, nothing twice; the same answers, the same look."""
+    body = "".join(f"<h2>X</h2>{a_list(numbers)}" for numbers in groups) + behind
+    body += "<ul>" + "".join(f"<li><a href=https://b.test{path_of(n)}>x</a>" for n in range(9)) + "</ul>"
+    pages = {
+        "/": body,
+        "/page/2/": a_list(range(count, 30)),
+        "/2024/": a_list(range(count)),
+        "/archive/": body,
+    }
+    looking = look_in(pages)
+    assert look_in(pages) == looking
+    assert len(looking.numbers) == len(set(looking.numbers))
+    assert len(looking.asked) <= len(looking.found.pages) + MOST_LOOKS
+    if looking.links:
+        assert set(range(5)) <= set(looking.numbers) or len({*range(5)} & {*looking.numbers}) >= 5
+
+
+@given(st.integers(3, 12), st.integers(1, 40), st.integers(1, 9))
+def test_every_post_of_a_list_is_found_in_order(feed: int, more: int, page_posts: int) -> None:
+    """H3, H4: whatever feed and pages hold, but what one page of the feed's first entries cannot show."""
+    count = feed + more
+    looking = look_in(in_pages(count, page_posts), a_feed(feed))
+    assert looking.numbers == list(range(count))
+    assert look_in({"/": a_list(reversed(range(count)))}, a_feed(feed)).numbers == list(range(count))
+
+
+def test_an_entrys_dates_need_no_order() -> None:
+    """H3: entries of one day stand in any order in a feed and in a list."""
+    day = day_of(0).timestamp()
+    entries = [replace(an_entry(n), at=day - n) for n in (2, 0, 1, 4, 3)]
+    assert look_in({"/": a_list(ALL)}, entries).numbers == ALL

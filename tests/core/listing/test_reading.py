@@ -1,0 +1,302 @@
+"""wholefeed.core.listing.reading: what a page has of links, whatever it is made of."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wholefeed.core.jobs import JOBS
+from wholefeed.core.listing.reading import MAX_LINKS, MAX_TEXT_CHARACTERS, ListPage, PageLink, read_page
+
+URL = "https://a.example/blog/"
+
+
+def read(html: str | bytes, content_type: str = "text/html; charset=utf-8") -> ListPage:
+    body = html.encode() if isinstance(html, str) else html
+    page = read_page(body, URL, content_type)
+    assert pickle.loads(pickle.dumps(page)) == page
+    return page
+
+
+def links(html: str) -> list[PageLink]:
+    return list(read(html).links)
+
+
+def days(html: str) -> list[str]:
+    """The dates of its links and how exact they are."""
+    return [
+        "" if link.at is None else f"{datetime.fromtimestamp(link.at, UTC):%Y-%m-%d} {link.dated_by}"
+        for link in links(html)
+    ]
+
+
+def test_it_is_a_job_for_a_worker() -> None:
+    """H9: HTML is parsed in a process of its own."""
+    assert JOBS["read_page"] is read_page
+
+
+# Links
+
+
+def test_links_are_absolute_in_the_order_of_the_page() -> None:
+    """H5: without fragments; those within the page, of mail and of scripts are none."""
+    page = read(
+        "<a href=x>1</a><a href='/y#z'>2</a><a href='#top'>3</a><a href='mailto:a'>4</a><a>5</a>"
+        "<a href=//b.test>6"
+    )
+    assert [link.url for link in page.links] == [f"{URL}x", "https://a.example/y", "https://b.test"]
+    assert page.links[1].key == "//a.example/y"
+    based = read("<base href=/else/><base href=/other/><a href=x>1</a>")
+    assert based.links[0].url == "https://a.example/else/x"
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<a href=x> A\n <b>title</b> </a>", "A title"),
+        ("<a href=x>Books <h3>A title</h3><p>Text</a>", "A title"),
+        ("<a href=x>A title<time datetime=2011-03-04>4 March</time></a>", "A title"),
+        ("<a href=x><time>4 March</time></a>", "4 March"),
+        ("<article><h2>A title</h2><p>Text<a href=x></a></article>", "A title"),
+        ("<a href=x aria-label='A title'></a>", "A title"),
+        ("<a href=x><img src=y alt='A title'></a>", "A title"),
+        ("<a href=x>A &amp; B<script>no</script></a>", "A & B"),
+        ("<a href=x></a>", ""),
+    ],
+)
+def test_the_text_of_a_link_is_a_title(html: str, text: str) -> None:
+    """H5: a heading in it before other text; where it has no text, what stands by it."""
+    assert links(html)[0].text == text
+
+
+def test_what_stands_alike_has_one_shape() -> None:
+    """H3: tags and classes, positions masked; what is bold, numbered or tagged makes no difference."""
+    alike = links(
+        "<main><article class='post-1 tag-a'><h2><a href=1>1</a></h2></article>"
+        "<article class='post-22 tag-b sticky'><h2><b><a href=2>2</a></b></h2></article>"
+        "<article><h2 class=x><a href=3>3</a></h2></article><li class=a><a href=4>4</a><li><a href=5>5</a>"
+    )
+    shapes = [link.shape for link in alike]
+    assert shapes[0] == shapes[1] != shapes[2]
+    assert shapes[3] == shapes[4] not in shapes[:3]
+    one, other = (links(f"<div id={name}><a href=1>1</a></div>")[0].shape for name in ("main", "more"))
+    assert one != other
+    assert links("<div id=main><p><a href=1>1</a>")[0].shape != one
+
+
+@pytest.mark.parametrize(
+    ("html", "is_aside"),
+    [
+        ("<aside><ul><li>{}</ul></aside>", True),
+        ("<nav>{}</nav>", True),
+        ("<header><p>{}</header>", True),
+        ("<footer>{}</footer>", True),
+        ("<div class='box sidebar'>{}</div>", True),
+        ("<div role=navigation>{}</div>", True),
+        ("<article><header>{}</header></article>", False),
+        ("<article><nav>{}</nav></article>", False),
+        ("<main><section><header>{}</header></section></main>", False),
+        ("<aside><article>{}</article></aside>", True),
+        ("<body class=sidebar><p>{}", False),
+        ("<nav></nav>{}", False),
+    ],
+)
+def test_regions_of_a_page(html: str, is_aside: bool) -> None:
+    """H3: aside, nav, header and footer outside an article."""
+    assert links(html.format("<a href=x>1</a>"))[0].is_aside is is_aside
+
+
+def test_tables_groups_and_relations() -> None:
+    """H3, H4: what is in a table, under which heading it stands, what comes next."""
+    page = read(
+        "<head><link rel='prefetch next' href=/2></head><h2>A</h2><a href=1>1</a><p><a href=2 rel=next>2</a>"
+        "<h2>B</h2><table><tr><td><a href=3>3</a></table><h2><a href=4>4</a></h2><a href=5>5</a> (12 entries)"
+    )
+    assert page.next_url == "https://a.example/2"
+    assert [link.group for link in page.links[:3]] == [1, 1, 2]
+    assert [link.is_tabular for link in page.links] == [False, False, True, False, False]
+    assert [link.is_next for link in page.links] == [False, True, False, False, False]
+    assert page.links[4].note == "12"
+
+
+# Dates
+
+
+def test_a_date_is_that_of_what_a_link_stands_in() -> None:
+    """H5: <time datetime> before text; in lists, tables and articles, before or behind the link."""
+    assert days(
+        "<ul><li><a href=1>1</a> <time datetime=2011-03-04T23:00:00+01:00>5 March 2011</time>"
+        "<li>6 March 2011 <a href=2>2</a><li><a href=3>3</a></ul>"
+    ) == ["2011-03-04 page", "2011-03-06 page", ""]
+    rows = "<table><tr><td>2011-03-04<td><a href=1>1</a><tr><td>2011-03-03<td><a href=2>2</a></table>"
+    assert days(rows) == ["2011-03-04 page", "2011-03-03 page"]
+    split = "<li><span><i>04</i> <i>Mar</i> <i>2011</i></span><a href=1>1</a><li><a href=2>2</a>"
+    assert days(split) == ["2011-03-04 page", ""]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "4 March 2011 <a href=1>1</a><br>3 March 2011 <a href=2>2</a><br>2 March 2011 <a href=3>3</a>",
+        "<a href=1>1</a> 4 March 2011<br><a href=2>2</a> 3 March 2011<br><a href=3>3</a> 2 March 2011",
+        "<dl><dt>4 Mar 2011<dd><a href=1>1</a><dt>3.3.2011<dd><a href=2>2</a><dt>2.3.2011<dd><a href=3>3</a>",
+        "<h3><a href=1>1</a></h3>4.3.2011<h3><a href=2>2</a></h3>3.3.2011<h3><a href=3>3</a></h3>2.3.2011",
+    ],
+)
+def test_dates_in_one_row_with_links(html: str) -> None:
+    """H5: before each link, or behind each, as the first one shows."""
+    assert days(f"<div>{html}</div>") == ["2011-03-04 page", "2011-03-03 page", "2011-03-02 page"]
+
+
+def test_headings_that_are_dates() -> None:
+    """H5: a day and month under a year; a year or month alone; until another heading comes."""
+    assert days(
+        "<h2>2011</h2><ul><li>4 Mar <a href=1>1</a><li><a href=2>2</a></ul>"
+        "<h3>March</h3><ul><li><a href=3>3</a></ul>"
+        "<h2>2010 (7)</h2><ul><li><a href=4>4</a></ul><h2>Links</h2><ul><li><a href=5>5</a></ul>"
+    ) == ["2011-03-04 page", "2011-01-01 year", "2011-03-01 month", "2010-01-01 year", ""]
+    days_above = (
+        "<h2>4 March 2011</h2><p><a href=1>1</a><p><a href=2>2</a><h2>3 March 2011</h2><p><a href=3>3</a>"
+    )
+    assert days(days_above) == ["2011-03-04 page", "2011-03-04 page", "2011-03-03 page"]
+    assert days("<div class=y>2011</div><p>4 Mar <a href=1>1</a><p>3 Mar <a href=2>2</a>") == [
+        "2011-03-04 page",
+        "2011-03-03 page",
+    ]
+
+
+def test_a_link_that_is_a_year_is_no_heading() -> None:
+    """H5: [a link whose text is "2011" is a title and no heading]; nor is what stands aside."""
+    assert days("<h2><a href=1>2011</a></h2><p>4 Mar <a href=2>2</a><p>x <a href=3>3</a>") == ["", "", ""]
+    assert days("<aside><h2>2011</h2></aside><p><a href=1>1</a><p><a href=2>2</a>") == ["", ""]
+
+
+def test_which_number_is_the_month_shows_somewhere() -> None:
+    """H5: where it does not, there is no date, and not that of a neighbour."""
+    dated = "<li>{} <a href=1>1</a><li>{} <a href=2>2</a>"
+    assert days(dated.format("03/04/2011", "13/03/2011")) == ["2011-04-03 page", "2011-03-13 page"]
+    assert days(dated.format("03/04/2011", "03/13/2011")) == ["2011-03-04 page", "2011-03-13 page"]
+    assert days(dated.format("03/04/2011", "02/04/2011")) == ["", ""]
+
+
+# What is hostile or broken
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        ("<a href=x>Größe</a>".encode(), "text/html"),
+        ("<a href=x>Größe</a>".encode("latin-1"), "text/html"),
+        ("<a href=x>Größe</a>".encode("latin-1"), "text/html; charset=iso-8859-1"),
+        ("<meta charset=iso-8859-15><a href=x>Größe</a>".encode("latin-1"), "text/html"),
+        (
+            "<meta content='text/html; charset=latin1' http-equiv=x><a href=x>Größe</a>".encode("latin-1"),
+            "text/html",
+        ),
+        ("\ufeff<meta charset=latin1><a href=x>Größe</a>".encode(), "text/html; charset=latin1"),
+        ("\ufeff<a href=x>Größe</a>".encode("utf-16"), "text/html"),
+        ("<meta charset=utf-16><a href=x>Größe</a>".encode(), "text/html"),
+        ("<meta charset=latin1><a href=x>Größe</a>".encode(), "text/html; charset=utf-8"),
+    ],
+)
+def test_its_encoding_is_found_as_browsers_find_it(body: bytes, content_type: str) -> None:
+    """H9: by its mark, HTTP, <meta>, or what its bytes are."""
+    assert [link.text for link in read(body, content_type).links] == ["Größe"]
+
+
+@pytest.mark.parametrize("body", [b"", b" \n", b"<!-- ", b"</p>" * 10, b"<?xml ?>", b"\0", b"\xff\xfe\0\0x"])
+@pytest.mark.parametrize("content_type", ["", "text/html; charset=utf-7", "text/html; charset=nobody's"])
+def test_a_page_without_anything(body: bytes, content_type: str) -> None:
+    """H9: nothing is there, and nothing is raised."""
+    assert read(body, content_type).links == ()
+
+
+def test_what_is_not_shown_is_not_read() -> None:
+    """H9: scripts, templates, forms."""
+    assert (
+        links("<script>'<a href=1>1</a>'</script><template><a href=2>2</a></template><a href=3>3</a>")[0].text
+        == "3"
+    )
+    assert len(links("<noscript><a href=1>1</a></noscript><a href=2>2</a>")) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("<div>" * 100_000 + "<a href=x>1</a>", id="unclosed elements"),
+        pytest.param("<a href=x>1</a>" * 100_000, id="many links"),
+        pytest.param("<ul>" + "<li><a href=x>1" * 50_000, id="unclosed items"),
+        pytest.param(
+            "<a " + " ".join(f"a{n}=1" for n in range(100_000)) + " href=x>1</a>", id="many attributes"
+        ),
+        pytest.param(
+            "<a " + " ".join(f'a{n}=">"' for n in range(100_000)) + " href=x>", id="quoted brackets"
+        ),
+        pytest.param("<a href=x><svg>" * 20_000 + "1", id="links in links"),
+        pytest.param("<a href=x>" + "<b>1</b>" * 50_000, id="a link of many elements"),
+        pytest.param("<a href=x>" + "1" * 1_000_000, id="a long text"),
+        pytest.param(f"<a href={'x/' * 500_000}>1</a>", id="a long URL"),
+        pytest.param("<h2>2011</h2>" * 50_000, id="headings"),
+        pytest.param("<p>4 March 2011</p>" * 50_000 + "<a href=x>1", id="dates"),
+        pytest.param("<" * 1_000_000, id="brackets"),
+        pytest.param("<a b" * 200_000, id="unclosed tags"),
+        pytest.param("<!--" * 200_000, id="unclosed comments"),
+        pytest.param("<b><i><p>" * 30_000 + "</b></i>" * 30_000, id="crossed elements"),
+    ],
+)
+@pytest.mark.timeout(10)
+def test_a_hostile_page_costs_little(body: str) -> None:
+    """H9: sizes and counts are bounded; of more the rest is left out."""
+    page = read(body)
+    assert len(page.links) <= MAX_LINKS
+    assert all(len(link.text) <= MAX_TEXT_CHARACTERS and len(link.url) <= 2000 for link in page.links)
+    assert len(pickle.dumps(page)) < 4_000_000
+
+
+def test_what_is_left_out_is_told() -> None:
+    """H9: of a page with more links than are read."""
+    assert read("<a href=x>1</a>" * (MAX_LINKS + 1)).is_cut
+    assert not read("<a href=x>1</a>").is_cut
+    assert read("<a href=y>1</a><a " + "x " * 500 + "href=x>").is_cut
+
+
+TAGS = (
+    "a href=x",
+    "a href=/y",
+    "li",
+    "ul",
+    "h2",
+    "p",
+    "article",
+    "aside",
+    "time datetime=2011-03-04",
+    "table",
+    "td",
+)
+
+
+@given(
+    st.lists(
+        st.sampled_from([f"<{tag}>" for tag in TAGS] + [f"</{tag.split()[0]}>" for tag in TAGS])
+        | st.sampled_from(["2011", "4 March 2011", "3/4/2011", "x", "\0", "<", "&", '"']),
+        max_size=40,
+    )
+)
+def test_whatever_a_page_is_made_of(parts: list[str]) -> None:
+    """H9: every page is read, the same each time, and a date is one of those that stand in it."""
+    page = read("".join(parts))
+    assert read("".join(parts)) == page
+    assert len(page.links) <= sum("<a " in part for part in parts)
+    for link in page.links:
+        assert (link.at is None) == (link.dated_by == "")
+        assert link.at is None or datetime.fromtimestamp(link.at, UTC).year == 2011
+
+
+@given(st.binary(max_size=300), st.text(max_size=30))
+def test_any_bytes_are_read(body: bytes, content_type: str) -> None:
+    """H9: never an exception."""
+    read_page(body, URL, content_type)
