@@ -636,6 +636,44 @@ def test_every_post_of_a_list_is_found_in_order(feed: int, more: int, page_posts
     assert look_in({"/": a_list(reversed(range(count)))}, a_feed(feed)).numbers == list(range(count))
 
 
+def a_row(numbers: range, form: str = "<a href={}>{}</a>") -> str:
+    return "".join(form.format(path_of(number), title_of(number)) for number in numbers)
+
+
+MANY = 15_000
+HOSTILE = {
+    "many entries": a_row(range(MANY)),
+    "many shapes": a_row(range(MANY), "<p class={1:.11}{0:.3}><a href={0}>{1}</a>"),
+    "many archives": a_row(range(5)) + "".join(f"<a href=/{n}/archive>archive</a>" for n in range(MANY)),
+    "many numbers": a_row(range(5)) + "".join(f"<a href=/page/{n}>2</a>" for n in range(MANY)),
+    "many rows of numbers": a_row(range(5)) + "".join(f"<a href=/{n}/page/2>2</a>" for n in range(MANY)),
+    "many years": a_row(range(5)) + menu(*(f"/{n}/2004/" for n in range(MANY))),
+    "many next pages": a_row(range(5)) + "".join(f"<a rel=next href=/x{n}y>Next</a>" for n in range(MANY)),
+    "many groups": a_row(range(5, 0, -1)) + a_row(range(6, MANY), "<h2>x</h2><a href={}>{}</a>"),
+    "long URLs": a_row(range(5)) + "".join(f"<a href=/{'1/' * 450}{n}>1</a>" for n in range(MANY // 5)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.timeout(20)
+def test_a_hostile_site_costs_little(name: str) -> None:
+    """H9: each page of it has as many links as are read; no more requests than elsewhere."""
+    looking = look_in({"*": HOSTILE[name]})
+    assert len(looking.asked) <= len(looking.found.pages) + MOST_LOOKS
+
+
+@pytest.mark.timeout(20)
+def test_an_endless_list_ends() -> None:
+    """H4, H9: each page with other links, and one more to come."""
+    pages = {
+        f"/page/{n}/" if n > 1 else "/": a_list(range(6 * n - 6, 6 * n), f"<a href=/page/{n + 1}/>Older</a>")
+        for n in range(1, 300)
+    }
+    looking = look_in(pages)
+    assert len(looking.asked) == len(looking.found.pages) == 200
+    assert looking.found.is_cut
+
+
 def test_an_entrys_dates_need_no_order() -> None:
     """H3: entries of one day stand in any order in a feed and in a list."""
     day = day_of(0).timestamp()

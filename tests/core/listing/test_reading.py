@@ -261,6 +261,7 @@ def test_what_is_left_out_is_told() -> None:
     """H9: of a page with more links than are read."""
     assert read("<a href=x>1</a>" * (MAX_LINKS + 1)).is_cut
     assert not read("<a href=x>1</a>").is_cut
+    assert read("<a href=y>1</a>" + "<div>" * 5000).is_cut
     assert read("<a href=y>1</a><a " + "x " * 500 + "href=x>").is_cut
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
@@ -134,4 +135,10 @@ def answer(pages: Mapping[str, str | int], url: str) -> ListPage | NotHad:
     if isinstance(body, int):
         slug = "robots" if body == 0 else "http-status"
         return NotHad(url, slug, body or None, body in (0, 404, 410))
-    return read_page(body.encode(), url, "text/html; charset=utf-8")
+    return read(body)._replace(url=url)
+
+
+@lru_cache(maxsize=64)
+def read(body: str) -> ListPage:
+    """Read a page whose links begin with a slash, and mean the same wherever it is."""
+    return read_page(body.encode(), f"{HOST}/", "text/html; charset=utf-8")

@@ -68,6 +68,7 @@ class ListPage(NamedTuple):
 
 MAX_LINKS: Final = 20_000
 MAX_ELEMENTS: Final = 400_000
+MAX_DEPTH: Final = 2000
 MAX_TEXT_CHARACTERS: Final = 300
 MAX_LINK_CHARACTERS: Final = 1000
 
@@ -235,7 +236,7 @@ class _Page:
         unread = 0
         events = etree.iterwalk(root, events=("start", "end"))
         for count, (event, node) in enumerate(events):
-            if count > 2 * MAX_ELEMENTS or len(self._links) >= MAX_LINKS:
+            if count > 2 * MAX_ELEMENTS or len(self._links) >= MAX_LINKS or len(open_) > MAX_DEPTH:
                 self.is_cut = True
                 break
             tag = node.tag
