@@ -267,7 +267,8 @@ def test_another_list_is_walked_if_one_fails() -> None:
 def test_texts_that_are_titles_come_before_others() -> None:
     """H3: themes link a date, a picture and "Continue reading" to the same URL."""
     articles = "".join(
-        f"<article><a class=d href={path_of(n)}>{day_of(n):%d %B %Y}</a><a href={path_of(n)}><img src=x></a>"
+        f"<article><a class=a href={path_of(n)}>#</a><i><a class=b href={path_of(n)}>{n} replies</a></i>"
+        f"<a class=d href={path_of(n)}>{day_of(n):%d %B %Y}</a><a href={path_of(n)}><img src=x></a>"
         f"<h2><a href={path_of(n)}>{title_of(n)}</a></h2>X <a class=m href={path_of(n)}>Continue reading</a>"
         "</article>"
         for n in ALL
@@ -677,5 +678,7 @@ def test_an_endless_list_ends() -> None:
 def test_an_entrys_dates_need_no_order() -> None:
     """H3: entries of one day stand in any order in a feed and in a list."""
     day = day_of(0).timestamp()
-    entries = [replace(an_entry(n), at=day - n) for n in (2, 0, 1, 4, 3)]
+    entries = [replace(an_entry(n), at=day + n) for n in range(5)]
     assert look_in({"/": a_list(ALL)}, entries).numbers == ALL
+    entries = [replace(an_entry(n), at=day + 100_000 * n) for n in range(5)]
+    assert not look_in({"/": a_list(ALL)}, entries).links
