@@ -663,6 +663,21 @@ def test_a_hostile_site_costs_little(name: str) -> None:
     assert len(looking.asked) <= len(looking.found.pages) + MOST_LOOKS
 
 
+def test_pages_of_what_is_no_list_count_as_looked_at() -> None:
+    """H9: eight requests beside the pages of the list, whatever joins what is none in the end."""
+    pages = in_pages(60, 5)
+    looking = look_in(
+        {**pages, "/page/2/": pages["/page/2/"].replace("<ul>", f"<ul>{an_item(50)}")}, a_feed(7)
+    )
+    assert not looking.links
+    assert len(looking.asked) <= MOST_LOOKS
+    looking = look_in(pages, [an_entry(n) for n in (*range(10), *range(90, 95))])
+    assert not looking.links
+    assert looking.asked[:3] == ["/", "/page/2/", "/page/3/"]
+    assert "/page/4/" not in looking.asked
+    assert len(looking.asked) == MOST_LOOKS
+
+
 @pytest.mark.timeout(20)
 def test_an_endless_list_ends() -> None:
     """H4, H9: each page with other links, and one more to come."""
