@@ -120,7 +120,7 @@ def test_its_list_is_found_and_nothing_else(name: str, a_site: ASite) -> None:
     else:
         assert not met
         assert looking.found.looked
-    assert looking.requests <= len(site.list_pages) + finding.MOST_LOOKS + 1 + 3 * (not site.has_list)
+    assert looking.requests <= len(site.list_pages) + finding.MOST_LOOKS + 1
 
 
 @every_site

@@ -267,7 +267,8 @@ def test_another_list_is_walked_if_one_fails() -> None:
 def test_texts_that_are_titles_come_before_others() -> None:
     """H3: themes link a date, a picture and "Continue reading" to the same URL."""
     articles = "".join(
-        f"<article><a class=d href={path_of(n)}>{day_of(n):%d %B %Y}</a><a href={path_of(n)}><img src=x></a>"
+        f"<article><a class=a href={path_of(n)}>#</a><i><a class=b href={path_of(n)}>{n} replies</a></i>"
+        f"<a class=d href={path_of(n)}>{day_of(n):%d %B %Y}</a><a href={path_of(n)}><img src=x></a>"
         f"<h2><a href={path_of(n)}>{title_of(n)}</a></h2>X <a class=m href={path_of(n)}>Continue reading</a>"
         "</article>"
         for n in ALL
@@ -662,6 +663,21 @@ def test_a_hostile_site_costs_little(name: str) -> None:
     assert len(looking.asked) <= len(looking.found.pages) + MOST_LOOKS
 
 
+def test_pages_of_what_is_no_list_count_as_looked_at() -> None:
+    """H9: eight requests beside the pages of the list, whatever joins what is none in the end."""
+    pages = in_pages(60, 5)
+    looking = look_in(
+        {**pages, "/page/2/": pages["/page/2/"].replace("<ul>", f"<ul>{an_item(50)}")}, a_feed(7)
+    )
+    assert not looking.links
+    assert len(looking.asked) <= MOST_LOOKS
+    looking = look_in(pages, [an_entry(n) for n in (*range(10), *range(90, 95))])
+    assert not looking.links
+    assert looking.asked[:3] == ["/", "/page/2/", "/page/3/"]
+    assert "/page/4/" not in looking.asked
+    assert len(looking.asked) == MOST_LOOKS
+
+
 @pytest.mark.timeout(20)
 def test_an_endless_list_ends() -> None:
     """H4, H9: each page with other links, and one more to come."""
@@ -677,5 +693,7 @@ def test_an_endless_list_ends() -> None:
 def test_an_entrys_dates_need_no_order() -> None:
     """H3: entries of one day stand in any order in a feed and in a list."""
     day = day_of(0).timestamp()
-    entries = [replace(an_entry(n), at=day - n) for n in (2, 0, 1, 4, 3)]
+    entries = [replace(an_entry(n), at=day + n) for n in range(5)]
     assert look_in({"/": a_list(ALL)}, entries).numbers == ALL
+    entries = [replace(an_entry(n), at=day + 100_000 * n) for n in range(5)]
+    assert not look_in({"/": a_list(ALL)}, entries).links

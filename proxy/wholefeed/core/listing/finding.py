@@ -251,6 +251,7 @@ class _Look:
         """What was answered, by the keys of what was asked for."""
         self._looked: dict[str, Looked] = {}
         self._spare = MOST_LOOKS
+        self._requests = 0
         self._adds_slash = False
 
     def run(self) -> Asking[Found]:
@@ -330,6 +331,7 @@ class _Look:
         if not self._is_own(url):
             return NotHad(url, "cross-origin", None, True)
         self._spare -= 1
+        self._requests += 1
         answer = yield Ask(url)
         if isinstance(answer, ListPage):
             if not self._is_own(answer.url):
@@ -397,12 +399,14 @@ class _Look:
 
     def _walk_best(self, ways: Sequence[_Way]) -> Asking[_Walked | None]:
         for way in self._ranked(ways):
+            spare, requests = self._spare, self._requests
             walked = yield from (self._walk_levels(way) if way.level else self._walk_pages(way))
             if walked.is_list and not self._brings(walked):
                 walked = walked._replace(order="nothing-more")
             if walked.is_list:
                 return walked
             self._note(way.page.url, walked.order)
+            self._spare = spare - (self._requests - requests)
         return None
 
     def _brings(self, walked: _Walked) -> bool:
@@ -427,10 +431,16 @@ class _Look:
                 break
             page, items, kind = got
             pages.append(Read(page.url, items))
-            if self._feed.has_met(item.key for item in items) and not self._feed.begins(row.keys):
+            if not self._may_go_on(row, items):
                 return _Walked(way, pages, "feeds-entries-not-met")
         order = self._verdict(way, pages, row, is_again=is_again)
         return _Walked(way, row.all_pages(pages), order, way.listed.shape, tuple(missing), is_cut)
+
+    def _may_go_on(self, row: Row, items: Sequence[Item]) -> bool:
+        """Whether a list may be the feed's, by its last page: the feed's entries come first."""
+        if self._feed.has_met(item.key for item in items):
+            return self._feed.begins(row.keys)
+        return self._feed.is_met((*row.keys, *(item.key for item in row.pinned)))
 
     def _verdict(self, way: _Way, pages: Sequence[Read], row: Row, *, is_again: bool) -> str:
         if is_again and self._feed.begins(row.keys) and self._is_joined(pages[-1].items):

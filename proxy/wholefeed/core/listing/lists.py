@@ -149,7 +149,7 @@ class Feed:
         groups: dict[int, list[str]] = {}
         for item in items:
             groups.setdefault(item.link.group, []).append(item.key)
-        if len(groups) < 2 or any(item.link.is_tabular for item in items):  # noqa: PLR2004 - several
+        if any(item.link.is_tabular for item in items):
             return False
         among = {item.key for item in items}
         if not all(
