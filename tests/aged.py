@@ -34,6 +34,10 @@ UNDOING = {
     18: ("DROP TABLE member",),
     19: ("ALTER TABLE feed DROP COLUMN title", "ALTER TABLE feed DROP COLUMN site"),
     21: ("ALTER TABLE feed DROP COLUMN lines_begun", "DROP TABLE line", "DROP TABLE lined"),
+    22: (
+        "DROP INDEX feed_list_at",
+        *(f"ALTER TABLE feed DROP COLUMN {column}" for column in ("listing", "listed", "list_at")),
+    ),
 }
 """What takes away what each version of the schema has brought."""
 

@@ -10,8 +10,10 @@ import pytest
 
 from tests.answers import Request
 from tests.feeds import an_item, atom, publish_chain, rss
+from tests.listing import LISTS, looked
 from tests.note_kinds import NOTE_KINDS
 from tests.origin import Origin
+from tests.publishers.archive_page import ArchivePage
 from tests.publishers.wordpress import WordPress
 from tests.running import a_config, running
 
@@ -126,6 +128,10 @@ def history_short(origin: Origin) -> None:
     site.on_request = shrink
 
 
+def dates_guessed(origin: Origin) -> None:
+    ArchivePage(origin, posts=12, has_days=False).publish()
+
+
 PUBLISHERS: dict[str, Callable[[Origin], object]] = {
     "LimitReached": lambda origin: publish_chain(origin, archives=70),
     "CrossOriginUnconfirmed": another_site,
@@ -133,6 +139,7 @@ PUBLISHERS: dict[str, Callable[[Origin], object]] = {
     "HistoryUnfinished": history_unfinished,
     "HistoryShort": history_short,
     "MementoServed": memento_served,
+    "DatesGuessed": dates_guessed,
 }
 """The same, where a publisher does more."""
 
@@ -161,6 +168,7 @@ async def test_a_note_is_shown_with_what_it_rests_on(note: str, tmp_path: Path, 
         "memento": note == "MementoServed",
         "memento_url": origin.url(COLLECTION),
         "memento_query_hosts": ("127.0.0.1",),
+        **(LISTS if note == "DatesGuessed" else {}),
     }
     config = a_config(tmp_path, limits={"documents_per_feed": 62}, history=history)
     async with running(config) as proxy:
@@ -171,6 +179,8 @@ async def test_a_note_is_shown_with_what_it_rests_on(note: str, tmp_path: Path, 
                 origin.publish(path, body)
             proxy.clock.advance(90_000)
             await proxy.whole(url)
+        if note == "DatesGuessed":
+            await looked(proxy)
         reply = await proxy.get(url)
         shown = {each["code"]: each for each in (await proxy.status(url))["notes"]}
     assert note in shown

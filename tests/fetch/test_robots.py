@@ -13,6 +13,7 @@ from tests.origin import Origin
 from wholefeed.fetch.robots import LONGEST_DELAY_SECONDS, Robots
 
 DAY = 86400.0
+AGENT = "wholefeed/1.0 (+http://a.example/)"
 
 
 class Time:
@@ -26,8 +27,8 @@ class Time:
 
 @asynccontextmanager
 async def asking(time: Time | None = None) -> AsyncIterator[Robots]:
-    async with a_fetcher(user_agent="wholefeed/1.0 (+http://a.example/)") as fetcher:
-        yield Robots(fetcher, clock=time or Time())
+    async with a_fetcher() as fetcher:
+        yield Robots(fetcher, AGENT, clock=time or Time())
 
 
 def a_file(text: str) -> Document:
@@ -113,5 +114,5 @@ async def test_a_file_that_is_larger_than_any_document_forbids_all() -> None:
     """H1, H9: it is not read, and says nothing that could allow anything."""
     async with Origin() as origin, a_fetcher() as fetcher:
         origin.answer("/robots.txt", a_file("User-agent: *\n" + "Disallow: /x\n" * 100_000))
-        rule = await Robots(fetcher).rule(origin.url("/archive/"))
+        rule = await Robots(fetcher, AGENT).rule(origin.url("/archive/"))
         assert (rule.may_ask, rule.is_lasting) == (False, True)

@@ -61,6 +61,8 @@ class ArchivePage:
     """What identifies a post by its URL."""
     extra: str = ""
     """What else stands in the feed's head."""
+    has_days: bool = True
+    """Whether the list says when posts were published."""
     filler: str = ""
     """What else stands in the text of each post."""
 
@@ -88,13 +90,14 @@ class ArchivePage:
         self._html("/about/", f"{menu}<p>About.</p>")
         for place, path in enumerate(self.pages):
             shown = posts[place * self.per_page : (place + 1) * self.per_page]
-            rows = "".join(
-                f'<li><time datetime="{post.day:%Y-%m-%d}">{post.day:%d %b %Y}</time> {self._link(post)}</li>'
-                for post in shown
-            )
+            rows = "".join(f"<li>{self._day(post)} {self._link(post)}</li>" for post in shown)
             more = self.pages[place + 1] if place + 1 < len(self.pages) else ""
             older = f'<p><a rel="next" href="{more}">Older posts</a></p>' if more else ""
             self._html(path, f'{menu}<main><h1>Archive</h1><ul class="posts">{rows}</ul>{older}</main>')
+
+    def _day(self, post: Post) -> str:
+        shown = f"{post.day:%d %b %Y}" if self.has_days else ""
+        return shown and f'<time datetime="{post.day:%Y-%m-%d}">{shown}</time>'
 
     def _link(self, post: Post) -> str:
         return f'<a href="{post.path}">{escape(post.title)}</a>'

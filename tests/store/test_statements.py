@@ -77,7 +77,7 @@ BYTES = frozenset(re.findall(r"\w+", _BYTES))
 _TEXTS = """
 documents ending etag family feeds fetch_url final_url found_by kept kind last_modified links marks media_type
 memento name names notes outcome payload pinned position progress reading reason replica role served
-site_id state subscription token url version via_url warning words
+segments site_id state subscription token url version via_url warning words
 """
 TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
 OTHERS: dict[str, dict[str, object]] = {

@@ -1,6 +1,6 @@
 """What a site lets programs ask for: its robots.txt (RFC 9309), asked for once a day.
 
-    robots = Robots(fetcher)
+    robots = Robots(fetcher, config.fetch.user_agent)
     rule = await robots.rule("https://example.org/archive/")
     rule.may_ask, rule.delay_seconds
 
@@ -49,10 +49,12 @@ class Rule(NamedTuple):
 class Robots:
     """The rules of the sites that were asked last; belongs to one event loop."""
 
-    def __init__(self, fetcher: Fetcher, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, fetcher: Fetcher, user_agent: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._fetcher = fetcher
         self._clock = clock
-        self._agent = fetcher.config.user_agent.partition("/")[0] or "wholefeed"
+        self._agent = user_agent.partition("/")[0] or "wholefeed"
         self._known: OrderedDict[str, tuple[float, Protego | None, bool]] = OrderedDict()
         """By origin: until when it counts, what it says (None: nothing may be asked), whether that lasts."""
 

@@ -79,7 +79,7 @@ class Lists:
         self._context = context
         self._store = context.store
         self._running = running
-        self._robots = Robots(context.source.fetcher)
+        self._robots = Robots(context.source.fetcher, context.config.fetch.user_agent)
         self._looks: dict[str, asyncio.Task[None]] = {}
         """Those under way, by site: its host is asked one thing at a time."""
         self._news = asyncio.Event()
