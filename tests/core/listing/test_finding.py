@@ -256,6 +256,30 @@ def test_of_lists_that_promise_as_much_the_one_of_fewest_requests_is_taken() -> 
     assert look_in({**by_month, **pages}).asked == ["/", *(f"/page/{number}/" for number in range(2, 6))]
 
 
+def test_numbers_that_promise_as_much_are_counted() -> None:
+    """H3: last number times a page; where it is not said, at the pace of the feed since the first year."""
+    pages, archive = in_pages(30, 3), in_pages(30, 6, "/archive/{}", first="/archive/")
+    pages["/"] += menu("/page/10/", "/archive/")
+    archive["/archive/"] += menu("/archive/5")
+    assert look_in({**pages, **archive}).asked == ["/", *archive]
+    years = {f"/{day_of(number).year}/": "" for number in range(90)}
+    years = {key: a_list(n for n in range(90) if f"/{day_of(n).year}/" == key) for key in years}
+    pages = in_pages(90, 4)
+    pages["/"] += menu(*years)
+    assert look_in({**pages, **years}).asked == ["/", *years]
+
+
+def test_a_list_of_few_is_not_all() -> None:
+    """H3: what goes on promises more than a page of hardly more than the feed has."""
+    pages = in_pages(30, 5)
+    pages["/"] += menu("/archive/")
+    assert look_in({**pages, "/archive/": a_list(range(8))}).numbers == ALL
+    few = {"/": a_list(range(8)), "/archive/": menu("/2024/", "/2023/", "/2022/")}
+    years = {f"/{year}/": a_list(n for n in ALL if day_of(n).year == year) for year in (2024, 2023, 2022)}
+    few["/"] += menu("/archive/")
+    assert look_in({**few, **years}).numbers == ALL
+
+
 def test_another_list_is_walked_if_one_fails() -> None:
     """H3: the numbered pages of something else, then the archive."""
     front = a_list(range(5), menu("/archive/") + "<a href=/page/2/>2</a> <a href=/page/9/>9</a>")
@@ -276,6 +300,18 @@ def test_texts_that_are_titles_come_before_others() -> None:
     looking = look_in({"/": articles})
     assert [entry.title for entry in looking.found.pages[0].entries] == [title_of(n) for n in ALL]
     assert dates(looking)[29] == (f"{day_of(29):%Y-%m-%d}", "page")
+
+
+def test_links_without_titles_are_no_list() -> None:
+    """H5: [texts] "Continue reading" to each entry is the title of none, unless the feed has no titles."""
+    page = "".join(f"<p>X <a href={path_of(n)}>Continue reading</a>" for n in ALL)
+    assert not look_in({"/": page}).links
+    assert look_in({"/": page}, [replace(entry, title="") for entry in a_feed()]).numbers == ALL
+
+
+def test_a_page_that_was_not_read_to_its_end_is_told() -> None:
+    """H9: there is more of the list."""
+    assert look_in({"/": a_list(ALL) + "<a " + "x " * 500}).found.is_cut
 
 
 # Pages of a list
@@ -349,6 +385,8 @@ def test_rel_next_is_no_better_evidence_than_a_number() -> None:
     looking = look_in({"/": front, "/about": "<p>Me", "/page/2/": a_list(range(6, 12))})
     assert looking.numbers == list(range(12))
     assert looking.why == {"/about": "no-list"}
+    looking = look_in({"/": front, "/page/2/": a_list(range(6, 12))})
+    assert (looking.numbers, looking.found.missing) == (list(range(12)), ())
 
 
 def test_pages_of_another_shape_do_not_join() -> None:
@@ -417,6 +455,18 @@ def test_years_that_all_answer_alike_are_none() -> None:
     """H4: [a site that answers every path]."""
     looking = look_in({"/": menu("/2024/", "/2023/", "/2022/"), "*": a_list(ALL[:8])})
     assert not looking.links
+    years = {"/2024/": a_list(range(8)), "/2023/": a_list(range(8, 20)), "/2022/": a_list(range(8, 20))}
+    assert look_in({"/": menu(*years), **years}).why["/"] == "repeats"
+
+
+def test_years_of_something_else_are_left_at_once() -> None:
+    """H3, H4: others stand between the feed's entries; years of another site are not asked for."""
+    years = {"/2024/": a_list([0, 1, 40, 2, 3]), "/2023/": a_list([4, 5, 6])}
+    looking = look_in({"/": menu(*years), **years})
+    assert not looking.links
+    assert "/2023/" not in looking.asked
+    elsewhere = menu("https://b.test/2024/", "https://b.test/2023/")
+    assert all(path.startswith("/") for path in look_in({"/": elsewhere}).asked)
 
 
 def test_a_redirect_that_adds_a_slash_is_remembered() -> None:
