@@ -132,6 +132,24 @@ async def test_a_source_that_becomes_another_feed_adds_nothing(
     assert len(origin.requests) <= 4
 
 
+async def test_a_copy_that_names_another_publisher_each_time_gets_no_more_tries(
+    proxy: Proxy, origin: Origin, elsewhere: Origin
+) -> None:
+    """R27: whoever is named as the source is asked again after a week, whatever the publisher is said to be."""
+    wordpress = WordPress(origin, posts=30)
+    copy = FeedBurner(elsewhere, wordpress, "/feed/")
+    await copy.poll()
+    wordpress.refusal = 404
+    await proxy.whole(copy.url)
+    origin.forget_requests()
+    for generator in (b"Blogger", b"https://wordpress.org/?v=6.1", b"Blogger"):
+        copy.say_generator(generator)
+        assert (await later(proxy, copy.url, 2 * HOUR)).state == "remembered"
+    assert origin.requests == []
+    await later(proxy, copy.url, 7 * DAY)
+    assert 1 <= len(origin.requests) <= 2
+
+
 async def test_a_source_that_is_denied_is_not_asked(
     tmp_path: Path, origin: Origin, elsewhere: Origin
 ) -> None:

@@ -53,6 +53,10 @@ class FeedBurner:
             re.sub(rb"<link>([^<]*)</link>", self._link, item, count=1) for item in items
         )
 
+    def say_generator(self, name: bytes) -> None:
+        """Name another publisher in the head."""
+        self._body = re.sub(rb"(?<=<generator>)[^<]*", name, self._body)
+
     def identities(self) -> set[str]:
         """Of what the copy has."""
         return set(own_ids(self._body))

@@ -360,11 +360,25 @@ class Collecting:
 
 
 def _known_of(feed: StoredFeed, adapter: Adapter, family: Family) -> Collection:
-    """Return what is known of these pages: nothing if it is of another adapter or format (R23)."""
+    """Return what is known of these pages: of another adapter or format (R23) nothing but a denial.
+
+    Who made a feed is what the feed says: one that says something else each time is asked no more often.
+    """
     known = Collection.read(feed.collection)
-    if known.adapter == adapter.name and known.family in ("", family):
+    is_same = known.adapter == adapter.name
+    if is_same and known.family in ("", family):
         return replace(known, family=family)
-    return Collection(adapter=adapter.name, family=family, walk=known.walk)
+    fresh = Collection(adapter=adapter.name, family=family, walk=known.walk)
+    if is_same or not known.is_denied:
+        return fresh
+    return replace(
+        fresh,
+        is_denied=True,
+        denials=known.denials,
+        reason=known.reason,
+        retry_at=known.retry_at,
+        noted_at=known.noted_at,
+    )
 
 
 class _PageAsking:
