@@ -135,7 +135,7 @@ async def test_a_source_that_becomes_another_feed_adds_nothing(
 async def test_a_copy_that_names_another_publisher_each_time_gets_no_more_tries(
     proxy: Proxy, origin: Origin, elsewhere: Origin
 ) -> None:
-    """R27: whoever is named as the source is asked again after a week, whatever the publisher is said to be."""
+    """R27: a source is tried again after a week, whatever publisher the copy says it is of."""
     wordpress = WordPress(origin, posts=30)
     copy = FeedBurner(elsewhere, wordpress, "/feed/")
     await copy.poll()
