@@ -107,11 +107,47 @@ async def test_a_source_that_is_not_confirmed_is_left_alone(
     origin.forget_requests()
     reply = await proxy.whole(copy.url)
     assert reply.state == "remembered"
+    assert set(own_ids(reply.body)) == copy.identities()
     assert len(origin.requests) == requests
     status = await proxy.status(copy.url)
     assert [note["code"] for note in status["notes"]] == ["HistoryNotOffered"]
     await later(proxy, copy.url, DAY / 50)
     assert len(origin.requests) == requests
+
+
+async def test_a_source_that_becomes_another_feed_adds_nothing(
+    proxy: Proxy, origin: Origin, elsewhere: Origin
+) -> None:
+    """R27, R31: it is judged anew by each look, and what was collected stays; the pauses grow."""
+    copy = FeedBurner(elsewhere, WordPress(origin, posts=40), "/feed/")
+    before = set(own_ids((await proxy.whole(copy.url)).body))
+    another = WordPress(origin, posts=30)
+    another.delete(*another.posts)
+    for _ in range(30):
+        another.add()
+    origin.forget_requests()
+    for _ in range(4):
+        reply = await later(proxy, copy.url, DAY + 1)
+        assert (reply.state, set(own_ids(reply.body))) == ("partial", before)
+    assert len(origin.requests) <= 4
+
+
+async def test_a_copy_that_names_another_publisher_each_time_gets_no_more_tries(
+    proxy: Proxy, origin: Origin, elsewhere: Origin
+) -> None:
+    """R27: a source is tried again after a week, whatever publisher the copy says it is of."""
+    wordpress = WordPress(origin, posts=30)
+    copy = FeedBurner(elsewhere, wordpress, "/feed/")
+    await copy.poll()
+    wordpress.refusal = 404
+    await proxy.whole(copy.url)
+    origin.forget_requests()
+    for generator in (b"Blogger", b"https://wordpress.org/?v=6.1", b"Blogger"):
+        copy.say_generator(generator)
+        assert (await later(proxy, copy.url, 2 * HOUR)).state == "remembered"
+    assert origin.requests == []
+    await later(proxy, copy.url, 7 * DAY)
+    assert 1 <= len(origin.requests) <= 2
 
 
 async def test_a_source_that_is_denied_is_not_asked(

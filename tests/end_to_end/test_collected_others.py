@@ -152,6 +152,16 @@ async def test_the_topics_of_a_category_are_collected(proxy: Proxy, origin: Orig
     assert len(origin.requests) <= 14
 
 
+@pytest.mark.parametrize("posts", [20, 320])
+async def test_nothing_of_another_category_comes(proxy: Proxy, origin: Origin, posts: int) -> None:
+    """R27: pages of all topics show that they are not those of the category, and none of them is kept."""
+    forum = Topics(origin, posts, kind="c/news/5")
+    forum.reads_category = False
+    reply = await proxy.whole(forum.feed_url())
+    news = [forum.identity(post) for post in forum.posts if post.category == "news"]
+    assert (reply.state, set(own_ids(reply.body)) - set(news)) == ("remembered", set())
+
+
 async def test_a_community_by_votes_is_collected_by_age(proxy: Proxy, origin: Origin) -> None:
     """R28, R30: what is pinned stands first in every order; news come without the feed showing them."""
     lemmy = Lemmy(origin, posts=320)
@@ -298,7 +308,11 @@ async def test_a_refusal_is_heeded(
 @pytest.mark.parametrize("name", ["github", "discourse", "reddit", "gitlab", "joomla", "squarespace"])
 async def test_a_walk_goes_on_after_a_restart(tmp_path: Path, origin: Origin, name: str) -> None:
     """R28: also where entries came meanwhile; no page that is there is asked for twice."""
+<<<<<<< HEAD
     publisher = MAKERS[name](origin, 620 if name == "reddit" else 320)
+=======
+    publisher = MAKERS[name](origin, 460)
+>>>>>>> att2
     stopped = asyncio.Event()
 
     async def on_request(number: int, _request: object) -> None:

@@ -45,6 +45,8 @@ class Discourse(Front):
         self.blog = Blog(posts, title="Some Forum")
         self.add, self.edit, self.delete = self.blog.add, self.blog.edit, self.blog.delete
 
+        self.reads_category = True
+
     @property
     def posts(self) -> list[Post]:
         """By ID, the newest first."""
@@ -66,7 +68,8 @@ class Discourse(Front):
         if path == "/latest.rss":
             return self._document("topic", self._topics(fields), "list/latest_feed", "/latest")
         if path == f"/c/news/{NEWS}.rss":
-            topics = self._topics({"category": str(NEWS)})[:IN_CATEGORY]
+            topics = [post for post in self.posts if post.category == "news"]
+            topics = page_of(topics, key="published", ascending=False, start=0, count=IN_CATEGORY)
             return self._document("topic", topics, "list/category_feed", f"/c/news/{NEWS}")
         return Status(404)
 
@@ -74,7 +77,8 @@ class Discourse(Front):
         key = "modified" if fields.get("order") == "activity" else "published"
         is_ascending = fields.get("ascending") == "true"
         start = absint(fields.get("page", "")) * TOPICS
-        found = [post for post in self.posts if "category" not in fields or post.category == "news"]
+        is_all = "category" not in fields or not self.reads_category
+        found = [post for post in self.posts if is_all or post.category == "news"]
         return page_of(found, key=key, ascending=is_ascending, start=start, count=TOPICS)
 
     def _document(self, kind: str, posts: list[Post], route: str, link: str = "") -> Answer:

@@ -18,6 +18,7 @@ import re
 import aiohttp
 
 from tests.answers import Document, Request, Wire
+from tests.feeds import own_ids
 from tests.origin import Origin
 from tests.publishers.front import Front
 
@@ -51,6 +52,14 @@ class FeedBurner:
         self._body = head + b"".join(
             re.sub(rb"<link>([^<]*)</link>", self._link, item, count=1) for item in items
         )
+
+    def say_generator(self, name: bytes) -> None:
+        """Name another publisher in the head."""
+        self._body = re.sub(rb"(?<=<generator>)[^<]*", name, self._body)
+
+    def identities(self) -> set[str]:
+        """Of what the copy has."""
+        return set(own_ids(self._body))
 
     def _link(self, found: re.Match[bytes]) -> bytes:
         number = hashlib.md5(found[1]).hexdigest()[:11]

@@ -53,6 +53,8 @@ class Entries(ABC):
         self.given: set[EntryId] = set()
         self.stored: set[EntryId] = set()
         """What counts as known when it is said how much news a page has."""
+        self.held: dict[str, Answer] = {}
+        """What was given and waits to be asked for once more, as it is now."""
         self.refusals: dict[int, Refused] = {}
         """Answers by the number of the question, counted from 1."""
         self.on_ask: Callable[[int], object] | None = None
@@ -167,12 +169,20 @@ class Entries(ABC):
         self.given.update(page.identities)
         return page
 
+    def _answer(self, ask: Ask) -> Answer:
+        held = self.held.pop(ask.url, None)
+        answer = self.answer(ask) if held is None or ask.is_again else held
+        if ask.is_held:
+            self.held[ask.url] = answer
+        return answer
+
     def play(self, asking: Asking[Outcome]) -> Outcome:
         """Answer an adapter until it has come to something; a thousand questions are an error."""
         try:
+            self.held.clear()
             asks = next(asking)
             while len(self.asked) < 1000:
-                asks = asking.send([self.answer(ask) for ask in asks])
+                asks = asking.send([self._answer(ask) for ask in asks])
         except StopIteration as end:
             outcome: Outcome = end.value
             return outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection as AbstractCollection
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ GONE = Refused("http-404", 404)
 class Numbered(Entries):
     """Who gives pages from the oldest entry on; an entry's name is its date."""
 
+    adapter: DiscourseTopics | Lemmy
     size: int
     first = 1
     order: tuple[str, str]
@@ -41,6 +43,9 @@ class Numbered(Entries):
         outcome = super().collect(known, **more)
         self.kept.clear()
         return outcome
+
+    def page_url(self, number: int) -> str:
+        return self.adapter.url_of(self.job(), number)
 
     def answer(self, ask: Ask) -> Answer:
         if ask.url in self.kept and not ask.is_again:
@@ -203,6 +208,39 @@ def test_all_entries_come(publisher: Callable[[int], Numbered], count: int, ques
     assert outcome.known.pages == -(-count // feed.size)
     assert feed.given == feed.identities()
     assert len(feed.asked) <= questions
+
+
+def without_pages(feed: Numbered, numbers: AbstractCollection[int]) -> None:
+    """Let pages be gone as soon as they were counted."""
+    answer, counting = feed.answer, {feed.page_url(1)}
+    urls = set(map(feed.page_url, numbers))
+
+    def answered(ask: Ask) -> Answer:
+        is_counted = ask.is_probe or ask.url in counting
+        counting.discard(ask.url)
+        return GONE if ask.url in urls and not is_counted else answer(ask)
+
+    feed.answer = answered  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("publisher", ALL)
+@pytest.mark.parametrize("gap", [(3,), (3, 4), (1,)])
+def test_a_page_without_entries_amid_is_told_of(
+    publisher: Callable[[], Numbered], gap: tuple[int, ...]
+) -> None:
+    """R31: what deletions make room for moves down; what stood on such a page was met nowhere."""
+    feed = publisher()
+    without_pages(feed, gap)
+    outcome = feed.collect()
+    assert (outcome.is_honoured, outcome.is_whole, outcome.is_final) == (True, False, False)
+
+
+@pytest.mark.parametrize("publisher", [*ALL, HotPosts])
+def test_pages_that_are_gone_when_they_were_counted_prove_nothing(publisher: Callable[[], Numbered]) -> None:
+    """R27: none of them has an entry."""
+    feed = publisher()
+    without_pages(feed, range(1, 20))
+    assert not feed.collect().is_honoured
 
 
 @pytest.mark.parametrize("publisher", ALL)

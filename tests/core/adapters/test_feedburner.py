@@ -293,9 +293,10 @@ def test_the_source_s_adapter_is_told_of_the_source(copied_at: float | None, beg
     feed.copy = lambda names: names[2:27]
     asking = FeedBurner(source, ("feed/",)).look(feed.job(known))
     (ask,) = next(asking)
-    page = feed.document(ask.url, feed.names[:25])
+    page = replace(feed.document(ask.url, feed.names[:25]), updated_at=NOW - 50, news=2)
+    assert asking.send([page]) == [ask._replace(is_held=False, is_again=False)]
     with pytest.raises(StopIteration):
-        asking.send([replace(page, updated_at=NOW - 50, news=2)])
+        asking.send([page])
     (job,) = source.jobs
     assert (job.url, job.page.identities, job.has_news) == (ask.url, page.identities, True)
     assert job.known.began_date == began_date

@@ -36,6 +36,7 @@ from wholefeed.core.adapters.base import (
     SearchError,
     Sight,
     has_parameter,
+    kept,
     last_page,
     one,
     page_url,
@@ -70,7 +71,7 @@ class _Ascending(ABC):
             return job.unproven(exc.refused.slug)
         if last is None:
             return job.unproven("the publisher does not answer by pages from the oldest entry on")
-        if last > 1 and not (yield from pages.down(last, is_same=not self.is_by_date(job))):
+        if not (yield from pages.down(last, is_same=not self.is_by_date(job))):
             return job.unproven("the pages have other entries than the feed")
         known = job.collected(
             way="page",
@@ -113,6 +114,8 @@ class _Pages:
         self.newest_at = job.known.top_at
         self.is_back = False
         """Whether one has what was known at the last look."""
+        self.has_entries = False
+        """Whether one has any."""
         self.is_disordered = False
         """Whether one runs from newer to older: numbers or the order are not honoured any more."""
         self.reason = ""
@@ -124,7 +127,7 @@ class _Pages:
         Raises:
             SearchError: A page could not be asked for.
         """
-        first = yield from one(self._ask(1))
+        first = yield from one(self._ask(1, is_held=True))
         if isinstance(first, Refused):
             raise SearchError(first)
         if not isinstance(first, Page) or not _runs_up(first):
@@ -134,7 +137,6 @@ class _Pages:
         if isinstance(second, Refused) and not second.is_gone:
             raise SearchError(second)
         if not isinstance(second, Page) or not second.identities:
-            self._take(first)
             self.last = 1
             return 1
         if set(second.identities) <= set(first.identities):
@@ -144,23 +146,33 @@ class _Pages:
 
     def down(self, last: int, *, is_same: bool) -> Asking[bool]:
         """Ask for all of them; return whether they are those of the feed, unless that is known already."""
-        is_steady, feed = False, set(self._job.page.identities)
+        is_steady = is_gap = False
+        feed = set(self._job.page.identities)
         for number in range(last, 0, -1):
-            answer = yield from one(self._ask(number, is_again=number == 1))
+            ask = self._ask(number, is_again=number == 1 < last, is_held=not is_same)
+            answer = yield from one(ask)
             if isinstance(answer, Page) and answer.is_stored and not is_steady:
                 before = answer.identities
-                answer = yield from one(self._ask(number, is_again=True))
+                answer = yield from one(ask._replace(is_again=True))
                 is_steady = isinstance(answer, Page) and answer.identities == before
+            met = len(self.met)
             page = self._take(answer)
-            if page is not None and not (is_same or self._is_of_feed(page)):
-                return False
-            is_same = is_same or (page is not None and not feed.isdisjoint(page.identities))
-            if self.is_disordered:
+            if page is None:
+                is_gap = self.has_entries
+            elif is_gap:  # where deletions emptied a page, its entries stand on the one before it
+                is_gap = len(self.met) == met + len(page.identities)
+            if page is not None and not is_same:
+                if not self._is_of_feed(page):
+                    return False
+                yield from kept(ask)
+                is_same = not feed.isdisjoint(page.identities)
+            if self.is_disordered or (is_gap and (page is not None or number == 1) and not self.reason):
                 self.reason = _NOT_ANY_MORE
             if self.reason:
                 return True
-        yield from self._up(last)
-        return True
+        if last > 1:
+            yield from self._up(last)
+        return self.has_entries
 
     def news(self) -> Asking[None]:
         """Ask for what came since the last look, wherever deletions moved it."""
@@ -182,8 +194,8 @@ class _Pages:
                 return
             number += 1
 
-    def _ask(self, number: int, *, is_again: bool = False, is_probe: bool = False) -> Ask:
-        return Ask(self._url_of(number), place=-number, is_again=is_again, is_probe=is_probe)
+    def _ask(self, number: int, **how: bool) -> Ask:
+        return Ask(self._url_of(number), place=-number, **how)
 
     def _take(self, answer: Answer) -> Page | None:
         """Take in a page with entries; None where there is none, noting why."""
@@ -194,6 +206,7 @@ class _Pages:
         if _runs_up(answer) is False:
             self.is_disordered = True
             return None
+        self.has_entries = True
         self.met.update(answer.identities)
         self.is_back = self.is_back or self._job.is_back(answer)
         self.newest_at = max(

@@ -264,6 +264,9 @@ class Ask(NamedTuple):
     """Whether it has to be there: it is missing where it is not (R6)."""
     is_probe: bool = False
     """Whether it only shows what the publisher does: what comes is not kept."""
+    is_held: bool = False
+    """Whether what comes has to be judged first: it is kept if the same is asked for without this, which
+    costs no request (`kept`)."""
     is_trial: bool = False
     """Whether a refusal says something of this question alone, as of HEAD: another one is asked then."""
 
@@ -439,6 +442,11 @@ class Outcome:
 def one(ask: Ask) -> Asking[Answer]:
     (answer,) = yield [ask]
     return answer
+
+
+def kept(ask: Ask) -> Asking[Answer]:
+    """Have what was held kept: it belongs to this feed."""
+    return (yield from one(ask._replace(is_held=False, is_again=False)))
 
 
 # Parameters of URLs: added to what is asked for, and looked for in what redirects led to

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from wholefeed.core.adapters.base import Adapter, Ask, Asking, Job, Outcome, Page, Refused, Sight, one
+from wholefeed.core.adapters.base import Adapter, Ask, Asking, Job, Outcome, Page, Refused, Sight, kept, one
 from wholefeed.core.adapters.others import Blogger
 from wholefeed.core.adapters.wordpress import WordPress
 from wholefeed.core.model import EntryId, Family
@@ -66,16 +66,19 @@ class FeedBurner:
         is_again: bool = False,
     ) -> Asking[Outcome]:
         url, *further = self._urls(job.site_id)
-        answer = yield from one(Ask(url, place=_PLACE, is_again=is_again))
+        source = Ask(url, place=_PLACE, is_again=is_again, is_held=True)
+        answer = yield from one(source)
         while further and isinstance(answer, Refused) and answer.is_gone:
             url = further.pop(0)
-            answer = yield from one(Ask(url, place=_PLACE, is_again=is_again))
+            source = source._replace(url=url)
+            answer = yield from one(source)
         if isinstance(answer, Refused):
             return fail(f"the source cannot be had at {url}: {answer.slug}")
         assert isinstance(answer, Page)
         sight = Sight(url, answer.url, answer.family, job.site_id, answer.marks)
         if not (_is_copy_of(job.page, answer) and self._source.fits(sight)):
             return fail(f"what stands at {url} is not the source")
+        yield from kept(source)
         date = parse_rfc822(answer.validators[1]) or answer.updated_at
         dates = [each for each in (job.known.began_date, date) if each is not None]
         known = replace(job.known, began_date=min(dates, default=None))  # the copy is made later

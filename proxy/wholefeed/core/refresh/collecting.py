@@ -136,6 +136,7 @@ class Collecting:
         self._io.start_timer()
         found = await (self._all() if self.wants_all else self._news())
         await self._io.stop_fetching()
+        self._asking.drop_held()
         if self._asking.paused_url and self._asking.retry_at is not None:
             self._io.pause_host(self._asking.paused_url, self._asking.retry_at)
         return self._concluded(found)
@@ -359,11 +360,25 @@ class Collecting:
 
 
 def _known_of(feed: StoredFeed, adapter: Adapter, family: Family) -> Collection:
-    """Return what is known of these pages: nothing if it is of another adapter or format (R23)."""
+    """Return what is known of these pages: of another adapter or format (R23) nothing but a denial.
+
+    Who made a feed is what the feed says: one that says something else each time is asked no more often.
+    """
     known = Collection.read(feed.collection)
-    if known.adapter == adapter.name and known.family in ("", family):
+    is_same = known.adapter == adapter.name
+    if is_same and known.family in ("", family):
         return replace(known, family=family)
-    return Collection(adapter=adapter.name, family=family, walk=known.walk)
+    fresh = Collection(adapter=adapter.name, family=family, walk=known.walk)
+    if is_same or not known.is_denied:
+        return fresh
+    return replace(
+        fresh,
+        is_denied=True,
+        denials=known.denials,
+        reason=known.reason,
+        retry_at=known.retry_at,
+        noted_at=known.noted_at,
+    )
 
 
 class _PageAsking:
@@ -400,6 +415,8 @@ class _PageAsking:
             for row in pages
         )
         """Whether a page of this pattern is part of the feed; what a denied walk had proves nothing."""
+        self._held: dict[str, FreshDocument] = {}
+        """What came and is not part of the feed unless it is asked for once more."""
         self.has_put = False
         """Whether one came that was worth keeping."""
         # what could not be had
@@ -449,6 +466,11 @@ class _PageAsking:
     # From the store, or not at all
 
     async def _without_network(self, ask: Ask) -> Answer | None:
+        held = self._held.pop(ask.url, None)
+        if held is not None and not ask.is_again:
+            return await self._arrived(ask, held)
+        if held is not None:
+            self._io.drop(ask.url)
         row = self._stored.get(document_key(ask.url))
         is_had = row is not None and row.rank is not None and self.is_all and row.found_in == self._walk
         if row is not None and is_had and not ask.is_head and not ask.is_again:
@@ -502,6 +524,8 @@ class _PageAsking:
             self._forget(url)
         if ask.is_probe:
             self._io.drop(url)
+        elif ask.is_held:
+            self._held[url] = fresh
         elif row is not None and row.rank is not None and row.digest == arrival.digest:
             self._io.drop(url)
             self._io.touch(row.id, found_in=self._walk or None)
@@ -512,6 +536,12 @@ class _PageAsking:
         else:
             self._io.drop(url)
         return _page_come(fresh, identities, news=news, now=now)
+
+    def drop_held(self) -> None:
+        """Drop what came and did not prove to be part of the feed."""
+        for url in self._held:
+            self._io.drop(url)
+        self._held.clear()
 
     async def _row(self, url: str) -> StoredDocument | None:
         """Return a page as it is stored now: it may have been put a moment ago."""
