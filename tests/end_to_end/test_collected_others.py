@@ -308,11 +308,7 @@ async def test_a_refusal_is_heeded(
 @pytest.mark.parametrize("name", ["github", "discourse", "reddit", "gitlab", "joomla", "squarespace"])
 async def test_a_walk_goes_on_after_a_restart(tmp_path: Path, origin: Origin, name: str) -> None:
     """R28: also where entries came meanwhile; no page that is there is asked for twice."""
-<<<<<<< HEAD
-    publisher = MAKERS[name](origin, 620 if name == "reddit" else 320)
-=======
     publisher = MAKERS[name](origin, 460)
->>>>>>> att2
     stopped = asyncio.Event()
 
     async def on_request(number: int, _request: object) -> None:

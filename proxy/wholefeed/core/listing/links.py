@@ -16,15 +16,18 @@ from wholefeed.core.text.urls import UrlError, canonical_url, joined, split
 
 def clean_link(url: str) -> str:
     """Return the link that an entry has: without fragment and `utm_` parameters, else as it is written."""
-    parts = split(url.strip(_BLANKS))
+    while (cleaned := _cleaned(url)) != url:  # what stands behind may bare what is no part of it either
+        url = cleaned
+    return url
+
+
+def _cleaned(url: str) -> str:
+    parts = split(url.strip(" \t\r\n\f"))
     query = parts.query
     if query is not None:
         kept = [each for each in query.split("&") if not each.lower().startswith("utm_")]
         query = "&".join(kept) if kept != [""] and kept else None
-    return joined(parts._replace(query=query, fragment=None)).strip(_BLANKS)
-
-
-_BLANKS: Final = " \t\r\n\f"
+    return joined(parts._replace(query=query, fragment=None))
 
 
 def link_key(url: str) -> str:
