@@ -83,6 +83,10 @@ def test_what_stands_alike_has_one_shape() -> None:
     shapes = [link.shape for link in alike]
     assert shapes[0] == shapes[1] != shapes[2]
     assert shapes[3] == shapes[4] not in shapes[:3]
+    tagged = links(
+        "<div class='post tag-a post-1'><a href=1>1</a></div><div class='post sticky'><a href=2>2</a></div>"
+    )
+    assert tagged[0].shape == tagged[1].shape
     one, other = (links(f"<div id={name}><a href=1>1</a></div>")[0].shape for name in ("main", "more"))
     assert one != other
     assert links("<div id=main><p><a href=1>1</a>")[0].shape != one
@@ -134,6 +138,11 @@ def test_a_date_is_that_of_what_a_link_stands_in() -> None:
     ) == ["2011-03-04 page", "2011-03-06 page", ""]
     rows = "<table><tr><td>2011-03-04<td><a href=1>1</a><tr><td>2011-03-03<td><a href=2>2</a></table>"
     assert days(rows) == ["2011-03-04 page", "2011-03-03 page"]
+    both = "<ul><li>1 Jan 2000 <a href=1>1</a> <time datetime=2011-03-04>then</time><li><a href=2>2</a></ul>"
+    assert days(both) == ["2011-03-04 page", ""]
+    card = "<div><a class=i href=1></a><h3><a href=1>1</a></h3>{}<a class=m href=1>More</a></div>"
+    dated = [card.format(date) for date in ("4 March 2011 ", "", "2 March 2011 ", "")]
+    assert days("".join(dated))[1::3] == ["2011-03-04 page", "", "2011-03-02 page", ""]
     split = "<li><span><i>04</i> <i>Mar</i> <i>2011</i></span><a href=1>1</a><li><a href=2>2</a>"
     assert days(split) == ["2011-03-04 page", ""]
 
@@ -184,6 +193,12 @@ def test_which_number_is_the_month_shows_somewhere() -> None:
 
 
 # What is hostile or broken
+
+
+def test_a_page_may_say_its_encoding_itself() -> None:
+    """H9: in <meta>, where its bytes would be read as another one."""
+    body = "<meta charset=iso-8859-2><a href=x>Łódź</a>".encode("iso-8859-2")
+    assert [link.text for link in read(body, "text/html").links] == ["Łódź"]
 
 
 @pytest.mark.parametrize(
