@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -362,6 +363,40 @@ def test_a_publisher_that_is_emptied_meanwhile_is_no_endless_walk(publisher: Cal
     outcome = feed.collect()
     assert (outcome.is_honoured, outcome.is_whole, "moved" in outcome.reason) == (True, False, True)
     assert len(feed.asked) < 12
+
+
+def test_pages_from_further_up_that_end_as_the_one_before_are_no_end() -> None:
+    """R28: after each of two deletions the page ten entries up ends with the last entry that was met."""
+    feed = Articles(346)
+    feed.on_ask = lambda number: feed.delete(feed.names[0]) if number in (5, 7) else None
+    assert feed.collect().is_whole
+    assert feed.given >= feed.identities()
+
+
+def test_what_slips_to_the_last_page_while_its_end_is_looked_for_is_met() -> None:
+    """R28: the page behind it is empty then; a full page is read again, though it is the last."""
+    feed = News(95)
+    feed.on_ask = lambda number: feed.delete(*feed.names[:6]) if number == 9 else None
+    assert feed.collect().is_whole
+    assert feed.given >= feed.identities()
+
+
+@pytest.mark.parametrize("publisher", ALL)
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_deleted_while_pages_are_asked_for_loses_nothing(
+    publisher: Callable[[int], Entries], seed: int
+) -> None:
+    """R28, R31: or it is told of."""
+    chance = random.Random(seed)
+    feed = publisher(chance.randint(60, 400))
+
+    def change(_number: int) -> None:
+        if chance.random() < 0.3:
+            feed.delete(*chance.sample(feed.names, chance.choice((1, 1, 2, 9))))
+
+    feed.on_ask = change
+    outcome = feed.collect()
+    assert not outcome.is_whole or feed.given >= feed.identities()
 
 
 # What each alone does
