@@ -118,6 +118,8 @@ class _Numbered(ABC):
             return job.looked()
         pages = _Pages(job, self, is_look=True)
         is_joined = (yield from pages.down(self.behind(job.page, None))) or job.is_linked
+        if self.is_read_twice and len(pages.starts) > 1 and not pages.reason:
+            yield from pages.up()
         lack = "" if is_joined else f"the publisher does not answer by {self.parameter} any more"
         return job.looked(pages.reason or lack)
 
