@@ -218,7 +218,7 @@ async def test_new_entries_appear(tmp_path: Path, origin: Origin, name: str, new
         reply = await proxy.refreshed(publisher.feed_url())
         assert reply.state == "collected"
         assert set(own_ids(reply.body)) == expected(publisher)
-        assert len(origin.requests) <= 1 + 6
+        assert len(origin.requests) <= 1 + (11 if name == "redmine" else 6)
 
 
 @pytest.mark.parametrize("name", ["github", "discourse", "discourse-topics", "reddit", "lemmy", *NUMBERED])

@@ -423,7 +423,21 @@ def test_what_the_feed_does_not_reach_is_asked_for(
     assert outcome.is_whole
     assert feed.has_given_all
     assert outcome.known.pages == -(-len(feed.names) // feed.size)
-    assert len(feed.asked) <= new // feed.size + 2 + 4 * bool(deleted)
+    assert len(feed.asked) <= 2 * (new // feed.size) + 3 + 4 * bool(deleted)
+
+
+@pytest.mark.parametrize("publisher", [*ALL, HotPosts])
+@pytest.mark.parametrize("question", [2, 3])
+def test_what_a_deletion_moves_while_news_are_asked_for_is_met(
+    publisher: Callable[[], Numbered], question: int
+) -> None:
+    """R30: what went down to a page that was read already; those are read again."""
+    feed = publisher()
+    known = feed.collected()
+    feed.publish(4 * feed.size)
+    feed.on_ask = lambda number: feed.delete(*range(100, 105)) if number == question else None
+    assert feed.look(known).is_whole
+    assert feed.has_given_all
 
 
 @pytest.mark.parametrize("is_oldest_first", [True, False])

@@ -183,16 +183,18 @@ class _Pages:
             page = self._take((yield from one(self._ask(number, is_again=True))))
             self.last = max(1, number - 1) if page is None else max(number, self.last)
 
-    def _up(self, number: int) -> Asking[None]:
-        self.last = max(1, number - 1)
-        while number < MOST_PAGES:
+    def _up(self, first: int) -> Asking[None]:
+        """Ask for a page and those behind it, and again down to it: deletions moved something meanwhile."""
+        self.last = max(1, first - 1)
+        for number in range(first, MOST_PAGES):
             page = self._take((yield from one(self._ask(number, is_again=True))))
             if page is None:
-                return
+                break
             self.last = number
             if len(page.identities) < self.full:
-                return
-            number += 1
+                break
+        for number in range(self.last - 1, first - 1, -1):
+            self._take((yield from one(self._ask(number, is_again=True))))
 
     def _ask(self, number: int, **how: bool) -> Ask:
         return Ask(self._url_of(number), place=-number, **how)

@@ -118,6 +118,8 @@ class _Numbered(ABC):
             return job.looked()
         pages = _Pages(job, self, is_look=True)
         is_joined = (yield from pages.down(self.behind(job.page, None))) or job.is_linked
+        if self.is_read_twice and len(pages.starts) > 1 and not pages.reason:
+            yield from pages.up()
         lack = "" if is_joined else f"the publisher does not answer by {self.parameter} any more"
         return job.looked(pages.reason or lack)
 
@@ -154,7 +156,7 @@ class _Pages:
                 interruption only where what was known is reached.
         """
         job, adapter, before, step, stalled = self._job, self._adapter, self._job.page, 0, 0
-        is_first, is_back = True, job.is_linked or not job.is_interrupted
+        is_first, is_back, is_up = True, job.is_linked or not job.is_interrupted, False
         while start is not None and self._asked < MOST_PAGES:
             answer = yield from one(self._ask(start, is_again=self._is_look or step > 0))
             if isinstance(answer, Refused):
@@ -165,25 +167,32 @@ class _Pages:
             if is_first and job.page.identities[0] in page:
                 break
             if not adapter.joins(answer, start, before):
-                start, step = adapter.above(start, step, answer, job), step + 1
+                start, step, is_up = adapter.above(start, step, answer, job), step + 1, True
                 if start is None and not is_first:
                     self.reason = "the entries moved while they were asked for"
                 continue
             if not page:
                 return True
-            stalled = stalled + 1 if page[-1] == before.identities[-1] else 0
-            self._meet(answer, start, is_new=not stalled)
+            is_new = page[-1] != before.identities[-1]
+            if is_new or not is_up:  # what is asked for from further up may end there by chance
+                stalled, step = 0 if is_new else stalled + 1, 0
+            self._meet(answer, start, is_new=is_new)
             is_first, is_back = False, is_back or job.is_back(answer)
             is_end = stalled and (len(page) == 1 or stalled >= _STALLED)
             is_known = self._is_look and is_back and not answer.news
             if is_end or is_known or any(each in until for each in page):
                 return True
-            before, start, step = answer, adapter.behind(answer, start), 0
+            before, start, is_up = answer, adapter.behind(answer, start), False
         return not is_first
 
     def up(self) -> Asking[None]:
-        """Ask for all pages but the last again, from there to the first of all."""
-        for start in (*self.starts[-2::-1], 1) if self.starts else ():
+        """Ask for all pages again, from the last to the first of all.
+
+        One that was not full had nothing behind it.
+        """
+        is_full = len(self.last.identities) >= len(self._job.page.identities)
+        starts = self.starts if is_full else self.starts[:-1]
+        for start in (*reversed(starts), 1) if self.starts else ():
             answer = yield from one(self._ask(start, is_again=True))
             if isinstance(answer, Refused):
                 self.reason = answer.slug
