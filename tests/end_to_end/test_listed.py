@@ -332,6 +332,7 @@ async def test_it_is_looked_at_again_when_something_slipped_by(looking: Proxy, o
     blog.posts = 42
     blog.publish()
     origin.forget_requests()
+    looking.clock.advance(DAY)
     await look_again(looking, url)
     reply = await looking.get(url)
     assert (reply.state, entries(reply)) == ("listed", written(blog))

@@ -100,6 +100,15 @@ async def test_a_crawl_delay_counts_up_to_half_a_minute(said: str, counts: float
         assert (await robots.rule(origin.url("/"))).delay_seconds == counts
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+async def test_the_mark_of_an_encoding_hides_no_rule(encoding: str) -> None:
+    """H1; RFC 9309, 2.2: the first line counts behind it."""
+    body = "User-agent: *\nDisallow: /\n".encode(encoding)
+    async with Origin() as origin, asking() as robots:
+        origin.answer("/robots.txt", Document(body=body))
+        assert not (await robots.rule(origin.url("/"))).may_ask
+
+
 async def test_a_long_file_is_read_to_its_first_500_kib() -> None:
     """H1, H9; RFC 9309, 2.5: what stands behind that does not count."""
     rules = "User-agent: *\n" + "Disallow: /x*y*z\n" * 60_000 + "Disallow: /archive/\n"

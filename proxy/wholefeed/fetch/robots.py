@@ -11,9 +11,10 @@ offers to readers, and is asked for without it.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -58,8 +59,10 @@ class Robots:
         self._known: OrderedDict[str, tuple[float, Protego | None, bool]] = OrderedDict()
         """By origin: until when it counts, what it says (None: nothing may be asked), whether that lasts."""
 
-    async def rule(self, url: str) -> Rule:
+    async def rule(self, url: str, turn: Callable[[], Awaitable[None]] | None = None) -> Rule:
         """Return what counts for a URL. Only while its site is asked nothing else: that is the caller's care.
+
+        `turn` waits until one more request may be made (`Manner`).
 
         Raises:
             QueueFullError: Too much waits for the site.
@@ -68,7 +71,7 @@ class Robots:
         origin = f"{parts.scheme}://{parts.netloc}"
         known, was_asked = self._known.get(origin), False
         if known is None or known[0] <= self._clock():
-            known, was_asked = await self._asked(origin), True
+            known, was_asked = await self._asked(origin, turn), True
             self._known[origin] = known
             if len(self._known) > _MOST_SITES:
                 self._known.popitem(last=False)
@@ -80,12 +83,20 @@ class Robots:
         seconds = min(max(delay, 0.0), LONGEST_DELAY_SECONDS)
         return Rule(bool(rules.can_fetch(url, self._agent)), seconds, was_asked=was_asked)
 
-    async def _asked(self, origin: str) -> tuple[float, Protego | None, bool]:
+    def allows(self, url: str) -> bool:
+        """Whether what is known of its site by now lets a URL be asked for."""
+        parts = urlsplit(url)
+        _, rules, _ = self._known.get(f"{parts.scheme}://{parts.netloc}", _NOTHING_KNOWN)
+        return rules is not None and bool(rules.can_fetch(url, self._agent))
+
+    async def _asked(
+        self, origin: str, turn: Callable[[], Awaitable[None]] | None
+    ) -> tuple[float, Protego | None, bool]:
         """Ask for the file: what is not there forbids nothing, what cannot be had everything (2.3.1)."""
         until = self._clock() + DAY_SECONDS
         try:
             fetching = self._fetcher.fetching(
-                f"{origin}/robots.txt", is_ahead=lambda: True, manner=Manner(at_most=1)
+                f"{origin}/robots.txt", is_ahead=lambda: True, manner=Manner(at_most=1, turn=turn)
             )
             async with fetching as fetched:
                 body = fetched.body[:_READ_BYTES]
@@ -99,7 +110,16 @@ class Robots:
                 and status != HTTPStatus.TOO_MANY_REQUESTS
             )
             return until, Protego.parse("") if is_none else None, is_none or exc.slug == "too-large"
-        text = body.decode("utf-8", "replace")
+        text = _text(body)
         if len(body) <= _INLINE_BYTES:
             return until, Protego.parse(text), True
         return until, await asyncio.to_thread(Protego.parse, text), True
+
+
+_NOTHING_KNOWN: Final = (0.0, None, False)
+
+
+def _text(body: bytes) -> str:
+    """Return the text of a file: it has to be UTF-8 (2.2), its mark goes, and that of UTF-16 is believed."""
+    encoding = "utf-16" if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    return body.decode(encoding, "replace")

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from http import HTTPStatus
@@ -48,7 +49,9 @@ async def listed(
     Raises:
         DocumentError: It is larger than a document may be.
     """
-    body = write_list(page.entries, like.family, like.version, undated_at=now, older=older)
+    body = await asyncio.to_thread(
+        write_list, page.entries, like.family, like.version, undated_at=now, older=older
+    )
     return await _read(source, body, page.url, like.family, now)
 
 
@@ -60,7 +63,7 @@ async def parted(
     Once it has left that document it is remembered, so it is not missing in the list.
     """
     names = await named(source.work, storage.read, own)
-    wanted = _identities(names)
+    wanted = await asyncio.to_thread(_identities, names)
     holding = partial(
         documents.holding, feed=own.feed, identities=wanted, documents=[row.id for row in lists]
     )

@@ -82,7 +82,12 @@ class Lists:
         self._robots = Robots(context.source.fetcher, context.config.fetch.user_agent)
         self._looks: dict[str, asyncio.Task[None]] = {}
         """Those under way, by site: its host is asked one thing at a time."""
+        self._free_at: dict[str, float] = {}
+        """On the monotonic clock: when a site may be asked again, of looks that have ended."""
+        self._resting: dict[int, float] = {}
+        """Until when feeds are left alone, epoch seconds, where the store could not be told."""
         self._news = asyncio.Event()
+        """Whether there may be something to begin."""
         running.on_end.append(self._hear)
 
     async def run(self) -> None:
@@ -134,23 +139,29 @@ class Lists:
         """
         async with self._context.sharing.task("lists") as is_mine:
             while is_mine and await self._begin():
-                await asyncio.wait(self._looks.values(), return_when=asyncio.FIRST_COMPLETED)
+                with suppress(TimeoutError):  # one look may take an hour: others begin meanwhile
+                    async with asyncio.timeout(_LONGEST_IDLE_SECONDS):
+                        await self._news.wait()
+                self._news.clear()
         now = self._context.now()
         at = await self._store.read(partial(feeds.next_list_at, now=now)) if is_mine else None
         return _LONGEST_IDLE_SECONDS if at is None else min(max(at - now, 1.0), _LONGEST_IDLE_SECONDS)
 
     async def _begin(self) -> bool:
         """Begin what can be begun; return whether anything is under way."""
-        due = await self._store.read(partial(feeds.list_due, now=self._context.now(), limit=16 * _AT_ONCE))
+        now = self._context.now()
+        due = await self._store.read(partial(feeds.list_due, now=now, limit=16 * _AT_ONCE))
+        self._resting = {feed: until for feed, until in self._resting.items() if until > now}
         for feed in due:
             site = self._context.site_of(feed.fetch_url)
-            if len(self._looks) < _AT_ONCE and site not in self._looks:
+            if len(self._looks) < _AT_ONCE and site not in self._looks and feed.id not in self._resting:
                 task = self._looks[site] = asyncio.create_task(self._look(feed))
                 task.add_done_callback(partial(self._ended, site))
         return bool(self._looks)
 
     def _ended(self, site: str, _: object) -> None:
         del self._looks[site]
+        self._news.set()
 
     # One feed
 
@@ -171,8 +182,12 @@ class Lists:
             log.exception("lists.failed", feed=feed.id)
         if pause_seconds is not None:
             at = self._context.now() + pause_seconds
-            with suppress(StoreError, OverloadedError, UnknownFeedError):
+            try:
                 await self._store.write(partial(feeds.update, feed=feed.id, changes={"list_at": at}))
+            except (StoreError, OverloadedError):  # no room, say
+                self._resting[feed.id] = at
+            except UnknownFeedError:
+                pass
 
     async def _looked(self, feed: FeedRow) -> bool:
         """Do so; return whether what was found is kept."""
@@ -181,11 +196,15 @@ class Lists:
         if own is None:
             return False
         names = {row.id: await self._named(row) for row in rows if row.rank is not None and row.entries}
-        known = frozenset(link_key(each.link) for entries in names.values() for each in entries)
-        before, asking = Listing.read(feed.listing), _Asking(self._context, self._robots, own.final_url)
+        known = await asyncio.to_thread(_keys, names.values())
+        before, site = Listing.read(feed.listing), self._context.site_of(own.final_url)
+        asking = _Asking(self._context, self._robots, own.final_url, next_at=self._free_at.get(site, 0.0))
         began = time.monotonic()
-        found = await asking.run(look(self._job(feed, own, names.get(own.id, []), before, known)))
-        found = _within(_new(found, known), self._room(rows))
+        try:
+            found = await asking.run(look(self._job(feed, own, names.get(own.id, []), before, known)))
+        finally:
+            self._keep_free(site, asking.next_at)
+        found = _within(await asyncio.to_thread(_new, found, known), self._room(rows))
         listing = self._listing(found, before, asking, own)
         copies = [await self._offered(page, own, rows) for page in found.pages if page.entries]
         is_kept = await self._hand_over(feed.id, listing, copies)
@@ -200,6 +219,10 @@ class Lists:
             duration_s=round(time.monotonic() - began, 3),
         )
         return is_kept
+
+    def _keep_free(self, site: str, until: float) -> None:
+        now = time.monotonic()
+        self._free_at = {each: at for each, at in self._free_at.items() if at > now} | {site: until}
 
     async def _named(self, row: DocumentRow) -> list[FeedEntry]:
         return await named(self._context.source.work, self._store.read, row)
@@ -256,6 +279,10 @@ class Lists:
         if (error := flight.exception()) is not None:
             raise error
         return True
+
+
+def _keys(documents: Iterable[Iterable[FeedEntry]]) -> frozenset[str]:
+    return frozenset(link_key(each.link) for entries in documents for each in entries)
 
 
 def _new(found: Found, known: frozenset[str]) -> Found:
@@ -326,10 +353,19 @@ class _Asking:
             return NotHad(url, "host-backoff", None, is_lasting=False)
         if site(url) != site(self.url):  # R24
             return NotHad(url, "cross-origin-unconfirmed", None, is_lasting=True)
+        hops = 0
         while True:
             context.sharing.require()
+            if not context.may_list(url):
+                return NotHad(url, "destination-forbidden", None, is_lasting=True)
             try:
-                return await self._asked(url)
+                answer = await self._asked(url)
+                hops += 1
+                if not isinstance(answer, str):
+                    return answer
+                if hops > context.config.fetch.max_redirects:
+                    return NotHad(url, "redirect-loop", None, is_lasting=True)
+                url = answer
             except QueueFullError as exc:  # a look has time
                 await asyncio.sleep(exc.retry_after_seconds or 1.0)
             except DocumentError as exc:
@@ -339,21 +375,22 @@ class _Asking:
                 )
                 return NotHad(url, exc.slug, exc.publisher_status, is_lasting=is_lasting)
 
-    async def _asked(self, url: str) -> ListPage | NotHad:
+    async def _asked(self, url: str) -> ListPage | NotHad | str:
+        """Return what is answered, or where that leads whose permission is to be asked for."""
         site = self.context.site_of
         rule = await self._rule(url)
         if not rule:
             return NotHad(url, "robots", None, is_lasting=rule is not None)
-        await self._turn()
-        self.requests += 1
         fetching = self.context.source.fetcher.fetching(
             url,
             is_ahead=lambda: True,  # others go first, and what is not there is no loss
-            is_met=lambda target: site(target) != site(self.url),
-            manner=Manner(at_most=1),
+            is_met=lambda target: site(target) != site(self.url) or not self.robots.allows(target),
+            manner=Manner(at_most=1, turn=self._turn),
         )
         try:
             async with fetching as fetched:
+                if fetched.is_met and site(fetched.final_url) == site(self.url):
+                    return fetched.final_url
                 if fetched.is_met:
                     return NotHad(url, "cross-origin-unconfirmed", None, is_lasting=True)
                 if not is_html(fetched.body, fetched.media_type):
@@ -373,17 +410,17 @@ class _Asking:
 
     async def _rule(self, url: str) -> bool | None:
         """Whether the publisher lets programs ask for a page; None: that could not be found out."""
-        await self._turn()
-        rule = await self.robots.rule(url)
+        rule = await self.robots.rule(url, self._turn)
         self.delay_seconds = max(rule.delay_seconds, self.context.config.history.list_interval_seconds)
         if rule.was_asked:
-            self.requests += 1
             self._rest()
         return rule.may_ask if rule.is_lasting else None
 
     async def _turn(self) -> None:
-        """Wait until one more request may be made."""
+        """Wait until one more request may be made; it will be."""
         await asyncio.sleep(max(0.0, self.next_at - time.monotonic()))
+        self.requests += 1
+        self._rest()
 
     def _rest(self) -> None:
         self.next_at = time.monotonic() + self.delay_seconds

@@ -180,6 +180,41 @@ def test_oldest_first_is_a_list_too() -> None:
     assert [page.url for page in looking.found.pages] == [f"{HOST}/"]
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        "<li><a href={post}>{title}</a> in <a href={other}>Dogs</a>",
+        "<li><a href={post}><img src=x></a> <a href={post}>{title}</a>, <a href={other}>Ann</a>",
+        "<tr><td><a href={other}>Ann</a><td><a href={post}>{title}</a>",
+        "<tr><td><a href={post}>{title}</a><td><a href={other}>Dogs</a>",
+    ],
+)
+def test_what_stands_beside_each_entry_is_none(row: str) -> None:
+    """H3: categories and authors whose paths have the shape of entries', in rows without classes."""
+
+    def rows(numbers: range) -> str:
+        others = [f"/posts/{name}/" for name in ("dogs", "cats", "travel", "ann")]
+        made = [
+            row.format(post=path_of(n), title=title_of(n), other=others[n * 7 % 11 % len(others)])
+            for n in numbers
+        ]
+        return f"<{'table' if row.startswith('<tr') else 'ul'}>{''.join(made)}</table></ul>"
+
+    assert look_in({"/": rows(range(30))}).numbers == ALL
+    pages = {"/": rows(range(10)), "/page/2/": rows(range(10, 20)), "/page/3/": rows(range(20, 30))}
+    for number, path in enumerate(("/", "/page/2/"), 2):
+        pages[path] += f"<a href=/page/{number}/>Older</a>"
+    assert look_in(pages).numbers == ALL
+
+
+def test_comments_are_no_entries_of_a_list_of_posts() -> None:
+    """H3: the feed of comments links a part of a page each; a feed whose links all name one part does not."""
+    comments = [an_entry(n, link=f"{HOST}{path_of(n)}#comment-{90 - n}") for n in range(5)]
+    assert not look_in({"/": a_list(ALL)}, comments).links
+    posts = [an_entry(n, link=f"{HOST}{path_of(n)}#feed") for n in range(5)]
+    assert look_in({"/": a_list(ALL)}, posts).numbers == ALL
+
+
 def test_the_whole_blog_is_no_list_of_one_tag() -> None:
     """H3: [a whole blog was listed for the feed of one tag]: others stand between its entries."""
     tagged = [an_entry(number) for number in (0, 3, 4, 8, 9)]
@@ -542,6 +577,17 @@ def test_an_entrys_link_is_cleaned() -> None:
     page = a_list(ALL).replace("/>About", "/?utm_source=list#top>About")
     looking = look_in({"/": page})
     assert looking.links == [HOST + path_of(n) for n in ALL]
+
+
+def test_an_entrys_link_is_percent_encoded_in_one_way() -> None:
+    """H5, H6: so that the feed's own is known by it in whatever way it is written."""
+    page = a_list(ALL).replace("/posts/about-", "/posts/%c3%a9%41bout-")
+    feed_links = [
+        f"{HOST}/posts/\N{LATIN SMALL LETTER E WITH ACUTE}About-{name_of(n)[6:]}/" for n in range(5)
+    ]
+    entries = [an_entry(n, link=link) for n, link in enumerate(feed_links)]
+    links = look_in({"/": page}, entries).links
+    assert links[-1] == f"{HOST}/posts/%C3%A9About-{name_of(29)[6:]}/"
 
 
 def test_dates_are_those_beside_it() -> None:

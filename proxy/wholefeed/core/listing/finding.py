@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from wholefeed.core.listing.dates import Day, day_in
-from wholefeed.core.listing.links import clean_link, link_key
+from wholefeed.core.listing.links import link_key, own_link
 from wholefeed.core.listing.lists import (
     LEAST,
     NEWEST,
@@ -31,6 +31,7 @@ from wholefeed.core.listing.lists import (
     Listed,
     Read,
     Row,
+    list_like,
     lists_on,
 )
 from wholefeed.core.listing.reading import ListPage, PageLink
@@ -57,7 +58,7 @@ class Known:
     way: str = ""
     """How the list goes on: `pages`, each of which leads to the next, or `levels`."""
     shape: str = ""
-    """Of its links in the document, as `PageLink.shape`."""
+    """Of its links in the document, as `Listed.shape`."""
     tops: tuple[str, ...] = ()
     """Keys of the newest entries that it had."""
     missing: tuple[str, ...] = ()
@@ -550,8 +551,9 @@ class _Look:
         return self._levels_walked(way, read, shape, tuple(missing), is_cut=is_cut, is_again=is_again)
 
     def _listed_on(self, page: ListPage, shape: str) -> Listed | None:
-        found = lists_on(page, self._feed)
-        return next((each for each in found if (each.shape == shape if shape else each.met)), None)
+        if shape:
+            return list_like(page, self._feed, shape)
+        return next((each for each in lists_on(page, self._feed) if each.met), None)
 
     def _read_level(self, page: ListPage, listed: Listed, missing: list[Missing]) -> Asking[list[Read]]:
         """Read the page of a year or a month, and what it goes on at."""
@@ -614,7 +616,7 @@ class _Look:
             page = yield from self._ask(url, is_page=True)
             if isinstance(page, NotHad):
                 missing.append(Missing(url=url, slug=page.slug, status=page.status))
-            elif listed := next((each for each in lists_on(page, self._feed) if each.shape == shape), None):
+            elif listed := list_like(page, self._feed, shape):
                 self._joined(url)
                 read += yield from self._behind(page, Row(listed, self._feed), missing)
         return read, tuple(missing)
@@ -727,7 +729,7 @@ class _Entries:
         at, dated_by = self._feed.dates.get(item.key), "page"
         if at is None:
             at, dated_by = self._date(item, page_url)
-        return ListedEntry(link=clean_link(link.url), title=link.text, at=at, dated_by=dated_by)
+        return ListedEntry(link=own_link(link.url), title=link.text, at=at, dated_by=dated_by)
 
     def _date(self, item: Item, page_url: str) -> tuple[float | None, str]:
         """Return the most exact date that there is, and what it is from."""

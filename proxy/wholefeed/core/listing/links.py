@@ -30,6 +30,18 @@ def _cleaned(url: str) -> str:
     return joined(parts._replace(query=query, fragment=None))
 
 
+def own_link(url: str) -> str:
+    """Return the link that an entry of a list has: cleaned, percent-encoded in one way.
+
+    So it is among the `link_variants` of whatever has its key. Never raises.
+    """
+    link = clean_link(url)
+    try:
+        return canonical_url(link)
+    except UrlError:
+        return link
+
+
 def link_key(url: str) -> str:
     """Return what all spellings of one entry's link have in common. Never raises.
 

@@ -8,7 +8,8 @@ feed.verdict([item.key for item in found.items])       # newest, oldest, or why 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Final, NamedTuple, Self
@@ -17,6 +18,7 @@ from wholefeed.core.listing.dates import day_in
 from wholefeed.core.listing.links import PathShape, link_key
 from wholefeed.core.listing.reading import ListPage, PageLink
 from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.core.text.urls import split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,12 @@ class Feed:
     @classmethod
     def of(cls, entries: Sequence[FeedEntry], is_own: Callable[[str], bool]) -> Self:
         """Return it; `is_own` says whether a link is of the feed's site."""
-        own = {link_key(each.link): each for each in entries if each.link and is_own(each.link)}
+        parts = Counter(split(each.link).fragment for each in entries)
+        own = {
+            link_key(each.link): each
+            for each in entries
+            if each.link and is_own(each.link) and not _is_part(each.link, parts)
+        }
         is_dated = all(each.at is not None for each in own.values())
         ordered = (
             sorted(own.items(), key=lambda each: -(each[1].at or 0.0)) if is_dated else list(own.items())
@@ -171,6 +178,12 @@ class Feed:
         return 3 * good >= 2 * len(both)
 
 
+def _is_part(link: str, parts: Mapping[str | None, int]) -> bool:
+    """Whether a link leads to a part of a page, as those of comments do; some feeds have one in all links."""
+    fragment = split(link).fragment
+    return bool(fragment) and parts[fragment] == 1
+
+
 _SPANS: Final = {"page": 0, "month": 31 * DAY_SECONDS, "year": 366 * DAY_SECONDS}
 
 
@@ -186,6 +199,7 @@ class Listed:
     """Links of a page that stand alike, and whose paths are those of entries."""
 
     shape: str
+    """As `PageLink.shape`; behind a colon their place in their rows, where the feed's entries have one."""
     all_items: tuple[Item, ...]
     met: int
     """Entries of the feed."""
@@ -214,22 +228,45 @@ class Listed:
 
 def lists_on(page: ListPage, feed: Feed) -> list[Listed]:
     """Return what may be a list of a feed's entries on a page, the likeliest first."""
-    own = link_key(page.url)
     shapes: dict[str, list[Item]] = {}
+    for item in _items_on(page, feed):
+        shapes.setdefault(item.link.shape, []).append(item)
+    found = []
+    for shape, items in shapes.items():
+        places = {item.link.place for item in items if item.key in feed.order}
+        if len(places) == 1 and feed.has_met(item.key for item in items) > 1:
+            found.append(_listed(f"{shape}:{places.pop()}", items, feed))
+        else:
+            found.append(_listed(shape, items, feed))
+    return sorted(found, key=lambda each: (-each.met, -each.titled, -each.texts))
+
+
+def list_like(page: ListPage, feed: Feed, shape: str) -> Listed | None:
+    """Return what may be the list on a page whose links stand as those of another page's list do."""
+    wanted = shape.partition(":")[0]
+    items = [item for item in _items_on(page, feed) if item.link.shape == wanted]
+    listed = _listed(shape, items, feed)
+    return listed if listed.all_items else None
+
+
+def _items_on(page: ListPage, feed: Feed) -> Iterator[Item]:
+    own = link_key(page.url)
     for link in page.links:
         if not link.is_aside and link.key != own and feed.shape.fits(link.key):
-            shapes.setdefault(link.shape, []).append(Item(link.key, link))
-    found = [
-        Listed(
-            shape,
-            tuple(items),
-            feed.has_met(item.key for item in items),
-            len({item.key for item in items if plain(item.link.text) == feed.titles.get(item.key)}),
-            len({item.link.text for item in items}),
-        )
-        for shape, items in shapes.items()
-    ]
-    return sorted(found, key=lambda each: (-each.met, -each.titled, -each.texts))
+            yield Item(link.key, link)
+
+
+def _listed(shape: str, items: Sequence[Item], feed: Feed) -> Listed:
+    """Return the list; what stands beside its entries, a category or an author, is none of it."""
+    place = shape.partition(":")[2]
+    kept = [item for item in items if not place or item.link.place == int(place)]
+    return Listed(
+        shape,
+        tuple(kept),
+        feed.has_met(item.key for item in kept),
+        len({item.key for item in kept if plain(item.link.text) == feed.titles.get(item.key)}),
+        len({item.link.text for item in kept}),
+    )
 
 
 def plain(text: str) -> str:
@@ -270,7 +307,7 @@ class Row:
 
         What is known of it must be the end of what was read, but for what is pinned on top of both.
         """
-        listed = next((each for each in lists_on(page, feed) if each.shape == self._shape), None)
+        listed = list_like(page, feed, self._shape)
         if listed is None:
             return None
         items = listed.items

@@ -38,6 +38,8 @@ class PageLink(NamedTuple):
     """A heading's in it, else all of it."""
     shape: str
     """Of its place in the document: tags and classes of what is around it, without positions."""
+    place: int = 0
+    """How many others of its shape stand before it in its row."""
     group: int = 0
     """Number of the heading that it stands under."""
     at: float | None = None
@@ -155,6 +157,8 @@ class _Element:
     """What stands above it, and the level of that."""
     texts: list[str] = field(default_factory=list)
     """What is read in it, up to what a date may have."""
+    keys: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Of a row: the links in it by their shapes, each with its place."""
 
 
 class _Counts(NamedTuple):
@@ -181,6 +185,7 @@ class _Link(NamedTuple):
     key: str
     text: str
     element: _Element
+    place: int
     group: int
     heading: Day
     is_next: bool
@@ -196,6 +201,8 @@ _PLAIN: Final = frozenset({"b", "i", "u", "em", "strong", "font", "small", "big"
 """What makes no difference of place: some entries are bold, and people forget to close them."""
 _ITEMS: Final = frozenset({"li", "article", "tr", "td", "dd", "dt", "p"})
 """What stands in a row often; classes tell one from the other, by its tags or its number."""
+_ROWS: Final = frozenset({"li", "article", "tr", "dd"})
+"""What holds an entry and what belongs to it."""
 _SIDES: Final = frozenset({"sidebar", "widget", "widget-area"})
 _VARYING: Final = re.compile(
     r"(?:post|category|cat|tag|author|status|format|type|term|label|page)-.*|sticky|odd|even|first|last|alt"
@@ -313,8 +320,10 @@ class _Page:
         if not href or href.startswith("#") or not (url := self._target(href)):
             return
         is_next = "next" in (node.get("rel") or "").lower().split()
+        key = self._key(url)
+        place = _place_in_row(element, key)
         self._links.append(
-            _Link(node, url, self._key(url), _title(node), element, self._group, self._heading, is_next, [])
+            _Link(node, url, key, _title(node), element, place, self._group, self._heading, is_next, [])
         )
 
     def _key(self, url: str) -> str:
@@ -404,6 +413,7 @@ class _Page:
                 key=link.key,
                 text=link.text or ("" if title is None else self._titles[title]) or _label(link.node),
                 shape=place.shape,
+                place=link.place,
                 group=link.group,
                 at=at,
                 dated_by="" if at is None else by,
@@ -412,6 +422,18 @@ class _Page:
                 is_next=link.is_next,
                 note="".join(link.noted[:1]),
             )
+
+
+def _place_in_row(element: _Element, key: str) -> int:
+    """Return how many other links of the shape of this one stand before it in its row."""
+    row = element.parent
+    while row is not None and row.tag not in _ROWS:
+        row = row.parent
+    row = row or element.parent
+    if row is None:
+        return 0
+    places = row.keys.setdefault(element.place.shape, {})
+    return places.setdefault(key, len(places))
 
 
 def _title(node: Any) -> str:

@@ -66,7 +66,7 @@ from wholefeed.core.refresh.port import (
 )
 from wholefeed.core.refresh.subscription import Current, Subscription
 from wholefeed.core.refresh.trail import Answers, PageTrailWalk, TrailWalk
-from wholefeed.core.text.dates import format_rfc3339
+from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.ahead import next_urls
 from wholefeed.core.walk.chain import Arrival, Trail, first_ascent, is_ascending, page_trails
@@ -450,8 +450,10 @@ class Decision:
         elif self._basis.request.listing is not None:
             pages = {each.url for each in listing.missing}
             at = listing.next_at((each.next_at for each in missing if each.url in pages), now=now)
-        elif at is None or listing.family not in ("", current.arrival.family) or current.has_gap:
+        elif at is None or listing.family not in ("", current.arrival.family):
             at = max(now, listing.retry_at or now)
+        elif current.has_gap:
+            at = min(at, max(now, listing.retry_at or now, (listing.looked_at or now) + DAY_SECONDS))
         written = listing.written()
         if (written, at) != (feed.listing, feed.list_at):
             self._io.note_listing(written, at)
