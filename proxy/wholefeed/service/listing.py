@@ -67,6 +67,8 @@ _AT_ONCE: Final = 4
 _LONGEST_IDLE_SECONDS: Final = 600.0
 _PAUSE_SECONDS: Final = 3600.0
 """Until a feed is looked at again of which something failed here."""
+_PAGE_BYTES: Final = 5 << 20
+"""Of HTML: a page of nothing but links takes twenty times as much in memory."""
 _READ_SECONDS: Final = 5.0
 """Of computing, for one page."""
 _GONE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
@@ -393,6 +395,8 @@ class _Asking:
                     return fetched.final_url
                 if fetched.is_met:
                     return NotHad(url, "cross-origin-unconfirmed", None, is_lasting=True)
+                if len(fetched.body) > _PAGE_BYTES:
+                    return NotHad(url, "too-large", None, is_lasting=True)
                 if not is_html(fetched.body, fetched.media_type):
                     return NotHad(url, "not-html", None, is_lasting=True)
                 return await self._read(fetched)
