@@ -395,18 +395,18 @@ class _Asking:
                     return fetched.final_url
                 if fetched.is_met:
                     return NotHad(url, "cross-origin-unconfirmed", None, is_lasting=True)
-                if len(fetched.body) > _PAGE_BYTES:
-                    return NotHad(url, "too-large", None, is_lasting=True)
-                if not is_html(fetched.body, fetched.media_type):
-                    return NotHad(url, "not-html", None, is_lasting=True)
-                return await self._read(fetched)
+                return await self._read(url, fetched)
         except WorkError as exc:
             return NotHad(url, exc.slug, None, is_lasting=lasts(exc.slug))
         finally:
             self._rest()
 
-    async def _read(self, fetched: Fetched) -> ListPage:
+    async def _read(self, url: str, fetched: Fetched) -> ListPage | NotHad:
         work, body = self.context.source.work, fetched.body
+        if len(body) > _PAGE_BYTES:
+            return NotHad(url, "too-large", None, is_lasting=True)
+        if not is_html(body, fetched.media_type):
+            return NotHad(url, "not-html", None, is_lasting=True)
         async with work.large.turn(len(body)):
             return await work.run_briefly(
                 _READ_SECONDS, read_page, body, fetched.final_url, fetched.media_type
