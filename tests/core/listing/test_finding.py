@@ -207,6 +207,21 @@ def test_what_stands_beside_each_entry_is_none(row: str) -> None:
     assert look_in(pages).numbers == ALL
 
 
+@pytest.mark.parametrize("dated", [True, False])
+def test_what_stands_under_another_heading_is_none(dated: bool) -> None:
+    """H3: projects and talks stand alike on a person's page, and have paths of the same shape."""
+    others = "".join(
+        f"<li>{f'<time datetime=2024-0{n}-01>then</time> ' if dated else ''}<a href=/posts/thing-{n}/>{n}</a>"
+        for n in range(1, 9)
+    )
+    for count in (5, 30):
+        writing = "".join(an_item(n, dated=dated) for n in range(count))
+        page = f"<h2>Writing</h2><ul>{writing}</ul><h2>Projects</h2><ul>{others}</ul>"
+        assert look_in({"/": page}).numbers == (ALL if count > 5 else [])
+        turned = f"<h2>Projects</h2><ul>{others}</ul><h2>Writing</h2><ul>{writing}</ul>"
+        assert look_in({"/": turned}).numbers in (ALL if count > 5 else [], [])
+
+
 def test_comments_are_no_entries_of_a_list_of_posts() -> None:
     """H3: the feed of comments links a part of a page each; a feed whose links all name one part does not."""
     comments = [an_entry(n, link=f"{HOST}{path_of(n)}#comment-{90 - n}") for n in range(5)]
