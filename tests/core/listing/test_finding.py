@@ -735,6 +735,23 @@ def test_an_endless_list_ends() -> None:
     assert looking.found.is_cut
 
 
+def test_what_is_behind_missing_pages_ends() -> None:
+    """H4, H8: pages that come again lead on without end; as many are read as of any list."""
+    pages: dict[str, str | int] = {**in_pages(30, 6)}
+    known = replace(seen().found.known, missing=tuple(f"{HOST}/gone/{n}/" for n in range(4)))
+    for number in range(4):
+        for place in range(100):
+            first = 1000 + 500 * number + 5 * place
+            path = f"/gone/{number}/{place}/" if place else f"/gone/{number}/"
+            older = f"<a rel=next href=/gone/{number}/{place + 1}/>Older</a>"
+            pages[path] = a_list(range(first, first + 5), older)
+    keys = {link_key(link) for link in seen().links}
+    looking = look_in(pages, known=known, known_keys=keys, most_pages=10)
+    assert len(looking.asked) == len(looking.found.pages) == 10
+    assert looking.found.is_cut
+    assert looking.found.known.missing == known.missing[1:]
+
+
 def test_an_entrys_dates_need_no_order() -> None:
     """H3: entries of one day stand in any order in a feed and in a list."""
     day = day_of(0).timestamp()
