@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from tests.listing import LISTS, look_again, looked
 from tests.origin import Origin
 from tests.publishers.archive_page import ArchivePage
 from tests.running import Proxy, StartProxy, a_config, running
-from tests.sqlite_faults import SqliteFaults
-from wholefeed.store import sqlite_file
 
 DAY = 86400.0
 INTERVAL_SECONDS = 0.4
@@ -101,30 +98,6 @@ async def test_redirects_from_host_to_host_come_to_an_end(
         await looking.get(origin.url("/feed"))
         await looked(looking)
         assert max(origin.counts()["/archive/"], other.counts()["/archive/"]) <= 6
-
-
-async def test_a_publisher_whose_list_cannot_be_kept_is_not_asked_again_at_once(
-    tmp_path: Path, origin: Origin, blog: ArchivePage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """H1: there is no room for what was found, nor for when to look again."""
-    faults = SqliteFaults()
-    monkeypatch.setattr(sqlite_file, "connect", faults.connect)
-    async with running(a_config(tmp_path, history=LISTS)) as proxy:
-        with origin.held("/archive/") as gate:
-            await proxy.get(origin.url("/feed"))
-            await gate.reached()
-            faults.arm(1, "SQLITE_FULL", for_good=True)
-        async with asyncio.timeout(10):
-            while not faults.failed:
-                await asyncio.sleep(0.02)
-        await asyncio.sleep(1)
-        counts = origin.counts()
-        faults.heal()
-        assert counts["/archive/"] == counts["/"] == 1
-        proxy.clock.advance(2 * 3600.0)
-        proxy.service.lists.wake()
-        await looked(proxy)
-        assert (await proxy.get(origin.url("/feed"))).state == "listed"
 
 
 async def test_a_feed_that_is_another_at_each_refresh_has_one_look_a_day(

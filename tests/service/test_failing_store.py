@@ -11,7 +11,9 @@ from structlog.testing import capture_logs
 
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
+from tests.listing import LISTS, looked
 from tests.origin import Origin
+from tests.publishers.archive_page import ArchivePage
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
 from wholefeed.core.text.urls import canonical_url
@@ -259,3 +261,28 @@ async def test_a_remark_on_a_document_of_a_forgotten_feed_is_no_failure_of_the_s
     await proxy.service.forget(canonical_url(url))
     with pytest.raises(UnknownFeedError):
         await storage.flush()
+
+
+async def test_a_publisher_whose_list_cannot_be_kept_is_not_asked_again_at_once(
+    tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H1: there is no room for what was found, nor for when to look again."""
+    ArchivePage(origin, posts=30).publish()
+    faults = SqliteFaults()
+    monkeypatch.setattr(sqlite_file, "connect", faults.connect)
+    async with running(a_config(tmp_path, history=LISTS)) as proxy:
+        with origin.held("/archive/") as gate:
+            await proxy.get(origin.url("/feed"))
+            await gate.reached()
+            faults.arm(1, "SQLITE_FULL", for_good=True)
+        async with asyncio.timeout(10):
+            while not faults.failed:
+                await asyncio.sleep(0.02)
+        await asyncio.sleep(1)
+        counts = origin.counts()
+        faults.heal()
+        assert counts["/archive/"] == counts["/"] == 1
+        proxy.clock.advance(2 * 3600.0)
+        proxy.service.lists.wake()
+        await looked(proxy)
+        assert (await proxy.get(origin.url("/feed"))).state == "listed"

@@ -207,6 +207,21 @@ def test_what_stands_beside_each_entry_is_none(row: str) -> None:
     assert look_in(pages).numbers == ALL
 
 
+@pytest.mark.parametrize("dated", [True, False])
+def test_what_stands_under_another_heading_is_none(dated: bool) -> None:
+    """H3: projects and talks stand alike on a person's page, and have paths of the same shape."""
+    others = "".join(
+        f"<li>{f'<time datetime=2024-0{n}-01>then</time> ' if dated else ''}<a href=/posts/thing-{n}/>{n}</a>"
+        for n in range(1, 9)
+    )
+    for count in (5, 30):
+        writing = "".join(an_item(n, dated=dated) for n in range(count))
+        page = f"<h2>Writing</h2><ul>{writing}</ul><h2>Projects</h2><ul>{others}</ul>"
+        assert look_in({"/": page}).numbers == (ALL if count > 5 else [])
+        turned = f"<h2>Projects</h2><ul>{others}</ul><h2>Writing</h2><ul>{writing}</ul>"
+        assert look_in({"/": turned}).numbers in (ALL if count > 5 else [], [])
+
+
 def test_comments_are_no_entries_of_a_list_of_posts() -> None:
     """H3: the feed of comments links a part of a page each; a feed whose links all name one part does not."""
     comments = [an_entry(n, link=f"{HOST}{path_of(n)}#comment-{90 - n}") for n in range(5)]
@@ -799,6 +814,23 @@ def test_an_endless_list_ends() -> None:
     looking = look_in(pages)
     assert len(looking.asked) == len(looking.found.pages) == 200
     assert looking.found.is_cut
+
+
+def test_what_is_behind_missing_pages_ends() -> None:
+    """H4, H8: pages that come again lead on without end; as many are read as of any list."""
+    pages: dict[str, str | int] = {**in_pages(30, 6)}
+    known = replace(seen().found.known, missing=tuple(f"{HOST}/gone/{n}/" for n in range(4)))
+    for number in range(4):
+        for place in range(100):
+            first = 1000 + 500 * number + 5 * place
+            path = f"/gone/{number}/{place}/" if place else f"/gone/{number}/"
+            older = f"<a rel=next href=/gone/{number}/{place + 1}/>Older</a>"
+            pages[path] = a_list(range(first, first + 5), older)
+    keys = {link_key(link) for link in seen().links}
+    looking = look_in(pages, known=known, known_keys=keys, most_pages=10)
+    assert len(looking.asked) == len(looking.found.pages) == 10
+    assert looking.found.is_cut
+    assert looking.found.known.missing == known.missing[1:]
 
 
 def test_an_entrys_dates_need_no_order() -> None:

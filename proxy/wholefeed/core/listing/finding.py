@@ -605,32 +605,48 @@ class _Look:
                 break
         if walked is None or not walked.is_list:
             return None
-        further, missing = yield from self._ask_missing(walked.shape)
-        walked = walked._replace(pages=[*walked.pages, *further], missing=walked.missing + missing)
+        further, missing, is_cut = yield from self._ask_missing(walked)
+        walked = walked._replace(
+            pages=[*walked.pages, *further],
+            missing=walked.missing + missing,
+            is_cut=walked.is_cut or is_cut,
+        )
         return self._found(walked)
 
-    def _ask_missing(self, shape: str) -> Asking[tuple[list[Read], tuple[Missing, ...]]]:
-        """Ask for the pages again that could not be had, and for those behind them that are not known."""
-        read, missing = list[Read](), list[Missing]()
+    def _ask_missing(self, walked: _Walked) -> Asking[tuple[list[Read], tuple[Missing, ...], bool]]:
+        """Ask for the pages again that could not be had, and for those behind them that are not known.
+
+        As many as are left of those that one look may read; the flag says whether there are more.
+        """
+        read, missing, is_cut = list[Read](), list[Missing](), False
         for url in self._job.known.missing[: self._spare]:
+            left = self._job.most_pages - len(walked.pages) - len(read)
+            if left <= 0:
+                missing.append(Missing(url=url, slug="limit", status=None))
+                continue
             page = yield from self._ask(url, is_page=True)
             if isinstance(page, NotHad):
                 missing.append(Missing(url=url, slug=page.slug, status=page.status))
-            elif listed := list_like(page, self._feed, shape):
+            elif listed := list_like(page, self._feed, walked.shape):
                 self._joined(url)
-                read += yield from self._behind(page, Row(listed, self._feed), missing)
-        return read, tuple(missing)
+                behind, has_more = yield from self._behind(page, Row(listed, self._feed), missing, left)
+                read, is_cut = [*read, *behind], is_cut or has_more
+        return read, tuple(missing), is_cut
 
-    def _behind(self, page: ListPage, row: Row, missing: list[Missing]) -> Asking[list[Read]]:
-        """Read a page and those behind it, up to one that was read before."""
+    def _behind(
+        self, page: ListPage, row: Row, missing: list[Missing], most: int
+    ) -> Asking[tuple[list[Read], bool]]:
+        """Read a page and those behind it, up to one that was read before; say whether there are more."""
         read, kind = [Read(page.url, row.items)], ""
-        while len(read) < self._job.most_pages:
+        while len(read) < most:
             got = yield from self._follow(page, row, kind, missing)
             if got is None or self._is_joined(got[1]):
                 break
             page, items, kind = got
             read.append(Read(page.url, items))
-        return read
+        else:
+            return read, any(self._may_ask(each, row) for each in next_urls(page))
+        return read, False
 
     # What was found
 

@@ -259,7 +259,7 @@ def _items_on(page: ListPage, feed: Feed) -> Iterator[Item]:
 def _listed(shape: str, items: Sequence[Item], feed: Feed) -> Listed:
     """Return the list; what stands beside its entries, a category or an author, is none of it."""
     place = shape.partition(":")[2]
-    kept = [item for item in items if not place or item.link.place == int(place)]
+    kept = _continued([item for item in items if not place or item.link.place == int(place)], feed)
     return Listed(
         shape,
         tuple(kept),
@@ -267,6 +267,24 @@ def _listed(shape: str, items: Sequence[Item], feed: Feed) -> Listed:
         len({item.key for item in kept if plain(item.link.text) == feed.titles.get(item.key)}),
         len({item.link.text for item in kept}),
     )
+
+
+def _continued(items: list[Item], feed: Feed) -> list[Item]:
+    """Leave out what stands under other headings than the feed's entries and is not older than these.
+
+    "Writing" and "Projects" stand alike on a person's page; lists under years or months go on.
+    """
+    met = {item.link.group for item in items if item.key in feed.order}
+    if len(met) != 1 or feed.has_met(item.key for item in items) < LEAST:
+        return items
+    dates: dict[int, list[float]] = {}
+    for item in items:
+        at = feed.date_of(item) if item.link.at is None else item.link.at
+        if at is not None:
+            dates.setdefault(item.link.group, []).append(at)
+    oldest = min(dates.get(next(iter(met)), ()), default=None)
+    older = {group for group, ats in dates.items() if oldest is not None and max(ats) <= oldest + _DAYS}
+    return [item for item in items if item.link.group in met | older]
 
 
 def plain(text: str) -> str:
