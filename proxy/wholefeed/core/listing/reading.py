@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final, NamedTuple
-
-from lxml import etree
 
 from wholefeed.core.listing.dates import LONGEST, Day, Slashed, read_date, read_heading, read_slashed
 from wholefeed.core.listing.links import link_key
@@ -83,16 +81,22 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
         url: Of the page, after redirects.
         content_type: The header field.
     """
+    from lxml import etree  # noqa: PLC0415 - 4 MB that the process of the server itself has no use for
+
     text = _text(body, content_type)
     crowded = _CROWDED.search(text)
-    root = etree.fromstring(text[: crowded.start()] if crowded else text, _parser()) if text.strip() else None
+    root = (
+        etree.fromstring(text[: crowded.start()] if crowded else text, _parser(etree))
+        if text.strip()
+        else None
+    )
     page = _Page(url)
     if root is not None:
-        page.read(root)
+        page.read(etree.iterwalk(root, events=("start", "end")))
     return ListPage(url, tuple(page.finished()), page.next_url, page.is_cut or crowded is not None)
 
 
-def _parser() -> Any:
+def _parser(etree: Any) -> Any:
     """A parser holds the errors of what it has read: each page has its own."""
     return etree.HTMLParser(
         encoding=UTF8, remove_comments=True, remove_pis=True, huge_tree=True, no_network=True, recover=True
@@ -237,11 +241,10 @@ class _Page:
         self._anchors = 0
         """How many links are open."""
 
-    def read(self, root: Any) -> None:
-        """Read all elements."""
+    def read(self, events: Iterable[tuple[str, Any]]) -> None:
+        """Read all elements, each as it begins and as it ends."""
         open_: list[_Element] = []
         unread = 0
-        events = etree.iterwalk(root, events=("start", "end"))
         for count, (event, node) in enumerate(events):
             if count > 2 * MAX_ELEMENTS or len(self._links) >= MAX_LINKS or len(open_) > MAX_DEPTH:
                 self.is_cut = True
