@@ -77,7 +77,7 @@ async def published(blog: ArchivePage, twins: Twins) -> list[Post]:
     await twins.other.get(twins.url)
     blog.posts = 60
     blog.publish()
-    twins.looks.clock.advance(90_000)
+    twins.looks.clock.advance(86_400)
     await look_again(twins.looks, twins.url)
     await twins.other.refreshed(twins.url)
     whole = await twins.looks.get(twins.url)
