@@ -169,6 +169,7 @@ async def starting(
     """
     own = {
         "store_path": database or folder / "wholefeed.db",
+        "history_list": "off",
         "fetch_allow_networks": "127.0.0.0/8",
         "log_format": "json",
         **settings,
