@@ -244,7 +244,9 @@ async def test_row_122_large_documents_are_read_one_by_one_in_a_small_container(
     publish_six_large_feeds(origin)
     with (
         memory_group(256 * MEBIBYTE) as group,
-        running_server(tmp_path, before=group.join, limits_respond_within_seconds=50) as server,
+        running_server(
+            tmp_path, before=group.join, limits_respond_within_seconds=50, history_list="off"
+        ) as server,
     ):
         replies = await asyncio.gather(*(in_the_end(server, origin.url(f"/{number}")) for number in range(6)))
         assert [(status, body.count(b"<entry")) for status, body in replies] == [(200, 3000)] * 6

@@ -36,7 +36,8 @@ Read = Callable[[Callable[[Database], bytes]], Awaitable[bytes]]
 async def named(work: Workers, read: Read, row: DocumentRow) -> list[FeedEntry]:
     """Return what the entries of a stored document are called and link to, from the top."""
     body = await read(partial(documents.read_body, document=row.id))
-    return await work.run(work_bytes(body), named_entries, stored_as(row, body))
+    async with work.large.turn(len(body)):
+        return await work.run(work_bytes(body), named_entries, stored_as(row, body))
 
 
 async def listed(
