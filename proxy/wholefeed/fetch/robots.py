@@ -67,8 +67,7 @@ class Robots:
         Raises:
             QueueFullError: Too much waits for the site.
         """
-        parts = urlsplit(url)
-        origin = f"{parts.scheme}://{parts.netloc}"
+        origin = _origin(url)
         known, was_asked = self._known.get(origin), False
         if known is None or known[0] <= self._clock():
             known, was_asked = await self._asked(origin, turn), True
@@ -85,8 +84,7 @@ class Robots:
 
     def allows(self, url: str) -> bool:
         """Whether what is known of its site by now lets a URL be asked for."""
-        parts = urlsplit(url)
-        _, rules, _ = self._known.get(f"{parts.scheme}://{parts.netloc}", _NOTHING_KNOWN)
+        _, rules, _ = self._known.get(_origin(url), _NOTHING_KNOWN)
         return rules is not None and bool(rules.can_fetch(url, self._agent))
 
     async def _asked(
@@ -117,6 +115,11 @@ class Robots:
 
 
 _NOTHING_KNOWN: Final = (0.0, None, False)
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _text(body: bytes) -> str:

@@ -16,7 +16,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from wholefeed.core.importing import Named, refusal, time_of
@@ -29,7 +28,6 @@ from wholefeed.errors import (
     UnknownFeedError,
     WorkTooLargeError,
 )
-from wholefeed.fetch.base import Fetched
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.refresh import OfferedCopy
@@ -183,23 +181,11 @@ class Imports:
     async def _read(self, kept: Kept, own: DocumentRow) -> Obtained:
         """Parse a document as if it stood where the subscription document does, and find out its time."""
         now = self._context.now()
-        fetched = Fetched(
-            url=own.final_url,
-            final_url=own.final_url,
-            hops=(),
-            permanent_url=None,
-            not_modified=False,
-            body=kept.body,
-            media_type="",  # it says itself what it is
-            headers={"content-length": str(len(kept.body))},  # of what broke off there is no more
-            links=(),
-            wire_bytes=len(kept.body),
-            fetched_at=now,
-            status=HTTPStatus.OK,
-        )
         name = kept.name or f"kept {hashlib.sha256(kept.body).hexdigest()[:12]}"
         try:
-            obtained = await self._context.source.read_kept(fetched, name[:_LONGEST_NAME])
+            obtained = await self._context.source.read_kept(
+                kept.body, name[:_LONGEST_NAME], url=own.final_url, at=now
+            )
         except DocumentError as exc:
             if exc.slug == WorkTooLargeError.default_slug:
                 raise OverloadedError(str(exc.args[0])) from exc
@@ -207,7 +193,7 @@ class Imports:
         span, updated_at = obtained.read.span, obtained.read.facts.updated_at
         dates = (None if span is None else span.newest_at, updated_at)
         as_of = time_of(kept.at, dates, kept.file_at, now=now)
-        return replace(obtained, fetched=replace(fetched, fetched_at=as_of))
+        return replace(obtained, fetched=replace(obtained.fetched, fetched_at=as_of))
 
     def _require_room(self, rows: Sequence[DocumentRow], obtained: Obtained) -> None:
         """R18: what is put into a feed counts as what is fetched of it does."""

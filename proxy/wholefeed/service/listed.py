@@ -12,16 +12,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from http import HTTPStatus
 
 from wholefeed.core.compose.listed import named_entries, without, write_list
 from wholefeed.core.facts import Stored
 from wholefeed.core.listing.finding import ListedPage
 from wholefeed.core.listing.links import link_variants
 from wholefeed.core.listing.lists import FeedEntry
-from wholefeed.core.model import LIST_URL, MEDIA_TYPE, EntryId, Family, Role, entry_id
+from wholefeed.core.model import MEDIA_TYPE, EntryId, Family, Role, entry_id
 from wholefeed.core.refresh.port import Placement
-from wholefeed.fetch.base import Fetched
 from wholefeed.service.documents import Put, new_document, stored_as
 from wholefeed.service.sources import Obtained, Source, silenced, work_bytes
 from wholefeed.service.storing import FeedStorage
@@ -84,18 +82,5 @@ def _identities(names: Iterable[FeedEntry]) -> list[EntryId]:
 
 
 async def _read(source: Source, body: bytes, page_url: str, family: Family, now: float) -> Obtained:
-    fetched = Fetched(
-        url=LIST_URL + page_url,
-        final_url=page_url,
-        hops=(),
-        permanent_url=None,
-        not_modified=False,
-        body=body,
-        media_type=MEDIA_TYPE[family] if family is Family.JSON else "application/xml; charset=utf-8",
-        headers={"content-length": str(len(body))},
-        links=(),
-        wire_bytes=0,
-        fetched_at=now,
-        status=HTTPStatus.OK,
-    )
-    return silenced(await source.read_kept(fetched, page_url))
+    media_type = MEDIA_TYPE[family] if family is Family.JSON else "application/xml; charset=utf-8"
+    return silenced(await source.read_kept(body, page_url, url=page_url, media_type=media_type, at=now))

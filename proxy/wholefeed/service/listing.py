@@ -22,6 +22,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
+from wholefeed.core.adapters.base import GONE
 from wholefeed.core.listing.finding import (
     Ask,
     Found,
@@ -71,7 +72,6 @@ _PAGE_BYTES: Final = 5 << 20
 """Of HTML: a page of nothing but links takes twenty times as much in memory."""
 _READ_SECONDS: Final = 5.0
 """Of computing, for one page."""
-_GONE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 
 class Lists:
@@ -372,7 +372,7 @@ class _Asking:
                 await asyncio.sleep(exc.retry_after_seconds or 1.0)
             except DocumentError as exc:
                 self._note_refusal(url, exc)
-                is_lasting = exc.publisher_status in _GONE or (
+                is_lasting = exc.publisher_status in GONE or (
                     exc.publisher_status is None and lasts(exc.slug)
                 )
                 return NotHad(url, exc.slug, exc.publisher_status, is_lasting=is_lasting)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Final
 
 from wholefeed.core.jobs import ReadDocument, Sender, Style, compose, describe, read_document
@@ -199,12 +200,35 @@ class Source:
         async with archive.fetching(capture, url) as (fetched, copy_url):
             return _as_copy(await self.read(fetched, None), copy_url)
 
-    async def read_kept(self, kept: Fetched, name: str) -> Obtained:
-        """Parse what somebody has kept of a feed; what it says of its feed is left out but its links (I1).
+    async def read_kept(
+        self, body: bytes, name: str, *, url: str, media_type: str = "", at: float
+    ) -> Obtained:
+        """Parse what came from no publisher; what it says of its feed is left out but its links (I1, H7).
+
+        Args:
+            body: Of the document, whole: of one that breaks off there is no more.
+            name: As `Obtained.memento`.
+            url: Where it stands as far as its relative URLs are concerned.
+            media_type: Empty: it says itself what it is.
+            at: When it counts as fetched, epoch seconds.
 
         Raises:
             DocumentError: It is not readable as a feed.
         """
+        kept = Fetched(
+            url=url,
+            final_url=url,
+            hops=(),
+            permanent_url=None,
+            not_modified=False,
+            body=body,
+            media_type=media_type,
+            headers={"content-length": str(len(body))},
+            links=(),
+            wire_bytes=0,
+            fetched_at=at,
+            status=HTTPStatus.OK,
+        )
         return _as_copy(await self.read(kept, None), name)
 
     async def read(self, fetched: Fetched, style: Style | None) -> Obtained:

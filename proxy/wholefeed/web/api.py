@@ -20,8 +20,8 @@ from multidict import CIMultiDict
 
 from wholefeed import __version__
 from wholefeed.core.adapters.base import Collection
-from wholefeed.core.listing.finding import Looked
-from wholefeed.core.refresh.listing import Listing, why_in_words
+from wholefeed.core.listing.finding import Looked, why_in_words
+from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
@@ -168,7 +168,7 @@ def _listing(status: Status) -> dict[str, Any] | None:
 def _passed_over(page: Looked) -> dict[str, Any]:
     reason, _, status = page.why.partition(" ")
     status_code = int(status) if status.isdecimal() else None
-    text = why_in_words(reason, status_code)
+    text = why_in_words(page.why)
     return {"url": page.url, "reason": reason, "status": status_code, "text": text}
 
 

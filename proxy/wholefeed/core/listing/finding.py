@@ -10,13 +10,13 @@ or why it was not had, and returns what was found.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Container, Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
+from wholefeed.core.adapters.base import GONE
 from wholefeed.core.listing.dates import Day, day_in
 from wholefeed.core.listing.links import link_key, own_link
 from wholefeed.core.listing.lists import (
@@ -65,18 +65,10 @@ class Known:
     """URLs of its pages that could not be had and may come later."""
 
     @classmethod
-    def read(cls, text: str) -> Self:
-        """Return what `written` gave; what another version knew more is left out."""
-        values = json.loads(text)
-        known: dict[str, Any] = {name: values[name] for name in _KNOWN_DEFAULTS if name in values}
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return it by its fields as JSON has kept them; what another version knew more is left out."""
+        known: dict[str, Any] = {each.name: values[each.name] for each in fields(cls) if each.name in values}
         return cls(**known | {name: tuple(it) for name, it in known.items() if isinstance(it, list)})
-
-    def written(self) -> str:
-        """Return it as JSON, without what is as it was in the beginning."""
-        return json.dumps({k: v for k, v in asdict(self).items() if v != _KNOWN_DEFAULTS[k]})
-
-
-_KNOWN_DEFAULTS: Final = asdict(Known())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +163,9 @@ behind `http-status` is the status."""
 
 def why_in_words(why: str) -> str:
     """Return it for people."""
-    slug = why.partition(" ")[0]
+    slug, _, status = why.partition(" ")
+    if status.isdecimal() and int(status) in GONE:
+        return "there is no such page"
     if slug in WHY:
         return WHY[slug]
     return slug_in_words(slug) if slug in SLUGS and SLUGS[slug].words else WHY["not-had"]

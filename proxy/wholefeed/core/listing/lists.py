@@ -33,7 +33,7 @@ class FeedEntry:
 
 
 LEAST: Final = 3
-"""Entries of a feed, or of those that a list has."""
+"""Entries of a feed, or of those that a list has: of fewer nothing tells which list is theirs (H1)."""
 NEWEST, OLDEST, SHUFFLED = "newest", "oldest", "shuffled"
 _MOST_PINNED: Final = 3
 _DAYS: Final = 2 * DAY_SECONDS

@@ -35,6 +35,7 @@ from typing import Final
 
 from wholefeed.core.adapters.base import NOTHING_COLLECTED, Collection
 from wholefeed.core.links import says_incremental
+from wholefeed.core.listing.lists import LEAST
 from wholefeed.core.model import Family, Kind, Relation, Role, State
 from wholefeed.core.notes import (
     DocumentTruncated,
@@ -51,7 +52,7 @@ from wholefeed.core.notes import (
 )
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.collecting import Collecting
-from wholefeed.core.refresh.listing import LEAST_ENTRIES, Listing
+from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.refresh.port import (
     Attempt,
     Basis,
@@ -445,7 +446,7 @@ class Decision:
         feed, listing, now = self._feed, self._listing, self._basis.now()
         first = subscription_of(self._documents)
         at = feed.list_at
-        if not is_plain or first is None or first.entries < LEAST_ENTRIES:
+        if not is_plain or first is None or first.entries < LEAST:
             at = None
         elif self._basis.request.listing is not None:
             pages = {each.url for each in listing.missing}

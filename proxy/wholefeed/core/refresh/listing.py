@@ -14,16 +14,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
-from wholefeed.core.listing.finding import WHY, Found, Known, Looked, Missing
+from wholefeed.core.listing.finding import Found, Known, Looked, Missing
 from wholefeed.core.model import Family
 from wholefeed.core.notes import DatesGuessed, DocumentUnavailable, LimitReached, Note
-from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS
 
 LOOK_AGAIN_SECONDS: Final = 30 * DAY_SECONDS
 """Until the pages are looked at again (H8)."""
-LEAST_ENTRIES: Final = 3
-"""Of the feed that has so few nothing tells which list is of it (H1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +73,7 @@ class Listing:
             return cls()
         values: dict[str, Any] = {k: v for k, v in json.loads(text).items() if k in _DEFAULTS}
         if "known" in values:
-            values["known"] = Known.read(json.dumps(values["known"]))
+            values["known"] = Known.of(values["known"])
         if "missing" in values:
             values["missing"] = tuple(Missing(**each) for each in values["missing"])
         if "looked" in values:
@@ -111,16 +108,8 @@ class Listing:
             yield DatesGuessed(self.known.first_url, entries=self.guessed)
 
 
-def why_in_words(reason: str, status: int | None) -> str:
-    """Return why a page did not count, or could not be had, in words for people."""
-    if status in _NOT_THERE:
-        return "there is no such page"
-    return WHY.get(reason) or slug_in_words(reason)
-
-
 NOTHING_LISTED: Final = "{}"
 """`Listing().written()`."""
 _DEFAULTS: Final = asdict(Listing())
-_NOT_THERE: Final = (404, 410)
 _GUESSED: Final = frozenset({"month", "year", "neighbour"})
 _MOST_LOOKED: Final = 32
