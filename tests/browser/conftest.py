@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from tests.browser.visiting import TOKEN, started
@@ -18,6 +19,13 @@ SITE = f"""<html><head><title>A site</title>
 <link rel=alternate type="application/atom+xml" title="All articles, Atom" href="/chosen">
 <link rel=alternate type="application/rss+xml" title="Comments" href="{LONG}">
 </head>"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Visits are made once more where the browser crashed, and only there."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.flaky(reruns=2, only_rerun=["TargetClosedError", "Page crashed"]))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session", autouse=True)

@@ -4,7 +4,8 @@ async with visiting(proxy, theme="dark", width=390) as visit:
     await visit.login()
     ...
 
-One browser is started for all tests of a process (`started`); each visit has a profile of its own.
+One browser is started for all tests of a process (`started`), and another when that one has
+crashed; each visit has a profile of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pytest
 from tests.running import Proxy
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Page
+    from playwright.async_api import Browser, Page, Playwright
 
 TOKEN = "a token for readers"
 LAN_NAME = "nas"
@@ -82,8 +83,34 @@ class Visit:
         return [*told, "sideways scrolling"] if is_wide else told
 
 
-_browsers: list[Browser] = []
-"""The one that is running."""
+class Browsers:
+    """The one browser of a process, started anew after a crash, which says nothing of the proxy."""
+
+    def __init__(self, playwright: Playwright, program: str) -> None:
+        self._playwright = playwright
+        self._program = program
+        self._running: Browser | None = None
+
+    async def running(self) -> Browser:
+        """The browser; starts it where none runs."""
+        if self._running is None or not self._running.is_connected():
+            self._running = await self._playwright.chromium.launch(
+                executable_path=self._program,
+                args=[
+                    f"--host-resolver-rules=MAP {LAN_NAME} 127.0.0.1,MAP *.test 127.0.0.1",
+                    "--disable-gpu",
+                ],
+                chromium_sandbox=os.geteuid() != 0,
+            )
+        return self._running
+
+    async def close(self) -> None:
+        if self._running is not None:
+            await self._running.close()
+
+
+_browsers: list[Browsers] = []
+"""Of this process: one, while its tests run."""
 
 
 @asynccontextmanager
@@ -92,15 +119,12 @@ async def started() -> AsyncIterator[None]:
     program = chromium()
     from playwright.async_api import async_playwright  # noqa: PLC0415 - skipped where it is not
 
-    arguments = [f"--host-resolver-rules=MAP {LAN_NAME} 127.0.0.1,MAP *.test 127.0.0.1"]
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=program, args=arguments, chromium_sandbox=os.geteuid() != 0
-        )
-        _browsers.append(browser)
+        browsers = Browsers(playwright, program)
+        _browsers.append(browsers)
         yield
-        _browsers.remove(browser)
-        await browser.close()
+        _browsers.remove(browsers)
+        await browsers.close()
 
 
 @asynccontextmanager
@@ -113,7 +137,8 @@ async def visiting(
     **context: Any,
 ) -> AsyncIterator[Visit]:
     """Open a browser window; `context` is Playwright's: `java_script_enabled`, `permissions`."""
-    opened = await _browsers[-1].new_context(
+    browser = await _browsers[-1].running()
+    opened = await browser.new_context(
         color_scheme=theme, viewport={"width": width, "height": 900}, **context
     )
     try:
