@@ -1,4 +1,4 @@
-"""What is written for people must agree with the code: README, CHANGELOG, docs/dependencies.md, --help."""
+"""What is written for people must agree with the code: README, CHANGELOG, pages of docs/, --help."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ EXTRAS = PROJECT["project"]["optional-dependencies"]
 RUN_TIME = PROJECT["project"]["dependencies"] + [each for extra in EXTRAS.values() for each in extra]
 DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
 RULES = DOCS / "rules.md"
+COMMAND_LINE = DOCS / "command-line.md"
 RULE_ROW = r"^\| (?P<rule>[RPGIH]\d+) \|.*$"
 
 
@@ -52,20 +53,21 @@ def rows(found: list[Line], pattern: str) -> list[Line]:
     return [Line(where, " | ".join(match.groups())) for where, match in matching]
 
 
-def test_readme_lists_every_command_as_help_does() -> None:
-    """README names every command, in order, with the same summary as --help."""
-    found = rows(part(README, "## Command line"), r"\| `([\w-]+).*\| (.+) \|$")
+def test_every_command_is_listed_as_help_does() -> None:
+    """docs/command-line.md names every command, in order, with the same summary as --help."""
+    found = rows(lines(COMMAND_LINE), r"\| `([\w-]+).*\| (.+) \|$")
     expected = [f"{command.name} | {command.summary}" for command in COMMANDS]
-    told(differing("README.md, Command line", found, expected))
+    told(differing(name(COMMAND_LINE), found, expected))
 
 
-def test_readme_names_only_flags_that_exist() -> None:
-    """Every flag that README names is one that some command takes."""
+def test_only_flags_that_exist_are_named() -> None:
+    """Every flag that README, docs/command-line.md and docs/configuration.md name is one of a command's."""
     helped = make_parser().format_help() + "".join(command_help(command.name) for command in COMMANDS)
     named = [
         (line.place, flag)
-        for line in (*part(README, "## Command line"), *part(README, "## Configuration"))
-        for flag in re.findall(r"--[a-z]+", line.text)
+        for page in (README, COMMAND_LINE, DOCS / "configuration.md")
+        for line in lines(page)
+        for flag in re.findall(r"(?<!ARGS=)--[a-z]+", line.text)
     ]
     assert named
     told(f"{where}: {flag}, which no --help shows" for where, flag in named if flag not in helped)
