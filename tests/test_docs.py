@@ -90,6 +90,18 @@ def test_readme_explains_every_state() -> None:
     told(differing("README.md, What a reader sees", found, [str(state) for state in State]))
 
 
+def test_readme_is_read_in_five_minutes() -> None:
+    """README has 1,200 words at most, not counting the lines of its tables and its drawing."""
+    words = [each for each in text(README).split() if re.search(r"\w", each)]
+    assert len(words) <= 1200
+
+
+def test_readme_leads_to_every_page() -> None:
+    """Whoever has README finds each page of docs/."""
+    linked = {found["page"] for _, found in matches(r"\]\(docs/(?P<page>[\w-]+\.md)", README)}
+    told(f"{name(page)}: README does not link it" for page in DOCS.glob("*.md") if page.name not in linked)
+
+
 def test_readme_s_make_targets_exist() -> None:
     """Every `make` target that README mentions is in the Makefile."""
     targets = {target[1] for _, target in matches(r"^([a-z]+):", ROOT / "Makefile")}
