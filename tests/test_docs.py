@@ -14,6 +14,7 @@ from tests.repository import (
     DOCS,
     NAMED_TEST,
     PACKAGE,
+    PAGES,
     README,
     ROOT,
     TESTS,
@@ -37,7 +38,7 @@ PROJECT = tomllib.loads(text(ROOT / "pyproject.toml"))
 REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9._-]+")
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 RUN_TIME = PROJECT["project"]["dependencies"] + [each for extra in EXTRAS.values() for each in extra]
-DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
+DEVELOPMENT = [each for group in PROJECT["dependency-groups"].values() for each in group]
 RULES = DOCS / "rules.md"
 COMMAND_LINE = DOCS / "command-line.md"
 RULE_ROW = r"^\| (?P<rule>[RPGIH]\d+) \|.*$"
@@ -100,6 +101,13 @@ def test_readme_leads_to_every_page() -> None:
     """Whoever has README finds each page of docs/."""
     linked = {found["page"] for _, found in matches(r"\]\(docs/(?P<page>[\w-]+\.md)", README)}
     told(f"{name(page)}: README does not link it" for page in DOCS.glob("*.md") if page.name not in linked)
+
+
+def test_the_site_has_every_page() -> None:
+    """mkdocs.yml names each page for people once, and no other."""
+    nav = matches(r"^ +- [^:]+: (\S+\.md)$", ROOT / "mkdocs.yml")
+    found = sorted((Line(where, row[1]) for where, row in nav), key=lambda line: line.text)
+    told(differing("mkdocs.yml", found, sorted(map(name, PAGES))))
 
 
 def test_readme_s_make_targets_exist() -> None:
