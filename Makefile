@@ -6,12 +6,13 @@
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test screenshots stories check check-install check-deploy coverage bench benchmarks fuzz clean
+.PHONY: help setup serve demo test screenshots stories check check-install check-deploy coverage bench benchmarks fuzz docs clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
 RUNS := $(VENV)/.runs
 DEVELOPS := $(VENV)/.develops
+DOCUMENTS := $(VENV)/.documents
 ARCHIVE := $(VENV)/pywb/.installed
 PIP_LOG := $(VENV)/pip.log
 ARCHIVE_LOG := $(VENV)/pywb-pip.log
@@ -82,8 +83,20 @@ fuzz: $(DEVELOPS)  ## one fuzz harness: ARGS='parser --seconds 60' (docs/fuzzing
 	    || $(PY) -m pip install --quiet --disable-pip-version-check $(ATHERIS)
 	@$(PY) -m fuzz $(ARGS)
 
+# Whoever reads the site may be offline, and nobody else learns what is read: a page that would load anything from
+# elsewhere is an error.
+docs: $(DOCUMENTS)  ## README and docs/ as a site, in site/html; needs a web server to be read, and no network
+	@rm -rf site
+	@mkdir -p site/source
+	@tar -cf - --exclude=deploy/secrets *.md LICENSE config.example.toml docs deploy | tar -xf - -C site/source
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@if grep -rnE --include='*.html' --include='*.css' \
+	    '<(script|link|img|iframe|audio|video|source)[^>]* (src|href|srcset)="?(https?:)?//|(@import |url\()["'"'"']?(https?:)?//' \
+	    site/html; then echo 'the site would load this from elsewhere' >&2; exit 1; fi
+	@echo 'site/html is there; $(PY) -m http.server --bind 127.0.0.1 --directory site/html serves it'
+
 clean:  ## remove .venv, caches and built files; never a database
-	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) dist site .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find proxy tests benchmarks demo fuzz -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A python3 of Debian without python3-venv has no ensurepip. A virtualenv does as well, and so does a pip that is
@@ -145,6 +158,12 @@ $(DEVELOPS): $(RUNS)
 	@pip="$(PY) -m pip"; \
 	$(call PIP_INSTALL,--no-compile --group dev --build-constraint constraints.txt --editable '.[postgres]')
 	@touch $(DEVELOPS)
+
+$(DOCUMENTS): $(RUNS)
+	@echo "installing what builds the site into $(VENV)"
+	@pip="$(PY) -m pip"; \
+	$(call PIP_INSTALL,--group docs)
+	@touch $(DOCUMENTS)
 
 # A web archive to run tests against, in an environment of its own: it needs other versions of what is in .venv.
 # Without it those tests are skipped, so what goes wrong here is told and stops nothing.

@@ -1,4 +1,4 @@
-"""What is written for people must agree with the code: README, CHANGELOG, docs/dependencies.md, --help."""
+"""What is written for people must agree with the code: README, CHANGELOG, pages of docs/, --help."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.repository import (
     DOCS,
     NAMED_TEST,
     PACKAGE,
+    PAGES,
     README,
     ROOT,
     TESTS,
@@ -37,8 +38,9 @@ PROJECT = tomllib.loads(text(ROOT / "pyproject.toml"))
 REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9._-]+")
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 RUN_TIME = PROJECT["project"]["dependencies"] + [each for extra in EXTRAS.values() for each in extra]
-DEVELOPMENT = PROJECT["dependency-groups"]["dev"]
+DEVELOPMENT = [each for group in PROJECT["dependency-groups"].values() for each in group]
 RULES = DOCS / "rules.md"
+COMMAND_LINE = DOCS / "command-line.md"
 RULE_ROW = r"^\| (?P<rule>[RPGIH]\d+) \|.*$"
 
 
@@ -52,20 +54,21 @@ def rows(found: list[Line], pattern: str) -> list[Line]:
     return [Line(where, " | ".join(match.groups())) for where, match in matching]
 
 
-def test_readme_lists_every_command_as_help_does() -> None:
-    """README names every command, in order, with the same summary as --help."""
-    found = rows(part(README, "## Command line"), r"\| `([\w-]+).*\| (.+) \|$")
+def test_every_command_is_listed_as_help_does() -> None:
+    """docs/command-line.md names every command, in order, with the same summary as --help."""
+    found = rows(lines(COMMAND_LINE), r"\| `([\w-]+).*\| (.+) \|$")
     expected = [f"{command.name} | {command.summary}" for command in COMMANDS]
-    told(differing("README.md, Command line", found, expected))
+    told(differing(name(COMMAND_LINE), found, expected))
 
 
-def test_readme_names_only_flags_that_exist() -> None:
-    """Every flag that README names is one that some command takes."""
+def test_only_flags_that_exist_are_named() -> None:
+    """Every flag that README, docs/command-line.md and docs/configuration.md name is one of a command's."""
     helped = make_parser().format_help() + "".join(command_help(command.name) for command in COMMANDS)
     named = [
         (line.place, flag)
-        for line in (*part(README, "## Command line"), *part(README, "## Configuration"))
-        for flag in re.findall(r"--[a-z]+", line.text)
+        for page in (README, COMMAND_LINE, DOCS / "configuration.md")
+        for line in lines(page)
+        for flag in re.findall(r"(?<!ARGS=)--[a-z]+", line.text)
     ]
     assert named
     told(f"{where}: {flag}, which no --help shows" for where, flag in named if flag not in helped)
@@ -86,6 +89,25 @@ def test_readme_explains_every_state() -> None:
     """R16: README explains every state that Feed-Reconstruction can have."""
     found = rows(part(README, "## What a reader sees"), r"\| `([^`]+)` \|")
     told(differing("README.md, What a reader sees", found, [str(state) for state in State]))
+
+
+def test_readme_is_read_in_five_minutes() -> None:
+    """README has 1,200 words at most, not counting the lines of its tables and its drawing."""
+    words = [each for each in text(README).split() if re.search(r"\w", each)]
+    assert len(words) <= 1200
+
+
+def test_readme_leads_to_every_page() -> None:
+    """Whoever has README finds each page of docs/."""
+    linked = {found["page"] for _, found in matches(r"\]\(docs/(?P<page>[\w-]+\.md)", README)}
+    told(f"{name(page)}: README does not link it" for page in DOCS.glob("*.md") if page.name not in linked)
+
+
+def test_the_site_has_every_page() -> None:
+    """mkdocs.yml names each page for people once, and no other."""
+    nav = matches(r"^ +- [^:]+: (\S+\.md)$", ROOT / "mkdocs.yml")
+    found = sorted((Line(where, row[1]) for where, row in nav), key=lambda line: line.text)
+    told(differing("mkdocs.yml", found, sorted(map(name, PAGES))))
 
 
 def test_readme_s_make_targets_exist() -> None:

@@ -314,7 +314,7 @@ def health(process: subprocess.Popen[bytes], port: int) -> int:
 def test_fetch_tells_the_state_by_its_exit_code(
     app: FakeApp, capfdbinary: pytest.CaptureFixture[bytes], state: State, code: int
 ) -> None:
-    """README, "Command line": 0 complete, paged or remembered; 3 partial or still loading."""
+    """docs/command-line.md: 0 complete, paged or remembered; 3 partial or still loading."""
     app.state = state
     assert main(["fetch", FEED, "--wait", "2.5"]) == code
     assert app.asked == [(FEED, 2.5, False)]

@@ -48,7 +48,7 @@ def test_every_default_is_allowed_by_its_own_rule() -> None:
 
 
 def test_later_sources_win(tmp_path: Path) -> None:
-    """README, "Configuration": the file, then the environment, then the flags."""
+    """docs/configuration.md: the file, then the environment, then the flags."""
     file = a_file(tmp_path, '[server]\nport = 1001\nhost = "::1"\n[fetch]\nretries = 5')
     environ = {"WHOLEFEED_SERVER_PORT": "1002", "WHOLEFEED_FETCH_RETRIES": "6"}
 

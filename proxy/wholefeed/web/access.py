@@ -164,7 +164,7 @@ def _require_proof(request: web.Request, asked: Asked, token: str) -> None:
 
 
 def _asks_how(request: web.Request, asked: Asked) -> bool:
-    """Whether a program asks how to subscribe: it is told nothing that is not in README."""
+    """Whether a program asks how to subscribe: it is told nothing that is not in docs/http.md."""
     return asked.route == HOME and "url" not in request.query and not is_browser(request)
 
 

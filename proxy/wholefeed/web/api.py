@@ -51,7 +51,7 @@ def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str
 
 
 def status_object(status: Status) -> dict[str, Any]:
-    """Return the status object that README and `/openapi.json` describe. Times are RFC 3339, UTC."""
+    """Return the status object that docs/http.md and `/openapi.json` describe. Times are RFC 3339, UTC."""
     feed, failures, progress = status.feed, status.overview.failures, status.progress
     return {
         **summary_object(feed),

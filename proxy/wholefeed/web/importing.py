@@ -45,7 +45,7 @@ async def delete_import(request: web.Request) -> web.StreamResponse:
 
 
 def taken_object(taken: Taken) -> dict[str, Any]:
-    """Return what came of a document, as README and `/openapi.json` describe it."""
+    """Return what came of a document, as docs/http.md and `/openapi.json` describe it."""
     return {
         "url": taken.url,
         "name": taken.name,
