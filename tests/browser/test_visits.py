@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
-from tests.browser.visiting import LAN_NAME, TOKEN, visiting
+from tests.browser.visiting import LAN_NAME, TOKEN, choose_list, visiting
 from tests.origin import Origin
 from tests.running import Proxy
 
@@ -36,9 +36,9 @@ async def test_a_visit_from_login_to_logout(filled: Proxy, origin: Origin, host:
         await filled.settled()
         assert origin.counts()["/partial"] == 1
         await visit.open(q="partial")
-        await page.locator("td summary").click()
+        await page.get_by_role("link", name="Forget").click()
         await page.get_by_role("button", name="for good").click()
-        await page.get_by_text("2 feeds, sorted").wait_for()
+        await page.get_by_text("2 feeds", exact=True).wait_for()
         await page.get_by_role("button", name="Log out").click()
         await page.get_by_label("Access token").wait_for()
         await visit.open("feeds")
@@ -123,19 +123,28 @@ async def test_below_a_prefix_links_forms_and_redirects_stay_there(filled: Proxy
         assert visit.said == []
 
 
-async def test_a_list_of_subscriptions_is_led_through_the_proxy_and_back(filled: Proxy) -> None:
-    """From the form on the page: the file that comes back is a download, and coming back it is the first."""
-    url = "https://example.org/feed"
-    given = f'<opml version="2.0"><body><outline text="A" xmlUrl="{url}"/></body></opml>'.encode()
-    async with visiting(filled) as visit:
-        await visit.login()
-        led = given
-        for button, is_proxied in (("Lead through here", True), ("Lead back", False)):
-            field = visit.page.get_by_label("OPML file")
-            await field.set_input_files({"name": "mine.opml", "mimeType": "text/x-opml", "buffer": led})
-            async with visit.page.expect_download() as download:
+async def test_a_list_of_subscriptions_is_changed_to_the_proxy_and_back(filled: Proxy) -> None:
+    """From the form on the page: what was changed and what was not is told, and a click brings the file, with
+    script and without; coming back it is the first."""
+    given = (
+        b'<opml version="2.0"><body><outline text="A" xmlUrl="https://example.org/feed"/>\n'
+        b'<outline text="B" xmlUrl="ftp://example.org/feed"/></body></opml>\r\n'
+    )
+    for has_script in (True, False):
+        async with visiting(filled, java_script_enabled=has_script) as visit:
+            await visit.login()
+            changed = given
+            for button, is_proxied in (("Change to this proxy", True), ("Change back", False)):
+                await visit.open()
+                await choose_list(visit, changed)
                 await visit.page.get_by_role("button", name=button).click()
-            path = await (await download.value).path()
-            led = path.read_bytes()
-            assert (f'xmlUrl="{visit.base}feed?url='.encode() in led) == is_proxied
-        assert led == given
+                await visit.page.get_by_role("heading", name="1 subscription changed").wait_for()
+                await visit.page.get_by_text("ftp://example.org/feed").wait_for()
+                async with visit.page.expect_download() as download:
+                    await visit.page.get_by_role("button", name="Download the list").click()
+                file = await download.value
+                assert file.suggested_filename == "subscriptions.opml"
+                changed = (await file.path()).read_bytes()
+                assert (f'xmlUrl="{visit.base}feed?url='.encode() in changed) == is_proxied
+            assert changed == given
+            assert visit.said == []

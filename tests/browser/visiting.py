@@ -83,6 +83,12 @@ class Visit:
         return [*told, "sideways scrolling"] if is_wide else told
 
 
+async def choose_list(visit: Visit, body: bytes) -> None:
+    """Choose a subscription list in the form at home."""
+    file = visit.page.get_by_label("OPML file")
+    await file.set_input_files({"name": "mine.opml", "mimeType": "text/x-opml", "buffer": body})
+
+
 class Browsers:
     """The one browser of a process, started anew after a crash, which says nothing of the proxy."""
 

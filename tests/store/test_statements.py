@@ -24,8 +24,7 @@ from wholefeed.store.tables.live import TEMPORARY_TABLES
 LISTS_ALL = {
     "wholefeed.store.tables.feeds._LIST",
     "wholefeed.store.tables.feeds._STATES",
-    "wholefeed.store.tables.feeds._SEARCH_BY_URL",
-    "wholefeed.store.tables.feeds._SEARCH_BY_ASKED",
+    "wholefeed.store.tables.feeds._SEARCH",
     "wholefeed.store.tables.feeds._COUNT_MATCHING",
     "wholefeed.store.tables.feeds._UNFINISHED",
     "wholefeed.store.tables.feeds._COUNT_FEEDS",
@@ -77,7 +76,7 @@ BYTES = frozenset(re.findall(r"\w+", _BYTES))
 _TEXTS = """
 documents ending etag family feeds fetch_url final_url found_by kept kind last_modified links marks media_type
 memento name names notes outcome payload pinned position progress reading reason replica role served
-segments site_id state subscription token url version via_url warning words
+segments site_id sort state subscription token url version via_url warning words
 """
 TEXTS = frozenset(re.findall(r"\w+", _TEXTS))
 OTHERS: dict[str, dict[str, object]] = {

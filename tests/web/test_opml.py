@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import io
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,9 @@ from tests.feeds import atom, rss
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy, Reply
+from tests.web.browsing import browse, text
 from wholefeed.core.opml import MAX_BYTES, read_opml
+from wholefeed.web import opml
 from wholefeed.web.keys import UPLOADS
 from wholefeed.web.opml import COUNTS_FIELD
 
@@ -65,6 +68,34 @@ async def test_a_form_s_file_is_taken_with_its_other_fields(proxy: Proxy) -> Non
     again.add_field("file", moved.body, filename="moved.opml")
     again.add_field("undo", "1")
     assert (await proxy.ask("POST", "/opml", data=again)).body == LIST
+
+
+async def test_a_person_is_told_what_was_left_as_it_is(proxy: Proxy) -> None:
+    """A browser gets a page that says how many were changed, which were not and why, and a form that gets the
+    very list that a program gets."""
+    moved = await proxy.ask("POST", "/opml", data=LIST)
+    reply = await browse(proxy, "/opml", method="POST", data=FormData({"file": io.BytesIO(LIST)}))
+    assert (reply.status, COUNTS_FIELD in reply.headers) == (200, False)
+    said = text(reply)
+    assert "1 subscription changed to this proxy" in said
+    assert "1: not http or https urn:x in line 3 of the file" in said
+    (made,) = re.findall('name="made" value="([^"]*)"', reply.body.decode())
+    loaded = await browse(proxy, "/opml", method="POST", data=a_form(("made", made.encode()))())
+    assert loaded.body == moved.body
+    assert loaded.headers["Content-Disposition"] == moved.headers["Content-Disposition"]
+    form = FormData({"file": io.BytesIO(moved.body), "undo": "1"})
+    back = text(await browse(proxy, "/opml", method="POST", data=form))
+    assert "1 subscription changed back to the publishers" in back
+    assert "1: does not go through the proxy urn:x" in back
+
+
+async def test_a_list_that_is_too_long_for_a_page_is_a_file_at_once(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its form could not bring it back."""
+    monkeypatch.setattr(opml, "_SHOWN_BYTES", 10)
+    reply = await browse(proxy, "/opml", method="POST", data=FormData({"file": io.BytesIO(LIST)}))
+    assert reply.headers[COUNTS_FIELD] == "rewritten=1, not-web=1"
 
 
 @pytest.mark.parametrize("is_form", [False, True])
@@ -248,6 +279,7 @@ def a_form(*fields: tuple[str, bytes]) -> Callable[[], Any]:
         (a_form(("other", LIST[:100])), 422, "field file, got none"),
         (a_form(*[("other", b"")] * 30, ("file", LIST)), 422, "few others"),
         (a_form(("other", b"x" * 300), ("file", LIST)), 413, "at most 200 bytes"),
+        (a_form(("made", b"?")), 422, "the field made in base64"),
         (nested, 422, "a field file and few others"),
     ],
 )

@@ -9,7 +9,7 @@ import time
 from datetime import datetime
 from html import unescape
 from html.parser import HTMLParser
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 
 import pytest
 
@@ -25,6 +25,7 @@ from tests.web.test_feed import plain_publisher
 from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.readers import READERS
 from wholefeed.core.words import STATES
+from wholefeed.store.tables.feeds import ORDERS, Search
 from wholefeed.web import pages
 
 TOKEN = "a token for readers"
@@ -89,39 +90,74 @@ async def test_known_feeds_are_listed_with_what_each_is(proxy: Proxy, origin: Or
     await proxy.whole(url)
     reply = await browse(proxy)
     quoted = quote(url, safe="")
-    assert read(reply).actions[2:4] == [f"./refresh?url={quoted}", f"./forget?url={quoted}"]
+    assert read(reply).actions[1:] == [f"./refresh?url={quoted}", "./opml"]
+    assert f"./forget?url={quote(url)}" in read(reply).links
     shown = text(reply)
-    assert "1 feed, sorted by when they were last asked for" in shown
+    assert "Known feeds 1 feed" in shown
     assert "Remembered" in shown
     assert "remembered" not in shown
     assert STATES[State.REMEMBERED].meaning in shown
     assert STATES[State.PARTIAL].meaning not in shown
-    assert "Forget for good" in shown
     assert "On <script> and on" in shown
     assert "<script>" not in reply.body.decode()
 
 
-async def test_feeds_are_listed_last_asked_for_first_or_by_url(proxy: Proxy) -> None:
-    """Both orders, as the links of the page ask for them."""
+async def test_feeds_are_listed_in_the_order_that_is_chosen(proxy: Proxy) -> None:
+    """The last asked for first, or as the form of the page asks; what is chosen stays chosen."""
     first, second, third = "https://c.test/", "https://a.test/", "https://b.test/"
     await known(proxy, first, second, third)
     assert listed((await browse(proxy)).body, first, second, third) == [third, second, first]
-    by_url = await browse(proxy, "/?sort=url")
+    by_url = await browse(proxy, "/?q=&state=&sort=url")
     assert listed(by_url.body, first, second, third) == [second, third, first]
+    assert b'<option value="url" selected>' in by_url.body
 
 
-async def test_the_list_is_filtered_by_what_a_url_holds(proxy: Proxy) -> None:
-    """In any case, taken literally; the words stay in the box, and all feeds are a link away."""
+async def test_the_list_is_filtered_by_words_and_state(proxy: Proxy, origin: Origin) -> None:
+    """By what a title or an address holds, in any case, taken literally, and by what its history is; both
+    stay in the form, and all feeds are a link away."""
     one, other = "https://Example.org/100%25_feed".lower(), "https://other.test/100xfeed"
     await known(proxy, one, other)
+    origin.publish("/complete", atom(an_item("a"), complete=True))
+    titled = origin.url("/complete")
+    await proxy.whole(titled)
     found = await browse(proxy, "/?q=EXAMPLE")
-    assert listed(found.body, one, other) == [one]
+    assert listed(found.body, one, other, titled) == [one]
     assert b'value="EXAMPLE"' in found.body
-    assert "1 feed has" in text(found)
+    assert "1 feed found. Show all" in text(found)
     assert listed((await browse(proxy, "/?q=100%2525_")).body, one, other) == [one]
+    assert listed((await browse(proxy, "/?q=a+FEED")).body, one, other, titled) == [titled]
+    loading = await browse(proxy, "/?state=loading")
+    assert sorted(listed(loading.body, one, other, titled)) == [one, other]
+    assert b'<option value="loading" selected>' in loading.body
+    assert listed((await browse(proxy, "/?state=complete&sort=entries")).body, one, titled) == [titled]
     none = await browse(proxy, '/?q="><b>')
     assert listed(none.body, one, other) == []
     assert b"<b>" not in none.body
+
+
+@pytest.mark.parametrize(
+    ("query", "search", "number"),
+    [
+        ({}, Search(), 1),
+        ({"q": " a b ", "state": "stale", "sort": "title", "page": "7"}, Search("a b", "stale", "title"), 7),
+        ({"q": "x" * 300, "state": "any", "sort": "; DROP", "page": "-1"}, Search("x" * 200), 1),
+        ({"page": "00"}, Search(), 1),
+        ({"page": "\u0663"}, Search(), 1),
+    ],
+)
+def test_what_is_looked_for_is_read_from_a_query(query: dict[str, str], search: Search, number: int) -> None:
+    """Nonsense counts as nothing; the link to the same part is read as the same."""
+    assert pages.read_search(query) == (search, number)
+    link = pages.search_query(search, number)
+    assert pages.read_search(dict(parse_qsl(link[1:]))) == (search, number)
+
+
+def test_each_order_and_each_state_can_be_chosen() -> None:
+    """The form offers what the store can do."""
+    for sort in ORDERS:
+        assert pages.read_search({"sort": sort})[0].sort == sort
+    for state in State:
+        assert pages.read_search({"state": state.value})[0].state == state
 
 
 async def test_more_than_a_hundred_feeds_are_listed_in_parts(proxy: Proxy) -> None:
@@ -576,26 +612,68 @@ async def test_a_publisher_that_takes_too_long_is_not_waited_for_any_more(
 async def test_a_browser_is_led_on_and_a_program_gets_what_it_always_got(
     proxy: Proxy, origin: Origin
 ) -> None:
-    """Refresh leads to the feed's page, forget home; programs get the status object and 204."""
+    """Refresh leads to the feed's page, forget home, and both say what was done; programs get the status
+    object and 204."""
     publish_chain(origin, archives=1)
     url = origin.url("/feed")
     quoted = quote(url, safe="")
     await proxy.whole(url)
     origin.forget_requests()
     reply = await submit(proxy, f"/refresh?url={quoted}")
-    assert (reply.status, reply.headers["Location"]) == (303, f"./?url={quoted}")
+    assert (reply.status, reply.headers["Location"]) == (303, f"./?refreshed=4&url={quoted}")
     await proxy.settled()
     assert origin.counts()["/feed"] == 1
+    assert "The publisher was asked: no new entries." in text(
+        await browse(proxy, reply.headers["Location"][1:])
+    )
     program = await proxy.ask("POST", "/refresh", params={"url": url})
     assert (program.status, json.loads(program.body)["url"]) == (202, url)
     await proxy.settled()
     reply = await submit(proxy, f"/forget?url={quoted}")
-    assert (reply.status, reply.headers["Location"]) == (303, "./")
+    assert (reply.status, reply.headers["Location"]) == (303, f"./?forgotten={quoted}")
     assert await proxy.service.feeds() == []
+    said = f"Forgotten, and nothing is stored of it any more: {url}"
+    assert said in text(await browse(proxy, reply.headers["Location"][1:]))
     await proxy.whole(url)
+    assert said not in text(await browse(proxy, reply.headers["Location"][1:]))  # it is known again
     assert (await proxy.ask("POST", "/forget", params={"url": url})).status == 204
     assert (await proxy.ask("POST", "/forget", params={"url": url})).status == 404
     assert await proxy.service.feeds() == []
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "said"),
+    [
+        ("", {}, ""),
+        ("x", {}, ""),
+        ("4", {}, "The publisher was asked: no new entries."),
+        ("3", {}, "The publisher was asked: 1 entry more than before."),
+        ("1006", {}, "The publisher was asked: 1,002 entries fewer than before."),
+        ("4", {"refreshing": True}, "The publisher is being asked now; what comes of it is said here."),
+        ("4", {"failure": {"reason": "timeout"}}, "The publisher was asked, and did not give the feed"),
+    ],
+)
+def test_what_came_of_a_refresh_is_told(before: str, changes: dict[str, object], said: str) -> None:
+    """By how many entries there were before; nothing where nobody asked."""
+    status = {"entries": 4, "refreshing": False, "failure": None, **changes}
+    told = pages.refreshed_in_words(before, status)
+    assert told.startswith(said)
+    assert bool(told) is bool(said)
+
+
+async def test_before_a_feed_is_forgotten_a_page_says_what_is_lost(proxy: Proxy, origin: Origin) -> None:
+    """Nothing is forgotten by looking at it; what is not known cannot be."""
+    publish_chain(origin, archives=1)
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    reply = await browse(proxy, f"/forget?url={quote(url, safe='')}")
+    assert reply.status == 200
+    assert "A feed" in text(reply)
+    assert "All that is stored of it goes: 4 entries out of 2 documents." in text(reply)
+    assert read(reply).actions == [f"./forget?url={quote(url, safe='')}"]
+    assert f"./?url={quote(url)}" in read(reply).links
+    assert len(await proxy.service.feeds()) == 1
+    assert (await browse(proxy, f"/forget?url={quote(origin.url('/none'), safe='')}")).status == 404
 
 
 @pytest.mark.parametrize(
@@ -643,7 +721,8 @@ async def test_a_browser_that_does_not_say_where_a_form_stands_proves_it(
     proxy = await start(server={"access_token": TOKEN})
     await submit(proxy, "/login", token=TOKEN)
     await proxy.whole(origin.url("/feed"))
-    (action,) = [each for each in read(await browse(proxy)).actions if "forget" in each]
+    asked = await browse(proxy, f"/forget?url={quote(origin.url('/feed'), safe='')}")
+    (action,) = [each for each in read(asked).actions if "forget" in each]
     options = {"headers": {"Accept": "text/html, text/plain"}, "allow_redirects": False}
     assert (await proxy.ask("POST", action[1:].replace("proof=", "proof=A"), **options)).status == 403
     assert (await proxy.ask("POST", action[1:], **options)).status == 303

@@ -41,6 +41,7 @@ from wholefeed.service.showing import Showing, described
 from wholefeed.service.watching import Watching
 from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
 from wholefeed.store.tables import feeds
+from wholefeed.store.tables.feeds import Search
 
 log = get_logger()
 
@@ -301,16 +302,13 @@ class FeedService:
             yield await self._named([row for row in rows if row.digest])
             offset += len(rows)
 
-    async def listed(self, *, words: str, by_url: bool, number: int) -> Listing:
-        """Return the feeds whose URL holds the words, in any case; the last part where that one is not there.
-
-        They come by URL, or those asked for last first; `number` is which part, from 1 on.
-        """
+    async def listed(self, search: Search, number: int) -> Listing:
+        """Return a part of the feeds that are looked for, from 1 on; the last where that one is not there."""
 
         async def part(wanted: int) -> Listing:
             first = (wanted - 1) * _FEEDS_PER_PART
             found, total = await self._store.read(
-                lambda db: feeds.search(db, words, by_url=by_url, limit=_FEEDS_PER_PART, offset=first)
+                partial(feeds.search, search=search, limit=_FEEDS_PER_PART, offset=first)
             )
             return Listing(tuple(found), total, wanted)
 
@@ -434,7 +432,7 @@ class Listing(NamedTuple):
 
     feeds: tuple[ListedFeed, ...]
     total: int
-    """How many feeds there are with those words."""
+    """How many there are in all parts."""
     number: int
     """Which part this is, from 1 on."""
 

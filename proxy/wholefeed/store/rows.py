@@ -363,8 +363,9 @@ def _named(kind: type[Any]) -> tuple[str, ...]:
 
 
 FEED_COLUMNS: Final = ", ".join(_named(FeedRow))
+VISIBLE_STATE: Final = "CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END"
 _LISTED: Final = {
-    "visible_state": "CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END AS visible_state",
+    "visible_state": f"{VISIBLE_STATE} AS visible_state",
     "since": "coalesce(family_since, first_seen_at) AS since",
 }
 LISTED_COLUMNS: Final = ", ".join(_LISTED.get(name, name) for name in _named(ListedFeed))

@@ -146,7 +146,7 @@ class Left(StrEnum):
     INVALID = "invalid", "no URL that can be fetched"
     REFUSED = "refused", "an address that this proxy does not ask (see fetch.allow_networks, fetch.ports)"
     DIRECT = "direct", "does not go through the proxy"
-    ELSEWHERE = "elsewhere", "goes through a proxy at another address: name that with --base"
+    ELSEWHERE = "elsewhere", "goes through a proxy at another address (`wholefeed opml --base` names it)"
 
 
 # The feeds behind the proxy's own URLs

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from email.message import Message
 from email.parser import BytesHeaderParser
@@ -20,11 +21,13 @@ from wholefeed.config.tables import Config
 from wholefeed.core.opml import MAX_BYTES, Listed, compose_opml, read_opml
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.urls import Places
+from wholefeed.core.words import counted
 from wholefeed.errors import UploadError
 from wholefeed.fetch.guard import AddressPolicy
 from wholefeed.service.service import FeedService
 from wholefeed.web.keys import ASKED, CONFIG, LISTS, SERVICE, UPLOADS
-from wholefeed.web.moving import moved_in, moved_out, proxied_url
+from wholefeed.web.moving import Left, Moved, moved_in, moved_out, proxied_url
+from wholefeed.web.pages_base import is_browser, page
 from wholefeed.web.request import (
     REPLAY_OPTIONS,
     VIEW_OPTIONS,
@@ -61,43 +64,69 @@ async def exported(service: FeedService, base: str, config: Config) -> bytes:
 
 
 async def post_opml(request: web.Request) -> web.StreamResponse:
-    """POST /opml: the list that is sent, with its feeds through the proxy; with `undo=1`, without it."""
+    """POST /opml: the list that is sent, with its feeds through the proxy; with `undo=1`, without it.
+
+    A browser gets a page that says what was changed and what was not; its form sends the new list once more,
+    as the field `made`, and gets it as a file.
+    """
     late = partial(UploadError, slug="bad-request")
     async with uploaded(request, request.app[UPLOADS], MAX_BYTES, what="list", late=late) as body:
-        document, counts = await _moved(request, body)
+        sent, fields = await _list_in(request, body)
+        if "made" in fields:
+            return _download(sent, _NAME)
+        options = {**request[ASKED].query.options, **fields}
+        moved = await _moved(request, sent, options)
+    counts = moved.counts()
     request[ASKED].add(opml=counts)
+    if is_browser(request) and len(moved.document) <= _SHOWN_BYTES:
+        return await _moved_page(request, moved, is_undone=is_set(options, "undo"))
     told = ", ".join(f"{name}={number}" for name, number in counts.items())
-    return _download(document, "subscriptions.opml", {COUNTS_FIELD: told})
+    return _download(moved.document, _NAME, {COUNTS_FIELD: told})
 
 
-async def _moved(request: web.Request, sent: bytes) -> tuple[bytes, dict[str, int]]:
-    asked, config = request[ASKED], request.app[CONFIG]
-    base = base_url(request, asked)
-    body, fields = await _list_in(request, sent)
-    options = {**asked.query.options, **fields}
+_NAME: Final = "subscriptions.opml"
+_SHOWN_BYTES: Final = MAX_BYTES // 2
+"""A longer list is a file at once: as a field of a form it has to fit into what is read."""
+_MOST_LEFT: Final = 100
+"""Subscriptions that are shown for each reason why they stay as they are."""
+
+
+async def _moved_page(request: web.Request, moved: Moved, *, is_undone: bool) -> web.Response:
+    left: dict[Left, list[tuple[int, str]]] = {}
+    for each in moved.left:
+        left.setdefault(each.why, []).append((each.line, each.url))
+    changed = counted(moved.rewritten, "subscription", "subscriptions")
+    return await page(
+        request,
+        "moved.html",
+        done=f"{changed} changed {'back to the publishers' if is_undone else 'to this proxy'}",
+        left=[(why.words, urls) for why, urls in left.items()],
+        most=_MOST_LEFT,
+        made=b64encode(moved.document).decode(),
+    )
+
+
+async def _moved(request: web.Request, body: bytes, options: Mapping[str, str]) -> Moved:
+    config = request.app[CONFIG]
+    base = base_url(request, request[ASKED])
     read_view(options, 0)
     read_replay(options, f"{base}/feed?url=U")
-    is_undone = is_set(options, "undo")
     async with request.app[LISTS].turn(len(body)):
-        return await asyncio.to_thread(_moved_list, body, base, config, options, is_undone=is_undone)
+        return await asyncio.to_thread(_moved_list, body, base, config, options)
 
 
-def _moved_list(
-    body: bytes, base: str, config: Config, options: Mapping[str, str], *, is_undone: bool
-) -> tuple[bytes, dict[str, int]]:
+def _moved_list(body: bytes, base: str, config: Config, options: Mapping[str, str]) -> Moved:
     own = Places.of([base, config.server.public_url])
     try:
         document = read_opml(body)
     except ParseError as exc:
         raise UploadError(exc.message, slug=exc.slug) from exc
-    if is_undone:
-        moved = moved_out(document, own)
-    else:
-        policy = AddressPolicy.from_config(config.fetch)
-        names = (*REPLAY_OPTIONS, *VIEW_OPTIONS) if "replay" in options else VIEW_OPTIONS
-        view = {name: options[name] for name in names if name in options}
-        moved = moved_in(document, own, base=base, server=config.server, policy=policy, options=view)
-    return moved.document, moved.counts()
+    if is_set(options, "undo"):
+        return moved_out(document, own)
+    policy = AddressPolicy.from_config(config.fetch)
+    names = (*REPLAY_OPTIONS, *VIEW_OPTIONS) if "replay" in options else VIEW_OPTIONS
+    view = {name: options[name] for name in names if name in options}
+    return moved_in(document, own, base=base, server=config.server, policy=policy, options=view)
 
 
 _FIELD_BYTES: Final = 200
@@ -111,7 +140,7 @@ _LONGEST_BOUNDARY: Final = 70
 
 
 async def _list_in(request: web.Request, body: bytes) -> tuple[bytes, dict[str, str]]:
-    """Return the list that is sent, alone or as the field `file` of a form, and the form's other fields.
+    """Return the list that is sent, alone or as a field of a form, `file` or `made`, and its other fields.
 
     Whatever the Content-Type says that is no form: it is the list itself. A form is no longer than a list may
     be, and read whole: line by line as it comes, one of empty lines alone keeps the server's loop busy.
@@ -133,7 +162,9 @@ def _read_form(body: bytes, boundary: str) -> tuple[bytes, dict[str, str]]:
         if head.get_content_maintype() == "multipart" or number > _MAX_PARTS:
             raise UploadError("expected a form with a field file and few others")
         name = head.get_param("name", header="Content-Disposition")
-        if name == "file" and file is None:
+        if name == "made":
+            file, fields["made"] = _decoded(value), "1"
+        elif name == "file" and file is None:
             file = value
         elif len(value) > _FIELD_BYTES:
             raise too_large(len(value), _FIELD_BYTES)
@@ -142,6 +173,13 @@ def _read_form(body: bytes, boundary: str) -> tuple[bytes, dict[str, str]]:
     if file is None:
         raise UploadError("expected the list as the form's field file, got none")
     return file, {name: value for name, value in fields.items() if value}
+
+
+def _decoded(value: bytes) -> bytes:
+    try:
+        return b64decode(value, validate=True)
+    except ValueError as exc:
+        raise UploadError("expected the field made in base64, as the page has it") from exc
 
 
 def _parts(body: bytes, boundary: str) -> Iterator[tuple[Message, bytes]]:

@@ -3,6 +3,7 @@
     GET /                      home: a form and the known feeds; a program gets a few lines of text
     GET /?url=U                the page of the feed that U leads to; the feeds to choose from, where
                                U announces several; home again, where it leads to none
+    GET /forget?url=U          asks whether the feed is to be forgotten
     POST /refresh, /forget     what the forms of the pages do; a program gets no page
     /login, /logout            the page that asks for the token, and the end of a session
     any error                  in words, with what to do, and with a form to try another address
@@ -34,7 +35,7 @@ from wholefeed.core.readers import READERS, Reader
 from wholefeed.core.replay import WEEKDAYS, Pace, PaceError
 from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.dates import format_rfc3339
-from wholefeed.core.text.urls import Places
+from wholefeed.core.text.urls import Places, is_http
 from wholefeed.core.words import (
     STALE,
     STATES,
@@ -63,9 +64,9 @@ from wholefeed.errors import (
 )
 from wholefeed.service.account import ChainDocument, Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.service import Listing
 from wholefeed.service.showing import Excerpt, described, excerpt
 from wholefeed.store.rows import ListedFeed
+from wholefeed.store.tables.feeds import ORDERS, Search
 from wholefeed.store.tables.segments import months
 from wholefeed.web.access import take_turn
 from wholefeed.web.api import json_answer, status_object
@@ -139,33 +140,69 @@ def _told(request: web.Request) -> str:
     return "\n".join(lines) + "\n"
 
 
-_NUMBER: Final = re.compile("[1-9][0-9]{0,6}", re.ASCII)
-_MAX_WORDS: Final = 200
-
-
 async def _home_page(request: web.Request, trouble: _Trouble | None, status: int = 200) -> web.Response:
-    app, query = request.app, request.query
-    words, by_url = query.get("q", "")[:_MAX_WORDS].strip(), query.get("sort") == "url"
-    number = int(query["page"]) if _NUMBER.fullmatch(query.get("page", "")) else 1
-    listing = await app[SERVICE].listed(words=words, by_url=by_url, number=number)
+    app = request.app
+    search, number = read_search(request.query)
+    listing = await app[SERVICE].listed(search, number)
     now = app[SERVICE].now()
     return await page(
         request,
         "home.html",
         status=status,
         trouble=trouble,
+        forgotten=await _forgotten(request),
         given=plain_url(request[ASKED].query.url),
         feeds=[_feed_line(feed, now) for feed in listing.feeds],
         words_of=_WORDS,
         meanings=_meanings(listing.feeds),
         listing=listing,
-        words=words,
-        by_url=by_url,
-        link=_linked(words, by_url, listing),
+        search=search,
+        orders=_ORDERS,
+        part=partial(search_query, search),
         base=base_url(request, request[ASKED]),
         has_token=bool(app[CONFIG].server.access_token),
         version=__version__,
     )
+
+
+_NUMBER: Final = re.compile("[1-9][0-9]{0,6}", re.ASCII)
+_MAX_WORDS: Final = 200
+_ORDERS: Final = {
+    "asked": "last asked for",
+    "title": "title",
+    "url": "address",
+    "state": "history",
+    "entries": "most entries",
+}
+"""What a person is told of `ORDERS`."""
+
+
+def read_search(query: Mapping[str, str]) -> tuple[Search, int]:
+    """Return what is looked for among the known feeds, and which part of it, from 1; nonsense is nothing.
+
+    read_search({"q": "walks", "state": "partial", "sort": "title", "page": "2"})
+    """
+    state, sort, number = query.get("state", ""), query.get("sort", ""), query.get("page", "")
+    search = Search(
+        words=query.get("q", "")[:_MAX_WORDS].strip(),
+        state=state if state in _WORDS else "",
+        sort=sort if sort in _ORDERS else ORDERS[0],
+    )
+    return search, int(number) if _NUMBER.fullmatch(number) else 1
+
+
+def search_query(search: Search, number: int = 1) -> str:
+    """Return the query of a link to such a part, as `read_search` reads it."""
+    sort = "" if search.sort == ORDERS[0] else search.sort
+    query = {"q": search.words, "state": search.state, "sort": sort, "page": "" if number == 1 else number}
+    kept = {name: value for name, value in query.items() if value}
+    return "?" + urlencode(kept) if kept else ""
+
+
+async def _forgotten(request: web.Request) -> str:
+    """Return the feed that was forgotten just now, as the URL says, if that is so."""
+    url = request.query.get("forgotten", "")[:_LONGEST_URL]
+    return plain_url(url) if is_http(url) and not await request.app[SERVICE].is_known(url) else ""
 
 
 def _feed_line(feed: ListedFeed, now: float) -> dict[str, Any]:
@@ -197,17 +234,6 @@ def _meanings(feeds: Sequence[ListedFeed]) -> list[Words]:
     """Return the states that the table names, for the explanation below it."""
     used = {feed.visible_state.value for feed in feeds} | {"stale" for feed in feeds if feed.is_stale}
     return [words for name, words in _WORDS.items() if name in used]
-
-
-def _linked(words: str, by_url: bool, listing: Listing) -> Callable[..., str]:
-    """Return what makes the query of a link to the same list, but for what is named."""
-
-    def link(*, number: int = 1, sorted_by_url: bool = by_url) -> str:
-        query = {"q": words, "sort": "url" if sorted_by_url else "", "page": "" if number == 1 else number}
-        kept = {name: value for name, value in query.items() if value}
-        return "?" + urlencode(kept) if kept else ""
-
-    return link
 
 
 # The page of one feed: its address for readers, what its state means, how far it reaches, its two ends
@@ -337,15 +363,41 @@ async def _shown(
         timeline=timeline,
         newest=[_entry_line(each) for each in ends.newest],
         oldest=[_entry_line(each) for each in ends.oldest],
-        sums=f"{counted(told['entries'], 'entry', 'entries')} out of"
-        f" {counted(told['documents'], 'document', 'documents')}",
-        walked=f"{counted(told['progress']['entries'], 'entry', 'entries')} out of"
-        f" {counted(told['progress']['documents'], 'document', 'documents')}",
+        refreshed_words=refreshed_in_words(request.query.get("refreshed", ""), told),
+        sums=_sums(told["entries"], told["documents"]),
+        walked=_sums(told["progress"]["entries"], told["progress"]["documents"]),
         left=time_left(told["progress"]),
         refreshed=_instant(status.feed.checked_at, ago, now),
         due=ahead(status.feed.fresh_until or now, now),
         again_seconds=AGAIN_SECONDS,
     )
+
+
+def _sums(entries: int, documents: int) -> str:
+    return f"{counted(entries, 'entry', 'entries')} out of {counted(documents, 'document', 'documents')}"
+
+
+def refreshed_in_words(before: str, status: Mapping[str, Any]) -> str:
+    """Return what came of a refresh that a person began; nothing where none did.
+
+    Args:
+        before: How many entries the feed had then, as the URL says.
+        status: As GET /status answers.
+    """
+    if not _COUNT.fullmatch(before):
+        return ""
+    if status["refreshing"]:
+        return "The publisher is being asked now; what comes of it is said here."
+    if status["failure"] is not None:
+        return "The publisher was asked, and did not give the feed: why is said below."
+    change = status["entries"] - int(before)
+    if change == 0:
+        return "The publisher was asked: no new entries."
+    more = "more" if change > 0 else "fewer"
+    return f"The publisher was asked: {counted(abs(change), 'entry', 'entries')} {more} than before."
+
+
+_COUNT: Final = re.compile("[0-9]{1,9}", re.ASCII)
 
 
 def _proxied(request: web.Request, url: str, **options: str) -> str:
@@ -488,14 +540,33 @@ async def post_refresh(request: web.Request) -> web.StreamResponse:
     is_full = is_set(request[ASKED].query.options, "full")
     status = await request.app[SERVICE].refresh(url, is_full=is_full)
     if is_browser(request):
-        return _see_other(f"./?url={quote(url, safe='')}")
+        told = status_object(status)
+        return _see_other(f"./?refreshed={told['entries']}&url={quote(url, safe='')}")  # as in `_action`
     return json_answer(status_object(status), status=202)
+
+
+async def get_forget(request: web.Request) -> web.StreamResponse:
+    """GET /forget?url=U: the page that asks whether to forget the feed, and says what is lost with it."""
+    url = await named_url(request)
+    status = await request.app[SERVICE].status(url)
+    title = (await described(status.feed)).title
+    return await page(
+        request,
+        "forget.html",
+        url=status.feed.url,
+        title=plain(title or status.feed.url, _MOST_CHARACTERS),
+        known=status_object(status),
+        sums=_sums(status.feed.entries, status.feed.documents),
+    )
 
 
 async def post_forget(request: web.Request) -> web.StreamResponse:
     """POST /forget?url=U: forget the feed, as DELETE does, which no form can send."""
-    await request.app[SERVICE].forget(await named_url(request))
-    return _see_other("./") if is_browser(request) else web.Response(status=204)
+    url = await named_url(request)
+    await request.app[SERVICE].forget(url)
+    if is_browser(request):
+        return _see_other(f"./?forgotten={quote(url, safe='')}")
+    return web.Response(status=204)
 
 
 def _see_other(location: str) -> web.Response:
@@ -709,6 +780,7 @@ _WHAT_BY_SLUG: Final = {
     "not-a-feed": "There is no feed at that address",
     "timeout": "No answer yet",
     "unknown-feed": "That feed is not known here",
+    "no-such-page": "This feed has no such page",
 }
 _TYPE_AN_ADDRESS: Final = "Type an address such as example.org/blog or https://example.org/feed.xml."
 _LOOK_FOR_ANOTHER: Final = "Look on the site for a link called RSS, Atom or Feed, and paste its address here."
@@ -734,6 +806,7 @@ _ADVICE_BY_SLUG: Final = {
     " allows them.",
     "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
     "unknown-feed": "Paste its address to begin with it.",
+    "no-such-page": "Its pages are numbered from 1, the one with the newest entries.",
     "too-costly": "Read it where it was published, or subscribe to it: readers get the feed as it is.",
     "timeout": "It is still being looked for: try again in a moment.",
 }

@@ -11,7 +11,15 @@ from wholefeed.web.feed import delete_feed, get_feed, get_prefixed
 from wholefeed.web.importing import delete_import, post_import
 from wholefeed.web.metrics import get_metrics
 from wholefeed.web.opml import get_opml, post_opml
-from wholefeed.web.pages import get_home, get_login, post_forget, post_login, post_logout, post_refresh
+from wholefeed.web.pages import (
+    get_forget,
+    get_home,
+    get_login,
+    post_forget,
+    post_login,
+    post_logout,
+    post_refresh,
+)
 from wholefeed.web.pages_base import get_static
 from wholefeed.web.request import HOME, IMPORT, LOGIN, METRICS, STATIC, VIEW
 from wholefeed.web.view import get_view
@@ -57,6 +65,7 @@ def routes() -> list[web.RouteDef]:
         web.get("/status", get_status),
         web.get("/events", get_events),
         web.post("/refresh", post_refresh),
+        web.get("/forget", get_forget),
         web.post("/forget", post_forget),
         web.post(IMPORT, post_import),
         web.delete(IMPORT, delete_import),

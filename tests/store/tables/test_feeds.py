@@ -188,24 +188,59 @@ async def test_the_failure_of_the_subscription_document_is_no_missing_document(s
     assert await store.failures(feed) == ((an_attempt(URL),), None)
 
 
-async def test_feeds_are_searched_by_what_their_url_holds(store: NamedStore) -> None:
-    """In any case, taken literally, in the order and the part that is wanted; the count is of all of them."""
-    for number, name in enumerate(("b", "A%", "c", "a_")):
-        url = f"http://o.test/{name}"
-        await store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=NOW + number)
+async def listed(store: NamedStore, name: str, **changes: object) -> None:
+    """Let the store know a feed, asked for after those before, with such columns."""
+    before = await store.read(partial(feeds.list_feeds, limit=9, offset=0))
+    url, now = f"http://o.test/{name}", NOW + len(before)
+    feed = await store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=now)
+    await store.write(partial(feeds.update, feed=feed.id, changes=changes), feed=feed.id)
 
-    async def found(words: str, *, by_url: bool = False, limit: int = 9, offset: int = 0) -> tuple[str, int]:
-        rows, total = await store.read(
-            lambda db: feeds.search(db, words, by_url=by_url, limit=limit, offset=offset)
-        )
-        return " ".join(row.url.rpartition("/")[2] for row in rows), total
 
-    assert await found("") == ("a_ c A% b", 4)
-    assert await found("", by_url=True) == ("A% a_ b c", 4)
-    assert await found("/A") == ("a_ A%", 2)
-    assert await found("a%") == ("A%", 1)
-    assert await found("O.TEST", by_url=True, limit=2, offset=1) == ("a_ b", 4)
-    assert await found("nothing") == ("", 0)
+async def found(store: NamedStore, *search: str, limit: int = 9, offset: int = 0) -> tuple[str, int]:
+    """The last words of the URLs of what is looked for, and how many there are."""
+    wanted = feeds.Search(*search)
+    rows, total = await store.read(partial(feeds.search, search=wanted, limit=limit, offset=offset))
+    return " ".join(row.url.rpartition("/")[2] for row in rows), total
+
+
+async def test_feeds_are_searched_by_what_their_url_or_title_holds(store: NamedStore) -> None:
+    """In any case of ASCII's letters, taken literally, in the part that is wanted; the count is of all."""
+    for name, title in (("b", "Été"), ("A%", None), ("c", "A Walk"), ("a_", "")):
+        await listed(store, name, title=title)
+
+    assert await found(store) == ("a_ c A% b", 4)
+    assert await found(store, "/A") == ("a_ A%", 2)
+    assert await found(store, "a%") == ("A%", 1)
+    assert await found(store, "a WALK") == ("c", 1)
+    assert await found(store, "Été") == ("b", 1)
+    assert await found(store, "O.TEST", "", "url", limit=2, offset=1) == ("a_ b", 4)
+    assert await found(store, "nothing") == ("", 0)
+
+
+async def test_feeds_are_sorted_and_chosen_by_what_is_shown_of_them(store: NamedStore) -> None:
+    """By title, where there is none by URL; by size and state, of equals the last asked for first. A feed
+    whose walk goes on is loading, whatever it was; one that is stale is found as that, too."""
+    await listed(store, "1", title="beta", state=State.COMPLETE, entries=5)
+    await listed(store, "2", title="Alpha", state=State.PARTIAL, entries=50, is_stale=True)
+    await listed(store, "3", state=State.COMPLETE, entries=7, is_walking=1)
+    await listed(store, "4", title="alpha", state=State.PARTIAL)
+
+    orders = {
+        "asked": "4 3 2 1",
+        "title": "4 2 1 3",
+        "url": "1 2 3 4",
+        "state": "1 3 4 2",
+        "entries": "2 3 1 4",
+    }
+    assert tuple(orders) == feeds.ORDERS
+    for sort, expected in orders.items():
+        assert await found(store, "", "", sort) == (expected, 4), sort
+    assert await found(store, "", "partial", "title") == ("4 2", 2)
+    assert await found(store, "alpha", "partial") == ("4 2", 2)
+    assert await found(store, "", "complete") == ("1", 1)
+    assert await found(store, "", "loading") == ("3", 1)
+    assert await found(store, "", "stale") == ("2", 1)
+    assert await found(store, "beta", "stale") == ("", 0)
 
 
 async def a_row(store: NamedStore, feed: int) -> FeedRow:

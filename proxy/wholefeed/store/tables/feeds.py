@@ -28,7 +28,15 @@ from wholefeed.store.base import (
     run,
     varied,
 )
-from wholefeed.store.rows import FEED_COLUMNS, LISTED_COLUMNS, FeedRow, ListedFeed, feed_row, listed_feed
+from wholefeed.store.rows import (
+    FEED_COLUMNS,
+    LISTED_COLUMNS,
+    VISIBLE_STATE,
+    FeedRow,
+    ListedFeed,
+    feed_row,
+    listed_feed,
+)
 
 _BY_URL: Final = f"""
     SELECT {FEED_COLUMNS} FROM feed WHERE id = coalesce(
@@ -81,26 +89,56 @@ def list_feeds(db: Database, limit: int, offset: int) -> list[ListedFeed]:
     return [listed_feed(row) for row in fetch_all(db, _LIST, {"limit": limit, "offset": offset})]
 
 
-_MATCHING: Final = "FROM feed WHERE :words = '' OR {found} > 0"
-# Like SQLite's lower(), that of COLLATE "C" knows ASCII alone.
-_FOUND: Final = ("instr(lower(url), lower(:words))", 'strpos(lower(url), lower(:words COLLATE "C"))')
-_SEARCH_BY_URL: Final = varied(
-    f"SELECT {LISTED_COLUMNS} {_MATCHING} ORDER BY url LIMIT :limit OFFSET :offset", found=_FOUND
-)
-_SEARCH_BY_ASKED: Final = varied(
-    f"SELECT {LISTED_COLUMNS} {_MATCHING} ORDER BY asked_at DESC, id LIMIT :limit OFFSET :offset",
-    found=_FOUND,
-)
-_COUNT_MATCHING: Final = varied(f"SELECT count(*) {_MATCHING}", found=_FOUND)
+class Search(NamedTuple):
+    """Which feeds are looked for, and in which order."""
+
+    words: str = ""
+    """What the URL or the title holds, in any case of ASCII's letters; empty: whatever."""
+    state: str = ""
+    """The visible state, or `stale`; empty: any."""
+    sort: str = "asked"
+    """One of `ORDERS`."""
 
 
-def search(
-    db: Database, words: str, *, by_url: bool, limit: int, offset: int
-) -> tuple[list[ListedFeed], int]:
-    """Return feeds whose URL holds the words, by URL or the last asked for first; and how many."""
-    statement = _SEARCH_BY_URL if by_url else _SEARCH_BY_ASKED
-    rows = fetch_all(db, statement, {"words": words, "limit": limit, "offset": offset})
-    return [listed_feed(row) for row in rows], int(fetch_value(db, _COUNT_MATCHING, {"words": words}))
+ORDERS: Final = ("asked", "title", "url", "state", "entries")
+"""The last asked for first, by title (of a feed without one its URL), URL, state, or the largest first."""
+_MATCHING: Final = """
+    FROM feed WHERE (:words = '' OR {found} > 0)
+        AND (:state = '' OR {visible} = :state OR (:state = 'stale' AND is_stale <> 0))
+"""
+_VARIED: Final = {
+    # Like SQLite's lower(), that of COLLATE "C" knows ASCII alone.
+    "found": (
+        "instr(lower(url || ' ' || coalesce(title, '')), lower(:words))",
+        """strpos(lower((url || ' ' || coalesce(title, '')) COLLATE "C"), lower(:words COLLATE "C"))""",
+    ),
+    "named": (
+        "lower(coalesce(nullif(title, ''), url))",
+        """lower(coalesce(nullif(title, ''), url) COLLATE "C")""",
+    ),
+    "visible": (VISIBLE_STATE, VISIBLE_STATE),
+}
+_SEARCH: Final = varied(
+    f"""
+    SELECT {LISTED_COLUMNS} {_MATCHING}
+    ORDER BY
+        CASE WHEN :sort = 'title' THEN {{named}} END,
+        CASE WHEN :sort = 'url' THEN url END,
+        CASE WHEN :sort = 'state' THEN {{visible}} END,
+        CASE WHEN :sort = 'entries' THEN -entries END,
+        asked_at DESC, id
+    LIMIT :limit OFFSET :offset
+    """,
+    **_VARIED,
+)
+_COUNT_MATCHING: Final = varied(f"SELECT count(*) {_MATCHING}", **_VARIED)
+
+
+def search(db: Database, search: Search, *, limit: int, offset: int) -> tuple[list[ListedFeed], int]:
+    """Return a part of the feeds that are looked for, and how many there are."""
+    rows = fetch_all(db, _SEARCH, {**search._asdict(), "limit": limit, "offset": offset})
+    matching = {"words": search.words, "state": search.state}
+    return [listed_feed(row) for row in rows], int(fetch_value(db, _COUNT_MATCHING, matching))
 
 
 # What feeds call themselves that were published before that was kept
@@ -122,11 +160,9 @@ def keep_headings(db: Database, headings: Mapping[int, Heading]) -> None:
     )
 
 
-_STATES: Final = """
-    SELECT CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END AS state,
-        count(*) AS feeds, sum(is_stale) AS stale
-    FROM feed GROUP BY 1
-"""
+_STATES: Final = f"""
+    SELECT {VISIBLE_STATE} AS state, count(*) AS feeds, sum(is_stale) AS stale FROM feed GROUP BY 1
+"""  # noqa: S608 - names of columns
 
 
 def count_states(db: Database) -> dict[str, tuple[int, int]]:

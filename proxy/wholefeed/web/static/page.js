@@ -32,18 +32,9 @@ async function copied(source) {
   return document.execCommand("copy");
 }
 
-/* Only one confirmation is open at a time, and Escape closes it. */
-const confirmations = document.querySelectorAll("td.actions details");
-for (const each of confirmations) {
-  each.addEventListener("toggle", () => {
-    if (each.open) for (const other of confirmations) if (other !== each) other.open = false;
-  });
-  each.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !each.open) return;
-    each.open = false;
-    each.querySelector("summary").focus();
-  });
-}
+/* What was done is said once: then the address is that of the page itself. */
+const said = document.querySelector("[data-said]");
+if (said) history.replaceState(null, "", said.dataset.said || location.pathname);
 
 /* Where a time is told as "5 minutes ago", pointing at it tells the time of day. */
 for (const each of document.querySelectorAll("time[datetime]")) {
