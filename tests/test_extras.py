@@ -6,7 +6,6 @@ import json
 import shlex
 import sys
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -58,9 +57,8 @@ def test_elsewhere_what_the_extra_names_is_installed(
 
 def test_an_environment_without_pip_is_given_one_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment of uv's has no pip; any other's installs into it."""
-    monkeypatch.setattr("wholefeed.extras.find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "pip", None)
     assert to_install(["a>=1"]) == f"pip --python {shlex.quote(sys.executable)} install 'a>=1'"
-    monkeypatch.setattr("wholefeed.extras.find_spec", find_spec)
 
 
 def test_where_nothing_is_installed_the_checkout_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ from aiohttp.resolver import DefaultResolver
 
 from wholefeed import __version__
 from wholefeed.cli.access_token import is_loopback, needs_token
-from wholefeed.cli.base import EVERYWHERE, http_url, server_address
+from wholefeed.cli.address import EVERYWHERE, http_url, server_address
 from wholefeed.config.tables import FILE_SUFFIX, KEYS, Config
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
