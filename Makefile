@@ -1,6 +1,7 @@
 # Each target sets up what it needs in .venv; a fresh machine needs Python 3.11 or newer and nothing else.
 # serve and demo install what runs; the rest adds the tests, the linters and the types, which are four times as large.
 #   make serve ARGS='--port 9000'      PYTHON=/path/to/python3 chooses the interpreter for a new .venv
+#   make serve EXTRAS=postgres         adds PostgreSQL's driver to .venv, for good
 
 # A start takes a third longer where every module is compiled anew; the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
@@ -21,6 +22,8 @@ PYTHON :=
 ATHERIS := atheris==3.0.0
 CANDIDATES := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3)
 ARGS :=
+EXTRAS :=
+$(if $(filter-out postgres uvloop,$(EXTRAS)),$(error expected EXTRAS=postgres, got $(EXTRAS)))
 # One more than there are cores: tests wait for processes, sockets and clocks half of their time.
 WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -34,7 +37,7 @@ help:  ## this list
 
 setup: $(DEVELOPS) $(ARCHIVE)  ## make .venv and install all of it; every other target does so by itself, as far as it needs
 
-serve: $(RUNS)  ## run the proxy on http://127.0.0.1:8080 until Ctrl-C
+serve: $(RUNS) $(addprefix $(VENV)/.extra-,$(EXTRAS))  ## run the proxy on http://127.0.0.1:8080 until Ctrl-C
 	@exec $(VENV)/bin/wholefeed serve $(ARGS)
 
 demo: $(RUNS)  ## a sample publisher, the proxy, and what a reader gets; works offline
@@ -152,6 +155,12 @@ $(RUNS): pyproject.toml constraints.txt | $(PY)
 	pip="$(PY) -m pip"; \
 	$(call PIP_INSTALL,--build-constraint constraints.txt --editable '.[uvloop]')
 	@touch $(RUNS)
+
+$(VENV)/.extra-%: $(RUNS)
+	@echo "installing the extra $* into $(VENV)"
+	@pip="$(PY) -m pip"; \
+	$(call PIP_INSTALL,--build-constraint constraints.txt --editable '.[$*]')
+	@touch $@
 
 $(DEVELOPS): $(RUNS)
 	@echo "installing what tests and linters need into $(VENV)"

@@ -110,3 +110,15 @@ def test_serve_and_demo_install_no_linters_and_no_driver_of_postgresql(tmp_path:
     testing = make(tmp_path, "-n", "test", python).stdout
     assert "--group dev" in testing
     assert "postgres" in testing
+
+
+def test_serve_takes_an_extra_and_no_other_word(tmp_path: Path) -> None:
+    """`make serve EXTRAS=postgres` installs PostgreSQL's driver before it serves; a wrong name is told."""
+    python = f"PYTHON={an_interpreter(tmp_path, BARE_PYTHON)}"
+    serving = make(tmp_path, "-n", "serve", "EXTRAS=postgres", python).stdout
+    assert serving.index("--editable '.[postgres]'") < serving.index("wholefeed serve")
+    shutil.rmtree(tmp_path / "tools")
+    refused = make(tmp_path, "serve", "EXTRAS=mysql", python)
+    assert refused.returncode
+    assert "expected EXTRAS=postgres, got mysql" in refused.stderr
+    assert not (tmp_path / ".venv").exists()

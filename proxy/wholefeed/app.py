@@ -74,7 +74,7 @@ async def serve(
 ) -> None:
     """Listen until SIGTERM or SIGINT; then let answers finish and stop within the configured grace.
 
-    `on_started` is told the address and the port once the server listens there.
+    `on_started` is told the address and the port once the server listens there, in a thread of its own.
 
     Raises:
         StoreError: The database cannot be used.
@@ -100,7 +100,7 @@ async def serve(
                 async with reaping(runner.server, app[keys.CONNECTIONS]), AsyncExitStack() as listeners:
                     host, port = await _listen(runner.server, app, listeners)
                     if on_started is not None:
-                        on_started(host, port)
+                        await asyncio.to_thread(on_started, host, port)
                     gc.collect()
                     gc.freeze()  # modules and tables stay: to look through them again is a fifth of an answer
                     gc.set_threshold(*_COLLECTING)

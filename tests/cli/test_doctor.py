@@ -48,6 +48,7 @@ from wholefeed.cli.doctor import (
 )
 from wholefeed.cli.main import main
 from wholefeed.config.tables import Config
+from wholefeed.extras import to_add
 
 GOOD, SKIPPED, WARNING, WRONG = Verdict
 GIB = 1 << 30
@@ -230,7 +231,7 @@ def test_few_open_files_are_a_warning_and_uvloop_is_advised(open_files: int, ver
         loop, files = judge_machine(machine, has_uvloop=has_uvloop, loop="some.Loop")
         assert (loop.verdict, files.verdict) == (GOOD, verdict)
         assert "some.Loop" in loop.text
-        assert ("wholefeed[uvloop]" in loop.advice) is not has_uvloop
+        assert (to_add("uvloop") in loop.advice) is not has_uvloop
 
 
 def test_a_container_s_own_memory_counts(tmp_path: Path) -> None:

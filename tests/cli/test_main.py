@@ -62,7 +62,7 @@ class FakeApp:
         self.configs.append(config)
         self.collects.append(gc.isenabled())
         if self.error is None or self.is_listening:
-            on_started(config.server.host, config.server.port or self.port)
+            await asyncio.to_thread(on_started, config.server.host, config.server.port or self.port)
         if self.error:
             raise self.error
 

@@ -18,6 +18,7 @@ from tests.origin import Origin
 from tests.processes import serving
 from tests.store.databases import a_database
 from wholefeed.cli.main import main
+from wholefeed.extras import to_add
 
 WAIT_SECONDS = 30.0
 
@@ -147,4 +148,4 @@ def test_a_store_is_not_moved_without_the_driver(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     assert main(["migrate", "--to", "postgresql://127.0.0.1:1/name"]) == 1
-    assert "needs psycopg: pip install 'wholefeed[postgres]'" in capsys.readouterr().err
+    assert f"needs psycopg: {to_add('postgres')}" in capsys.readouterr().err

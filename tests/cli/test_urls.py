@@ -37,10 +37,24 @@ def query_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, l
 
 def test_url_prints_one_line_that_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
     """The feed's URL may be written as people write it; nothing but the URL stands on standard output."""
-    assert main(["url", " feed://EXAMPLE.org/feed?a=1&b=2 "]) == 0
+    assert main(["url", " feed://EXAMPLE.org/feed?a=1&b=2 ", "--base", "http://nas:8080"]) == 0
     said = capsys.readouterr()
     encoded = "https%3A%2F%2Fexample.org%2Ffeed%3Fa%3D1%26b%3D2"
-    assert (said.out, said.err) == (f"http://127.0.0.1:8080/feed?url={encoded}\n", "")
+    assert (said.out, said.err) == (f"http://nas:8080/feed?url={encoded}\n", "")
+
+
+@pytest.mark.usefixtures("no_server")
+def test_a_url_of_a_proxy_that_does_not_run_comes_with_where_it_was_looked_for(
+    capsys: pytest.CaptureFixture[str], own_folder: Path
+) -> None:
+    """Nobody said --base, and where the configuration says nobody answers: one line of standard error."""
+    assert main(["url", FEED]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("http://127.0.0.1:9/feed?url=")
+    assert said.err == (
+        "wholefeed: no proxy answers there now: looked on 127.0.0.1, port 9 (server.host, server.port),"
+        f" and for {own_folder / 'wholefeed.db'} (store.path)\n"
+    )
 
 
 def test_the_token_of_the_first_start_stands_in_it(

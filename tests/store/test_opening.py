@@ -10,6 +10,7 @@ import pytest
 
 from wholefeed.config.tables import StoreConfig
 from wholefeed.errors import StoreUnusableError
+from wholefeed.extras import to_add
 from wholefeed.store.base import fetch_value
 from wholefeed.store.opening import migrate_store, open_store
 
@@ -85,7 +86,7 @@ def test_a_driver_that_is_not_installed_is_named() -> None:
     done = subprocess.run(
         [sys.executable, "-c", NO_DRIVER], capture_output=True, text=True, check=True, timeout=60
     )
-    expected = "store.url needs psycopg: pip install 'wholefeed[postgres]'\n"
+    expected = f"store.url needs psycopg: {to_add('postgres')}\n"
     assert done.stdout == expected * 2
 
 

@@ -2,10 +2,11 @@
 
     ask(config, lambda feeds: feeds.account(url))       # the status object, as GET /status gives it
 
-A running proxy holds the database's lock, so it is asked over HTTP at the configured address; where nothing
-listens there, the database is opened. Both take canonical URLs, give the JSON objects of the HTTP interface,
-and raise `UnknownFeedError` where nothing is stored for a feed. What is stored nowhere is reconstructed in a
-store of its own, which is then removed: `fetch_once`, `explain_once`.
+A running proxy holds the database's lock, so it is asked over HTTP, at the address in the configuration
+(`load_for_result` has put the running proxy's there); where nothing listens, the database is opened. Both
+take canonical URLs, give the JSON objects of the HTTP interface, and raise `UnknownFeedError` where nothing
+is stored for a feed. What is stored nowhere is reconstructed in a store of its own, which is then removed:
+`fetch_once`, `explain_once`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from yarl import URL
 
 from wholefeed.app import open_service
 from wholefeed.cli.access_token import known_token
-from wholefeed.cli.base import run, server_address, tell, url_here
+from wholefeed.cli.address import server_address, url_here, where_looked
+from wholefeed.cli.base import run, tell
 from wholefeed.config.tables import Config
 from wholefeed.core.model import State
 from wholefeed.core.opml import compose_opml
@@ -376,10 +378,7 @@ class Database:
 
     def _require(self) -> None:
         if not self._is_there:
-            raise UnknownFeedError(
-                f"nothing is stored: there is no database {self._config.store.path}"
-                " (store.path, WHOLEFEED_STORE_PATH)"
-            )
+            raise UnknownFeedError(f"nothing is stored, and no proxy runs: {where_looked(self._config)}")
 
 
 async def fetch_once(

@@ -45,10 +45,18 @@ def load(options: argparse.Namespace, **flags: object) -> Config:
 
 
 def load_for_result(options: argparse.Namespace) -> Config:
-    """The configuration of a command that prints a result: its log goes to standard error, warnings only."""
+    """The configuration of a command that prints a result: its log goes to standard error, warnings only.
+
+    The address in it is the running proxy's where that is known.
+    """
+    from wholefeed.cli.address import with_running
+    from wholefeed.config.tables import ServerConfig
     from wholefeed.logs import configure_logging
 
-    config = load(options)
+    configured = load(options)
+    config = with_running(configured)
+    if config is not configured and configured.server.port != ServerConfig().port:
+        tell(f"the proxy is on port {config.server.port}, and server.port is {configured.server.port}")
     level = "warning" if config.log.level == "info" else config.log.level
     configure_logging(replace(config.log, level=level), sys.stderr)
     return config
@@ -88,29 +96,6 @@ def seconds(text: str) -> float:
         if 0 <= (value := float(text)) < float("inf"):
             return value
     raise argparse.ArgumentTypeError(f"expected a number of seconds, 0 or more, got {text!r}")
-
-
-# Where the proxy is
-
-
-EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
-"""To listen on all addresses of the machine."""
-
-
-def http_url(host: str, port: int) -> str:
-    """Return the URL of a server by plain http, without a final slash."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def url_here(config: Config) -> str:
-    """Return the URL by which this machine reaches the proxy, without a final slash."""
-    return http_url(*server_address(config))
-
-
-def server_address(config: Config) -> tuple[str, int]:
-    """Where a proxy of this configuration is reached from the same machine."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.server.host, config.server.host)  # noqa: S104
-    return host, config.server.port
 
 
 # What commands say: results on standard output, everything else on standard error. Either may be full, closed

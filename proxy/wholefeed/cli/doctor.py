@@ -40,7 +40,7 @@ from aiohttp.resolver import DefaultResolver
 
 from wholefeed import __version__
 from wholefeed.cli.access_token import is_loopback, needs_token
-from wholefeed.cli.base import EVERYWHERE, http_url, server_address
+from wholefeed.cli.address import EVERYWHERE, http_url, server_address
 from wholefeed.config.tables import FILE_SUFFIX, KEYS, Config
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
@@ -49,6 +49,7 @@ from wholefeed.core.text.dates import format_rfc3339, parse_rfc822
 from wholefeed.core.text.urls import safe_url
 from wholefeed.core.words import counted
 from wholefeed.errors import DocumentError, StoreUnusableError
+from wholefeed.extras import to_add, to_install
 from wholefeed.fetch.base import Fetched
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.guard import host_pattern, is_matched
@@ -235,7 +236,6 @@ def _installed_version(name: str) -> str | None:
 
 
 _REQUIREMENT: Final = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?P<bounds>[^;]*)(?:;(?P<marker>.*))?")
-_INSTALL: Final = 'pip install --upgrade --force-reinstall "wholefeed[uvloop]"'
 
 
 def judge_versions(
@@ -251,15 +251,15 @@ def judge_versions(
         found = [wrong("python", f"Python {python}; wholefeed needs {requires_python}", advice)]
     matches = filter(None, map(_REQUIREMENT.match, requirements))
     wanted = [match for match in matches if _is_for(match["marker"] or "", python)]
-    outside = []
+    outside = {}
     for match in wanted:
-        version, bounds = version_of(match["name"]), match["bounds"].strip()
-        if version is None:
-            outside.append(f"{match['name']} is not installed")
+        name, bounds = match["name"], match["bounds"].strip()
+        if (version := version_of(name)) is None:
+            outside[f"{name}{bounds}"] = f"{name} is not installed"
         elif not _is_within(version, bounds):
-            outside.append(f"{match['name']} is {version}, expected {bounds}")
+            outside[f"{name}{bounds}"] = f"{name} is {version}, expected {bounds}"
     if outside:
-        return [*found, wrong("libraries", "; ".join(outside), f"{_INSTALL}, or `make setup` in a checkout")]
+        return [*found, wrong("libraries", "; ".join(outside.values()), to_install(outside))]
     return [*found, good("libraries", f"{len(wanted)} libraries, each within its bounds")]
 
 
@@ -299,7 +299,7 @@ def judge_machine(machine: Machine, *, has_uvloop: bool, loop: str) -> list[Find
     sqlite = f"SQLite {sqlite3.sqlite_version}"
     found = [good("event loop", f"{loop}; {sqlite}")]
     if not has_uvloop:
-        advice = 'optional: pip install "wholefeed[uvloop]" takes about 7 % less of the processor'
+        advice = f"optional: {to_add('uvloop')}; it takes about 7 % less of the processor"
         found = [good("event loop", f"{loop}, uvloop is not installed; {sqlite}", advice)]
     if 0 <= machine.open_files < _OPEN_FILES:
         text = f"at most {machine.open_files} open files; {_OPEN_FILES} are wanted for many readers at once"
@@ -643,7 +643,7 @@ def check_shared(url: str, connections: int) -> tuple[list[Finding], ExaminedDat
     try:
         from wholefeed.store.postgres_upkeep import examine
     except ImportError:
-        return [wrong(_DATABASE, "store.url needs psycopg", "pip install 'wholefeed[postgres]'")], None
+        return [wrong(_DATABASE, "store.url needs psycopg", to_add("postgres"))], None
     try:
         examined = examine(url)
     except StoreUnusableError as exc:

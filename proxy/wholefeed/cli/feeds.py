@@ -255,6 +255,7 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
 
 def _list(options: argparse.Namespace) -> int:
     config = load_for_result(options)
+    from wholefeed.cli.address import where_looked
     from wholefeed.cli.backend import ask
 
     found = ask(config, lambda feeds: feeds.listed())
@@ -264,7 +265,10 @@ def _list(options: argparse.Namespace) -> int:
     for status in found:
         show(f"{status['url']}\n  {_summary(status)}\n")
     if not found:
-        tell("no feed is known yet: one becomes so when a reader asks for it (see `wholefeed url --help`)")
+        tell(
+            f"no feed is known yet: {where_looked(config)};"
+            " one becomes known when a reader asks for it (see `wholefeed url --help`)"
+        )
     return EXIT_DONE
 
 

@@ -17,11 +17,9 @@ from wholefeed.cli.base import (
     EXIT_ERROR,
     Command,
     fail,
-    http_url,
     json_text,
     load,
     run,
-    server_address,
     show,
     tell,
 )
@@ -42,6 +40,7 @@ def _serve(options: argparse.Namespace) -> int:
 
         from wholefeed.app import serve
         from wholefeed.cli.access_token import ensure_token, forget_unseen, notice
+        from wholefeed.cli.address import http_url, note, server_address, withdraw
         from wholefeed.logs import configure_logging
         from wholefeed.server.allocator import give_large_blocks_back
         from wholefeed.server.listening import Supervisor
@@ -57,6 +56,7 @@ def _serve(options: argparse.Namespace) -> int:
     def on_started(_host: str, port: int) -> None:
         nonlocal has_started
         has_started = True
+        note(config, port)
         if token.is_new:
             log.info("token.created", path=str(token.path))
             tell(notice(token, config.server.public_url or f"http://YOUR-HOST:{port}"))
@@ -76,7 +76,9 @@ def _serve(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:  # before the server listens for it
         return EXIT_DONE
     finally:
-        if not has_started:
+        if has_started:
+            withdraw(config)
+        else:
             forget_unseen(token)
     return EXIT_DONE
 
@@ -150,10 +152,11 @@ def _add_doctor(parser: argparse.ArgumentParser) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    config = load(options)
+    from wholefeed.cli.address import with_running
     from wholefeed.cli.doctor import Verdict, as_object, as_text, examined, this_machine, worst
     from wholefeed.web.request import feed_url
 
+    config = with_running(load(options))
     url = feed_url(options.url) if options.url else ""
     found = run(examined(config, url, this_machine(), is_offline=options.offline))
     show(json_text(as_object(found)) if options.json else as_text(found))
@@ -171,24 +174,21 @@ DOCTOR: Final = Command(
 )
 
 
-_HEALTHCHECK_SECONDS: Final = 4
 _OK: Final = 200
 
 
 def _healthcheck(options: argparse.Namespace) -> int:
-    config = load(options)
-    import http.client
+    from wholefeed.cli.address import asked_for_health, server_address, with_running
 
-    host, port = server_address(config)
-    connection = http.client.HTTPConnection(host, port, timeout=_HEALTHCHECK_SECONDS)
+    config = with_running(load(options))
     try:
-        connection.request("GET", "/healthz")
-        status = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as exc:
-        why = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
-        return fail(f"no answer from {host}, port {port}: {why}; does `wholefeed serve` run?", EXIT_ERROR)
-    finally:
-        connection.close()
+        status, _ = asked_for_health(config)
+    except OSError as exc:
+        host, port = server_address(config)
+        return fail(
+            f"no answer from {host}, port {port}: {exc.strerror or exc}; does `wholefeed serve` run?",
+            EXIT_ERROR,
+        )
     if status != _OK:
         return fail(f"expected status 200 of /healthz, got {status}", EXIT_ERROR)
     show("healthy\n")

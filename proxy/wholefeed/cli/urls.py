@@ -15,17 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from wholefeed.cli.address import EVERYWHERE, answers, http_url, url_here, where_looked
 from wholefeed.cli.base import (
-    EVERYWHERE,
     EXIT_DONE,
     Command,
-    http_url,
-    load,
     load_for_result,
     show,
     some,
     tell,
-    url_here,
 )
 from wholefeed.core.readers import READERS, Reader, reader_named
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -89,6 +86,12 @@ def _base_of(given: str | None, server: ServerConfig) -> str:
             f" For example --base http://192.168.1.5:{server.port or 8080}"
         )
     return base or http_url(server.host, server.port)
+
+
+def _tell_where_looked(given: str | None, config: Config) -> None:
+    """Say so where nothing answers at an address that the configuration alone names."""
+    if not (given or config.server.public_url or answers(config)):
+        tell(f"no proxy answers there now: {where_looked(config)}")
 
 
 def _server_with_token(config: Config) -> ServerConfig:
@@ -227,7 +230,7 @@ def _option(name: str) -> Callable[[str], str]:
 
 
 def _url(options: argparse.Namespace) -> int:
-    config = load(options)
+    config = load_for_result(options)
     from wholefeed.core.text.urls import Places
     from wholefeed.web.moving import feed_behind, proxied_url
     from wholefeed.web.request import completed, feed_url
@@ -241,6 +244,7 @@ def _url(options: argparse.Namespace) -> int:
     feed = feed_url(next(behind, options.feed))
     url = proxied_url(base, feed, _server_with_token(config), wanted)
     show(f"{url}\n")
+    _tell_where_looked(options.base, config)
     if reader is not None and not (options.replay and reader.starts_now):
         tell(f"{reader.name}: {reader.hint}")
     return EXIT_DONE
@@ -277,17 +281,19 @@ def _days(text: str) -> int:
 
 
 def _sign(options: argparse.Namespace) -> int:
-    server = load(options).server
+    config = load_for_result(options)
     from wholefeed.errors import ConfigError
     from wholefeed.server.clients import sign
     from wholefeed.web.request import feed_url, own_url
 
+    server = config.server
     if not server.signing_keys:
         raise ConfigError("expected a key in server.signing_keys, got none: nothing to sign with")
     base = _base_of(options.base, server)
     expires_at = None if options.days is None else int(time.time()) + options.days * DAY_SECONDS
     url = feed_url(options.url)
     show(own_url(base, url, sign(url, server.signing_keys, expires_at=expires_at)) + "\n")
+    _tell_where_looked(options.base, config)
     return EXIT_DONE
 
 
@@ -329,8 +335,9 @@ def _opml(options: argparse.Namespace) -> int:
     from wholefeed.errors import UploadError
 
     name = "standard input" if str(options.file) == "-" else options.file or "the proxy's list"
+    config, sent = _exported(config) if options.export else (config, _read(options.file))
     try:
-        document = read_opml(_exported(config) if options.export else _read(options.file))
+        document = read_opml(sent)
     except ParseError as exc:
         raise UploadError(f"{name}: {exc.message}", slug=exc.slug) from exc
     if document.repairs:
@@ -338,23 +345,32 @@ def _opml(options: argparse.Namespace) -> int:
     moved = _moved(options, config, document)
     with opened_output(None if str(options.output) in ("None", "-") else options.output) as output:
         output.write(moved.document)
-    if not options.export:
+    if options.export:
+        _tell_left(moved)
+        if not document.subscriptions:
+            tell(f"no feed is known yet: {where_looked(config)}")
+    else:
         _tell(moved, is_undone=options.undo)
-    elif not document.subscriptions:
-        tell("no feed is known yet")
+    if not options.undo:
+        _tell_where_looked(options.base, config)
     return EXIT_DONE
 
 
-def _exported(config: Config) -> bytes:
-    """Return the known feeds, at their publishers."""
+def _exported(config: Config) -> tuple[Config, bytes]:
+    """Return the known feeds, at their publishers, and the configuration with the proxy's own public URL.
+
+    The command may lack the proxy's configuration: its list says by which URL readers reach it.
+    """
     from wholefeed.cli.backend import ask
     from wholefeed.core.opml import read_opml
     from wholefeed.core.text.urls import Places
     from wholefeed.web.moving import moved_out
 
-    listed = ask(config, lambda feeds: feeds.exported())
-    own = Places.of([config.server.public_url, url_here(config)])
-    return moved_out(read_opml(listed), own).document
+    here, listed = url_here(config), read_opml(ask(config, lambda feeds: feeds.exported()))
+    base = next((each.url.partition("/feed?")[0] for each in listed.subscriptions), here)
+    if base != here:
+        config = replace(config, server=replace(config.server, public_url=base))
+    return config, moved_out(listed, Places.of([base])).document
 
 
 def _read(path: Path) -> bytes:
@@ -384,7 +400,7 @@ def _moved(options: argparse.Namespace, config: Config, document: OpmlDocument) 
         own,
         base=_base_of(options.base and options.base[0], config.server),
         server=_server_with_token(config),
-        policy=AddressPolicy.from_config(config.fetch),
+        policy=None if options.export else AddressPolicy.from_config(config.fetch),
         options=parameters,
     )
 
@@ -396,14 +412,21 @@ def _tell(moved: Moved, *, is_undone: bool) -> None:
     number, all_of_them = moved.rewritten, moved.rewritten + len(moved.left)
     way = "lead to their publishers again" if is_undone else "go through the proxy now"
     tell(f"{number} of {all_of_them} subscriptions {way}")
+    _tell_left(moved)
+    for why in (Left.ALREADY, Left.DIRECT):
+        if count := sum(each.why is why for each in moved.left):
+            tell(f"left as they are: {count}: {why.words}")
+
+
+def _tell_left(moved: Moved) -> None:
+    """Name the subscriptions that are not what was asked for."""
+    from wholefeed.web.moving import Left
+
     left = [each for each in moved.left if each.why not in (Left.ALREADY, Left.DIRECT)]
     for each in left[:_SHOWN]:
         tell(f"line {each.line}, left as it is: {each.url or 'nothing'}: {each.why.words}")
     if len(left) > _SHOWN:
         tell(f"{len(left) - _SHOWN} more are left as they are")
-    for why in (Left.ALREADY, Left.DIRECT):
-        if count := sum(each.why is why for each in moved.left):
-            tell(f"left as they are: {count}: {why.words}")
 
 
 OPML: Final = Command(

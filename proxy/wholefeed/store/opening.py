@@ -12,6 +12,7 @@ from pathlib import Path
 
 from wholefeed.config.tables import StoreConfig
 from wholefeed.errors import StoreUnusableError
+from wholefeed.extras import to_add
 from wholefeed.store import sqlite
 from wholefeed.store.sqlite_file import migrate_file
 from wholefeed.store.store import Store
@@ -47,7 +48,7 @@ async def open_shared(url: str, *, connections: int) -> AsyncIterator[Store]:
 
 def needs_psycopg() -> StoreUnusableError:
     """Return the error of a configuration that names PostgreSQL where its driver is not installed."""
-    return StoreUnusableError("store.url needs psycopg: pip install 'wholefeed[postgres]'")
+    return StoreUnusableError(f"store.url needs psycopg: {to_add('postgres')}")
 
 
 async def migrate_store(settings: StoreConfig) -> list[str]:

@@ -59,7 +59,7 @@ class Backup(NamedTuple):
     feeds: int
 
 
-OWN_ENDS: Final = ("", "-wal", "-shm", ".lock", ".token")
+OWN_ENDS: Final = ("", "-wal", "-shm", ".lock", ".token", ".address")
 
 
 def _check_target(path: Path, target: Path, *, replace: bool) -> None:

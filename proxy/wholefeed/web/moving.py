@@ -48,12 +48,12 @@ def moved_in(
     *,
     base: str,
     server: ServerConfig,
-    policy: AddressPolicy,
+    policy: AddressPolicy | None,
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> Moved:
     """Return the list with each subscription through the proxy.
 
-    `policy` says which publishers it asks; the rest is as for `proxied_url`.
+    `policy` says which publishers it asks (None: all of these); the rest is as for `proxied_url`.
     """
 
     def move(url: str) -> str | Left:
@@ -63,7 +63,8 @@ def moved_in(
             return Left.NOT_WEB
         try:
             target = parse_target(feed_url(url))
-            policy.check_target(target.host, target.port)
+            if policy is not None:
+                policy.check_target(target.host, target.port)
         except InvalidUrlError as exc:
             return Left.CREDENTIALS if exc.slug == "userinfo-not-allowed" else Left.INVALID
         except OSError:

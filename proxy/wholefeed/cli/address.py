@@ -1,0 +1,127 @@
+"""Where the proxy is: `serve` notes its address beside its database, and commands look there.
+
+    note(config, port)              # `serve --port 9000` listens
+    config = with_running(config)   # `list`, with the same store.path: server.port is 9000
+    withdraw(config)
+
+A note is believed where this user or root wrote it, on this machine (in a container: in the same one), by a
+process that still runs, and wholefeed answers at the address; it may be sent the token. Else the configured
+address counts. Of several replicas in one folder the last to start is noted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from wholefeed.config.tables import Config
+
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
+"""To listen on all addresses of the machine."""
+
+
+def http_url(host: str, port: int) -> str:
+    """Return the URL of a server by plain http, without a final slash."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def url_here(config: Config) -> str:
+    """Return the URL by which this machine reaches the proxy, without a final slash."""
+    return http_url(*server_address(config))
+
+
+def server_address(config: Config) -> tuple[str, int]:
+    """Where a proxy of this configuration is reached from the same machine."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.server.host, config.server.host)  # noqa: S104
+    return host, config.server.port
+
+
+def where_looked(config: Config) -> str:
+    """Return where a proxy and a database were looked for."""
+    host, port = server_address(config)
+    stored = "in store.url" if config.store.url else f"for {Path(config.store.path).absolute()} (store.path)"
+    return f"looked on {host}, port {port} (server.host, server.port), and {stored}"
+
+
+# Whether it answers
+
+_HEALTH_SECONDS: Final = 4
+_HEALTH_BYTES: Final = 1024
+
+
+def asked_for_health(config: Config) -> tuple[int, bytes]:
+    """Return what /healthz answers, status and body.
+
+    Raises:
+        OSError: Nobody does; with a reason in words, whatever went wrong.
+    """
+    from http.client import HTTPConnection, HTTPException
+
+    with closing(HTTPConnection(*server_address(config), timeout=_HEALTH_SECONDS)) as connection:
+        try:
+            connection.request("GET", "/healthz")
+            response = connection.getresponse()
+            return response.status, response.read(_HEALTH_BYTES)
+        except HTTPException as exc:
+            raise OSError(str(exc)) from exc
+
+
+def answers(config: Config) -> bool:
+    """Whether a proxy answers at the configured address."""
+    with suppress(OSError, ValueError):
+        status, body = asked_for_health(config)
+        return status == 200 and json.loads(body) == {"status": "ok"}  # noqa: PLR2004
+    return False
+
+
+# What the one that runs says of itself
+
+
+def note(config: Config, port: int) -> None:
+    """Say where the proxy listens; where its folder cannot be written, commands go by their configuration."""
+    path = _file_of(config)
+    told = {"host": config.server.host, "port": port, "process": os.getpid(), "machine": os.uname().nodename}
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            json.dump(told, file)
+
+
+def withdraw(config: Config) -> None:
+    """Remove the note of this process."""
+    path = _file_of(config)
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        if json.loads(path.read_bytes())["process"] == os.getpid():
+            path.unlink()
+
+
+def with_running(config: Config) -> Config:
+    """Return the configuration with the address of the running proxy where that is known."""
+    noted = _read(_file_of(config))
+    if noted in (None, (config.server.host, config.server.port)):
+        return config
+    host, port = noted
+    found = replace(config, server=replace(config.server, host=host, port=port))
+    return found if answers(found) else config
+
+
+def _file_of(config: Config) -> Path:
+    return Path(f"{config.store.path}.address")
+
+
+def _read(path: Path) -> tuple[str, int] | None:
+    """Return what was noted by a process that runs here; None: nothing that can be believed."""
+    with suppress(OSError, OverflowError, ValueError, TypeError, KeyError):
+        with path.open("rb") as file:
+            owner, told = os.fstat(file.fileno()).st_uid, json.load(file)
+        is_trusted = owner in (0, os.geteuid()) or not os.geteuid()
+        if is_trusted and told["machine"] == os.uname().nodename:
+            with suppress(PermissionError):  # it runs, and is another user's
+                os.kill(told["process"], 0)
+            return str(told["host"]), int(told["port"])
+    return None

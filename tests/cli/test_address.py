@@ -1,0 +1,189 @@
+"""Commands beside a server whose port its command line alone says: they find it, or say where they looked.
+
+What it notes beside its database is believed where it can be its own, and forgotten when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.feeds import atom
+from tests.origin import Origin
+from tests.postgres import on_both
+from tests.processes import Served, serving
+from wholefeed.cli.main import main
+from wholefeed.core.opml import read_opml
+
+FEED = "https://example.org/feed"
+BEHIND = "/feed?url=https%3A%2F%2Fexample.org%2Ffeed"
+Run = Callable[..., Awaitable[tuple[int, str, str]]]
+
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command in the test's folder; returns exit code, output and messages."""
+
+    async def run(*arguments: str) -> tuple[int, str, str]:
+        capfd.readouterr()
+        code = await asyncio.to_thread(main, arguments)
+        return code, *capfd.readouterr()
+
+    return run
+
+
+def note_in(folder: Path) -> Path:
+    return folder / "wholefeed.db.address"
+
+
+@asynccontextmanager
+async def noted(folder: Path, **settings: Any) -> AsyncIterator[tuple[Served, str]]:
+    """Serve on a port that no configuration names until it has been noted; give the server and its URL."""
+    async with serving(folder, **settings) as served:
+        async with asyncio.timeout(20):
+            while not await asyncio.to_thread(note_in(folder).exists):
+                await asyncio.sleep(0.01)
+        yield served, f"http://127.0.0.1:{served.port}"
+
+
+def bases(exported: str) -> list[str]:
+    return [each.url.partition("/feed?")[0] for each in read_opml(exported.encode()).subscriptions]
+
+
+@on_both
+async def test_commands_find_the_server_of_their_folder(
+    cli: Run, origin: Origin, own_folder: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`serve --port N`, then `url`, `list`, `opml` and others in the same folder, with nothing set: they ask
+    it, silently, and when it has ended nothing is left of its note."""
+    monkeypatch.setenv("WHOLEFEED_STORE_URL", store_url)
+    origin.publish("/feed", atom())
+    async with noted(own_folder, store_url=store_url) as (served, base):
+        await served.whole(origin.url("/feed"))
+        assert await cli("url", FEED) == (0, f"{base}{BEHIND}\n", "")
+        assert (await cli("list"))[1].startswith(origin.url("/feed"))
+        assert await cli("healthcheck") == (0, "healthy\n", "")
+        _, exported, said = await cli("opml", "--export")
+        assert (bases(exported), said) == ([base], "")
+        assert f"it runs at {base}" in (await cli("doctor", "--offline"))[1]
+        asked = [line["path"] for line in served.lines if line["event"] == "request.answered"]
+        assert {"/feeds", "/opml", "/healthz"} <= {*asked}
+    assert not note_in(own_folder).exists()
+
+
+async def test_the_server_of_the_folder_counts_and_not_the_configured_port(
+    cli: Run, own_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Two servers: each folder's commands ask their own; where the configuration names another port, a line
+    says which is taken. --base and server.public_url count over both."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    async with noted(own_folder) as (served, base), noted(elsewhere) as (other, _):
+        monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(other.port))
+        code, url, said = await cli("url", FEED)
+        assert (code, url) == (0, f"{base}{BEHIND}\n")
+        assert said == f"wholefeed: the proxy is on port {served.port}, and server.port is {other.port}\n"
+        assert (await cli("url", FEED, "--base", "http://nas"))[1] == f"http://nas{BEHIND}\n"
+        monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(elsewhere / "wholefeed.db"))
+        assert await cli("url", FEED) == (0, f"http://127.0.0.1:{other.port}{BEHIND}\n", "")
+
+
+async def test_the_token_that_was_made_goes_with_the_address(cli: Run, own_folder: Path) -> None:
+    """Of `serve --host 0.0.0.0` commands know by its note that it wants the token beside its database."""
+    async with noted(own_folder, server_host="0.0.0.0") as (_, base):
+        token = (own_folder / "wholefeed.db.token").read_text("ascii").strip()
+        assert (await cli("list"))[0] == 0
+        assert (await cli("url", FEED, "--base", base))[1] == f"{base}{BEHIND}&token={token}\n"
+        code, _, said = await cli("url", FEED)
+        assert code == 2
+        assert "expected --base URL, or server.public_url to be set" in said
+
+
+@pytest.mark.usefixtures("no_server")
+async def test_a_note_that_outlived_its_server_is_not_believed(
+    cli: Run, origin: Origin, own_folder: Path
+) -> None:
+    """After SIGKILL it stays: the configured address counts again, `url` says that nobody answers there, and
+    `list` reads the database."""
+    origin.publish("/feed", atom())
+    async with noted(own_folder) as (served, _):
+        await served.whole(origin.url("/feed"))
+        served.process.kill()
+        await served.ended()
+    assert note_in(own_folder).exists()
+    code, url, said = await cli("url", FEED)
+    assert (code, url) == (0, f"http://127.0.0.1:9{BEHIND}\n")
+    assert f"looked on 127.0.0.1, port 9 (server.host, server.port), and for {own_folder}" in said
+    assert (await cli("list"))[1].startswith(origin.url("/feed"))
+
+
+@pytest.mark.usefixtures("no_server")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"machine": "another"},
+        {"process": 2**22 + 1},
+        {"port": 9},
+        {"port": "many"},
+        {"process": None},
+        {"owner": 12345},
+    ],
+)
+async def test_what_cannot_be_the_server_s_own_is_not_believed(
+    cli: Run, own_folder: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
+) -> None:
+    """A note of another machine or container, of a process that has ended, of a port where nobody answers, of
+    another user (who would be sent the token), or that says something else; unchanged it is believed."""
+    async with noted(own_folder) as (served, base):
+        told = json.loads(note_in(own_folder).read_text("utf-8"))
+        assert told == {
+            "host": "127.0.0.1",
+            "port": served.port,
+            "process": served.process.pid,
+            "machine": socket.gethostname(),
+        }
+        assert (await cli("url", FEED))[1].startswith(base)
+        if owner := changes.get("owner"):
+            if os.geteuid():
+                pytest.skip("only root gives a file away")
+            os.chown(note_in(own_folder), owner, -1)  # type: ignore[arg-type]
+            monkeypatch.setattr(os, "geteuid", lambda: 54321)
+        else:
+            note_in(own_folder).write_text(json.dumps(told | changes), "utf-8")
+        assert (await cli("url", FEED))[1].startswith("http://127.0.0.1:9/")
+
+
+@pytest.mark.usefixtures("no_server")
+async def test_where_nothing_is_found_it_is_said_where_it_was_looked_for(cli: Run, own_folder: Path) -> None:
+    """Neither a proxy nor a database: the address and the path, each with its key; nothing is made."""
+    looked = f"looked on 127.0.0.1, port 9 (server.host, server.port), and for {own_folder / 'wholefeed.db'}"
+    for command in (["list"], ["opml", "--export"], ["forget", FEED]):
+        assert looked in (await cli(*command))[2]
+    assert list(own_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "base"),
+    [({"server_public_url": "https://feeds.example/w"}, "https://feeds.example/w"), ({}, "")],
+)
+async def test_an_export_leads_through_the_proxy_whatever_the_command_is_configured_with(
+    cli: Run, origin: Origin, own_folder: Path, settings: dict[str, object], base: str
+) -> None:
+    """The command knows neither server.public_url nor fetch.allow_networks of the server that it asks: its
+    list leads through the proxy all the same, by the URL that readers know; --undo gives the publisher's."""
+    origin.publish("/feed", atom())
+    async with noted(own_folder, **settings) as (served, here):
+        await served.whole(origin.url("/feed"))
+        _, exported, said = await cli("opml", "--export")
+        assert (bases(exported), said) == ([base or here], "")
+        _, exported, _ = await cli("opml", "--export", "--base", "http://nas")
+        assert bases(exported) == ["http://nas"]
+        _, exported, _ = await cli("opml", "--export", "--undo")
+        assert [each.url for each in read_opml(exported.encode()).subscriptions] == [origin.url("/feed")]
