@@ -34,7 +34,8 @@ Events
     request.failed      an error of the proxy's own, with its traceback
     request.rejected    error, status: it is not HTTP; no part of it is shown, it may hold a token
     document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s
-    document.failed     the same, and slug: it could not be had, or is not readable as a feed
+    document.failed     the same, and slug: it could not be had, or is not readable as a feed; a warning, but
+                        for what was guessed, or asked for to learn whether it is there
     target.refused      the same, instead: the guard refused what a reader, a redirect or a link named; with
                         feed, as both others, when it is for a known feed: its publisher leads there
     document.unreadable feed, document, slug: a newer parser cannot read a stored body

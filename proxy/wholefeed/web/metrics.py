@@ -128,7 +128,9 @@ def _counted(counts: Counts) -> Iterator[Metric]:
         "wholefeed_documents_failed", "Documents that could not be had.", counts.failures, "reason"
     )
     yield _counter(
-        "wholefeed_guesses_failed", "Documents that were guessed and are not there.", counts.failed_guesses
+        "wholefeed_guesses_failed",
+        "Documents that were guessed, or might have been there, and are not.",
+        counts.failed_guesses,
     )
     yield _counter(
         "wholefeed_unshared_requests",
