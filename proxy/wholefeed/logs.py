@@ -43,7 +43,7 @@ Events
     walk.ended          feed, ending, documents, fetched, duration_s
     refresh.failed      feed: an error of the proxy's own, with its traceback
     feed.published      feed, state, documents, entries, notes
-    feed.stale          feed, slug: the publisher could not be reached; the stored feed is served
+    feed.stale          feed, slug: the publisher did not give the feed; what is stored is served
     feed.unkept         feed, slug: the store could not keep what a refresh brought
     feed.unpublished    feed, slug: the store could not keep a publication while a walk runs; the next one may
     feed.evicted        feed, used_bytes: the store was larger than store.max_bytes
