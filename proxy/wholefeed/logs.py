@@ -34,7 +34,8 @@ Events
     request.failed      an error of the proxy's own, with its traceback
     request.rejected    error, status: it is not HTTP; no part of it is shown, it may hold a token
     document.fetched    outcome, url, host, hops, status, wire_bytes, body_bytes, duration_s
-    document.failed     the same, and slug: it could not be had, or is not readable as a feed
+    document.failed     the same, and slug: it could not be had, or is not readable as a feed; a warning, but
+                        for what was guessed, or asked for to learn whether it is there
     target.refused      the same, instead: the guard refused what a reader, a redirect or a link named; with
                         feed, as both others, when it is for a known feed: its publisher leads there
     document.unreadable feed, document, slug: a newer parser cannot read a stored body
@@ -42,7 +43,7 @@ Events
     walk.ended          feed, ending, documents, fetched, duration_s
     refresh.failed      feed: an error of the proxy's own, with its traceback
     feed.published      feed, state, documents, entries, notes
-    feed.stale          feed, slug: the publisher could not be reached; the stored feed is served
+    feed.stale          feed, slug: the publisher did not give the feed; what is stored is served
     feed.unkept         feed, slug: the store could not keep what a refresh brought
     feed.unpublished    feed, slug: the store could not keep a publication while a walk runs; the next one may
     feed.evicted        feed, used_bytes: the store was larger than store.max_bytes

@@ -91,7 +91,9 @@ async def test_explain_tells_the_chain_and_why_it_ended(
         [origin.url("/archive/2"), "prev-archive", "kept"],
         [origin.url("/archive/1"), "prev-archive", "missing"],
     ]
-    assert "instead of the document (publisher-status, status 404); tried once, again in 59 minutes" in text
+    assert "the publisher answered with status 404 (publisher-status); tried " in text
+    assert "; again with the next refresh, in 59 minutes or later\n" in text
+    assert "The publisher is asked next when a reader asks, in " in text
     ending = "note: expected a document of this feed, got none (publisher-status)"
     assert text.count(ending) == 1
     assert "the walk ended: one document could not be had" in text
@@ -203,7 +205,8 @@ async def test_refresh_of_a_feed_whose_publisher_fails_says_so(
         found = await cli("refresh", url, proxy=proxy) if is_running else None
     code, text, said = found or await cli("refresh", url)
     assert (code, text) == (0, "complete, stale: 1 entry out of 1 document (complete, atom)\n")
-    assert "stale: the publisher answered with an error" in said
+    assert "stale: When the feed was last asked for, " in said
+    assert "the publisher answered with status 500; this is what the publisher gave " in said
 
 
 async def test_forget_deletes_the_feed(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
@@ -257,11 +260,12 @@ def test_durations_of_a_clock_that_was_put_back_are_not_negative() -> None:
     status = {
         "url": "u", "state": "complete", "stale": False, "entries": 1, "documents": 1, "kind": "complete",
         "format": "atom", "since": "2026-01-01T00:00:00Z", "failure": None, "ending": None, "walking": True,
-        "notes": [], "chain": [document], "missing": [],
+        "notes": [], "chain": [document], "missing": [], "refreshing": True, "paused_until": None,
+        "last_refresh": "2026-01-01T00:00:00Z", "fresh_until": None, "next_refresh": None,
     }  # fmt: skip
     text = explained(status, now=0.0)
     assert "kept      0 seconds" in text
-    assert text.endswith("the walk goes on\n")
+    assert "Older documents are being fetched now" in text
 
 
 @pytest.mark.parametrize("command", ["explain", "refresh", "forget"])

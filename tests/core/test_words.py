@@ -10,20 +10,22 @@ from wholefeed.core.adapters.table import ADAPTERS
 from wholefeed.core.model import State
 from wholefeed.core.notes import DocumentUnavailable, End, Ending
 from wholefeed.core.replay import Pace
-from wholefeed.core.slugs import SLUGS
+from wholefeed.core.slugs import SLUGS, failure_in_words
+from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.words import (
     PUBLISHERS,
     STALE,
     STATES,
     ago,
-    ahead,
+    asked_next,
     duration,
     ending_in_words,
-    failure_in_words,
+    next_step,
     passed_over_in_words,
     replay_in_words,
     state_words,
     time_left,
+    tried_in_words,
     words_of,
 )
 
@@ -31,13 +33,21 @@ NOW = 1_700_000_000.0
 """2023-11-14T22:13:20Z."""
 
 
+def after(seconds: float) -> str:
+    """Return an instant so long after NOW, as /status has it."""
+    return format_rfc3339(NOW + seconds)
+
+
 def a_failure(reason: str, **changes: Any) -> dict[str, Any]:
-    return {"reason": reason, "status": None, "attempts": 1, "next_attempt": None, **changes}
+    tried = {"status": None, "attempts": 1, "last_attempt": after(-2), "next_attempt": None}
+    return {"reason": reason, **tried, **changes}
 
 
 def a_status(state: str, *missing: str, **changes: Any) -> dict[str, Any]:
     found = {
         "state": state, "stale": False, "failure": None, "ending": None, "paused_until": None,
+        "refreshing": False, "walking": False,
+        "last_refresh": after(-37 * 60), "fresh_until": after(-60), "next_refresh": None,
         "since": "2019-03-05T00:00:00Z", "collection": None,
         "missing": [{"url": f"http://o.test/{n}", **a_failure(each)} for n, each in enumerate(missing)],
     }  # fmt: skip
@@ -79,14 +89,14 @@ def test_every_state_and_publisher_has_words() -> None:
 @pytest.mark.parametrize(
     ("missing", "told"),
     [
-        (("timeout",), "tried again by itself"),
+        (("timeout",), "tried again when the publisher is asked"),
         (("timeout", "limit"), "raise the limits"),
         (("publisher-status", "tls-certificate"), "tell the publisher"),
-        (("publisher-status", "timeout"), "tried again by itself; “Refresh”"),
+        (("publisher-status", "timeout"), "tried again when the publisher is asked"),
         (("history-unfinished",), "no more requests for now"),
         (("host-backoff", "publisher-status"), "no more requests for now"),
-        (("truncated",), "tried again by itself"),
-        (("truncated", "timeout"), "tried again by itself"),
+        (("truncated",), "tried again when the publisher is asked"),
+        (("truncated", "timeout"), "tried again when the publisher is asked"),
         (("memento", "memento"), "replace the copies"),
     ],
 )
@@ -94,6 +104,9 @@ def test_advice_of_a_partial_feed_goes_by_what_is_missing(missing: tuple[str, ..
     """R16: who can help is another one when a limit, the publisher or the network is in the way."""
     found = state_words(a_status("partial", *missing))
     assert told in found.advice
+    for each in (unavailable := a_status("partial", "publisher-status"))["missing"]:
+        each["status"] = 503
+    assert "tried again when the publisher is asked" in state_words(unavailable).advice, "503 may pass"
     assert ("broke off" in found.meaning) == (missing == ("truncated",)), "row 49"
 
 
@@ -106,7 +119,9 @@ def test_a_remembered_feed_says_since_when_and_what_was_tried() -> None:
     tried = words_of(a_status("remembered", collection=known), NOW)
     assert "looks like one of WordPress" in tried.state.meaning
     assert "publisher-status" not in tried.state.meaning
-    assert tried.remarks[-1].endswith("instead of the document; tried again on 20 November 2023.")
+    assert tried.remarks[-1].endswith(
+        "document; tried again with the first refresh from 20 November 2023 on."
+    )
 
 
 def test_a_collected_feed_says_how_it_was_found() -> None:
@@ -171,18 +186,125 @@ def test_a_page_of_a_list_that_is_missing_ends_no_walk() -> None:
     assert "only be found through it" in words_of(a_status("partial", "timeout", ending=ending), NOW).ending
 
 
-def test_a_stale_feed_says_why_and_until_when() -> None:
-    """Row 75: what is stored serves, and a person learns why nothing new comes."""
-    failure = a_failure("timeout", attempts=3, next_attempt="2023-11-14T23:13:20Z")
-    status = a_status("complete", stale=True, failure=failure, paused_until="2023-11-14T22:23:20Z")
+def test_a_stale_feed_says_when_it_was_tried_and_when_it_was_heard_of() -> None:
+    """Row 75: what is stored serves. Last tried and last heard of are two facts; who answers was reached."""
+    failure = a_failure("publisher-status", status=503, attempts=3)
+    said = words_of(a_status("complete", stale=True, failure=failure), NOW)
+    assert said.stale is not None
+    assert said.stale.meaning == (
+        "When the feed was last asked for, 2 seconds ago, the publisher answered with status 503 (3 times in"
+        " a row by now); this is what the publisher gave 37 minutes ago."
+    )
+    assert (said.state.advice, said.heard) == ("", ""), "nothing that contradicts it"
+    assert said.stale.advice == "Readers get what is here meanwhile.", "503 may pass"
+    gone = a_status("complete", stale=True, failure=a_failure("publisher-status", status=404))
+    assert "another address" in str(words_of(gone, NOW).stale)
+    fine = words_of(a_status("complete"), NOW)
+    assert (fine.stale, fine.heard) == (None, "The publisher was asked 37 minutes ago, and answered.")
+    assert fine.state.advice
+    first = a_status("loading", failure=a_failure("timeout"), last_refresh=None)
+    told = words_of(first, NOW).stale
+    assert told is not None
+    assert told.meaning.endswith("2 seconds ago, the publisher did not answer in time.")
+    unasked = words_of(a_status("complete", stale=True), NOW).stale
+    assert unasked is STALE, "it was not asked, so nobody knows"
+    assert words_of(a_status("complete", last_refresh=None), NOW).heard.endswith("has not been asked yet.")
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "told"),
+    [
+        ("publisher-status", 503, "the publisher answered with status 503"),
+        ("publisher-status", 404, "the publisher answered with status 404"),
+        ("connection-failed", None, "the publisher could not be reached: the connection failed"),
+        ("dns-error", None, "the publisher could not be reached: no address was found for its name"),
+        ("tls-certificate", None, "the publisher could not be reached: its certificate is not valid"),
+        ("not-a-feed", 200, "what stands there is no feed"),
+    ],
+)
+def test_what_failed_is_told_exactly(reason: str, status: int | None, told: str) -> None:
+    """Whose server answers is not out of reach; else it is said what the connection failed with."""
+    assert failure_in_words(reason, status) == told
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_stale_feed_is_never_told_that_nothing_needs_to_be_done(state: State) -> None:
+    """What is missing of a partial feed may still be the publisher's to repair."""
+    status = a_status(state, "publisher-status", stale=True, failure=a_failure("timeout"))
     said = words_of(status, NOW)
-    assert said.stale is STALE
-    assert "did not answer in time (timeout); tried 3 times, again in 1 hour." in said.troubles[0]
-    assert "left alone for another 10 minutes" in said.troubles[1]
-    assert words_of(a_status("complete"), NOW).stale is None
-    passed = a_failure("timeout", status=503, next_attempt="2023-11-14T22:00:00Z")
-    assert failure_in_words(passed, NOW).endswith(
-        "(timeout, status 503); tried once, again when the feed is asked for"
+    assert said.stale is not None
+    whole = " ".join((said.state.meaning, said.state.advice, said.stale.meaning, said.stale.advice))
+    assert "Nothing needs" not in whole
+    assert ("tell the publisher" in whole) == (state is State.PARTIAL)
+
+
+_MINUTE = 60.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"refreshing": True}, "The publisher is being asked now, whether anybody waits for it or not."),
+        ({"refreshing": True, "walking": True}, "Older documents are being fetched now, whether anybody"),
+        # a walk that broke off: nobody goes on with it
+        ({"walking": True}, "is asked next when a reader asks; a refresh by hand asks at once."),
+        # nobody asks by itself
+        ({}, "is asked next when a reader asks; a refresh by hand asks at once."),
+        ({"fresh_until": None}, "is asked next when a reader asks; a refresh by hand asks at once."),
+        (
+            {"fresh_until": after(14 * _MINUTE)},
+            "is asked next when a reader asks, in 14 minutes or later; a refresh by hand asks at once.",
+        ),
+        # its host is left alone: by a refresh by hand, too
+        ({"paused_until": after(10 * _MINUTE)}, "next when a reader asks, in 10 minutes or later."),
+        (
+            {"paused_until": after(10 * _MINUTE), "fresh_until": after(14 * _MINUTE)},
+            "next when a reader asks, in 14 minutes or later.",
+        ),
+        # it is polled
+        (
+            {"next_refresh": after(12 * _MINUTE)},
+            "is asked next in 12 minutes, or sooner when a reader asks; a refresh by hand asks at once.",
+        ),
+        (
+            {"next_refresh": after(12 * _MINUTE), "fresh_until": after(12 * _MINUTE)},
+            "is asked next in 12 minutes; a refresh by hand asks at once.",
+        ),
+        ({"next_refresh": after(-5)}, "is asked next soon; a refresh by hand asks at once."),
+        (
+            {"next_refresh": after(-5), "paused_until": after(10 * _MINUTE)},
+            "is asked next in 10 minutes.",
+        ),
+    ],
+)
+def test_what_comes_next_is_what_comes(changes: dict[str, Any], told: str) -> None:
+    """R7, R14: nothing is promised that waits for somebody who asks."""
+    assert told in next_step(a_status("complete", **changes), NOW)
+    assert words_of(a_status("complete", **changes), NOW).next == next_step(
+        a_status("complete", **changes), NOW
+    )
+
+
+def test_a_list_of_feeds_says_the_same() -> None:
+    """An object of GET /feeds tells what is needed for it."""
+    feed = {"fresh_until": after(14 * _MINUTE), "next_refresh": None}
+    assert asked_next(feed, NOW) == "when a reader asks, in 14 minutes or later"
+    assert asked_next({**feed, "next_refresh": after(3600)}, NOW) == "in 1 hour, or sooner when a reader asks"
+
+
+def test_a_site_that_is_left_alone_is_told_of() -> None:
+    """R32: until when, and that nobody gets around that."""
+    said = words_of(a_status("complete", paused_until=after(10 * _MINUTE)), NOW)
+    assert said.pause.startswith("The publisher's site is left alone for another 10 minutes, by a refresh by")
+    assert words_of(a_status("complete"), NOW).pause == ""
+
+
+def test_what_is_missing_is_tried_again_with_a_refresh() -> None:
+    """R14: when it was tried, how often, and from when on the next refresh tries it again."""
+    assert tried_in_words(a_failure("timeout"), NOW) == "tried 2 seconds ago; again with the next refresh"
+    often = a_failure("timeout", attempts=3, next_attempt=after(3600))
+    assert tried_in_words(often, NOW) == (
+        "tried 3 times, last 2 seconds ago; again with the next refresh, in 1 hour or later"
     )
 
 
@@ -234,7 +356,6 @@ def test_spans_of_time_are_told_in_their_largest_unit(seconds: float, told: str)
     """Rounded down, as a person would; of a clock that was put back none is below zero."""
     assert duration(seconds) == told
     assert ago(1000.0, 1000.0 + seconds) == (f"{told} ago" if seconds >= 1 else "just now")
-    assert ahead(1000.0 + seconds, 1000.0) == (f"in {told}" if seconds >= 1 else "when a reader asks")
 
 
 @pytest.mark.parametrize(

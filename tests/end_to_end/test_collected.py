@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.feeds import an_item, own_ids, rss
 from tests.origin import Origin
@@ -75,10 +76,16 @@ BLOGS: dict[str, tuple[str, int, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", BLOGS)
 async def test_all_posts_of_a_blog_come(proxy: Proxy, origin: Origin, name: str) -> None:
-    """R26 to R28, R31, R32: all of them in few requests, two at once, and the reader is told what it is."""
+    """R26 to R28, R31, R32: all of them in few requests, two at once, and the reader is told what it is.
+
+    That there is no page behind the last one is an answer: nothing warns of it, and it counts as no failure.
+    """
     form, requests, options = BLOGS[name]
     feed = Feed(proxy, a_blog(origin, **options), form)
-    reply = await feed.whole()
+    with capture_logs() as logs:
+        reply = await feed.whole()
+    assert [line for line in logs if line["log_level"] != "info"] == []
+    assert "wholefeed_documents_failed_total{" not in (await proxy.ask("GET", "/metrics")).body.decode()
     assert feed.shown(reply) == ALL
     assert f";entries={options['posts']};missing=0" in reply.reconstruction
     assert len(origin.requests) <= requests

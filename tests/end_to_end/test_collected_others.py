@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.answers import Request, Status
 from tests.feeds import an_item, own_ids, rss
@@ -81,9 +82,11 @@ def expected(publisher: Publisher) -> set[str]:
     ],
 )
 async def test_all_entries_come(proxy: Proxy, origin: Origin, name: str, entries: int, requests: int) -> None:
-    """R28: every entry of a publisher that links to no history, in few requests."""
+    """R28: every entry of a publisher that links to no history, in few requests, none of them a warning."""
     publisher = MAKERS[name](origin, entries)
-    reply = await proxy.whole(publisher.feed_url())
+    with capture_logs() as logs:
+        reply = await proxy.whole(publisher.feed_url())
+    assert [line for line in logs if line["log_level"] != "info"] == []
     assert reply.state == "collected"
     assert set(own_ids(reply.body)) == expected(publisher)
     assert len(origin.requests) <= requests

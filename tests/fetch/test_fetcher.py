@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import time
+from typing import Any
 
 import aiohttp
 import pytest
@@ -36,7 +37,7 @@ from wholefeed.errors import (
     PublisherStatusError,
 )
 from wholefeed.fetch import exchange
-from wholefeed.fetch.base import Validators
+from wholefeed.fetch.base import Manner, Validators
 from wholefeed.fetch.exchange import TRANSPORT_ERRORS, failure_of
 from wholefeed.fetch.fetcher import Fetcher
 
@@ -54,9 +55,9 @@ class Slept:
         self.seconds.append(seconds)
 
 
-async def error_of(fetcher: Fetcher, url: str, validators: Validators | None = None) -> DocumentError:
+async def error_of(fetcher: Fetcher, url: str, **options: Any) -> DocumentError:
     with pytest.raises(DocumentError) as caught:
-        await fetcher.fetch(url, validators=validators)
+        await fetcher.fetch(url, **options)
     return caught.value
 
 
@@ -286,6 +287,20 @@ async def test_each_fetch_is_one_event_without_credentials_and_query(origin: Ori
         ("document.failed", "failed", "bad-link"),
     ]
     assert "secret" not in str(logs)
+
+
+@pytest.mark.parametrize(("expected", "level"), [((), "warning"), ((404,), "info")])
+async def test_a_status_that_answers_the_question_is_no_failure(
+    origin: Origin, expected: tuple[int, ...], level: str
+) -> None:
+    """Nor does it warn: who asks whether a page is there is told so by 404."""
+    async with a_fetcher() as fetcher:
+        with capture_logs() as logs:
+            error = await error_of(fetcher, origin.url("/none"), manner=Manner(expected=frozenset(expected)))
+        counts = fetcher.counts
+    assert error.publisher_status == 404
+    assert [line["log_level"] for line in logs] == [level]
+    assert (counts.failures.total(), counts.failed_guesses) == (int(not expected), int(bool(expected)))
 
 
 async def test_header_text_that_is_no_utf8_can_be_stored(origin: Origin) -> None:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.answers import Request
 from tests.feeds import own_ids, texts
@@ -86,8 +87,10 @@ async def test_300_posts_come_in_few_requests(
     reader = Reader(proxy, real_wordpress, Through(origin, real_wordpress.url), form)
     loop = asyncio.get_running_loop()
     began = loop.time()
-    reply = await proxy.whole(reader.url)
+    with capture_logs() as logs:
+        reply = await proxy.whole(reader.url)
     seconds = loop.time() - began
+    assert [line for line in logs if line["log_level"] != "info"] == []
     assert (reply.state, await reader.lacks(reply)) == ("collected", set())
     assert len(origin.requests) <= 30 + 4
     assert origin.peak_requests <= 2

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,25 @@ async def test_what_came_and_went_between_two_visits_is_there_when_polling_is_on
         origin.publish("/feed", atom(an_item("c", 3)))
         proxy.clock.advance(STALE_SECONDS)
         assert ids((await proxy.whole(url)).body) == expected
+
+
+@pytest.mark.parametrize("poll_seconds", [3600, 0])
+async def test_only_who_is_polled_is_told_to_be_asked_next(
+    tmp_path: Path, origin: Origin, poll_seconds: float
+) -> None:
+    """R7: `/status` and `/feeds` name the poll; where there is none they promise none, and say from when on a
+    request asks the publisher."""
+    async with a_polled_feed(tmp_path, origin, poll_seconds=poll_seconds) as proxy:
+        status = await proxy.status(origin.url("/feed"))
+        (listed,) = json.loads((await proxy.ask("GET", "/feeds")).body)
+    for told in (status, listed):
+        asked, fresh, polled = (told[name] for name in ("last_refresh", "fresh_until", "next_refresh"))
+        assert seconds_between(asked, fresh) == 900
+        assert (polled and seconds_between(asked, polled)) == (3600 if poll_seconds else None)
+
+
+def seconds_between(one: str, other: str) -> float:
+    return (datetime.fromisoformat(other) - datetime.fromisoformat(one)).total_seconds()
 
 
 async def test_a_poll_asks_conditionally_and_is_told_in_the_log(tmp_path: Path, origin: Origin) -> None:

@@ -411,9 +411,9 @@ async def test_what_is_missing_is_told_with_its_reason_and_its_place_in_time(
     said = text(await shown(proxy, origin.url("/feed")))
     assert STATES[State.PARTIAL].meaning in said
     assert origin.url("/archive/2") in said
-    assert "answered with an error instead of the document (status 404)" in said
+    assert "The publisher answered with status 404." in said
     assert "Its entries are from between November 2023 and July 2025." in said
-    assert "Tried once, again in 59 minutes." in said
+    assert re.search(r"Tried .+; again with the next refresh, in 59 minutes or later\.", said)
     assert "Months without entries: December 2023 to June 2025 (19 months)." in said
 
 
@@ -607,6 +607,29 @@ async def test_a_publisher_that_takes_too_long_is_not_waited_for_any_more(
             reply = await browse(proxy, target(origin.url("/feed")))
     assert reply.status == 504
     assert b'role="alert"' in reply.body
+    assert "did not answer in time" in text(reply)
+    assert "still being looked for" not in text(reply), "nobody does any more"
+
+
+async def test_a_stale_feed_says_what_was_tried_and_promises_nothing(proxy: Proxy, origin: Origin) -> None:
+    """Row 75: who answered 503 was reached; nobody asks by itself, and nothing says so."""
+    origin.publish("/feed", atom(an_item("a"), complete=True))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    proxy.clock.advance(37 * 60)
+    origin.fault("/feed", Status(503))
+    await proxy.get(url)
+    await proxy.settled()
+    said = text(await browse(proxy, target(url)))
+    assert (
+        "just now, the publisher answered with status 503; this is what the publisher gave 37 minutes" in said
+    )
+    assert "The publisher is asked next when a reader asks, in 59 seconds or later; a refresh by hand" in said
+    home = text(await browse(proxy))
+    assert "37 minutes ago when a reader asks, in 59 seconds or later Refresh" in home
+    for each in (said, home):
+        assert "Nothing needs to be done" not in each.partition("What the words under History mean")[0]
+        assert "could not be reached" not in each
 
 
 async def test_a_browser_is_led_on_and_a_program_gets_what_it_always_got(

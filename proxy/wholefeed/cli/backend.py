@@ -324,6 +324,7 @@ class Database:
 
     async def account(self, url: str) -> JsonObject:
         async with self._opened() as service:
+            tell("no proxy runs: this is what is stored, and nothing goes on until one does")
             return account_object(*await service.account(url))
 
     async def refresh(self, url: str, *, is_full: bool) -> JsonObject:

@@ -95,13 +95,15 @@ def _explain(options: argparse.Namespace) -> int:
 
     url = feed_url(options.url)
     wait_seconds = config.limits.walk_seconds if options.wait is None else options.wait
+    is_kept = True
     try:
         status = ask(config, lambda feeds: feeds.account(url))
     except UnknownFeedError:
+        is_kept = False
         tell("nothing is stored of it: fetching it now, without keeping it")
         with watched() as progress:
             status = run(explain_once(config, url, wait_seconds=wait_seconds, progress=progress))
-    show(json_text(status) if options.json else explained(status, time.time()))
+    show(json_text(status) if options.json else explained(status, time.time(), is_kept=is_kept))
     return _exit_code(status["state"])
 
 
@@ -115,28 +117,28 @@ EXPLAIN: Final = Command(
 )
 
 
-def explained(status: Mapping[str, Any], now: float) -> str:
+def explained(status: Mapping[str, Any], now: float, *, is_kept: bool = True) -> str:
     """Return the status object with its chain as text.
 
     Args:
         status: As GET /status answers.
         now: Epoch seconds.
+        is_kept: Whether it is stored; of what is not nothing follows.
     """
     from wholefeed.core.words import passed_over_in_words, words_of
 
     said = words_of(status, now)
     lines = [status["url"], f"  {_summary(status)}", f"  seen since {status['since']}"]
-    lines += [f"  {said.state.meaning}", f"  {said.state.advice}", ""]
-    lines += _table(status["chain"], now)
+    lines += [f"  {text}" for text in (said.state.meaning, said.state.advice) if text]
+    lines += ["", *_table(status["chain"], now)]
     lines.append("")
     if said.stale is not None:
         lines += [f"stale: {said.stale.meaning}", f"  {said.stale.advice}"]
-    lines += [*said.troubles, *said.remarks]
+    lines += [text for text in (said.heard, said.pause, said.next) if text and is_kept]
+    lines += said.remarks
     lines += [f"looked at {each['url']}: {passed_over_in_words(each)}" for each in _passed_over(status)]
     if said.ending:
         lines.append(f"the walk ended: {said.ending}")
-    elif status["walking"]:
-        lines.append("the walk goes on")
     lines += [f"note: {text}" for text in _beside(status, said.ending)]
     return "\n".join(lines) + "\n"
 
@@ -178,9 +180,13 @@ def _row(document: Mapping[str, Any], now: float) -> tuple[str, ...]:
 
 
 def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
-    from wholefeed.core.words import failure_in_words
+    from wholefeed.core.slugs import failure_in_words
+    from wholefeed.core.words import tried_in_words
 
-    lines = [failure_in_words(document["failure"], now)] if document["failure"] is not None else []
+    lines = []
+    if (failure := document["failure"]) is not None:
+        why = failure_in_words(failure["reason"], failure["status"])
+        lines.append(f"{why} ({failure['reason']}); {tried_in_words(failure, now)}")
     if (memento := document.get("memento")) is not None:
         lines.append(f"from a web archive, as of {memento['captured']}: {memento['url']}")
     if (kept := document.get("import")) is not None:
@@ -291,15 +297,15 @@ def _refresh(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import ask
     from wholefeed.cli.output import watched
-    from wholefeed.core.slugs import slug_in_words
+    from wholefeed.core.words import words_of
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
     with watched() as progress:
         status = ask(config, lambda feeds: feeds.refresh(url, is_full=options.full), progress)
     show(f"{_summary(status)}\n")
-    if status["failure"] is not None:
-        tell(f"stale: {slug_in_words(status['failure']['reason'])}")
+    if (stale := words_of(status, time.time()).stale) is not None:
+        tell(f"stale: {stale.meaning}")
     return _exit_code(status["state"])
 
 

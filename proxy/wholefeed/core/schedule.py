@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
 
-from wholefeed.core.slugs import lasts
+from wholefeed.core.slugs import may_pass
 from wholefeed.core.text.dates import DAY_SECONDS, parse_http_date, parse_rfc822
 
 # How long an answer is fresh, for a shared cache (RFC 9111)
@@ -197,7 +197,7 @@ def next_attempt_at(
         delay = retry_after_seconds
     elif status == _GONE or (is_subscription and status in _CLOSED):
         delay = DAY_SECONDS
-    elif status in _TRANSIENT_STATUSES or (status is None and not lasts(reason)):
+    elif may_pass(reason, status):
         delay = min(_FIRST_DELAY_SECONDS * 2.0 ** min(attempts - 1, 16), _LONGEST_DELAY_SECONDS)
     else:
         delay = retry_missing_seconds
@@ -209,9 +209,6 @@ _GONE: Final = 410
 _CLOSED: Final = frozenset({401, 403})
 _TOO_MANY_REQUESTS: Final = 429
 _UNAVAILABLE: Final = 503
-_REQUEST_TIMEOUT: Final = 408
-_SERVER_ERRORS: Final = range(500, 600)
-_TRANSIENT_STATUSES: Final = frozenset({_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS, *_SERVER_ERRORS})
 _FIRST_DELAY_SECONDS: Final = 60.0
 _LONGEST_DELAY_SECONDS: Final = 6 * 3600.0
 

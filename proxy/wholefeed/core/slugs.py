@@ -5,6 +5,7 @@ the log. It never changes its meaning. `wholefeed.errors` and the notes give the
 
     SLUGS["timeout"].answers         # (504,)
     slug_in_words("timeout")         # "the publisher did not answer in time"
+    failure_in_words("publisher-failed", 503)   # "the publisher answered with status 503"
 """
 
 from __future__ import annotations
@@ -125,6 +126,33 @@ def slug_in_words(slug: str) -> str:
     """Return the reason in words; the slug itself where there are none."""
     found = SLUGS.get(slug)
     return found.words if found is not None and found.words else slug
+
+
+def failure_in_words(slug: str, status: int | None) -> str:
+    """Return what happened when a document was asked for, more exactly than `slug_in_words`.
+
+    `status` is what the publisher sent; None: it sent none. Who sent one was reached.
+    """
+    words = slug_in_words(slug)
+    if status is not None and words == _FAILED:
+        return f"the publisher answered with status {status}"
+    return f"{words}: {_EXACTLY[slug]}" if slug in _EXACTLY else words
+
+
+_EXACTLY: Final = {
+    "connection-failed": "the connection failed",
+    "dns-error": "no address was found for its name",
+    "dns-timeout": "its name could not be looked up",
+    "tls-certificate": "its certificate is not valid",
+}
+
+
+def may_pass(slug: str, status: int | None) -> bool:
+    """Whether a failure may pass by itself within minutes; `status` as for `failure_in_words`."""
+    return not lasts(slug) if status is None else status in _TRANSIENT_STATUSES
+
+
+_TRANSIENT_STATUSES: Final = frozenset({408, 429, *range(500, 600)})
 
 
 def lasts(slug: str) -> bool:

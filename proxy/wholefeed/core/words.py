@@ -2,14 +2,25 @@
 
     STATES[State.REMEMBERED].meaning        # one sentence
     said = words_of(status, now)            # all that is to be said of one feed
-    said.state.advice, said.remarks
+    said.state.advice, said.next, said.remarks
 
 The feed's page and `wholefeed explain` say the same, from the same status object. The words of reasons
 stand in `core/slugs.py`, those of how walks end in `core/notes.py`.
 
+What is promised has to come. These go on by themselves once somebody has asked for a feed:
+
+    a refresh that is under way, its walk included      `refreshing`; a restart takes it up again
+    polls, where history.poll_seconds is set            `next_refresh`
+    looks at the publisher's pages (H8)                 `listing.next_look`
+    copies of a web archive (R33)                       nobody is told when
+
+All else waits until somebody asks: the publisher is asked when a reader asks for the feed, from `fresh_until`
+on, or at once by a refresh that somebody wants. What is missing, and the pages that an adapter asks for, are
+tried again with that, each in its time. `next_step` alone says which it is.
+
     counted(12_000, "entry", "entries")     # "12,000 entries"
     duration(90)                            # "1 minute"
-    ago(then, now), ahead(then, now)        # "2 hours ago", "in 1 minute"
+    ago(then, now)                          # "2 hours ago"
     replay_in_words(302, pace)              # "302 entries, one a day: until September 2027"
 """
 
@@ -23,7 +34,7 @@ from typing import Any, Final, NamedTuple
 
 from wholefeed.core.model import State
 from wholefeed.core.replay import Pace
-from wholefeed.core.slugs import lasts, slug_in_words
+from wholefeed.core.slugs import failure_in_words, may_pass, slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS
 
 
@@ -34,11 +45,16 @@ def words_of(status: Mapping[str, Any], now: float) -> Said:
         status: As GET /status answers, with or without its chain.
         now: Epoch seconds.
     """
-    failure = status["failure"]
+    stale = _stale(status, now)
+    state = state_words(status)
+    if stale is not None and status["state"] != State.PARTIAL:  # what is to be done is another thing now
+        state = state._replace(advice="")
     return Said(
-        state=state_words(status),
-        stale=STALE if status["stale"] or failure is not None else None,
-        troubles=tuple(_troubles(status, now)),
+        state=state,
+        stale=stale,
+        pause=_pause(status, now),
+        heard=_heard(status, now) if stale is None else "",
+        next=next_step(status, now),
         ending=_ending(status),
         remarks=tuple(_remarks(status, now)),
     )
@@ -50,9 +66,13 @@ class Said:
 
     state: Words
     stale: Words | None
-    """None: the publisher answered when it was asked last."""
-    troubles: tuple[str, ...]
-    """Why it is stale, and until when its publisher is left alone."""
+    """When it was tried last, why in vain, and when it was heard of; None: it has answered since."""
+    pause: str
+    """For how long its publisher's site is left alone; empty where it is not."""
+    heard: str
+    """When the publisher was heard of; empty where `stale` says so."""
+    next: str
+    """When the publisher is asked next."""
     ending: str
     """Why nothing older was looked for, or could be; empty while that goes on."""
     remarks: tuple[str, ...]
@@ -69,8 +89,11 @@ class Words(NamedTuple):
     meaning: str
     """One sentence: what it is."""
     advice: str
-    """One sentence: what can be done."""
+    """One sentence: what can be done. It promises nothing: that is for `next_step`."""
 
+
+_WITH_THE_NEXT: Final = "What is missing is tried again when the publisher is asked the next time."
+_MEANWHILE: Final = "Readers get what is here meanwhile."
 
 STATES: Final = {
     State.COMPLETE: Words(
@@ -80,14 +103,14 @@ STATES: Final = {
     ),
     State.LOADING: Words(
         "Loading",
-        "Older entries are still being fetched; what has come so far can be read already.",
-        "You can subscribe now: your reader gets the rest the next times that it asks.",
+        "Not all older entries have been fetched yet; what has come so far can be read already.",
+        "You can subscribe now: your reader gets the rest when it asks later on.",
     ),
     State.PARTIAL: Words(
         "Partial",
         "Some of this feed's older entries are not here, because not every document that they stand in could"
         " be read.",
-        "It is tried again by itself; “Refresh” tries at once.",
+        _WITH_THE_NEXT,
     ),
     State.PAGED: Words(
         "Paged",
@@ -118,26 +141,27 @@ STATES: Final = {
 }
 
 STALE: Final = Words(
-    "Not reached",
-    "The publisher could not be reached when it was asked last, so this is what was stored before.",
-    "It is asked again by itself; “Refresh” asks at once.",
+    "Not refreshed",
+    "The publisher did not give the feed when it was asked last, or not in time; this is what is stored.",
+    _MEANWHILE,
 )
+"""What is said where nobody knows why."""
 
 _BROKE_OFF: Final = Words(
     "Partial",
     "Nothing says that whole documents are missing, but one broke off: entries at its end may not be here.",
-    "It is tried again by itself; “Refresh” tries at once.",
+    _WITH_THE_NEXT,
 )
 
 _ONLY_COPIES: Final = Words(
     "Partial",
     "The publisher no longer gives some of this feed's documents; copies in a web archive stand in for them.",
-    "Nothing needs to be done: the publisher's own documents replace the copies if they come back.",
+    "The publisher's own documents replace the copies if they come back.",
 )
 
 _LIMITED: Final = "Whoever runs this proxy can raise the limits in its configuration, and refresh the feed."
-_LASTING: Final = "It is tried again, but may not pass by itself: tell the publisher which document it is."
-_DELAYED: Final = "The publisher's site allows no more requests for now; it is tried again by itself."
+_LASTING: Final = "Trying again may not help: tell the publisher which document it is."
+_DELAYED: Final = f"The publisher's site allows no more requests for now. {_WITH_THE_NEXT}"
 
 
 def state_words(status: Mapping[str, Any]) -> Words:
@@ -147,12 +171,15 @@ def state_words(status: Mapping[str, Any]) -> Words:
         return _remembered(status)
     if state is not State.PARTIAL:
         return STATES[state]
-    reasons = [each["reason"] for each in status["missing"]]
+    missing = status["missing"]
+    reasons = [each["reason"] for each in missing]
     found = STATES[state]
     if reasons and all(reason == "truncated" for reason in reasons):
         found = _BROKE_OFF
     if reasons and all(reason == "memento" for reason in reasons):
         return _ONLY_COPIES
+    if reasons and not any(may_pass(each["reason"], each["status"]) for each in missing):
+        found = found._replace(advice=_LASTING)
     return found._replace(advice=_advice(reasons, found.advice))
 
 
@@ -165,7 +192,10 @@ def _remembered(status: Mapping[str, Any]) -> Words:
         f"The site looks like one of {_publisher(known)}, which has older entries,"
         f" but {slug_in_words(known['reason'])}: here is what this proxy has seen since it first asked."
     )
-    advice = "Stay subscribed and the history grows from now on; whether the site gives more is tried again."
+    advice = (
+        "Stay subscribed and the history grows from now on; later refreshes try again whether the site gives"
+        " more."
+    )
     return found._replace(meaning=meaning, advice=advice)
 
 
@@ -175,18 +205,10 @@ def _advice(reasons: Sequence[str], otherwise: str) -> str:
         return _LIMITED
     if any(reason in ("host-backoff", "history-unfinished") for reason in reasons):
         return _DELAYED
-    return _LASTING if reasons and all(lasts(reason) for reason in reasons) else otherwise
+    return otherwise
 
 
 # Why: what went wrong, how the walk ended, how its history was found
-
-
-def _troubles(status: Mapping[str, Any], now: float) -> Iterable[str]:
-    if status["failure"] is not None:
-        yield f"The publisher could not be asked: {failure_in_words(status['failure'], now)}."
-    if status.get("paused_until") is not None:
-        left = duration(instant_of(status["paused_until"]) - now)
-        yield f"The publisher's site is left alone for another {left}: it asked for that, or kept failing."
 
 
 def _ending(status: Mapping[str, Any]) -> str:
@@ -213,28 +235,16 @@ _AT_END: Final = {
 """Why a walk ended, by the ending's code, where that is no true end nor a reason with words of its own."""
 
 
-def failure_in_words(failure: Mapping[str, Any], now: float) -> str:
-    """Return why a document could not be had, and when it is tried again.
+def tried_in_words(failure: Mapping[str, Any], now: float) -> str:
+    """Return when a document that is missing was tried, and when it may be again.
 
     Args:
-        failure: A document that is missing, or the failure of the subscription document, as /status lists it.
+        failure: As /status lists it.
         now: Epoch seconds.
     """
-    slug = failure["reason"]
-    status = f", status {failure['status']}" if failure["status"] else ""
-    return (
-        f"{slug_in_words(slug)} ({slug}{status}); tried {times(failure['attempts'])}, {again(failure, now)}"
-    )
-
-
-def again(failure: Mapping[str, Any], now: float) -> str:
-    at = failure["next_attempt"]
-    left = instant_of(at) - now if at else 0.0
-    return f"again in {duration(left)}" if left > 0 else "again when the feed is asked for"
-
-
-def times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
+    number, last = failure["attempts"], ago(instant_of(failure["last_attempt"]), now)
+    tried = f"tried {last}" if number == 1 else f"tried {number} times, last {last}"
+    return f"{tried}; again with the next refresh{_or_later(_left(failure['next_attempt'], now))}"
 
 
 def _remarks(status: Mapping[str, Any], now: float) -> Iterable[str]:
@@ -251,7 +261,8 @@ def _collected(known: Mapping[str, Any] | None) -> Iterable[str]:
         return
     publisher = _publisher(known)
     if known["walked"] is None and known["reason"]:
-        again_on = f"; tried again on {day_of(known['next_attempt'])}" if known["next_attempt"] else ""
+        at = known["next_attempt"]
+        again_on = f"; tried again with the first refresh from {day_of(at)} on" if at else ""
         why = slug_in_words(known["reason"])
         yield f"Older pages were asked for as those of {publisher}: {why}{again_on}."
         return
@@ -353,6 +364,77 @@ PUBLISHERS: Final = {
 """What publishers are called whose history is asked for though they do not link it (R26), by adapter."""
 
 
+# What was asked, and what comes next
+
+
+def _heard(status: Mapping[str, Any], now: float) -> str:
+    at = status["last_refresh"]
+    if at is None:
+        return "The publisher has not been asked yet."
+    return f"The publisher was asked {ago(instant_of(at), now)}, and answered."
+
+
+def _stale(status: Mapping[str, Any], now: float) -> Words | None:
+    """Say when the feed was tried in vain and why, and beside it of when it is."""
+    failure, heard = status["failure"], status["last_refresh"]
+    if failure is None:
+        return STALE if status["stale"] else None
+    number = failure["attempts"]
+    said = (
+        f"When the feed was last asked for, {ago(instant_of(failure['last_attempt']), now)},"
+        f" {failure_in_words(failure['reason'], failure['status'])}"
+    )
+    said += f" ({number} times in a row by now)" if number > 1 else ""
+    said += f"; this is what the publisher gave {ago(instant_of(heard), now)}." if heard is not None else "."
+    return Words(STALE.title, said, _MEANWHILE if may_pass(failure["reason"], failure["status"]) else _NO_USE)
+
+
+_NO_USE: Final = "Trying again may not help: look whether the site has another address for its feed."
+
+
+def _pause(status: Mapping[str, Any], now: float) -> str:
+    left = _left(status["paused_until"], now)
+    if left < 1:
+        return ""
+    return (
+        f"The publisher's site is left alone for another {duration(left)}, by a refresh by hand too: it asked"
+        " for that, or kept failing."
+    )
+
+
+def next_step(status: Mapping[str, Any], now: float) -> str:
+    """Return when the publisher is asked next, and whether that takes anybody's doing."""
+    if status["refreshing"]:
+        what = "Older documents are being fetched" if status["walking"] else "The publisher is being asked"
+        return f"{what} now, whether anybody waits for it or not."
+    at_once = "" if _left(status["paused_until"], now) >= 1 else "; a refresh by hand asks at once"
+    return f"The publisher is asked next {asked_next(status, now)}{at_once}."
+
+
+def asked_next(status: Mapping[str, Any], now: float) -> str:
+    """Return when the publisher of a feed that is not being refreshed is asked next.
+
+    Args:
+        status: As GET /status answers, or an object of GET /feeds.
+        now: Epoch seconds.
+    """
+    fresh = max(_left(status["fresh_until"], now), _left(status.get("paused_until"), now))
+    if status["next_refresh"] is None:
+        return f"when a reader asks{_or_later(fresh)}"
+    polled = max(_left(status["next_refresh"], now), fresh)
+    by_itself = f"in {duration(polled)}" if polled >= 1 else "soon"
+    return f"{by_itself}, or sooner when a reader asks" if fresh < polled else by_itself
+
+
+def _or_later(seconds: float) -> str:
+    return f", in {duration(seconds)} or later" if seconds >= 1 else ""
+
+
+def _left(at: str | None, now: float) -> float:
+    """Return the seconds until an instant of a status object; 0 or less: it has passed, or there is none."""
+    return 0.0 if at is None else instant_of(at) - now
+
+
 # When
 
 
@@ -449,7 +531,3 @@ _SPAN_UNITS: Final = (
 
 def ago(then: float, now: float) -> str:
     return f"{duration(now - then)} ago" if now - then >= 1 else "just now"
-
-
-def ahead(then: float, now: float) -> str:
-    return f"in {duration(then - now)}" if then - now >= 1 else "when a reader asks"

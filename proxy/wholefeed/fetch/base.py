@@ -140,6 +140,8 @@ class Manner:
     """Whether it is for a subscription document that was never seen: as in `Host.rest`."""
     is_head: bool = False
     """Whether the head of the answer is all that is wanted (RFC 9110, section 9.3.2)."""
+    expected: frozenset[int] = frozenset()
+    """Statuses that answer what is asked: a document that is not there then is no failure."""
     at_most: int | None = None
     """Requests at once that the host may get from now on, where that is less than usual (R32)."""
     turn: Callable[[], Awaitable[None]] | None = None

@@ -166,8 +166,9 @@ class Fetcher:
             log.warning("target.refused", outcome="refused", slug=exc.slug, **transfer.facts())
             raise
         except DocumentError as exc:
-            self.counts.failed(exc.slug, is_guess=was_ahead)
-            if was_ahead:  # a guess that leads nowhere is no loss
+            is_guess = was_ahead or exc.publisher_status in manner.expected
+            self.counts.failed(exc.slug, is_guess=is_guess)
+            if is_guess:  # that it leads nowhere is no loss
                 log.info("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())
             else:
                 log.warning("document.failed", outcome="failed", slug=exc.slug, **transfer.facts())

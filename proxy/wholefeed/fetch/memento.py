@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
+from wholefeed.core.adapters.base import GONE
 from wholefeed.core.memento import (
     BadIndexError,
     Capture,
@@ -53,7 +54,7 @@ class Archive:
         self._fetcher = fetcher
         self._layout = Layout(base)
         self._turns = turns or Turns()
-        self._manner = Manner(turn=self._turns.take)
+        self._manner = Manner(turn=self._turns.take, expected=GONE)
 
     @property
     def waiting(self) -> int:

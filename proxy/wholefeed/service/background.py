@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from wholefeed.core.compose.views import Warned
 from wholefeed.core.refresh.port import RefreshRequest
-from wholefeed.core.schedule import SHORTEST_PAUSE_SECONDS, Times, pause_seconds, poll_due_at
+from wholefeed.core.schedule import SHORTEST_PAUSE_SECONDS, pause_seconds
 from wholefeed.errors import OverloadedError, StoreError, WholefeedError
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
@@ -71,15 +71,19 @@ class Polling:
 
     async def run(self) -> None:
         """Poll what is due, for as long as nobody cancels it; refreshes that have begun then go on."""
-        async with asyncio.TaskGroup() as polls:
-            while True:
-                try:
-                    seconds = await self._turn(polls)
-                except (StoreError, OverloadedError) as exc:
-                    self._context.counts.troubles["polling"] += 1
-                    log.warning("polling.paused", reason=str(exc))
-                    seconds = REST_SECONDS
-                await asyncio.sleep(seconds)
+        self._context.is_polling = True
+        try:
+            async with asyncio.TaskGroup() as polls:
+                while True:
+                    try:
+                        seconds = await self._turn(polls)
+                    except (StoreError, OverloadedError) as exc:
+                        self._context.counts.troubles["polling"] += 1
+                        log.warning("polling.paused", reason=str(exc))
+                        seconds = REST_SECONDS
+                    await asyncio.sleep(seconds)
+        finally:
+            self._context.is_polling = False
 
     async def _turn(self, polls: asyncio.TaskGroup) -> float:
         """Begin one poll if one may begin; return the seconds until the next turn."""
@@ -129,23 +133,18 @@ class Polling:
             return False
         if time.monotonic() < self._set_aside.get(feed.id, 0.0):
             return False
-        times = self._times()
-        checked_at, noted_at = feed.checked_at or 0.0, feed.noted_at or 0.0
-        return poll_due_at(checked_at, noted_at, feed.fresh_until or 0.0, times) <= times.now
+        poll_at = self._context.poll_at(feed)
+        return poll_at is not None and poll_at <= self._context.now()
 
     async def _look(self) -> None:
         """Read which feeds are due."""
-        times = self._times()
+        times = self._context.poll_times
         self._outlook = await self._context.store.read(lambda db: outlook(db, times))
         if not self._context.sharing.is_shared:
             self._waiting = dict(self._outlook.due)
             return
         first = self._outlook.due[:_TAKEN_FROM]
         self._waiting = dict(random.sample(first, len(first)))  # the others look at the same ones
-
-    def _times(self) -> Times:
-        context = self._context
-        return Times(context.now(), self._interval_seconds, context.longest_seconds)
 
     async def _attend(self, feed_id: int, host: str, flight: asyncio.Task[None]) -> None:
         """Wait for the end of a poll, never cancelling it, and tell of it."""

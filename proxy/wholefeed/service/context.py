@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from wholefeed.config.tables import Config
 from wholefeed.core.refresh.port import Settings
-from wholefeed.core.schedule import seconds_left
+from wholefeed.core.schedule import Times, poll_due_at, seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.chain import WalkLimits
 from wholefeed.counts import Counts
@@ -21,7 +21,7 @@ from wholefeed.fetch.memento import Archive
 from wholefeed.service.memory import Memory
 from wholefeed.service.sharing import Sharing
 from wholefeed.service.sources import Source
-from wholefeed.store.rows import FeedRow
+from wholefeed.store.rows import FeedRow, ListedFeed
 from wholefeed.store.store import Store
 
 MAX_HOSTS: Final = 4096
@@ -100,6 +100,8 @@ class RefreshContext:
     counts: Counts = field(default_factory=Counts)
     sharing: Sharing = field(default_factory=Sharing)
     """Who else works on the store, and at what."""
+    is_polling: bool = False
+    """Whether feeds are polled (R7): while that goes on, and not by who only reads what is stored."""
     has_planned_look: bool = False
     """Whether a refresh has planned a look at its publisher's pages, since somebody has asked (H8)."""
     archive: Archive | None = None
@@ -119,6 +121,18 @@ class RefreshContext:
     def fresh_seconds_left(self, feed: FeedRow, now: float) -> float:
         """Return for how long a feed needs no look at its publisher; 0: it is due."""
         return seconds_left(feed.noted_at, feed.fresh_until, now, self.longest_seconds)
+
+    def poll_at(self, feed: FeedRow | ListedFeed) -> float | None:
+        """Return from when on a feed is polled, epoch seconds; None: nobody polls it."""
+        if not self.is_polling or feed.checked_at is None:
+            return None
+        noted_at, fresh_until = feed.noted_at or 0.0, feed.fresh_until or 0.0
+        return poll_due_at(feed.checked_at, noted_at, fresh_until, self.poll_times)
+
+    @property
+    def poll_times(self) -> Times:
+        """What decides whether a feed is polled now, beside the feed itself."""
+        return Times(self.now(), self.config.history.poll_seconds, self.longest_seconds)
 
     def paused_until(self, url: str) -> float | None:
         """Return until when nothing is asked of a URL's host, epoch seconds; None where it may be asked."""

@@ -20,8 +20,8 @@ from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import (
     DocumentError,
+    NothingYetError,
     OverloadedError,
-    PublisherTimeoutError,
     QueueFullError,
 )
 from wholefeed.futures import either_done
@@ -95,7 +95,7 @@ class Openings:
         opening = self._flights.join((url, True), partial(self._open, url, may_walk=True, is_choosing=True))
         await either_done(opening, self._stopping, wait_seconds)
         if not opening.done():
-            raise PublisherTimeoutError("expected an answer in time, got nothing yet", url=url)
+            raise NothingYetError("expected an answer in time, got nothing yet", url=url)
         try:
             opening.result()
         except SeveralFeedsError as exc:

@@ -482,9 +482,10 @@ class Refresh:
             self._ahead.add(url)
         self._begin(url, partial(self._obtain, url, stored, relation))
 
-    def fetch_page(self, url: str, *, is_head: bool) -> None:
+    def fetch_page(self, url: str, *, is_head: bool, expected: frozenset[int]) -> None:
         self._collected.add(url)
-        self._begin(url, partial(self._obtain_page, url, is_head=is_head))
+        manner = Manner(is_head=is_head, at_most=AT_ONCE, expected=expected)
+        self._begin(url, partial(self._obtain_page, url, manner))
 
     def _begin(self, url: str, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> None:
         self._pending[url] = asyncio.create_task(self._tried(obtain))
@@ -519,14 +520,14 @@ class Refresh:
         )
         return await self._with_links_of_304(stored, came, self._find_style())
 
-    async def _obtain_page(self, url: str, *, is_head: bool) -> Obtained | Fetched:
+    async def _obtain_page(self, url: str, manner: Manner) -> Obtained | Fetched:
         """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
         style = self._find_style()
         return await self._context.source.obtain(
             url,
             is_met=self.decision.is_met,
             style=None if style is None else style._replace(lists_members=True),
-            manner=Manner(is_head=is_head, at_most=AT_ONCE),
+            manner=manner,
         )
 
     async def wait(self) -> tuple[str, Answer] | None:

@@ -91,6 +91,8 @@ class Status:
     """Until then nothing is asked of the publisher's host, epoch seconds; None: it may be asked."""
     list_at: float | None = None
     """When the publisher's pages are looked at next (H8), epoch seconds; None: never."""
+    poll_at: float | None = None
+    """When its publisher is asked next though nobody asks for it, at the earliest; None: not at all."""
     elsewhere: UnderWay | None = None
     """How far another replica is with a refresh; None: none is at one."""
 

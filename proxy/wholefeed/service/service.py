@@ -71,6 +71,7 @@ class FeedService:
         self.now = context.now
         """Epoch seconds."""
         self.fresh_seconds_left = context.fresh_seconds_left
+        self.poll_at = context.poll_at
 
         # the parts, which others ask directly
         self.checks = Checks(context.store, self._memory, context.config.limits)

@@ -73,7 +73,8 @@ class Watching:
         stored = UnderWay(documents=feed.documents, entries=feed.entries)
         paused_until = self._context.paused_until(feed.fetch_url)
         list_at = feed.list_at if self._context.may_list(feed.fetch_url) else None
-        return self._now(Status(overview, False, stored, paused_until, list_at, elsewhere), feed_id)
+        poll_at = self._context.poll_at(feed)
+        return self._now(Status(overview, False, stored, paused_until, list_at, poll_at, elsewhere), feed_id)
 
     def _now(self, told: Status, feed_id: int) -> Status:
         """Return a status with the progress of this moment."""

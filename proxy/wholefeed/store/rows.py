@@ -97,6 +97,8 @@ class ListedFeed:
     since: float
     """As in `FeedRow`."""
     checked_at: float | None
+    noted_at: float | None
+    """As in `FeedRow`."""
     fresh_until: float | None
     digest: bytes | None
     """As in `StoredFeed`."""
@@ -367,6 +369,7 @@ VISIBLE_STATE: Final = "CASE WHEN is_walking <> 0 THEN 'loading' ELSE state END"
 _LISTED: Final = {
     "visible_state": f"{VISIBLE_STATE} AS visible_state",
     "since": "coalesce(family_since, first_seen_at) AS since",
+    "noted_at": "coalesce(failed_at, checked_at) AS noted_at",
 }
 LISTED_COLUMNS: Final = ", ".join(_LISTED.get(name, name) for name in _named(ListedFeed))
 DOCUMENT_COLUMNS: Final = ", ".join(_named(DocumentRow))

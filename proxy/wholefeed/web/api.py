@@ -42,7 +42,8 @@ async def get_status(request: web.Request) -> web.StreamResponse:
 
 async def get_feeds(request: web.Request) -> web.StreamResponse:
     """GET /feeds: the known feeds."""
-    return json_answer([summary_object(feed) for feed in await request.app[SERVICE].feeds()])
+    service = request.app[SERVICE]
+    return json_answer([summary_object(feed, service.poll_at(feed)) for feed in await service.feeds()])
 
 
 def account_object(status: Status, account: Sequence[ChainDocument]) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def status_object(status: Status) -> dict[str, Any]:
     """Return the status object that docs/http.md and `/openapi.json` describe. Times are RFC 3339, UTC."""
     feed, failures, progress = status.feed, status.overview.failures, status.progress
     return {
-        **summary_object(feed),
+        **summary_object(feed, status.poll_at),
         "missing": [_missing(attempt) for attempt in failures.missing],
         "failure": _failure(failures.subscription) if failures.subscription is not None else None,
         "notes": json.loads(feed.notes),
@@ -76,8 +77,8 @@ def status_object(status: Status) -> dict[str, Any]:
     }
 
 
-def summary_object(feed: FeedRow | ListedFeed) -> dict[str, Any]:
-    """Return what a list of feeds tells of each."""
+def summary_object(feed: FeedRow | ListedFeed, poll_at: float | None = None) -> dict[str, Any]:
+    """Return what a list of feeds tells of each; `poll_at` is when its publisher is asked unasked."""
     return {
         "url": feed.url,
         "kind": feed.kind,
@@ -88,7 +89,8 @@ def summary_object(feed: FeedRow | ListedFeed) -> dict[str, Any]:
         "entries": feed.entries,
         "since": _time(feed.since),
         "last_refresh": _time(feed.checked_at),
-        "next_refresh": _time(feed.fresh_until),
+        "fresh_until": _time(feed.fresh_until),
+        "next_refresh": _time(poll_at),
     }
 
 
@@ -181,6 +183,7 @@ def _failure(attempt: Attempt) -> dict[str, Any]:
         "reason": attempt.reason,
         "status": attempt.status,
         "attempts": attempt.attempts,
+        "last_attempt": _time(attempt.last_at),
         "next_attempt": _time(attempt.next_at),
     }
 

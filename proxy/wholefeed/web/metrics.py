@@ -128,7 +128,9 @@ def _counted(counts: Counts) -> Iterator[Metric]:
         "wholefeed_documents_failed", "Documents that could not be had.", counts.failures, "reason"
     )
     yield _counter(
-        "wholefeed_guesses_failed", "Documents that were guessed and are not there.", counts.failed_guesses
+        "wholefeed_guesses_failed",
+        "Documents that were guessed, or might have been there, and are not.",
+        counts.failed_guesses,
     )
     yield _counter(
         "wholefeed_unshared_requests",
@@ -222,7 +224,10 @@ def _stored(app: web.Application, summary: Summary | None, *, is_readable: bool)
     stale = {state: number for state, (_, number) in feeds.items()}
     yield _gauge("wholefeed_feeds", "Known feeds.", known, "state")
     yield _gauge(
-        "wholefeed_feeds_stale", "Of them, those whose publisher could not be reached.", stale, "state"
+        "wholefeed_feeds_stale",
+        "Of them, those that their publisher did not give.",
+        stale,
+        "state",
     )
     yield _gauge("wholefeed_store_used_bytes", "Of the database, in use.", summary.used_bytes)
     yield _gauge("wholefeed_store_file_bytes", "Of the database's files.", summary.file_bytes)

@@ -33,27 +33,27 @@ from wholefeed.core.model import State
 from wholefeed.core.parse.discovery import Alternate
 from wholefeed.core.readers import READERS, Reader
 from wholefeed.core.replay import WEEKDAYS, Pace, PaceError
-from wholefeed.core.slugs import slug_in_words
+from wholefeed.core.slugs import failure_in_words, slug_in_words
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.text.urls import Places, is_http
 from wholefeed.core.words import (
     STALE,
     STATES,
     Words,
-    again,
     ago,
-    ahead,
+    asked_next,
     counted,
     pace_in_words,
     passed_over_in_words,
     replay_in_words,
     time_left,
-    times,
+    tried_in_words,
     words_of,
 )
 from wholefeed.errors import (
     DocumentError,
     InvalidUrlError,
+    NothingYetError,
     OverloadedError,
     PublisherTimeoutError,
     RequestError,
@@ -69,7 +69,7 @@ from wholefeed.store.rows import ListedFeed
 from wholefeed.store.tables.feeds import ORDERS, Search
 from wholefeed.store.tables.segments import months
 from wholefeed.web.access import take_turn
-from wholefeed.web.api import json_answer, status_object
+from wholefeed.web.api import json_answer, status_object, summary_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
 from wholefeed.web.moving import feed_behind, proxied_url, replay_behind
 from wholefeed.web.pages_base import begin_session, end_session, is_browser, page, session_of, time_element
@@ -152,7 +152,7 @@ async def _home_page(request: web.Request, trouble: _Trouble | None, status: int
         trouble=trouble,
         forgotten=await _forgotten(request),
         given=plain_url(request[ASKED].query.url),
-        feeds=[_feed_line(feed, now) for feed in listing.feeds],
+        feeds=[_feed_line(feed, app[SERVICE].poll_at(feed), now) for feed in listing.feeds],
         words_of=_WORDS,
         meanings=_meanings(listing.feeds),
         listing=listing,
@@ -205,7 +205,8 @@ async def _forgotten(request: web.Request) -> str:
     return plain_url(url) if is_http(url) and not await request.app[SERVICE].is_known(url) else ""
 
 
-def _feed_line(feed: ListedFeed, now: float) -> dict[str, Any]:
+def _feed_line(feed: ListedFeed, poll_at: float | None, now: float) -> dict[str, Any]:
+    at = feed.checked_at
     return {
         "url": feed.url,
         "title": plain(feed.title or "", _MOST_CHARACTERS),
@@ -214,13 +215,9 @@ def _feed_line(feed: ListedFeed, now: float) -> dict[str, Any]:
         "is_stale": feed.is_stale,
         "entries": feed.entries,
         "documents": feed.documents,
-        "refreshed": _instant(feed.checked_at, ago, now),
-        "due": _instant(feed.fresh_until, ahead, now),
+        "refreshed": at and time_element(format_rfc3339(at), ago(at, now)),
+        "next": asked_next(summary_object(feed, poll_at), now),
     }
-
-
-def _instant(then: float | None, said: Callable[[float, float], str], now: float) -> Markup | None:
-    return None if then is None else time_element(format_rfc3339(then), said(then, now))
 
 
 _WORDS: Final[Mapping[str, Words]] = {
@@ -367,8 +364,6 @@ async def _shown(
         sums=_sums(told["entries"], told["documents"]),
         walked=_sums(told["progress"]["entries"], told["progress"]["documents"]),
         left=time_left(told["progress"]),
-        refreshed=_instant(status.feed.checked_at, ago, now),
-        due=ahead(status.feed.fresh_until or now, now),
         again_seconds=AGAIN_SECONDS,
     )
 
@@ -479,13 +474,11 @@ def _chosen_replay(request: web.Request) -> dict[str, str]:
 
 def _missing(failure: dict[str, Any], timeline: Timeline, now: float) -> dict[str, str]:
     hole = timeline.holes.get(failure["url"])
-    status = f" (status {failure['status']})" if failure["status"] else ""
     return {
         "url": plain_url(failure["url"]),
-        "why": slug_in_words(failure["reason"]) + status,
+        "why": failure_in_words(failure["reason"], failure["status"]),
         "where": "" if hole is None else hole.words,
-        "tried": times(failure["attempts"]),
-        "again": again(failure, now),
+        "tried": tried_in_words(failure, now),
     }
 
 
@@ -759,6 +752,8 @@ def _trouble_of(error: WholefeedError) -> _Trouble:
     words = slug_in_words(error.slug)
     what = _WHAT_BY_SLUG.get(error.slug) or (words if " " in words else "that failed")
     advice = _ADVICE_BY_SLUG.get(error.slug, _LATER if isinstance(error, DocumentError) else _TELL)
+    if isinstance(error, NothingYetError):
+        what, advice = "no answer yet", "It is still being looked for: try again in a moment."
     if isinstance(error, UploadError):  # of the same slugs as a publisher's documents
         what, advice = _NO_LIST, _EXPORT
     detail = error.args[0] if isinstance(error, DocumentError) else str(error)
@@ -778,7 +773,6 @@ _WHAT_BY_SLUG: Final = {
     "ambiguous-host": "That is no web address",
     "userinfo-not-allowed": "That address has a password in it",
     "not-a-feed": "There is no feed at that address",
-    "timeout": "No answer yet",
     "unknown-feed": "That feed is not known here",
     "no-such-page": "This feed has no such page",
 }
@@ -808,7 +802,6 @@ _ADVICE_BY_SLUG: Final = {
     "unknown-feed": "Paste its address to begin with it.",
     "no-such-page": "Its pages are numbered from 1, the one with the newest entries.",
     "too-costly": "Read it where it was published, or subscribe to it: readers get the feed as it is.",
-    "timeout": "It is still being looked for: try again in a moment.",
 }
 _NO_LIST: Final = "That file is no list of subscriptions"
 _EXPORT: Final = "Go back, and choose the file that your reader exports its subscriptions to, as OPML."

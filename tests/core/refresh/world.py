@@ -443,7 +443,7 @@ class WorldIO:
         self.heads.append((url, relation))
         self.foresee()
 
-    def fetch_page(self, url: str, *, is_head: bool) -> None:
+    def fetch_page(self, url: str, *, is_head: bool, expected: frozenset[int]) -> None:
         raise AssertionError("no adapter fits")
 
     def foresee(self) -> None:

@@ -270,6 +270,12 @@ class Ask(NamedTuple):
     is_trial: bool = False
     """Whether a refusal says something of this question alone, as of HEAD: another one is asked then."""
 
+    @property
+    def expected(self) -> frozenset[int]:
+        """Statuses that are an answer: they say that nothing is there, or that this question is refused."""
+        gone = frozenset[int]() if self.is_needed else GONE
+        return gone | FORBIDDEN if self.is_head or self.is_trial else gone
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:

@@ -79,7 +79,7 @@ class Feed:
     """`complete`, `paged` or `remembered`; `partial` when something is missing, and `loading` when
     `wait_seconds` were over before the walk was. A str."""
     is_stale: bool
-    """Whether the publisher could not be reached, so that this is what a kept store had."""
+    """Whether the publisher did not give it when it was asked, so that this is what a kept store had."""
     title: str
     links: tuple[Link, ...]
     missing: tuple[Missing, ...]

@@ -495,7 +495,7 @@ class _PageAsking:
         if self.is_all and not self.has_begun:
             self.has_begun = True
             await self._io.begin_walk()
-        self._io.fetch_page(ask.url, is_head=ask.is_head)
+        self._io.fetch_page(ask.url, is_head=ask.is_head, expected=ask.expected)
 
     # What came
 
@@ -595,14 +595,13 @@ class _PageAsking:
             reason = f"the publisher wants a pause ({failure.slug})"
             failure = self._paused(reason, failure, max(_HOUR_SECONDS, failure.retry_after_seconds or 0.0))
             self.paused_url = ask.url
-        is_gone = status in GONE
-        is_answer = is_gone or is_refusal
+        is_answer = status in GONE or is_refusal
         self._failures_in_a_row = 0 if is_answer else self._failures_in_a_row + 1
         self.has_failed |= not is_answer
         if self._failures_in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
             self.stop = f"{self._failures_in_a_row} pages in a row could not be had ({failure.slug})"
             self.retry_at = now + self._basis.settings.retry_missing_seconds
-        if not (ask.is_head or is_refusal) and (ask.is_needed or not is_gone):
+        if not ask.is_head and status not in ask.expected:
             self._forget(ask.url)
             self.notes.append(DocumentUnavailable(ask.url, reason=failure.slug))
             self.failures[ask.url] = failure

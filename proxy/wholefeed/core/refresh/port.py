@@ -127,8 +127,14 @@ class RefreshIO(Protocol):
         `Decision.predicted` is told early.
         """
 
-    def fetch_page(self, url: str, *, is_head: bool) -> None:
-        """Begin to fetch what an adapter asks for, few at once (R32); `is_head`: only whether it is there."""
+    def fetch_page(self, url: str, *, is_head: bool, expected: frozenset[int]) -> None:
+        """Begin to fetch what an adapter asks for, few at once (R32).
+
+        Args:
+            url: Of the page.
+            is_head: Ask only whether it is there.
+            expected: Statuses that are an answer to the question, and no failure.
+        """
 
     async def wait(self) -> tuple[str, Answer] | None:
         """Return the first fetch that has ended, by its URL; None: the time of the walk is over (R18)."""
