@@ -95,7 +95,7 @@ async def test_the_check_of_pages_sees_what_is_wrong(filled: Proxy) -> None:
 
 
 async def test_without_javascript_everything_can_be_done(filled: Proxy, origin: Origin) -> None:
-    """Log in, choose, filter, sort, refresh, forget, log out: forms and links do it, and say what they did."""
+    """Log in, choose, filter, sort, refresh, forget, log out: forms and links do it, and say so."""
     async with visiting(filled, java_script_enabled=False) as visit:
         page = visit.page
         await visit.open(url=origin.url("/site"))
@@ -126,7 +126,7 @@ async def test_without_javascript_everything_can_be_done(filled: Proxy, origin: 
 
 
 async def test_the_keyboard_reaches_everything(filled: Proxy) -> None:
-    """Tab goes through all that can be used, in its order, and through what asks before a feed is forgotten."""
+    """Tab goes through all that can be used, in its order; also where a feed is forgotten."""
     async with visiting(filled) as visit:
         await visit.login()
         page = visit.page

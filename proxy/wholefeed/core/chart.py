@@ -156,13 +156,16 @@ def _bars(counts: Sequence[int], frame: Span, size: int, top: int) -> Iterable[B
     place = WIDTH / len(counts)
     for at, entries in enumerate(counts):
         height = max(_LEAST_HEIGHT, HEIGHT * entries / top) if entries else 0.0
-        x, width = place * (at + (1 - _FILLED) / 2), place * _FILLED
+        width = min(place * _FILLED, _WIDEST)
+        x = place * at + (place - width) / 2
         label = _label(frame.first + at * size, size)
         yield Bar(label, entries, round(x, 2), round(HEIGHT - height, 2), round(width, 2), round(height, 2))
 
 
 _FILLED: Final = 0.82
 """How much of its place a bar takes."""
+_WIDEST: Final = 60.0
+"""Of a bar: one month alone is no block."""
 _LEAST_HEIGHT: Final = 3.0
 """Of a bar: a single entry among thousands is to be seen."""
 

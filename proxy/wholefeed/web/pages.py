@@ -780,6 +780,7 @@ _WHAT_BY_SLUG: Final = {
     "not-a-feed": "There is no feed at that address",
     "timeout": "No answer yet",
     "unknown-feed": "That feed is not known here",
+    "no-such-page": "This feed has no such page",
 }
 _TYPE_AN_ADDRESS: Final = "Type an address such as example.org/blog or https://example.org/feed.xml."
 _LOOK_FOR_ANOTHER: Final = "Look on the site for a link called RSS, Atom or Feed, and paste its address here."
@@ -805,6 +806,7 @@ _ADVICE_BY_SLUG: Final = {
     " allows them.",
     "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
     "unknown-feed": "Paste its address to begin with it.",
+    "no-such-page": "Its pages are numbered from 1, the one with the newest entries.",
     "too-costly": "Read it where it was published, or subscribe to it: readers get the feed as it is.",
     "timeout": "It is still being looked for: try again in a moment.",
 }

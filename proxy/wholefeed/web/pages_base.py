@@ -110,7 +110,10 @@ _OTHERS: Final = frozenset({"text/plain", "application/json", "application/probl
 
 
 def is_browser(request: web.Request) -> bool:
-    return wants_page(request.headers.get("Accept", ""), request.headers.get(DESTINATION))
+    destination = request.headers.get(DESTINATION)
+    if destination == "empty" and request.headers.get("Sec-Fetch-Site") == "same-origin":
+        destination = None  # a script of a page of ours, which gets one where it names HTML
+    return wants_page(request.headers.get("Accept", ""), destination)
 
 
 def wants_page(accept: str, destination: str | None) -> bool:

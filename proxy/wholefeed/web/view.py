@@ -26,7 +26,7 @@ from wholefeed.core.model import Family
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import Places, split
 from wholefeed.core.words import STALE, STATES, pace_in_words
-from wholefeed.errors import NothingYetError, RequestError
+from wholefeed.errors import NoSuchPageError, NothingYetError
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.showing import Page, PageKey, described, entries_in
 from wholefeed.web.feed import carried, in_pieces, send, to_view
@@ -61,14 +61,13 @@ async def _view(request: web.Request, asked: Asked, url: str) -> web.StreamRespo
     options = asked.query.options
     service, most = request.app[SERVICE], request.app[CONFIG].limits.respond_within_seconds
     wait_seconds = read_wait({"wait": str(_WAIT_SECONDS), **options}, most)
-    number = _number(options.get("page", ""))
     replay = _replay_in_words(request, asked, url)
     own = _own_places(request, asked) if options.get("media") == "1" else None
     try:
         async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
-            view = await _view_of(reconstruction, url, number, has_media=own is not None)
+            view = await _view_of(reconstruction, url, options.get("page", "1"), has_media=own is not None)
             view["replay"] = replay
-            wanted = PageKey((number - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, own)
+            wanted = PageKey((view["number"] - 1) * _ENTRIES_A_PAGE, _ENTRIES_A_PAGE, own)
             entries = await service.showing.page(reconstruction, wanted, _articles)
     except NothingYetError:
         return await page(request, "view_loading.html", url=url)
@@ -98,26 +97,20 @@ def _own_places(request: web.Request, asked: Asked) -> Places:
     return Places.of([base, "" if is_asked_so else f"http://{request.host}"])
 
 
-_NUMBER: Final = re.compile("[1-9][0-9]{0,8}", re.ASCII)
-
-
-def _number(given: str) -> int:
-    if not given:
-        return 1
-    if not _NUMBER.fullmatch(given):
-        raise RequestError(f"expected page as a whole number, 1 or more, got {given[:40]!r}")
-    return int(given)
-
-
 async def _view_of(
-    reconstruction: Reconstruction, url: str, number: int, *, has_media: bool
+    reconstruction: Reconstruction, url: str, page_asked: str, *, has_media: bool
 ) -> dict[str, Any]:
-    """Return what the page shows of a feed around its entries; page 1 has the newest."""
+    """Return what the page shows of a feed around its entries; page 1 has the newest.
+
+    Raises:
+        NoSuchPageError: The feed has no page of that number.
+    """
     snapshot = reconstruction.snapshot
     total, feed = entries_in(snapshot), snapshot.feed
     pages = max(1, -(-total // _ENTRIES_A_PAGE))
-    if number > pages:
-        raise RequestError(f"expected page as a number from 1 to {pages}, got {number}")
+    number = int(page_asked) if _NUMBER.fullmatch(page_asked) else 0
+    if not 1 <= number <= pages:
+        raise NoSuchPageError(f"expected page as a number from 1 to {pages}, got {page_asked[:40]!r}")
     head = await described(feed)
     site = plain_url(head.site or feed.via_url)
     return {
@@ -134,6 +127,9 @@ async def _view_of(
         "query": quote(url, safe=""),
         "file": "feed.json" if feed.published_family is Family.JSON else "feed.xml",
     }
+
+
+_NUMBER: Final = re.compile("[1-9][0-9]{0,8}", re.ASCII)
 
 
 def _replay_in_words(request: web.Request, asked: Asked, url: str) -> str:

@@ -41,6 +41,25 @@ function show(status) {
   } else if (bar) {
     bar.removeAttribute("value");
   }
+  grow();
+}
+
+/* The chart and the entries of the page grow, too: what is seldom enough for the proxy to draw them anew. */
+const GROWS_SECONDS = 3;
+let grownAt = 0;
+
+async function grow() {
+  if (Date.now() - grownAt < GROWS_SECONDS * 1000) return;
+  grownAt = Date.now();
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const old of document.querySelectorAll("[data-grows]")) {
+    const grown = page.querySelector(`[data-grows="${old.dataset.grows}"]`);
+    if (!grown || old.querySelector(":focus-visible")) continue;
+    const opened = [...old.querySelectorAll("details")].map((each) => each.open);
+    grown.querySelectorAll("details").forEach((each, place) => { each.open = opened[place] ?? each.open; });
+    old.replaceWith(grown);
+  }
 }
 
 function tell(name, text) {
