@@ -495,6 +495,8 @@ class Shown:
     categories: tuple[Category, ...] = ()
     duration_seconds: float | None = None
     """How long it plays."""
+    image: str = ""
+    """The artwork of an episode, by http or https; empty when there is none."""
     is_cut: bool = False
     """Whether its text was too long to be read to its end."""
 
@@ -630,6 +632,7 @@ def _of_atom(entry: Element, said: Said) -> Shown:
         categories=[*categories, *_subjects(entry)],
         enclosures=links,
         duration=_text_of(entry, _ITUNES_DURATION),
+        image=_image_of(entry),
     )
 
 
@@ -665,7 +668,13 @@ def _of_rss(item: Element, said: Said) -> Shown:
             for each in enclosures
         ],
         duration=_text_of(item, _ITUNES_DURATION),
+        image=_image_of(item),
     )
+
+
+def _image_of(entry: Element) -> str:
+    image = entry.find(f"{_ITUNES}image")
+    return "" if image is None else _http_url(_base_of(entry, ""), image.get("href", ""))
 
 
 def _subjects(entry: Element) -> Iterator[Category]:
@@ -696,6 +705,7 @@ def _of_item(item: Mapping[str, Any], said: Said) -> Shown:
         authors=(_string_of(each.get("name")) for each in people if isinstance(each, dict)),
         categories=[Category(_string_of(each)) for each in _list_of(item.get("tags"))],
         enclosures=[("", *(_string_of(each.get(name)) for name in _OF_ATTACHMENTS)) for each in files],
+        image=_http_url("", _string_of(item.get("image"))),
     )
 
 
@@ -730,6 +740,7 @@ def _shown(
     categories: Iterable[Category],
     enclosures: Iterable[tuple[str, ...]],
     duration: str = "",
+    image: str = "",
 ) -> Shown:
     full = (each for each in texts if each[0].strip())
     (content, content_base), (summary, _) = next(full, ("", "")), next(full, ("", ""))
@@ -754,6 +765,7 @@ def _shown(
         summary=summary,
         categories=tuple(_terms(categories)),
         duration_seconds=next((each for each in durations if each is not None), None),
+        image=image,
     )
 
 
