@@ -14,7 +14,9 @@ import importlib
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Category": "wholefeed.core.compose.entries",
     "Config": "wholefeed.config.tables",
+    "Enclosure": "wholefeed.core.compose.entries",
     "Entry": "wholefeed.core.compose.entries",
     "Feed": "wholefeed.core.compose.entries",
     "Link": "wholefeed.core.compose.entries",

@@ -2,6 +2,8 @@ from collections.abc import Mapping
 from os import PathLike
 
 from wholefeed.config.tables import Config as Config
+from wholefeed.core.compose.entries import Category as Category
+from wholefeed.core.compose.entries import Enclosure as Enclosure
 from wholefeed.core.compose.entries import Entry as Entry
 from wholefeed.core.compose.entries import Feed as Feed
 from wholefeed.core.compose.entries import Link as Link
@@ -10,7 +12,9 @@ from wholefeed.core.model import State as State
 from wholefeed.errors import WholefeedError as WholefeedError
 
 __all__ = [
+    "Category",
     "Config",
+    "Enclosure",
     "Entry",
     "Feed",
     "Link",

@@ -102,6 +102,44 @@ async def test_the_pages_of_a_list_are_links_on_the_page_of_its_feed(
         assert (found, visit.said) == ([], [])
 
 
+LINES = """() => {
+    const text = document.querySelector(".content p").firstChild;
+    const [range, lines] = [document.createRange(), {}];
+    for (let at = 0; at < text.length; at++) {
+        range.setStart(text, at);
+        range.setEnd(text, at + 1);
+        const top = Math.round(range.getBoundingClientRect().top);
+        lines[top] = (lines[top] ?? 0) + 1;
+    }
+    return Object.values(lines).slice(0, -1);
+}"""
+"""How many characters each line of a paragraph has, but the last."""
+
+
+async def test_a_feed_is_read_in_lines_of_a_good_length(proxy: Proxy, origin: Origin) -> None:
+    """About 66 characters, whatever the window's width; what is written from right to left begins there, and
+    a table that is wider than that scrolls by itself and says so."""
+    table = f"&lt;table>&lt;tr>{'&lt;td>a_wide_column_of_numbers' * 9}&lt;/table>"
+    words = "The sea is never finished, and so the log is never finished either. " * 20
+    entry = "<entry><id>urn:r</id><title>לילה של ערפל!</title><updated>2020-01-01T00:00:00Z</updated></entry>"
+    feed = atom(an_item("a", 1, f"&lt;p>{words}&lt;/p>{table}")).replace(
+        b"<content>", b'<content type="html">'
+    )
+    origin.publish("/feed", feed.replace(b"</feed>", f"{entry}</feed>".encode()))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    async with visiting(proxy) as visit:
+        await visit.open("view", url=url)
+        lines = await visit.page.evaluate(LINES)
+        assert 60 <= sum(lines) / len(lines) <= 72
+        title = visit.page.get_by_role("heading", name="לילה של ערפל!")
+        assert await title.evaluate("(each) => getComputedStyle(each).direction") == "rtl"
+        content = visit.page.locator(".content").first
+        assert await content.evaluate("(each) => each.scrollWidth > each.clientWidth")
+        assert "gradient" in await content.evaluate("(each) => getComputedStyle(each).backgroundImage")
+        assert await visit.faults() == []
+
+
 async def test_progress_comes_by_itself_and_then_the_end(proxy: Proxy, origin: Origin) -> None:
     """While the walk goes on the numbers change on the page, which is loaded anew when it has ended."""
     publish_chain(origin, archives=6)
@@ -121,6 +159,35 @@ async def test_progress_comes_by_itself_and_then_the_end(proxy: Proxy, origin: O
             await visit.page.get_by_text("14 entries out of 7 documents").wait_for()
             await visit.page.get_by_text("Every entry that the publisher has").wait_for()
             assert await sums.count() == 0
+            assert visit.said == []
+
+
+async def test_the_chart_grows_while_a_feed_loads(
+    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each month that comes has its bar, on the page that is open; what was opened on it stays open."""
+    for number in range(4):
+        older = f"/archive/{number - 1}" if number else None
+        names = [an_item(f"{number}-{each}", number * MONTH) for each in range(2)]
+        origin.publish(f"/archive/{number}", atom(*names, archive=True, prev_archive=older))
+    origin.publish("/feed", atom(an_item("new", 4 * MONTH), prev_archive="/archive/3"))
+    url = origin.url("/feed")
+    with origin.held("/archive/2") as third, origin.held("/archive/0") as first:
+        async with visiting(proxy) as visit:
+            page = visit.page
+            await proxy.begun(url)
+            await visit.open(url=url)
+            bars = page.locator(".feed-bars rect")
+            await page.get_by_text("The same as a table").click()
+            begun = await bars.count()
+            await page.evaluate("window.isTheSamePage = true")
+            third.release()
+            await page.locator(f".feed-bars rect:nth-of-type({begun + 1})").wait_for()
+            assert await page.evaluate("window.isTheSamePage")
+            assert await page.locator("#history ~ details table").is_visible()
+            first.release()
+            await page.get_by_text("Every entry that the publisher has").wait_for()
+            assert await bars.count() == 5
             assert visit.said == []
 
 

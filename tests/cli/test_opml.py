@@ -43,7 +43,7 @@ def test_a_list_moves_in_and_back_in_the_same_file(
     assert parse_qs(urlsplit(second).query)["url"] == ["https://example.com/list?page=1&sort=new#top"]
     assert main(["opml", "--undo", "mine.opml", "-o", "mine.opml"]) == 0
     assert file.read_bytes() == SAMPLE.read_bytes()
-    assert "2 of 2 subscriptions lead to their publishers again" in capsys.readouterr().err
+    assert "2 of 2 subscriptions have their publishers' URLs again" in capsys.readouterr().err
     assert [path.name for path in own_folder.iterdir()] == ["mine.opml"]
 
 

@@ -48,6 +48,17 @@ def test_each_month_between_the_first_and_the_last_has_a_bar() -> None:
     assert chart_of({}) is None, "of entries without dates"
 
 
+@pytest.mark.parametrize("months", [1, 2, 5, MOST_BARS])
+def test_no_bar_is_a_block(months: int) -> None:
+    """A feed of one month has a bar as others have, in the middle of its place, where its label stands."""
+    chart = chart_of({MARCH + month: 1 for month in range(months)})
+    assert chart is not None
+    place = WIDTH / months
+    for number, bar in enumerate(chart.bars):
+        assert bar.width <= 60
+        assert bar.x + bar.width / 2 == pytest.approx(place * (number + 0.5), abs=0.02)
+
+
 @pytest.mark.parametrize(
     ("months", "unit", "first", "bars"),
     [

@@ -1,4 +1,4 @@
-"""wholefeed.web.moving: subscriptions led through the proxy, and back; nothing is lost."""
+"""wholefeed.web.moving: subscriptions with the URLs of the proxy, and back; nothing is lost."""
 
 from __future__ import annotations
 

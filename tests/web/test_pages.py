@@ -665,6 +665,19 @@ async def test_a_browser_is_led_on_and_a_program_gets_what_it_always_got(
 
 
 @pytest.mark.parametrize(
+    ("site", "accept", "is_page"),
+    [("same-origin", "text/html", True), ("same-origin", "*/*", False), ("cross-site", "text/html", False)],
+)
+async def test_a_script_of_a_page_of_ours_gets_the_page(
+    proxy: Proxy, site: str, accept: str, is_page: bool
+) -> None:
+    """By it the chart grows; where it does not name HTML, or is another site's, it is a program."""
+    headers = {"Accept": accept, "Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": site}
+    reply = await proxy.ask("GET", "/", headers=headers)
+    assert reply.headers["Content-Type"].startswith("text/html" if is_page else "text/plain")
+
+
+@pytest.mark.parametrize(
     ("before", "changes", "said"),
     [
         ("", {}, ""),

@@ -21,6 +21,7 @@ from tests.web.browsing import browse, text
 from wholefeed.core.model import State
 from wholefeed.core.words import STATES
 from wholefeed.server.clients import sign
+from wholefeed.web.view import length_in_words
 
 
 def quoted(text: str) -> str:
@@ -93,6 +94,45 @@ async def test_dates_authors_links_and_files_are_told(proxy: Proxy, origin: Orig
     body = reply.body.decode()
     for target in ("http://s.test/a", "http://s.test/a%20b.mp3"):
         assert f'<a href="{target}" rel="noopener noreferrer nofollow">' in body
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+async def test_an_episode_has_its_artwork_and_its_length(proxy: Proxy, origin: Origin, is_json: bool) -> None:
+    """The artwork is a link, and a picture where pictures are asked for; how long an episode plays stands
+    beside its date."""
+    art, sound = "http://s.test/cover.jpg", "http://s.test/a.mp3"
+    if is_json:
+        file = {"url": sound, "mime_type": "audio/mpeg", "duration_in_seconds": 3795}
+        item = {"id": "a", "image": art, "attachments": [file], "date_published": "2024-06-10T06:00:00Z"}
+        head = {"version": "https://jsonfeed.org/version/1.1", "title": "t"}
+        body = json.dumps({**head, "items": [item]}).encode()
+    else:
+        item_text = (
+            "<item><guid>a</guid><pubDate>Mon, 10 Jun 2024 06:00:00 GMT</pubDate>"
+            f"<enclosure url='{sound}' type='audio/mpeg' length='1'/><itunes:image href='{art}'/>"
+            "<itunes:duration>1:03:15</itunes:duration></item></channel>"
+        )
+        space = b'<rss xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"'
+        body = rss().replace(b"<rss", space).replace(b"</channel>", item_text.encode())
+    origin.publish("/feed", body)
+    reply = await view(proxy, origin.url("/feed"))
+    assert "10 June 2024, 06:00 UTC · 1 h 3 min" in text(reply)
+    assert (
+        f'<a href="{art}" rel="noopener noreferrer nofollow"><bdi>cover.jpg</bdi></a>' in reply.body.decode()
+    )
+    assert b'<img src="http' not in reply.body
+    with_media = await view(proxy, origin.url("/feed"), query="&media=1")
+    assert f'<img src="{art}" alt="cover.jpg"' in with_media.body.decode()
+    assert f'<audio src="{sound}"' in with_media.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(None, ""), (0.4, "1 s"), (59, "59 s"), (60, "1 min"), (7200, "2 h"), (3795, "1 h 3 min")],
+)
+def test_a_length_is_told_in_its_two_largest_units(seconds: float | None, said: str) -> None:
+    """As people speak of episodes."""
+    assert length_in_words(seconds) == said
 
 
 async def test_a_long_feed_has_pages(proxy: Proxy, origin: Origin) -> None:

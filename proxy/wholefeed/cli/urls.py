@@ -1,7 +1,7 @@
-"""The commands that make URLs which lead through the proxy: `wholefeed url`, `sign` and `opml`.
+"""The commands that make URLs of the proxy's: `wholefeed url`, `sign` and `opml`.
 
-`url` prints the URL to subscribe to, `sign` one that lets whoever has it read one feed; `opml` leads a whole
-subscription list through the proxy, or back.
+`url` prints the URL to subscribe to, `sign` one that lets whoever has it read one feed; `opml` changes a
+whole subscription list to such URLs, or back.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _url(options: argparse.Namespace) -> int:
     wanted = _parameters(options)
     base = _base_of(options.base, config.server)
     own = Places.of([base, config.server.public_url, url_here(config)])
-    # Whoever asks for the URL of one that goes through the proxy wants it made anew, not led through twice.
+    # Whoever asks for the URL of one that goes through the proxy wants it made anew, not put behind itself.
     behind = filter(None, (feed_behind(each, own) for each in completed(options.feed)))
     feed = feed_url(next(behind, options.feed))
     url = proxied_url(base, feed, _server_with_token(config), wanted)
@@ -410,7 +410,7 @@ def _tell(moved: Moved, *, is_undone: bool) -> None:
     from wholefeed.web.moving import Left
 
     number, all_of_them = moved.rewritten, moved.rewritten + len(moved.left)
-    way = "lead to their publishers again" if is_undone else "go through the proxy now"
+    way = "have their publishers' URLs again" if is_undone else "go through the proxy now"
     tell(f"{number} of {all_of_them} subscriptions {way}")
     _tell_left(moved)
     for why in (Left.ALREADY, Left.DIRECT):
@@ -431,7 +431,7 @@ def _tell_left(moved: Moved) -> None:
 
 OPML: Final = Command(
     name="opml",
-    summary="lead a reader's subscription list (OPML) through the proxy, or back; or export the known feeds",
+    summary="change a subscription list (OPML) to the proxy's URLs, or back; or export the known feeds",
     examples="  wholefeed opml subscriptions.opml -o moved.opml\n"
     "  wholefeed opml --undo moved.opml -o subscriptions.opml\n"
     "  wholefeed opml --replay 3/week subscriptions.opml -o moved.opml\n"

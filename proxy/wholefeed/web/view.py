@@ -162,6 +162,7 @@ def _entry(article: Article, number: int) -> dict[str, Any]:
         "at": _instant(at),
         "updated": _instant(updated) if has_changed else None,
         "author": article.author,
+        "length": length_in_words(article.duration_seconds),
         "content": Markup(article.content),  # noqa: S704 - it is what the sanitiser has made
         "cut": article.cut,
         "files": [_file(each) for each in article.files],
@@ -177,6 +178,16 @@ def _instant(at: float | None) -> Markup | None:
         return None
     then = _EPOCH + timedelta(seconds=at)
     return time_element(then.isoformat(), f"{then.day} {then:%B} {then.year}, {then:%H:%M} UTC")
+
+
+def length_in_words(seconds: float | None) -> str:
+    """Return how long an entry plays: `1 h 3 min`, `45 min`, `40 s`."""
+    if seconds is None:
+        return ""
+    hours, minutes = divmod(int(seconds) // 60, 60)
+    if not hours and not minutes:
+        return f"{max(1, int(seconds))} s"
+    return " ".join(each for each in (f"{hours} h" * bool(hours), f"{minutes} min" * bool(minutes)) if each)
 
 
 def _file(file: File) -> dict[str, str]:

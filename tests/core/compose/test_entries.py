@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from html import escape
 
 import pytest
 
 from tests.core.parse.makers import URL, atom, rss
 from wholefeed.core.compose.compose import synthesize
-from wholefeed.core.compose.entries import NAMELESS, Entries, Entry, held
+from wholefeed.core.compose.entries import NAMELESS, Category, Enclosure, Entries, Entry, held
 from wholefeed.core.facts import Stored
 from wholefeed.core.model import entry_id
 from wholefeed.core.parse.documents import parse
@@ -123,3 +124,122 @@ def test_a_guid_that_is_a_relative_address_is_the_link() -> None:
 
     assert [each.link for each in entries] == ["http://example.org/3", "", ""]
     assert [each.identity for each in entries] == ["/3", "4", "urn:a:5.6"]
+
+
+HTML = '<p>Long &amp; <a href="2">more</a></p>'
+PLAIN_HTML = "<p>Short<br>&amp; plain</p>"
+SOUND = "http://example.org/blog/1.mp3"
+IN_FULL: dict[str, bytes | str] = {
+    "atom": atom(
+        "<entry><id>urn:a</id><title>One</title><summary>Short\n&amp; plain</summary>"
+        f'<content type="html" xml:base="/x/">{escape(HTML)}</content><author><name>Ann</name></author>'
+        "<author><email>b@a.example</email></author><category term='t' label='T' scheme='urn:s'/>"
+        "<category term=' '/><category term='u'/>"
+        "<link rel='enclosure' href='1.mp3' type='audio/mpeg' length='9'/>"
+        "<itunes:duration>1:02:03</itunes:duration></entry>",
+        attributes=' xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"',
+    ),
+    "atom-0.3": (
+        '<feed version="0.3" xmlns="http://purl.org/atom/ns#" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        "<entry><id>urn:a</id><title>One</title><author><name>Ann</name></author><dc:subject>t</dc:subject>"
+        "<summary>Short\n&amp; plain</summary>"
+        f"<content type='text/html' mode='escaped'>{escape(HTML)}</content></entry></feed>"
+    ),
+    "rss": (
+        '<rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"'
+        ' xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        "<channel><item><guid>urn:a</guid><title>One</title><dc:creator>Ann</dc:creator><dc:creator>Bob</dc:creator>"
+        "<category domain='urn:s'>t</category><category> </category><category>u</category>"
+        f"<description>{escape(PLAIN_HTML)}</description><content:encoded><![CDATA[{HTML}]]></content:encoded>"
+        "<enclosure url='1.mp3' type='audio/mpeg' length='9'/><itunes:duration>62:03</itunes:duration>"
+        "</item></channel></rss>"
+    ),
+    "rdf": RDF.replace(
+        "</item>",
+        f"<description>{escape(HTML)}</description><dc:creator>Ann</dc:creator><dc:subject>t</dc:subject></item>",
+    ),
+    "json": json.dumps(
+        {
+            "version": "https://jsonfeed.org/version/1.1",
+            "items": [
+                {
+                    "id": "a", "title": "One", "content_html": HTML, "content_text": "no",
+                    "summary": "Short\n& plain", "authors": [{"name": "Ann"}, {"name": "Bob"}],
+                    "tags": ["t", None, " "],
+                    "attachments": [
+                        {"url": "1.mp3", "mime_type": "audio/mpeg"}
+                        | {"size_in_bytes": 9, "duration_in_seconds": 3723}
+                    ],
+                }
+            ],
+        }
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "base", "author", "categories"),
+    [
+        ("atom", "http://example.org/x/", "Ann, b@a.example", [Category("t", "T", "urn:s"), Category("u")]),
+        ("atom-0.3", URL, "Ann", [Category("t")]),
+        ("rss", URL, "Ann, Bob", [Category("t", scheme="urn:s"), Category("u")]),
+        ("rdf", URL, "Ann", [Category("t")]),
+        ("json", URL, "Ann, Bob", [Category("t")]),
+    ],
+)
+def test_each_format_says_all_of_an_entry(
+    kind: str, base: str, author: str, categories: list[Category]
+) -> None:
+    """The content as published and what it counts from; a text beside it as HTML; what says nothing is left
+    out; the file absolute. RSS 1.0 has one text."""
+    (entry,) = entries_of(IN_FULL[kind])
+    assert (entry.content, entry.summary) == (HTML, "" if kind == "rdf" else PLAIN_HTML)
+    assert (entry.base, entry.author, entry.categories) == (base, author, tuple(categories))
+    if kind in ("atom-0.3", "rdf"):
+        assert (entry.enclosures, entry.duration_seconds) == ((), None)
+    else:
+        own = 3723 if kind == "json" else None
+        assert entry.enclosures == (Enclosure(SOUND, "audio/mpeg", 9, own),)
+        assert entry.duration_seconds == 3723
+
+
+def test_one_text_is_the_content_whatever_it_is_called() -> None:
+    """What stands there alone is all that there is to read: no program has to look in two places."""
+    (entry,) = entries_of(atom("<entry><id>urn:a</id><summary>All</summary></entry>"))
+    assert (entry.content, entry.summary) == ("<p>All</p>", "")
+    (entry,) = entries_of(rss("<item><title>a</title></item>"))
+    assert (entry.content, entry.summary, entry.author, entry.categories) == ("", "", "", ())
+
+
+@pytest.mark.parametrize(
+    ("head", "entry"),
+    [("<author><name>Feed</name></author>", "Feed"), ("<rights/>", "")],
+)
+def test_an_entry_that_names_nobody_has_the_feed_s_author(head: str, entry: str) -> None:
+    """RFC 4287, 4.2.1; JSON Feed 1.1, "authors"."""
+    assert entries_of(atom(head, "<entry><id>urn:a</id></entry>"))[0].author == entry
+    authors = [{"name": entry}] if entry else []
+    body = {"version": "https://jsonfeed.org/version/1.1", "authors": authors, "items": [{"id": "a"}]}
+    assert entries_of(json.dumps(body))[0].author == entry
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        *(("1:02:03", 3723), ("62:03", 3723), (" 3723 ", 3723), ("0:03.5", 3.5), ("0", None), ("", None)),
+        *(("1:2:3:4", None), ("an hour", None), ("-5", None), ("1" * 30, None), ("PT1H", None)),
+    ],
+)
+def test_durations_are_read_as_podcasts_write_them(written: str, seconds: float | None) -> None:
+    """Hours, minutes and seconds, or seconds; what is none, and no time at all, is nothing."""
+    itunes = 'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"'
+    item = f"<item {itunes}><guid>a</guid><itunes:duration>{written}</itunes:duration></item>"
+    assert entries_of(rss(item))[0].duration_seconds == seconds
+
+
+def test_a_file_of_media_rss_says_how_long_it_plays() -> None:
+    """Media RSS 1.5.1, media:content: seconds; the entry has them where itunes:duration says nothing."""
+    space = "xmlns:media='http://search.yahoo.com/mrss/'"
+    media = f"<media:content {space} url='{SOUND}' medium='audio' duration='9'/>"
+    (entry,) = entries_of(rss(f"<item><guid>a</guid>{media}</item>"))
+    assert (entry.enclosures, entry.duration_seconds) == ((Enclosure(SOUND, "", None, 9),), 9)

@@ -22,10 +22,11 @@ import json
 import re
 import zlib
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, Final, NamedTuple, Self, overload
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, tostring
@@ -138,6 +139,21 @@ class Entry:
     """As text in one line, without the markup of XHTML; HTML stays as written. Empty when there is none."""
     link: str
     """The page it stands for, absolute; empty when there is none."""
+    content: str = field(repr=False)
+    """What it says at length: HTML as published, or text made HTML; empty when there is none. Of several
+    places the fullest counts. It comes from a stranger: sanitise it before it is shown."""
+    summary: str = field(repr=False)
+    """The shorter text that stands beside the content, likewise; empty when there is none."""
+    base: str
+    """What relative URLs in the content count from; absolute."""
+    author: str
+    """The names, with commas between them, else an address of mail; in Atom and JSON Feed the feed's where
+    the entry names nobody. Empty when nobody is named."""
+    categories: tuple[Category, ...]
+    enclosures: tuple[Enclosure, ...]
+    """Audio, video and other files, twenty at most."""
+    duration_seconds: float | None
+    """How long it plays: itunes:duration, else as the first of its enclosures says that says it."""
     source: bytes = field(repr=False)
     """The element or JSON object as its publisher wrote it, in UTF-8. Prefixes, language and base that it
     takes from its document are not repeated in it (`Feed.document` has it self-contained). Of a document
@@ -268,20 +284,28 @@ def _read(kept: Held, ambiguous: Collection[EntryId]) -> list[Entry]:
     document = _parsed(kept)
     document = document.identified({*ambiguous, *document.ambiguous})
     ordinals = _ordinals(document, kept.live)
-    is_json = document.family is Family.JSON
-    said = _items_said(document, ordinals) if is_json else _elements_said(document, ordinals)
-    return [_entry(document, ordinal, each) for ordinal, each in zip(ordinals, said, strict=True)]
+    written = _written(document, ordinals)
+    return [_entry(document, ordinal, each) for ordinal, each in zip(ordinals, written, strict=True)]
 
 
-def _entry(document: FeedDocument, ordinal: int, said: Said) -> Entry:
-    entry = document.entries[ordinal]
-    base = said.base or document.scopes[entry.scope].base
+def _entry(document: FeedDocument, ordinal: int, written: _Written) -> Entry:
+    entry, scope = document.entries[ordinal], document.scopes[document.entries[ordinal].scope]
+    said = _SAID[document.family](written)
+    base = said.base or scope.base
+    full = _SHOWN[document.family](written, said)
     return Entry(
         identity=_identity(entry.identity, (said.id, absolute(base, said.href))),
         updated=None if entry.updated_at is None else instant(entry.updated_at),
         published=None if said.published_at is None else instant(said.published_at),
         title=" ".join(said.title.split()),
         link=resolve_or_empty(base, said.href),
+        content=full.content,
+        summary=full.summary,
+        base=full.base or scope.base,
+        author=full.author,
+        categories=full.categories,
+        enclosures=full.enclosures,
+        duration_seconds=full.duration_seconds,
         source=document.text[entry.start : entry.end],
     )
 
@@ -316,8 +340,7 @@ def said_dates(document: Stored | FeedDocument) -> list[float | None]:
         spans = (parsed.entries[place] for place in updated)
         found = [published_at(parsed.text, entry.start, entry.end) for entry in spans]
     else:
-        said = _items_said if parsed.family is Family.JSON else _elements_said
-        found = [each.published_at for each in said(parsed, updated)]
+        found = [each.published_at for each in _said(parsed, updated)]
     for place, at in zip(updated, found, strict=True):
         dates[place] = dates[place] if at is None else at
     return dates
@@ -328,17 +351,25 @@ def said_dates(document: Stored | FeedDocument) -> list[float | None]:
 
 def said_in(document: FeedDocument) -> Iterator[Said]:
     """Yield what each entry of a document says of itself, from the top."""
-    ordinals = range(len(document.entries))
-    is_json = document.family is Family.JSON
-    return _items_said(document, ordinals) if is_json else _elements_said(document, ordinals)
+    return _said(document, range(len(document.entries)))
 
 
-def _elements_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
+def _said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
+    return map(_SAID[document.family], _written(document, ordinals))
+
+
+_Written = Any
+"""An entry as it is read: an `Element`, of JSON Feed a mapping; both with what it takes from its document."""
+
+
+def _written(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[_Written]:
     fragments = fragments_of(document)
-    said = _atom_said if document.family is Family.ATOM else _rss_said
+    if document.family is Family.JSON:
+        yield from (json.loads(fragments.entry(each), parse_int=str, parse_float=str) for each in ordinals)
+        return
     for start in range(0, len(ordinals), _AT_ONCE):
         texts = [fragments.entry(ordinal) for ordinal in ordinals[start : start + _AT_ONCE]]
-        yield from map(said, _elements(document, fromstring(synthesize(document.family, "", texts))))
+        yield from _elements(document, fromstring(synthesize(document.family, "", texts)))
 
 
 _AT_ONCE: Final = 64
@@ -420,11 +451,6 @@ def _text_of(element: Element, name: str) -> str:
     return "" if child is None else "".join(child.itertext()).strip(SPACES)
 
 
-def _items_said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
-    for entry in (document.entries[ordinal] for ordinal in ordinals):
-        yield _item_said(json.loads(document.text[entry.start : entry.end], parse_int=str, parse_float=str))
-
-
 def _item_said(item: Mapping[str, Any]) -> Said:
     """Read an item of a JSON Feed; its numbers are texts."""
     return Said(
@@ -464,11 +490,31 @@ class Shown:
     base: str
     """What relative URLs in the content count from; empty: from the feed's URL."""
     enclosures: tuple[Enclosure, ...]
+    summary: str = ""
+    """The shorter text beside the content, likewise."""
+    categories: tuple[Category, ...] = ()
+    duration_seconds: float | None = None
+    """How long it plays."""
+    image: str = ""
+    """The artwork of an episode, by http or https; empty when there is none."""
     is_cut: bool = False
     """Whether its text was too long to be read to its end."""
 
 
-class Enclosure(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Category:
+    """What an entry is filed under: atom:category, category, dc:subject, a tag."""
+
+    term: str
+    """The word that identifies it."""
+    label: str = ""
+    """The word for people, where it is another one."""
+    scheme: str = ""
+    """Where the term is from, a URL mostly; empty when it is not said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
     """A file that goes with an entry."""
 
     url: str
@@ -476,15 +522,17 @@ class Enclosure(NamedTuple):
     media_type: str = ""
     length: int | None = None
     """In bytes, as its publisher says; None: nothing is said."""
+    duration_seconds: float | None = None
+    """How long it plays, likewise."""
 
 
 def shown(family: Family, text: bytes, *, namespace: str = "", is_cut: bool = False) -> Shown:
     """Return an entry from its text in a segment, which has a default namespace around it."""
     if family is Family.JSON:
-        made = _of_item(_item(text, is_cut=is_cut))
+        written: _Written = _item(text, is_cut=is_cut)
     else:
-        entry = _element(family, text, namespace, is_cut=is_cut)
-        made = _of_atom(entry) if family is Family.ATOM else _of_rss(entry)
+        written = _element(family, text, namespace, is_cut=is_cut)
+    made = _SHOWN[family](written, _SAID[family](written))
     return replace(made, is_cut=True) if is_cut else made
 
 
@@ -558,7 +606,7 @@ _JSON_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[][{},]|[^][{},"]
 _JSON_STRING_BEGUN: Final = re.compile(rb'"[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+')
 
 
-def _of_atom(entry: Element) -> Shown:
+def _of_atom(entry: Element, said: Said) -> Shown:
     own = entry.tag.rpartition("}")[0] + "}"
     names = (
         _text_of(author, f"{own}name") or _text_of(author, f"{own}email")
@@ -566,22 +614,29 @@ def _of_atom(entry: Element) -> Shown:
     )
     base = _base_of(entry, "")
     links = (
-        (_base_of(each, base), each.get("href", ""), each.get("type", ""), each.get("length", ""))
+        (_base_of(each, base), each.get("href", ""), each.get("type", ""), each.get("length", ""), "")
         for each in entry.iterfind(f"{own}link")
         if each.get("rel", "").lower() == "enclosure"
     )
     updated = _text_of(entry, f"{own}updated") or _text_of(entry, f"{own}modified")
+    categories = [
+        Category(each.get("term", ""), each.get("label", ""), each.get("scheme", ""))
+        for each in entry.iterfind(f"{own}category")
+    ]
     return _shown(
-        _atom_said(entry),
-        _atom_content(entry),
+        said,
+        _atom_texts(entry),
         title=_title_of(entry.find(f"{own}title")),
         updated=parse_rfc3339(updated),
         authors=names,
+        categories=[*categories, *_subjects(entry)],
         enclosures=links,
+        duration=_text_of(entry, _ITUNES_DURATION),
+        image=_image_of(entry),
     )
 
 
-def _of_rss(item: Element) -> Shown:
+def _of_rss(item: Element, said: Said) -> Shown:
     own = item.tag.removesuffix("item")
     mailed = _text_of(item, f"{own}author")
     named = _NAME_IN_REMARK.fullmatch(mailed)
@@ -592,20 +647,42 @@ def _of_rss(item: Element) -> Shown:
     base = _base_of(item, "")
     enclosures = [*item.iterfind(f"{own}enclosure"), *filter(_is_played, item.iter(f"{_MEDIA}content"))]
     dates = (parse_rfc3339(_text_of(item, name)) for name in _UPDATED)
+    categories = [
+        Category(each.text or "", scheme=each.get("domain", "")) for each in item.iterfind(f"{own}category")
+    ]
     return _shown(
-        _rss_said(item),
-        _rss_content(item),
+        said,
+        _rss_texts(item),
         title=_title_of(item.find(f"{own}title")),
         updated=next((at for at in dates if at is not None), None),
         authors=names,
+        categories=[*categories, *_subjects(item)],
         enclosures=[
-            (base, each.get("url", ""), each.get("type", ""), each.get("length", each.get("fileSize", "")))
+            (
+                base,
+                each.get("url", ""),
+                each.get("type", ""),
+                each.get("length", each.get("fileSize", "")),
+                each.get("duration", ""),
+            )
             for each in enclosures
         ],
+        duration=_text_of(item, _ITUNES_DURATION),
+        image=_image_of(item),
     )
 
 
+def _image_of(entry: Element) -> str:
+    image = entry.find(f"{_ITUNES}image")
+    return "" if image is None else _http_url(_base_of(entry, ""), image.get("href", ""))
+
+
+def _subjects(entry: Element) -> Iterator[Category]:
+    return (Category(each.text or "") for each in entry.iterfind(f"{{{DC_NS}}}subject"))
+
+
 _ITUNES_AUTHOR: Final = f"{_ITUNES}author"
+_ITUNES_DURATION: Final = f"{_ITUNES}duration"
 _UPDATED: Final = (f"{_ATOM}updated", f"{{{DCTERMS_NS}}}modified")
 _NAME_IN_REMARK: Final = re.compile(r"\s*\S+@\S+\s*\((?P<name>[^()]+)\)\s*")
 """RSS 2.0: the author's mail address, and mostly the name behind it."""
@@ -617,54 +694,102 @@ def _is_played(content: Element) -> bool:
     return media in ("audio", "video")
 
 
-def _of_item(item: Mapping[str, Any]) -> Shown:
-    authors = item.get("authors")
-    people = [*(authors if isinstance(authors, list) else ()), item.get("author")]
-    attachments = item.get("attachments")
-    files = [
-        each for each in (attachments if isinstance(attachments, list) else ()) if isinstance(each, dict)
-    ]
-    said = _item_said(item)
+def _of_item(item: Mapping[str, Any], said: Said) -> Shown:
+    people = [*_list_of(item.get("authors")), item.get("author")]
+    files = [each for each in _list_of(item.get("attachments")) if isinstance(each, dict)]
     return _shown(
         said,
-        (_item_content(item), ""),
+        _item_texts(item),
         title=" ".join(said.title.split()),
         updated=parse_rfc3339(_string_of(item.get("date_modified"))),
         authors=(_string_of(each.get("name")) for each in people if isinstance(each, dict)),
-        enclosures=[
-            ("", *(_string_of(each.get(name)) for name in ("url", "mime_type", "size_in_bytes")))
-            for each in files
-        ],
+        categories=[Category(_string_of(each)) for each in _list_of(item.get("tags"))],
+        enclosures=[("", *(_string_of(each.get(name)) for name in _OF_ATTACHMENTS)) for each in files],
+        image=_http_url("", _string_of(item.get("image"))),
     )
+
+
+_OF_ATTACHMENTS: Final = ("url", "mime_type", "size_in_bytes", "duration_in_seconds")
+
+
+def _list_of(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+_SAID: Final[Mapping[Family, Callable[[_Written], Said]]] = {
+    Family.ATOM: _atom_said,
+    Family.RSS: _rss_said,
+    Family.RDF: _rss_said,
+    Family.JSON: _item_said,
+}
+_SHOWN: Final[Mapping[Family, Callable[[_Written, Said], Shown]]] = {
+    Family.ATOM: _of_atom,
+    Family.RSS: _of_rss,
+    Family.RDF: _of_rss,
+    Family.JSON: _of_item,
+}
 
 
 def _shown(
     said: Said,
-    content: tuple[str, str],
+    texts: Iterable[tuple[str, str]],
     *,
     title: str,
     updated: float | None,
     authors: Iterable[str],
+    categories: Iterable[Category],
     enclosures: Iterable[tuple[str, ...]],
+    duration: str = "",
+    image: str = "",
 ) -> Shown:
+    full = (each for each in texts if each[0].strip())
+    (content, content_base), (summary, _) = next(full, ("", "")), next(full, ("", ""))
     found: dict[str, Enclosure] = {}
-    for base, url, media_type, length in enclosures:
+    for base, url, media_type, length, plays in enclosures:
         if (absolute := _http_url(base, url)) and len(found) < _MOST_ENCLOSURES:
             size = int(length) if _LENGTH.fullmatch(length) else None
-            found.setdefault(absolute, Enclosure(absolute, media_type.strip(), size or None))
+            found.setdefault(
+                absolute, Enclosure(absolute, media_type.strip(), size or None, _seconds_of(plays))
+            )
+    durations = (_seconds_of(duration), *(each.duration_seconds for each in found.values()))
     return Shown(
         identity=said.id,
         title=title,
         link=_http_url(said.base, said.href),
         published=said.published_at,
         updated=updated,
-        author=", ".join(dict.fromkeys(name for each in authors if (name := " ".join(each.split())))),
-        content=content[0],
-        base=content[1],
+        author=", ".join(dict.fromkeys(name for each in authors if (name := _in_a_line(each)))),
+        content=content,
+        base=content_base,
         enclosures=tuple(found.values()),
+        summary=summary,
+        categories=tuple(_terms(categories)),
+        duration_seconds=next((each for each in durations if each is not None), None),
+        image=image,
     )
 
 
+def _terms(categories: Iterable[Category]) -> Iterator[Category]:
+    """Give the categories that say anything, each once."""
+    tidy = (Category(*map(_in_a_line, (each.term, each.label, each.scheme))) for each in categories)
+    yield from islice(dict.fromkeys(each for each in tidy if each.term), _MOST_CATEGORIES)
+
+
+def _in_a_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _seconds_of(duration: str) -> float | None:
+    """Read `1:02:03`, `62:03` and `3723`, with or without a fraction; nothing and none are no duration."""
+    found = _DURATION.fullmatch(duration.strip())
+    if found is None:
+        return None
+    hours, minutes, seconds = (float(each or 0) for each in found.groups())
+    return hours * 3600 + minutes * 60 + seconds or None
+
+
+_DURATION: Final = re.compile(r"(?:(?:([0-9]{1,4}):)?([0-9]{1,5}):)?([0-9]{1,9}(?:\.[0-9]{1,9})?)", re.ASCII)
+_MOST_CATEGORIES: Final = 100
 _MOST_ENCLOSURES: Final = 20
 _LENGTH: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 
@@ -678,46 +803,42 @@ _OF_URLS: Final = "%/:=&?~#+!$,;'@()*[]"
 """What stays of a URL as it is written; other characters are percent-encoded (RFC 3987, 3.1)."""
 
 
-# What an entry says at length: HTML as published, and what relative URLs in it count from, empty when its
-# document does not say so. Of several places the fullest counts.
+# What an entry says at length, the fullest text first and then shorter ones: HTML as published, and what
+# relative URLs in it count from, empty when its document does not say so.
 
 
-def _atom_content(entry: Element) -> tuple[str, str]:
+def _atom_texts(entry: Element) -> Iterator[tuple[str, str]]:
     """Read an entry of Atom, 0.3 included."""
-    own = entry.tag.rpartition("}")[0] + "}"
+    own, base = entry.tag.rpartition("}")[0] + "}", _base_of(entry, "")
     for name in ("content", "summary"):
         element = entry.find(own + name)
-        if element is not None and (found := _atom_text(element)).strip():
-            return found, _base_of(element, _base_of(entry, ""))
-    described = _text_of(entry, f"{_MEDIA}group/{_MEDIA}description") or _text_of(
-        entry, f"{_MEDIA}description"
-    )
-    return paragraphs(described), _base_of(entry, "")
+        if element is not None:
+            yield _atom_text(element), _base_of(element, base)
+    described = (_text_of(entry, f"{within}{_MEDIA}description") for within in (f"{_MEDIA}group/", ""))
+    yield paragraphs(next(filter(None, described), "")), base
 
 
-def _rss_content(item: Element) -> tuple[str, str]:
+def _rss_texts(item: Element) -> Iterator[tuple[str, str]]:
     """Read an item of RSS, be it one of RSS 1.0: mostly HTML, whatever its publisher meant."""
-    own = item.tag.removesuffix("item")
-    names = (_ENCODED, f"{own}description", f"{_XHTML}body", f"{_ATOM}content", f"{_ATOM}summary")
+    own, base = item.tag.removesuffix("item"), _base_of(item, "")
+    names = (_ENCODED, f"{_XHTML}body", f"{own}description", f"{_ATOM}content", f"{_ATOM}summary")
     for name in (*names, f"{_ITUNES}summary", f"{_MEDIA}description"):
         element = item.find(name)
-        if element is None:
-            continue
-        found = _atom_text(element) if name.startswith(_ATOM) else _html_within(element)
-        if found.strip():
-            return found, _base_of(element, _base_of(item, ""))
-    return "", ""
+        if element is not None:
+            text = _atom_text(element) if name.startswith(_ATOM) else _html_within(element)
+            yield text, _base_of(element, base)
 
 
 _ENCODED: Final = f"{{{WELL_KNOWN_PREFIXES['content']}}}encoded"
 _XHTML: Final = f"{{{WELL_KNOWN_PREFIXES['xhtml']}}}"
 
 
-def _item_content(item: Mapping[str, Any]) -> str:
-    for name in ("content_html", "content_text", "summary"):
-        if (found := _string_of(item.get(name))).strip():
-            return found if name == "content_html" else paragraphs(found)
-    return ""
+def _item_texts(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    written, text, summary = (
+        _string_of(item.get(name)) for name in ("content_html", "content_text", "summary")
+    )
+    yield written if written.strip() else paragraphs(text), ""
+    yield paragraphs(summary), ""
 
 
 def _atom_text(element: Element) -> str:

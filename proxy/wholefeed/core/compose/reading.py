@@ -67,7 +67,10 @@ class Article:
     content: str
     """HTML, sanitised."""
     cut: Cut
+    duration_seconds: float | None
+    """How long it plays."""
     files: tuple[File, ...]
+    """Its artwork first."""
     files_left: int
     """How many there are beside those."""
 
@@ -157,8 +160,9 @@ def _article(
 ) -> tuple[Article, int]:
     """Return an entry as it is shown, and what its files and its content come to."""
     files_left_bytes = files_bytes = min(room_bytes // 2, _FILES_BYTES)
+    enclosures = (*([Enclosure(entry.image, "image")] if entry.image else ()), *entry.enclosures)
     files = []
-    for enclosure in entry.enclosures:
+    for enclosure in enclosures:
         file = _file(enclosure, own)
         size = _FILE_BYTES + 2 * _escaped_bytes(file.url) + 3 * _escaped_bytes(file.name)
         if file.url and size <= files_left_bytes:
@@ -177,8 +181,9 @@ def _article(
         author=entry.author,
         content=content,
         cut=Cut.END if entry.is_cut else cut,
+        duration_seconds=entry.duration_seconds,
         files=tuple(files),
-        files_left=len(entry.enclosures) - len(files),
+        files_left=len(enclosures) - len(files),
     )
     return article, taken_bytes + len(content.encode())
 

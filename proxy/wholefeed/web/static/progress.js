@@ -55,7 +55,7 @@ async function grow() {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const old of document.querySelectorAll("[data-grows]")) {
     const grown = page.querySelector(`[data-grows="${old.dataset.grows}"]`);
-    if (!grown || old.contains(document.activeElement)) continue;
+    if (!grown || old.querySelector(":focus-visible")) continue;
     const opened = [...old.querySelectorAll("details")].map((each) => each.open);
     grown.querySelectorAll("details").forEach((each, place) => { each.open = opened[place] ?? each.open; });
     old.replaceWith(grown);
