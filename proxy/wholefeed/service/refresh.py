@@ -269,12 +269,13 @@ class Refresh:
         self, url: str, stored: StoredDocument | None, *, searches: bool
     ) -> FoundSubscription | Fetched:
         source = self._context.source
-        came = await source.obtain(url, validators=_conditions(stored))
+        manner = Manner(feed_url=self._feed.url)
+        came = await source.obtain(url, validators=_conditions(stored), manner=manner)
         obtained = await self._with_links_of_304(stored, came, None)
         if isinstance(obtained, Fetched):
             return obtained
         if searches:
-            return await follow_to_subscription(source, url, obtained)
+            return await follow_to_subscription(source, url, obtained, feed_url=self._feed.url)
         return FoundSubscription(url, obtained)
 
     async def _with_links_of_304(
@@ -516,6 +517,7 @@ class Refresh:
             sizes=self._sizes,
             is_met=decision.is_met,
             style=self._find_style(),
+            manner=Manner(feed_url=self._feed.url),
         )
         return await self._with_links_of_304(stored, came, self._find_style())
 
@@ -526,7 +528,7 @@ class Refresh:
             url,
             is_met=self.decision.is_met,
             style=None if style is None else style._replace(lists_members=True),
-            manner=Manner(is_head=is_head, at_most=AT_ONCE),
+            manner=Manner(is_head=is_head, at_most=AT_ONCE, feed_url=self._feed.url),
         )
 
     async def wait(self) -> tuple[str, Answer] | None:
