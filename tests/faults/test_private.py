@@ -14,7 +14,9 @@ from structlog.testing import capture_logs
 
 from tests.answers import Answer, Computed, Document, Raw, Request, Reset, Status, Truncated
 from tests.faults.test_access import signed
-from tests.feeds import an_item, atom, ids, own_ids
+from tests.feeds import an_item, atom, ids, own_ids, publish_chain
+from tests.listing import LISTS
+from tests.origin import Origin
 from tests.private_feeds import (
     KEY,
     PLAIN,
@@ -26,7 +28,9 @@ from tests.private_feeds import (
     bears_secrets,
     publisher,
 )
-from tests.running import a_config
+from tests.publishers.archive_page import ArchivePage
+from tests.publishers.wordpress import WordPress
+from tests.running import a_config, running
 from tests.web_archive import HASTY, WebArchive
 from wholefeed import WholefeedError
 from wholefeed.app import make_app
@@ -226,6 +230,9 @@ async def test_no_url_elsewhere_leads_to_a_private_feed(tmp_path: Path, *, is_kn
             origin.port = port
             await origin.start()
         prepare_ways(world, feed)
+        if not is_known:  # nor is anything kept of it
+            assert (await world.whole(world.other_url("/page"))).slug == "destination-forbidden"
+            assert json.loads((await world.proxy.ask("GET", "/feeds", headers=world.token)).body) == []
         assert (await world.whole(world.url("/feed"))).status == 200
         for path in ("/page", "/archive"):
             url = world.other_url(path)
@@ -310,6 +317,45 @@ def test_what_is_no_secret_needs_no_token(tmp_path: Path) -> None:
 def with_publisher(path: Path, table: Mapping[str, object], **server: object) -> Config:
     own = config_of({"publisher": [publisher(path, **table)]}).publisher
     return replace(a_config(path, server=server), publisher=own)
+
+
+def chain(origin: Origin) -> str:
+    publish_chain(origin, archives=2)
+    return origin.url("/feed")
+
+
+def collected(origin: Origin) -> str:
+    return WordPress(origin, posts=30).feed_url()
+
+
+def listed(origin: Origin) -> str:
+    ArchivePage(origin, posts=30).publish()
+    return origin.url("/feed")
+
+
+@pytest.mark.parametrize("publish", [chain, collected, listed], ids=lambda publish: str(publish.__name__))
+async def test_each_request_for_a_private_feed_bears_its_secrets(
+    tmp_path: Path, origin: Origin, publish: Callable[[Origin], str]
+) -> None:
+    """A2: archives, pages that are not linked (R26), those of the site and its robots.txt (H1), and when the
+    feed is asked again."""
+    url = publish(origin)
+    table = {"host": origin.host}
+    config = await asyncio.to_thread(with_publisher, tmp_path, table, access_token=TOKEN)
+    config = replace(config, history=a_config(tmp_path, history=LISTS).history)
+    token = {"Authorization": f"Bearer {TOKEN}"}
+    async with running(config) as proxy, asyncio.timeout(30):
+        state = "loading"
+        while state in ("loading", "remembered"):
+            reply = await proxy.ask("GET", "/feed", params={"url": url, "wait": "2"}, headers=token)
+            state = reply.state
+            await asyncio.sleep(0.02)
+        first = len(origin.requests)
+        await proxy.ask("POST", "/refresh", params={"url": url, "full": "1"}, headers=token)
+        await proxy.settled()
+    assert state == {"chain": "complete"}.get(publish.__name__, publish.__name__)
+    assert len(origin.requests) > first > 1
+    assert [each.target for each in origin.requests if not bears_secrets(each)] == []
 
 
 async def test_a_web_archive_learns_nothing_of_a_private_feed(tmp_path: Path) -> None:

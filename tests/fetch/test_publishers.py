@@ -249,14 +249,15 @@ class Gateway:
         writer.close()
 
 
-async def test_a_proxy_of_its_own_is_asked_for_it_alone_and_told_no_secret() -> None:
+@pytest.mark.parametrize("network", ["127.0.0.2/32", "127.0.0.4/32"], ids=["anywhere", "near"])
+async def test_a_proxy_of_its_own_is_asked_for_it_alone_and_told_no_secret(network: str) -> None:
     """A1, A2: it may have any address and resolves the name; others are asked directly, behind the guard.
     What goes through it in the clear bears no secret, a tunnel's request neither; its own password does."""
     async with Gateway().listening() as gateway, Origin("127.0.0.2") as direct:
         direct.publish("/feed", b"<feed/>")
         proxy = f"http://me:word@127.0.0.4:{gateway.port}"
         own = publisher("inside.example", proxy=proxy)
-        networks = ("127.0.0.2/32",)
+        networks = ("127.0.0.2/32", network)
         async with asking(own, allow_networks=networks) as fetcher:
             url, tunnelled = "http://inside.example/feed", "https://inside.example/feed"
             assert (await fetcher.fetch(url, manner=Manner(feed_url=url))).body == b"<feed/>"
@@ -264,7 +265,7 @@ async def test_a_proxy_of_its_own_is_asked_for_it_alone_and_told_no_secret() -> 
                 await fetcher.fetch(tunnelled, manner=Manner(feed_url=tunnelled))
             await fetcher.fetch(direct.url("/feed"))
             with pytest.raises(DocumentError) as guarded:
-                await fetcher.fetch(f"http://127.0.0.4:{gateway.port}/")
+                await fetcher.fetch(f"http://127.0.0.5:{gateway.port}/")
     assert [head.split(b" ")[:2] for head in gateway.heads] == [
         [b"GET", url.encode()],
         [b"CONNECT", b"inside.example:443"],
