@@ -589,7 +589,7 @@ def test_the_doctor_says_which_publisher_counts_and_what_it_wants(folder: Path) 
     """A1, A6: by names alone; by http its secrets stay here, mostly; and that the server would not start."""
     secret = folder / "credentials"
     secret.write_text("reader:canary")
-    tables = [
+    tables: list[dict[str, object]] = [
         {"host": "a.example", "headers": {"X-Key": "canary"}, "credentials_file": str(secret)},
         {"host": "*.example", "min_interval_seconds": 2},
     ]
@@ -600,6 +600,9 @@ def test_the_doctor_says_which_publisher_counts_and_what_it_wants(folder: Path) 
     assert found.verdict is GOOD
     assert found.text.endswith("counts [[publisher]] a.example: headers, credentials_file")
     assert [each.verdict for each in judged("http://a.example/")] == [WARNING]
+    near = config_of({"publisher": [{**tables[0], "host": "127.0.0.1"}]}).publisher
+    (allowed,) = judge_publishers(replace(config, publisher=near), "http://127.0.0.1/")
+    assert allowed.verdict is GOOD
     (other,) = judged("http://b.example/")
     assert other.text.endswith("counts [[publisher]] *.example: min_interval_seconds")
     assert [*judged("https://c.test/"), *judged("")] == []

@@ -51,7 +51,7 @@ from wholefeed.core.words import counted
 from wholefeed.errors import DocumentError, StoreUnusableError
 from wholefeed.fetch.base import Fetched, Manner
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.guard import host_pattern, is_matched
+from wholefeed.fetch.guard import AddressPolicy, host_pattern, is_matched
 from wholefeed.fetch.publishers import Publishers
 from wholefeed.futures import in_daemon
 from wholefeed.server.clients import UNIX, Networks
@@ -480,7 +480,8 @@ def judge_publishers(config: Config, url: str) -> Iterator[Finding]:
         return
     wants = [key.key for key in PUBLISHER_KEYS[1:] if getattr(own, key.key)]
     text = f"of {safe_url(url)} counts [[publisher]] {own.host}: {', '.join(wants) or 'nothing set'}"
-    if own.is_private and urlsplit(url).scheme == "http":
+    parts, policy = urlsplit(url), AddressPolicy.from_config(config.fetch)
+    if own.is_private and parts.scheme == "http" and not policy.is_exempt(parts.hostname or ""):
         text += "; by http its headers and credentials go into fetch.allow_networks alone"
         yield warning(_SETTINGS, text, "ask for it by https")
     else:
