@@ -41,7 +41,7 @@ RUN_TIME = PROJECT["project"]["dependencies"] + [each for extra in EXTRAS.values
 DEVELOPMENT = [each for group in PROJECT["dependency-groups"].values() for each in group]
 RULES = DOCS / "rules.md"
 COMMAND_LINE = DOCS / "command-line.md"
-RULE_ROW = r"^\| (?P<rule>[RPGIH]\d+) \|.*$"
+RULE_ROW = r"^\| (?P<rule>[RPGIHA]\d+) \|.*$"
 
 
 def names(requirements: list[str]) -> list[str]:
@@ -124,15 +124,23 @@ def test_readme_s_make_targets_exist() -> None:
 
 def cited(docstring: str) -> set[str]:
     """The rules that a docstring names, alone or as "R4 to R6"."""
-    spans = re.findall(r"\b([RPGIH])(\d+) to \1(\d+)\b", docstring)
-    spans += [(kind, rule, rule) for kind, rule in re.findall(r"\b([RPGIH])(\d+)\b", docstring)]
+    spans = re.findall(r"\b([RPGIHA])(\d+) to \1(\d+)\b", docstring)
+    spans += [(kind, rule, rule) for kind, rule in re.findall(r"\b([RPGIHA])(\d+)\b", docstring)]
     return {f"{kind}{rule}" for kind, first, last in spans for rule in range(int(first), int(last) + 1)}
 
 
 def test_every_rule_has_its_row() -> None:
-    """docs/rules.md has one row for each rule, in order: R0 to R34, of pages, replays, imports and lists."""
+    """docs/rules.md has one row for each rule, in order: R0 to R34, of pages, replays, imports,
+    lists and publishers."""
     rows = [row["rule"] for _, row in matches(RULE_ROW, RULES)]
-    numbered = {"R": range(35), "G": range(1, 4), "P": range(1, 10), "I": (1,), "H": range(1, 10)}
+    numbered = {
+        "R": range(35),
+        "G": range(1, 4),
+        "P": range(1, 10),
+        "I": (1,),
+        "H": range(1, 10),
+        "A": range(1, 7),
+    }
     assert rows == [f"{kind}{number}" for kind, numbers in numbered.items() for number in numbers]
 
 

@@ -48,7 +48,7 @@ from wholefeed.cli.backend import GoneError, StrangerError
 from wholefeed.cli.base import EXIT_DONE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_UNFINISHED, EXIT_USAGE
 from wholefeed.cli.doctor import Verdict as Finding
 from wholefeed.cli.main import main, make_parser
-from wholefeed.config.tables import DEFAULT_FILE, FILE_SUFFIX, FILE_VARIABLE, KEYS
+from wholefeed.config.tables import DEFAULT_FILE, FILE_SUFFIX, FILE_VARIABLE, KEYS, PUBLISHER_KEYS
 from wholefeed.core.adapters.base import Collection, Marks
 from wholefeed.core.adapters.table import ADAPTERS
 from wholefeed.core.adapters.wordpress_pages import BY_ID, FROM_FRONT
@@ -255,7 +255,8 @@ def configuration() -> dict[str, Any]:
         }
         for key in KEYS
     }
-    return {**keys, "file": {"default": DEFAULT_FILE, "variables": [FILE_VARIABLE]}}
+    own = {key.name: {"default": default(key.default), "variables": []} for key in PUBLISHER_KEYS}
+    return {**keys, **own, "file": {"default": DEFAULT_FILE, "variables": [FILE_VARIABLE]}}
 
 
 SEQUENCE = ("__getitem__", "__len__")

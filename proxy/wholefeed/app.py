@@ -21,12 +21,14 @@ from aiohttp import web
 from wholefeed import __version__
 from wholefeed.config.tables import Config
 from wholefeed.counts import Counts
+from wholefeed.errors import ConfigError
 from wholefeed.fetch.base import site_of
 from wholefeed.fetch.budget import MemoryBudget
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.guard import OwnAddresses
 from wholefeed.fetch.memento import REQUESTS_PER_MINUTE, Archive, Turns
 from wholefeed.fetch.politeness import HostGate
+from wholefeed.fetch.publishers import Publishers
 from wholefeed.futures import unless
 from wholefeed.logs import get_logger
 from wholefeed.server.clients import Buckets, Networks, TrustedProxies
@@ -146,7 +148,11 @@ def make_app(config: Config, **parts: Any) -> web.Application:
     """Build the application. Opens nothing: resources are opened at start-up, closed in reverse.
 
     `parts` are passed to `open_service`.
+
+    Raises:
+        ConfigError: Everybody could read the feeds of a private publisher (A4).
     """
+    _require_closed(config)
     hide_version()
     app = web.Application()
     app[keys.CONFIG] = config
@@ -190,6 +196,15 @@ def make_app(config: Config, **parts: Any) -> web.Application:
     return app
 
 
+def _require_closed(config: Config) -> None:
+    private = next((each for each in config.publisher if each.is_private), None)
+    if private is not None and not (config.server.access_token or config.server.signing_keys):
+        raise ConfigError(
+            f"[[publisher]] {private.host} has headers or credentials, so its feeds are not for everybody:"
+            " expected server.access_token or server.signing_keys to be set"
+        )
+
+
 async def _log_failure(counts: Counts, name: str, work: Coroutine[Any, Any, None]) -> None:
     """Log a failure of background work that nobody awaits."""
     try:
@@ -230,7 +245,8 @@ async def open_service(
         StoreError: The database cannot be used.
     """
     counts, history, base = counts or Counts(), config.history, config.history.memento_url
-    open_fetcher = partial(open_fetcher, counts=counts, own_addresses=own_addresses)
+    publishers = Publishers(config.publisher)
+    open_fetcher = partial(open_fetcher, publishers=publishers, counts=counts, own_addresses=own_addresses)
     for name in await migrate_store(config.store):
         log.info("migration.applied", name=name)
     async with AsyncExitStack() as stack:
@@ -242,7 +258,8 @@ async def open_service(
             hosts = ReplicaHosts(sharing.replica, counts)
             stack.push_async_callback(hosts.close)
             store.engine.listen("wanted", hosts.wanted)
-            open_fetcher = partial(open_fetcher, gate=HostGate.from_config(config.fetch, turns=hosts))
+            gate = HostGate.from_config(config.fetch, publishers, turns=hosts)
+            open_fetcher = partial(open_fetcher, gate=gate)
             archive = ReplicaTurns(sharing.replica, base, per_minute=REQUESTS_PER_MINUTE)
             archive_turns = archive_turns or Turns(reserve=archive.reserve)
         fetcher = await stack.enter_async_context(open_fetcher(config.fetch, config.limits))
@@ -257,6 +274,7 @@ async def open_service(
                 archive=Archive(fetcher, base, turns=archive_turns) if history.memento and base else None,
                 counts=counts,
                 sharing=sharing,
+                publishers=publishers,
             )
         )
         stack.push_async_callback(service.close)

@@ -217,7 +217,10 @@ class DocumentError(WholefeedError, slug="publisher-failed"):
 
 
 class ForbiddenTargetError(DocumentError, slug="destination-forbidden"):
-    """The target's address or port is refused. The message never says which rule refused it."""
+    """The target's address or port is refused, and the message never says which rule refused it.
+
+    So is a URL that leads to the feed of a private publisher, and is not that publisher's (A3).
+    """
 
 
 class LoopDetectedError(DocumentError, slug="loop-detected"):

@@ -102,7 +102,8 @@ async def areconstruct(
     if not url:
         raise InvalidUrlError("expected the URL of a feed, got nothing")
     canonical = feed_url(url)
-    given = config if isinstance(config, Config) else config_of(config or {})
+    # It may name files of credentials.
+    given = config if isinstance(config, Config) else await asyncio.to_thread(config_of, config or {})
     async with stored(given, store) as own, open_service(own) as (opened, service):
         wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
         await search_further(own, service, canonical, wait_seconds=wait)

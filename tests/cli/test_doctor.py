@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -39,6 +40,7 @@ from wholefeed.cli.doctor import (
     examined,
     good,
     judge_machine,
+    judge_publishers,
     judge_server,
     judge_settings,
     judge_versions,
@@ -47,7 +49,7 @@ from wholefeed.cli.doctor import (
     wrong,
 )
 from wholefeed.cli.main import main
-from wholefeed.config.tables import Config
+from wholefeed.config.tables import Config, ServerConfig, config_of
 from wholefeed.extras import to_add
 
 GOOD, SKIPPED, WARNING, WRONG = Verdict
@@ -373,7 +375,7 @@ def test_a_secret_that_others_can_read_is_none(folder: Path) -> None:
 
     def verdict(path: Path = token, *, is_container: bool = False) -> Verdict:
         environ = {VARIABLE: str(path), "HOME": "/"}
-        (found,) = check_secrets(str(folder / "wholefeed.db"), environ, is_container=is_container)
+        (found,) = check_secrets(a_config(folder), environ, is_container=is_container)
         assert SECRET not in found.text
         assert found.text.endswith(f"{path} ({VARIABLE})")
         return found.verdict
@@ -582,3 +584,43 @@ async def test_a_public_url_that_leads_on_is_told_where_to(
     own, public = await check_server(a_config(tmp_path, server=server), is_container=False, is_offline=False)
     assert (own.verdict, public.verdict) == (GOOD, WRONG)
     assert "https://feeds.example.org/healthz" in public.advice
+
+
+def test_the_doctor_says_which_publisher_counts_and_what_it_wants(folder: Path) -> None:
+    """A1, A6: by names alone; by http its secrets stay here, mostly; and that the server would not start."""
+    secret = folder / "credentials"
+    secret.write_text("reader:canary")
+    tables: list[dict[str, object]] = [
+        {"host": "a.example", "headers": {"X-Key": "canary"}, "credentials_file": str(secret)},
+        {"host": "*.example", "min_interval_seconds": 2},
+    ]
+    own = config_of({"publisher": tables}).publisher
+    config = replace(a_config(folder, server={"access_token": SECRET}), publisher=own)
+    judged = partial(judge_publishers, config)
+    (found,) = judged("https://a.example/feed?key=hidden")
+    assert found.verdict is GOOD
+    assert found.text.endswith("counts [[publisher]] a.example: headers, credentials_file")
+    assert [each.verdict for each in judged("http://a.example/")] == [WARNING]
+    near = config_of({"publisher": [{**tables[0], "host": "127.0.0.1"}]}).publisher
+    (allowed,) = judge_publishers(replace(config, publisher=near), "http://127.0.0.1/")
+    assert allowed.verdict is GOOD
+    (other,) = judged("http://b.example/")
+    assert other.text.endswith("counts [[publisher]] *.example: min_interval_seconds")
+    assert [*judged("https://c.test/"), *judged("")] == []
+
+    (refused,) = judge_publishers(replace(config, server=ServerConfig()), "")
+    assert (refused.verdict, "does not start" in refused.text) == (WRONG, True)
+    secret.chmod(0o644)
+    (exposed,) = check_secrets(config, {}, is_container=False)
+    assert (exposed.verdict, f"{secret} (credentials_file of" in exposed.text) == (WARNING, True)
+    assert not any("canary" in repr(each) for each in (found, other, refused, exposed))
+
+
+async def test_the_doctor_fetches_as_the_proxy_does(origin: Origin, tmp_path: Path) -> None:
+    """A2: with what the publisher of the document wants."""
+    origin.publish("/feed", atom(an_item("a")))
+    tables = [{"host": origin.host, "headers": {"X-Key": "canary"}, "user_agent": "Reader/1"}]
+    config = replace(a_config(tmp_path), publisher=config_of({"publisher": tables}).publisher)
+    assert (await check_fetch(origin.url("/feed"), config))[0].verdict is GOOD
+    sent = origin.requests[0].headers
+    assert (sent["x-key"], sent["user-agent"]) == ("canary", "Reader/1")

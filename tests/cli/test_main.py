@@ -623,3 +623,24 @@ def test_healthcheck_without_a_server_is_exit_1(capsys: pytest.CaptureFixture[st
     """With nothing listening, `healthcheck` fails and names the address that it asked."""
     assert main(["healthcheck"]) == 1
     assert "no answer from 127.0.0.1, port 9" in capsys.readouterr().err
+
+
+@pytest.mark.fault("140", "141")
+@pytest.mark.parametrize(
+    ("command", "table", "said"),
+    [
+        ("config", 'credentials_file = "gone"', "cannot read the file gone (publisher.credentials_file in "),
+        ("config", 'headers = { Host = "canary" }', "Host is not for a configuration to set"),
+        ("serve", 'headers = { X-Key = "canary" }', "expected server.access_token or server.signing_keys"),
+    ],
+)
+def test_a_publisher_that_is_refused_is_named_in_one_line(
+    own_folder: Path, command: str, table: str, said: str
+) -> None:
+    """A4, A6: exit 2, without the secret, before anything is made or listened on."""
+    (own_folder / "config.toml").write_text(f'[[publisher]]\nhost = "a.example"\n{table}\n')
+    done = run_with(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert said in done.stderr
+    assert "canary" not in done.stderr
+    assert [each.name for each in own_folder.iterdir()] == ["config.toml"]

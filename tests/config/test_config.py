@@ -9,8 +9,10 @@ import pytest
 
 from wholefeed.config.tables import (
     KEYS,
+    PUBLISHER_KEYS,
     Config,
     FetchConfig,
+    PublisherConfig,
     ServerConfig,
     StoreConfig,
     config_of,
@@ -450,3 +452,170 @@ def test_only_secrets_are_read_from_files() -> None:
     """WHOLEFEED_SERVER_HOST_FILE is unknown, and the message lists those that there are."""
     with pytest.raises(ConfigError, match=f"only secrets are read from files: .*{TOKEN_FILE}, {KEYS_FILE}"):
         load_config(None, {"WHOLEFEED_SERVER_HOST_FILE": "/some/file"}, {})
+
+
+# [[publisher]]: what one publisher wants
+
+
+@pytest.fixture
+def credentials(tmp_path: Path) -> Path:
+    """A file with credentials."""
+    path = tmp_path / "credentials"
+    path.write_text("reader:pässword with: hidden\r\n", "utf-8")
+    return path
+
+
+def test_publishers_stand_in_the_file_in_their_order(tmp_path: Path, credentials: Path) -> None:
+    """A1: every key, in the spelling that hosts are compared in; a program's mapping says the same."""
+    text = f"""
+        [[publisher]]
+        host = " *.Bücher.Example. "
+        user_agent = "Reader/1 (me)"
+        headers = {{ X-Api-Key = "hidden value", Cookie = "a=b; c=d" }}
+        credentials_file = "{credentials}"
+        proxy = "http://me:hidden@proxy.example:3128/"
+        min_interval_seconds = 2
+        [[publisher]]
+        host = "[2001:DB8::1]"
+    """
+    first, second = load_config(a_file(tmp_path, text), {}, {}).publisher
+    assert (first.host, second.host) == ("*.xn--bcher-kva.example", "2001:db8::1")
+    assert first.headers == (("X-Api-Key", "hidden value"), ("Cookie", "a=b; c=d"))
+    assert first.credentials == "reader:pässword with: hidden"
+    assert (first.user_agent, first.min_interval_seconds) == ("Reader/1 (me)", 2)
+    assert first.proxy == "http://me:hidden@proxy.example:3128"
+    assert (first.is_private, second.is_private) == (True, False)
+    assert config_of(tomllib.loads(text)).publisher == (first, second)
+    assert "hidden" not in repr(first)
+
+
+def test_what_publishers_want_is_shown_without_secrets(tmp_path: Path, credentials: Path) -> None:
+    """A6: `wholefeed config` masks header values and passwords; a copy with masks for keys is refused."""
+    table = {
+        "host": "a.example",
+        "proxy": "http://me:hidden@p.example:1",
+        "credentials_file": str(credentials),
+    }
+    shown = masked(
+        config_of({"publisher": [{**table, "headers": {"X-Key": "hidden"}}, {"host": "b.example"}]})
+    )
+    assert "hidden" not in shown
+    first, second = tomllib.loads(shown)["publisher"]
+    assert first == {**table, "headers": {"X-Key": "***"}, "proxy": "http://***@p.example:1"}
+    assert second == {"host": "b.example"}
+    with pytest.raises(ConfigError, match=r"the value of X-Key is the mask of `wholefeed config`"):
+        load_config(a_file(tmp_path, shown), {}, {})
+
+
+def test_the_table_of_the_example_loads_when_it_is_uncommented() -> None:
+    """config.example.toml: each line of the table is one that may be used."""
+    commented = example().partition("# [[publisher]]")
+    lines = [line.removeprefix("# ") for line in (commented[1] + commented[2]).splitlines()]
+    (publisher,) = config_of(tomllib.loads("\n".join(lines))).publisher
+    assert publisher == PublisherConfig(host="feeds.example.org")
+    assert all(f"\n{key.key} = " in "\n".join(lines) for key in PUBLISHER_KEYS)
+
+
+FIELDS = [
+    *("Host", "CONTENT-LENGTH", "Transfer-Encoding", "Connection", "Keep-Alive", "TE", "Trailer", "Upgrade"),
+    *("Expect", "Range", "Accept-Encoding", "Via", "If-None-Match", "If-Modified-Since", "If-Range"),
+    *("User-Agent", "Proxy-Authorization", "Proxy-Connection"),
+]
+
+
+@pytest.mark.fault("140")
+@pytest.mark.parametrize("field", FIELDS)
+def test_header_fields_that_are_the_proxy_s_own_are_refused(field: str) -> None:
+    """A6: what says where a request goes and ends, under which conditions, and who asks."""
+    with pytest.raises(ConfigError, match=rf"{field} is not for a configuration to set"):
+        config_of({"publisher": [{"host": "a.example", "headers": {field: "hidden"}}]})
+
+
+@pytest.mark.fault("140")
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({}, r"publisher.host is missing in the mapping, \[\[publisher\]\] 1: expected a host"),
+        ({"host": ""}, "publisher.host = '' in the mapping, "),
+        ({"host": "a.example:80"}, "not a host without a port"),
+        ({"host": "https://a.example/"}, "not a host without a port"),
+        ({"host": "*"}, "not a host without a port"),
+        ({"host": "a.*.example"}, "not a host without a port"),
+        ({"host": "ü" * 70}, "not a host without a port"),
+        ({"hosts": "a.example"}, r"unknown key publisher.hosts .*; did you mean host\?"),
+        ({"password": "hidden"}, "unknown key publisher.password"),
+        ({"headers": "X-Key: hidden"}, r"publisher.headers = \*\*\* .*not a table"),
+        ({"headers": {"X Key": "hidden"}}, "'X Key' is no name of a header field"),
+        ({"headers": {"X-Key\r\nHost": "hidden"}}, "is no name of a header field"),
+        ({"headers": {"": "hidden"}}, "'' is no name of a header field"),
+        ({"headers": {"X-Key": "hidden", "x-key": "hidden"}}, "x-key is there twice"),
+        ({"headers": {"X-Key": "hidden\r\nHost: b"}}, "the value of X-Key: characters"),
+        ({"headers": {"X-Key": "hidden\x00"}}, "the value of X-Key: characters"),
+        ({"headers": {"X-Key": "hiddén"}}, "the value of X-Key: characters"),
+        ({"headers": {"X-Key": ""}}, "the value of X-Key: empty"),
+        ({"headers": {"X-Key": 7}}, "the value of X-Key: not a text"),
+        ({"user_agent": "a\nb"}, "publisher.user_agent = 'a.nb'"),
+        ({"proxy": "socks5://p.example:1"}, r"publisher.proxy = \*\*\*"),
+        ({"min_interval_seconds": -1}, "publisher.min_interval_seconds = -1"),
+        ({"min_interval_seconds": True}, "publisher.min_interval_seconds = True"),
+        ({"credentials_file": 7}, "publisher.credentials_file = 7"),
+        (
+            {"credentials_file": "gone"},
+            r"cannot read the file gone \(publisher.credentials_file in the mapping",
+        ),
+    ],
+)
+def test_what_publishers_cannot_want_is_refused_by_name(table: dict[str, object], message: str) -> None:
+    """A6: which key of which table, why, what is allowed; and never the secret."""
+    host = {} if "host" in table or not table else {"host": "a.example"}
+    with pytest.raises(ConfigError, match=message) as refused:
+        config_of({"publisher": [{**host, **table}]})
+    assert "hidd" not in str(refused.value)
+
+
+@pytest.mark.fault("140")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "got an empty file"),
+        (b"hidden\n", "expected user:password without control characters"),
+        (b"reader:hid\x00den\n", "expected user:password without control characters"),
+        (b"reader:hid\tden\n", "expected user:password without control characters"),
+        (b"reader:hidden\nother:hidden\n", "expected one line"),
+        (b"reader:hidden\xff\n", "expected text"),
+    ],
+)
+def test_a_file_without_credentials_is_refused_and_not_shown(
+    credentials: Path, content: bytes, message: str
+) -> None:
+    """A6: the message names the file and its key."""
+    credentials.write_bytes(content)
+    table = {"host": "a.example", "credentials_file": str(credentials)}
+    with pytest.raises(ConfigError, match=message) as refused:
+        config_of({"publisher": [table]})
+    assert "hid" not in str(refused.value)
+    assert f"{credentials} (publisher.credentials_file in the mapping, [[publisher]] 1)" in str(refused.value)
+
+
+def test_two_ways_to_authorise_are_one_too_many(credentials: Path) -> None:
+    """Which of the two is meant is not guessed."""
+    table = {
+        "host": "a.example",
+        "credentials_file": str(credentials),
+        "headers": {"authorization": "hidden"},
+    }
+    with pytest.raises(ConfigError, match=r"credentials_file or the header Authorization .*, not both"):
+        config_of({"publisher": [table]})
+
+
+def test_a_publisher_is_a_table_of_the_file_alone(tmp_path: Path) -> None:
+    """Neither a section, nor the environment, nor a value says what one wants."""
+    for text in ("[publisher]\nhost = 'a.example'", "publisher = 1", "publisher = ['a.example']"):
+        with pytest.raises(
+            ConfigError, match=r"publisher in .* must be tables, each below \[\[publisher\]\]"
+        ):
+            load_config(a_file(tmp_path, text), {}, {})
+    with pytest.raises(
+        ConfigError, match=r"WHOLEFEED_PUBLISHER_HOST; \[\[publisher\]\] stands in the config"
+    ):
+        load_config(None, {"WHOLEFEED_PUBLISHER_HOST": "a.example"}, {})

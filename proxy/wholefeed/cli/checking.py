@@ -36,7 +36,7 @@ from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.slugs import slug_in_words
 from wholefeed.core.text.urls import document_key
 from wholefeed.errors import DocumentError, QueueFullError, UnreadableError, WholefeedError
-from wholefeed.fetch.base import Fetched
+from wholefeed.fetch.base import Fetched, Manner
 from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.fetch.hosts import BACKOFF
 from wholefeed.library import stored
@@ -73,7 +73,10 @@ async def check_once(config: Config, url: str, progress: ShowProgress | None) ->
             await asyncio.sleep(_LOOK_SECONDS)
             status = await service.status(url)
         second = heard.look(account_object(*await service.account(url)))
-        leads = {target: await heard.lead(target) for target in foreign_currents(first)[:_MOST_CURRENTS]}
+        leads = {
+            target: await heard.lead(target, feed_url=url)
+            for target in foreign_currents(first)[:_MOST_CURRENTS]
+        }
         return first, check(first, second, leads=leads, now=service.now())
 
 
@@ -126,11 +129,11 @@ class _Heard:
         name = "document-unreadable" if is_unreadable else "document-unavailable"
         return finding(name, document["url"], line, why=why)
 
-    async def lead(self, target: str) -> str | None:
-        """Return where a link leads, which is to another URL where the same stands there; None: nowhere."""
+    async def lead(self, target: str, *, feed_url: str) -> str | None:
+        """Return where a feed's link leads, which is to another URL where the same stands; None: nowhere."""
         assert self._fetcher is not None, "it was opened"
         try:
-            fetched = await self._fetcher.fetch(target)
+            fetched = await self._fetcher.fetch(target, manner=Manner(feed_url=feed_url))
         except DocumentError:
             return None
         found = self.read.get(document_key(target))

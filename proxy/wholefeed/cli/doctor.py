@@ -41,7 +41,7 @@ from aiohttp.resolver import DefaultResolver
 from wholefeed import __version__
 from wholefeed.cli.access_token import is_loopback, needs_token
 from wholefeed.cli.address import EVERYWHERE, http_url, server_address
-from wholefeed.config.tables import FILE_SUFFIX, KEYS, Config
+from wholefeed.config.tables import FILE_SUFFIX, KEYS, PUBLISHER_KEYS, Config
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.schedule import is_ahead
@@ -50,9 +50,10 @@ from wholefeed.core.text.urls import safe_url
 from wholefeed.core.words import counted
 from wholefeed.errors import DocumentError, StoreUnusableError
 from wholefeed.extras import to_add, to_install
-from wholefeed.fetch.base import Fetched
+from wholefeed.fetch.base import Fetched, Manner
 from wholefeed.fetch.fetcher import Fetcher
-from wholefeed.fetch.guard import host_pattern, is_matched
+from wholefeed.fetch.guard import AddressPolicy, host_pattern, is_matched
+from wholefeed.fetch.publishers import Publishers
 from wholefeed.futures import in_daemon
 from wholefeed.server.clients import UNIX, Networks
 from wholefeed.store.sqlite_upkeep import OWN_ENDS, Examined, examine, lock_holder
@@ -147,7 +148,8 @@ async def examined(config: Config, url: str, machine: Machine, *, is_offline: bo
         "settings": beside(
             lambda: [
                 *judge_settings(config, machine),
-                *check_secrets(config.store.path, os.environ, is_container=is_container),
+                *judge_publishers(config, url),
+                *check_secrets(config, os.environ, is_container=is_container),
             ]
         ),
         "database": _check_store(config, url, is_offline=is_offline),
@@ -466,14 +468,37 @@ def _judge_history(config: Config) -> Iterator[Finding]:
             yield warning(_SETTINGS, text, f'add "{host}" to fetch.allow_hosts')
 
 
-# Files that secrets come from: those that variables name, and the token that was made
+def judge_publishers(config: Config, url: str) -> Iterator[Finding]:
+    """Say what of [[publisher]] counts for a URL, and whether the server takes it; names, and no secrets."""
+    server, publishers = config.server, Publishers(config.publisher)
+    is_closed = server.access_token or server.signing_keys or needs_token(server)
+    if not is_closed and (private := next((each for each in publishers if each.is_private), None)):
+        text = f"[[publisher]] {private.host} has headers or credentials: the server does not start"
+        yield wrong(_SETTINGS, text, _SET_TOKEN)
+    own = publishers.of(url)
+    if own is None:
+        return
+    wants = [key.key for key in PUBLISHER_KEYS[1:] if getattr(own, key.key)]
+    text = f"of {safe_url(url)} counts [[publisher]] {own.host}: {', '.join(wants) or 'nothing set'}"
+    parts, policy = urlsplit(url), AddressPolicy.from_config(config.fetch)
+    if own.is_private and parts.scheme == "http" and not policy.is_exempt(parts.hostname or ""):
+        text += "; by http its headers and credentials go into fetch.allow_networks alone"
+        yield warning(_SETTINGS, text, "ask for it by https")
+    else:
+        yield good(_SETTINGS, text)
 
 
-def check_secrets(store_path: str, environ: Mapping[str, str], *, is_container: bool) -> Iterator[Finding]:
+# Files that secrets come from: those that are named, and the token that was made
+
+
+def check_secrets(config: Config, environ: Mapping[str, str], *, is_container: bool) -> Iterator[Finding]:
     """Judge each file; in a container there is nobody but the service. Blocks."""
     variables = (key.variable + FILE_SUFFIX for key in KEYS if key.secret)
     files = {Path(environ[name]): name for name in variables if name in environ}
-    made = Path(f"{store_path}.token")
+    for each in config.publisher:
+        if each.credentials_file:
+            files[Path(each.credentials_file)] = f"credentials_file of [[publisher]] {each.host}"
+    made = Path(f"{config.store.path}.token")
     if made.exists():
         files[made] = "the access token that was made"
     for path, what in files.items():
@@ -841,8 +866,9 @@ async def check_fetch(url: str, config: Config) -> list[Finding]:
     )
     before = time.time()
     try:
-        async with Fetcher.open(fetch, config.limits) as fetcher:
-            fetched = await fetcher.fetch(url)
+        opening = Fetcher.open(fetch, config.limits, publishers=Publishers(config.publisher))
+        async with opening as fetcher:
+            fetched = await fetcher.fetch(url, manner=Manner(feed_url=url))
     except DocumentError as exc:
         at = f", at {safe_url(exc.url)}" if exc.url != url else ""
         text = f"{safe_url(url)}: {exc.args[0]} ({exc.slug}{at})"

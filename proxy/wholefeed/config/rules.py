@@ -18,7 +18,7 @@ import ipaddress
 import math
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -330,3 +330,69 @@ def host_pattern_item(value: object) -> str:
     text = _text_of(value).strip()
     below = "*." if text.startswith("*.") else ""
     return below + host_item(text.removeprefix(below))
+
+
+# What a publisher may want
+
+
+def _publisher_host(value: object) -> str:
+    """As `host_pattern_item`, also in letters that need IDNA."""
+    import idna  # noqa: PLC0415 - takes time that commands without such hosts need not spend
+
+    text = _text_of(value).strip()
+    below = "*." if text.startswith("*.") else ""
+    name = text.removeprefix(below)
+    try:
+        return host_pattern_item(below + (name if name.isascii() else idna.encode(name, uts46=True).decode()))
+    except idna.IDNAError as exc:
+        raise ValueError("not a host without a port") from exc
+
+
+PUBLISHER_HOST: Final = Rule(
+    'a host without a port, e.g. "feeds.example.org", or "*.example.org" for all names below that one',
+    _publisher_host,
+)
+
+MASK: Final = "***"
+"""What is shown in place of a secret."""
+
+_FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""RFC 9110, section 5.6.2."""
+_OWN_FIELDS: Final = {
+    **dict.fromkeys(("user-agent",), "set user_agent instead"),
+    **dict.fromkeys(("proxy-authorization", "proxy-connection"), "they go with proxy"),
+    **dict.fromkeys(
+        ("host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer"),
+        "it says where a request goes, and where it ends",
+    ),
+    **dict.fromkeys(("upgrade", "expect", "via", "range", "accept-encoding"), "it is the proxy's own"),
+}
+"""Header fields that a configuration does not set; nor conditions (`If-…`)."""
+
+
+def _header_fields(value: object) -> tuple[tuple[str, str], ...]:
+    """Header fields of requests, by name. No message shows a value: it may be a secret."""
+    if not isinstance(value, Mapping):
+        raise ValueError("not a table")
+    met: set[str] = set()
+    for name, text in value.items():
+        lower = str(name).lower()
+        if not _FIELD_NAME.fullmatch(str(name)):
+            raise ValueError(f"{name!r} is no name of a header field")
+        if reason := _OWN_FIELDS.get(lower, "it is the proxy's own" if lower.startswith("if-") else ""):
+            raise ValueError(f"{name} is not for a configuration to set: {reason}")
+        if lower in met:
+            raise ValueError(f"{name} is there twice")
+        met.add(lower)
+        try:
+            HEADER_TEXT.check(text)
+        except ValueError as exc:
+            raise ValueError(f"the value of {name}: {exc}") from exc
+        if text == MASK:
+            raise ValueError(f"the value of {name} is the mask of `wholefeed config`, not the secret")
+    return tuple((str(name), str(text)) for name, text in value.items())
+
+
+HEADER_FIELDS: Final = Rule(
+    'a table of header fields with printable ASCII values, e.g. { X-Api-Key = "…" }', _header_fields
+)

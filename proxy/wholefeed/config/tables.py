@@ -15,10 +15,10 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, groupby, pairwise
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, cast, get_type_hints
 
 from wholefeed import __version__
 from wholefeed.config.rules import (
@@ -27,7 +27,10 @@ from wholefeed.config.rules import (
     DATABASE_URL,
     FILE_PATH,
     FLAG,
+    HEADER_FIELDS,
     HEADER_TEXT,
+    MASK,
+    PUBLISHER_HOST,
     SHORTEST_TOKEN,
     SOCKET_PATH,
     UNIX_PEERS,
@@ -59,9 +62,18 @@ SMALLEST_ANSWER_BYTES: Final = 1024
 
 
 def _key(default: _T, rule: Rule, why: str, *, secret: bool = False) -> _T:
-    value: _T = field(default=default, metadata={"rule": rule, "why": why, "secret": secret})
+    metadata = {"rule": rule, "why": why, "secret": secret}
+    value: _T = field(default=default, metadata=metadata, repr=not secret)
     return value
 
+
+def _or_empty(rule: Rule) -> Rule:
+    return Rule(f'{rule.allowed}, or ""', lambda value: "" if value == "" else rule.check(value))
+
+
+_PROXY: Final = web_url(
+    'an http or https URL such as "http://proxy.example.org:3128", or ""', userinfo=True, path=False
+)
 
 _NETWORKS: Final = 'networks, e.g. ["127.0.0.0/8", "fd00::/8"]'
 _NETWORK_LIST: Final = listed(network_item, _NETWORKS)
@@ -182,9 +194,7 @@ class FetchConfig:
     allow_downgrade: bool = _key(False, FLAG, "follow redirects from https to http")
     proxy: str = _key(
         "",
-        web_url(
-            'an http or https URL such as "http://proxy.example.org:3128", or ""', userinfo=True, path=False
-        ),
+        _PROXY,
         "an HTTP proxy to ask publishers through; guarding private addresses is then its job",
         secret=True,
     )
@@ -286,6 +296,33 @@ class LogConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublisherConfig:
+    """[[publisher]]: what one publisher wants; there may be any number of these (A1 to A6)."""
+
+    host: str = _key("", PUBLISHER_HOST, 'its host; "*.example.org" is all names below example.org')
+    user_agent: str = _key("", _or_empty(HEADER_TEXT), "how the proxy introduces itself there")
+    headers: tuple[tuple[str, str], ...] = _key(
+        (), HEADER_FIELDS, "header fields that its requests bear, for feeds of this host alone", secret=True
+    )
+    credentials_file: str = _key(
+        "", _or_empty(FILE_PATH), "a file with user:password in one line, for Basic authentication"
+    )
+    proxy: str = _key("", _PROXY, "an HTTP proxy to ask it through, in place of fetch.proxy", secret=True)
+    min_interval_seconds: float = _key(
+        0,
+        seconds(0.01, 3600, zero="fetch.min_interval_per_host_seconds"),
+        "pause between two requests; 0: as fetch.min_interval_per_host_seconds",
+    )
+    credentials: str = field(default="", repr=False)
+    """What the file held, as it was when the configuration was read."""
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its feeds are for those alone who may see them: whatever its headers are may be a key."""
+        return bool(self.headers or self.credentials_file)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The whole configuration, checked when it comes from `load_config`."""
 
@@ -296,6 +333,7 @@ class Config:
     freshness: FreshnessConfig = field(default_factory=FreshnessConfig)
     history: HistoryConfig = field(default_factory=HistoryConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    publisher: tuple[PublisherConfig, ...] = ()
 
 
 # Where values come from
@@ -329,13 +367,19 @@ class Key:
         return f"{_PREFIX}{self.section}_{self.key}".upper()
 
 
-_SECTIONS: Final[Mapping[str, type[Any]]] = get_type_hints(Config)
+def _keys_of(section: str, table: type[Any]) -> Iterator[Key]:
+    return (Key(section, one.name, one.default, **one.metadata) for one in fields(table) if one.metadata)
+
+
+_PUBLISHER: Final = "publisher"
+_SECTIONS: Final[Mapping[str, type[Any]]] = {
+    name: table for name, table in get_type_hints(Config).items() if name != _PUBLISHER
+}
 KEYS: Final[tuple[Key, ...]] = tuple(
-    Key(section, one.name, one.default, **one.metadata)
-    for section, table in _SECTIONS.items()
-    for one in fields(table)
+    chain.from_iterable(_keys_of(section, table) for section, table in _SECTIONS.items())
 )
-"""Every key, in the order of the tables."""
+"""Every key, in the order of the tables; but those of publishers, of which there may be several."""
+PUBLISHER_KEYS: Final = tuple(_keys_of(_PUBLISHER, PublisherConfig))
 _BY_NAME: Final = {key.name: key for key in KEYS}
 _BY_VARIABLE: Final = {key.variable: key for key in KEYS}
 _BY_FILE_VARIABLE: Final = {key.variable + FILE_SUFFIX: key for key in KEYS if key.secret}
@@ -356,7 +400,9 @@ def load_config(path: Path | None, environ: Mapping[str, str], overrides: Mappin
         ConfigError: The file cannot be read, a section, key or variable is unknown, or a value is not
             allowed; the message names the key, the value, where it stands and what is allowed.
     """
-    return _made(chain(_from_file(path, environ), _from_environment(environ), _from_flags(overrides)))
+    tables, place = _read_file(path, environ)
+    given = chain(_from_tables(tables, place), _from_environment(environ), _from_flags(overrides))
+    return _made(given, _publishers(tables.get(_PUBLISHER, ()), place))
 
 
 def config_of(tables: Mapping[str, object]) -> Config:
@@ -364,17 +410,19 @@ def config_of(tables: Mapping[str, object]) -> Config:
 
     Neither file nor environment counts. Errors as in `load_config`.
     """
-    return _made(_from_tables(tables, "in the mapping"))
+    place = "in the mapping"
+    return _made(_from_tables(tables, place), _publishers(tables.get(_PUBLISHER, ()), place))
 
 
-def _made(given: _Values) -> Config:
+def _made(given: _Values, publishers: tuple[PublisherConfig, ...]) -> Config:
     values: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
     for key, value, place in given:
         try:
             values[key.section][key.key] = key.rule.check(value)
         except ValueError as exc:
             raise _refused(key, value, place, str(exc)) from exc
-    config = Config(**{name: table(**values[name]) for name, table in _SECTIONS.items()})
+    sections = {name: table(**values[name]) for name, table in _SECTIONS.items()}
+    config = Config(**sections, publisher=publishers)
     _check_order(config.freshness)
     return config
 
@@ -383,7 +431,7 @@ _SHOWN_CHARACTERS: Final = 80
 
 
 def _refused(key: Key, value: object, place: str, reason: str) -> ConfigError:
-    shown = "***" if key.secret else repr(value)
+    shown = MASK if key.secret else repr(value)
     if len(shown) > _SHOWN_CHARACTERS:
         shown = shown[:_SHOWN_CHARACTERS] + "…"
     because = f" ({reason})" if reason else ""
@@ -407,7 +455,8 @@ def _from_flags(overrides: Mapping[str, object]) -> _Values:
         yield _known(name, place), value, place
 
 
-def _from_file(path: Path | None, environ: Mapping[str, str]) -> _Values:
+def _read_file(path: Path | None, environ: Mapping[str, str]) -> tuple[Mapping[str, object], str]:
+    """Return what the configuration file says, and where that stands; nothing where there is none."""
     if path is not None:
         file, asked_by = path, "--config"
     elif environ.get(FILE_VARIABLE):
@@ -415,7 +464,7 @@ def _from_file(path: Path | None, environ: Mapping[str, str]) -> _Values:
     else:
         file, asked_by = Path(DEFAULT_FILE), "the default"
         if not file.is_file():
-            return
+            return {}, ""
     try:
         tables = tomllib.loads(file.read_text("utf-8-sig"))
     except OSError as exc:
@@ -425,17 +474,63 @@ def _from_file(path: Path | None, environ: Mapping[str, str]) -> _Values:
         ) from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise ConfigError(f"expected TOML in {file}: {exc}") from exc
-    yield from _from_tables(tables, f"in {file}")
+    return tables, f"in {file}"
 
 
 def _from_tables(tables: Mapping[str, object], place: str) -> _Values:
     for section, table in tables.items():
+        if section == _PUBLISHER:
+            continue
         if not isinstance(table, Mapping):
             raise _no_section(section, place)
         if section not in _SECTIONS:
             raise ConfigError(f"unknown section [{section}] {place}{_hint(section, _SECTIONS)}")
         for name, value in table.items():
             yield _known(f"{section}.{name}", place), value, place
+
+
+def _publishers(tables: object, place: str) -> tuple[PublisherConfig, ...]:
+    """Return what publishers want, in the order in which it stands there; reads their credentials."""
+    if not isinstance(tables, list | tuple) or not all(isinstance(each, Mapping) for each in tables):
+        raise ConfigError(f"publisher {place} must be tables, each below [[publisher]]")
+    return tuple(_publisher(each, f"{place}, [[publisher]] {n}") for n, each in enumerate(tables, 1))
+
+
+def _publisher(table: Mapping[str, object], place: str) -> PublisherConfig:
+    keys = {key.key: key for key in PUBLISHER_KEYS}
+    values: dict[str, Any] = {}
+    for name, value in table.items():
+        if name not in keys:
+            raise ConfigError(f"unknown key publisher.{name} {place}{_hint(name, keys)}")
+        try:
+            values[name] = keys[name].rule.check(value)
+        except ValueError as exc:
+            raise _refused(keys[name], value, place, str(exc)) from exc
+    publisher = PublisherConfig(**values)
+    if not publisher.host:
+        raise ConfigError(f"publisher.host is missing {place}: expected {keys['host'].rule.allowed}")
+    if not publisher.credentials_file:
+        return publisher
+    if any(name.lower() == "authorization" for name, _ in publisher.headers):
+        raise ConfigError(
+            f"expected publisher.credentials_file or the header Authorization {place}, not both"
+        )
+    return replace(publisher, credentials=_read_credentials(publisher.credentials_file, place))
+
+
+_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def _read_credentials(path: str, place: str) -> str:
+    """Return `user:password` (RFC 7617, section 2); no message shows anything of it."""
+    key = next(key for key in PUBLISHER_KEYS if key.key == "credentials_file")
+    text = str(_read_secret(key, f"publisher.credentials_file {place}", path))
+    if ":" not in text or _CONTROLS.search(text):
+        raise ConfigError(
+            "expected user:password without control characters"
+            f" in {path} (publisher.credentials_file {place})"
+        )
+    return text
 
 
 def _no_section(name: str, place: str) -> ConfigError:
@@ -491,6 +586,8 @@ def _from_environment(environ: Mapping[str, str]) -> _Values:
             hint = _hint(variable, _BY_VARIABLE)
             if variable.endswith(FILE_SUFFIX):
                 hint = f"; only secrets are read from files: {', '.join(sorted(_BY_FILE_VARIABLE))}"
+            if variable.startswith(f"{_PREFIX}{_PUBLISHER.upper()}_"):
+                hint = "; [[publisher]] stands in the configuration file alone"
             raise ConfigError(f"unknown environment variable {variable}{hint}")
 
 
@@ -549,21 +646,29 @@ def masked(config: Config) -> str:
         value = getattr(getattr(config, key.section), key.key)
         return f"{key.key} = {toml_value(_masked_value(key, value))}"
 
-    return "\n\n".join(_toml_tables(line)) + "\n"
+    return "\n\n".join([*_toml_tables(line), *map(_masked_publisher, config.publisher)]) + "\n"
 
 
-_MASK: Final = "***"
+def _masked_publisher(publisher: PublisherConfig) -> str:
+    """What is set for it, in TOML."""
+    values = ((key, getattr(publisher, key.key)) for key in PUBLISHER_KEYS)
+    lines = [f"{key.key} = {toml_value(_masked_value(key, value))}" for key, value in values if value]
+    return "\n".join(["[[publisher]]", *lines])
+
+
 _USERINFO: Final = re.compile(r"(?<=://)[^/@]*@")
 
 
 def _masked_value(key: Key, value: object) -> object:
     if not key.secret or not value:
         return value
-    if key.name == "fetch.proxy":
-        return _USERINFO.sub(f"{_MASK}@", str(value))
+    if key.key == "proxy":
+        return _USERINFO.sub(f"{MASK}@", str(value))
+    if key.name == "publisher.headers":
+        return {name: MASK for name, _ in cast("tuple[tuple[str, str], ...]", value)}
     if key.name == "store.url":
         return without_password(str(value))
-    return (_MASK,) * len(value) if isinstance(value, tuple) else _MASK
+    return (MASK,) * len(value) if isinstance(value, tuple) else MASK
 
 
 _EXAMPLE_HEAD: Final = """\
@@ -578,7 +683,23 @@ _EXAMPLE_HEAD: Final = """\
 def example() -> str:
     """Every key with its default and a line of why: the text of `config.example.toml`."""
     tables = _toml_tables(lambda key: f"# {key.why}\n{key.key} = {toml_value(key.default)}")
-    return "\n\n".join([_EXAMPLE_HEAD.rstrip(), *tables]) + "\n"
+    shown = {"headers": {}, "host": "feeds.example.org"}
+    lines = (
+        f"# # {key.why}\n# {key.key} = {toml_value(shown.get(key.key, key.default))}"
+        for key in PUBLISHER_KEYS
+    )
+    return (
+        "\n\n".join([_EXAMPLE_HEAD.rstrip(), *tables, "\n".join([_PUBLISHER_HEAD.rstrip(), *lines])]) + "\n"
+    )
+
+
+_PUBLISHER_HEAD: Final = """\
+# What one publisher wants: as many of these tables as there are such publishers. Of those whose host
+# matches the first counts. They stand in this file alone, and not in the environment. With headers or
+# credentials the server wants server.access_token or server.signing_keys
+# (docs/operations.md, Publishers with needs).
+# [[publisher]]
+"""
 
 
 def _toml_tables(line: Callable[[Key], str]) -> Iterator[str]:
@@ -587,12 +708,15 @@ def _toml_tables(line: Callable[[Key], str]) -> Iterator[str]:
 
 
 def toml_value(value: object) -> str:
-    """A text, number, truth value or list of them in TOML."""
+    """A text, number, truth value, or list or table of them in TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, tuple):
         return f"[{', '.join(toml_value(item) for item in value)}]"
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{toml_value(name)} = {toml_value(item)}" for name, item in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
     assert isinstance(value, int | float)
     return str(int(value)) if value == int(value) else repr(value)

@@ -23,9 +23,9 @@ import ssl
 import sys
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ import aiohttp
 import brotli  # type: ignore[import-untyped]
 from aiohttp.abc import AbstractResolver
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.resolver import DefaultResolver
 from aiohttp.streams import EMPTY_PAYLOAD
@@ -58,6 +59,7 @@ from wholefeed.fetch.guard import (
     TargetRefusedError,
     guarded_socket_factory,
 )
+from wholefeed.fetch.publishers import NO_PUBLISHERS, Publishers
 from wholefeed.futures import retrieve_failure
 
 if sys.version_info >= (3, 14):
@@ -98,9 +100,8 @@ async def open_session(
     """Open the HTTP client: guarded, with one fixed set of request header fields (docs/design.md#fetching).
 
     `resolver` is closed with the session. Without `ssl_context` the system's certificates are trusted.
+    One that asks through proxies alone is given `policy.behind_proxy()`.
     """
-    if fetch.proxy:
-        policy = policy.behind_proxy()
     connector = _CountingConnector(
         resolver=GuardedResolver(
             resolver or DefaultResolver(),
@@ -125,6 +126,7 @@ async def open_session(
         },
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
+        request_class=_Request,
         trust_env=False,
         max_line_size=_HEADER_FIELD_BYTES,
         max_field_size=_HEADER_FIELD_BYTES,
@@ -144,12 +146,33 @@ _YIELD_BYTES: Final = 1 << 20  # about a millisecond of inflating
 
 
 class Exchange:
-    """Asks with the HTTP client of `open_session`; a body may decode to so many bytes."""
+    """Asks with the HTTP clients of `open_session`; a body may decode to so many bytes.
 
-    def __init__(self, session: aiohttp.ClientSession, *, body_limit_bytes: int, proxy: str = "") -> None:
+    Args:
+        session: For what is asked directly.
+        body_limit_bytes: Of a body, decoded.
+        proxied: For what is asked through a proxy: `proxy`, or that of its publisher.
+        proxy: `fetch.proxy`.
+        publishers: What some of them want.
+        is_exempt: Whether an address lies in a network where secrets may go without TLS.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        body_limit_bytes: int,
+        proxied: aiohttp.ClientSession | None = None,
+        proxy: str = "",
+        publishers: Publishers = NO_PUBLISHERS,
+        is_exempt: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._session = session
+        self._proxied = proxied
         self._body_limit_bytes = body_limit_bytes
-        self._proxy = proxy or None
+        self._proxy = proxy
+        self._is_exempt = is_exempt
+        self.publishers = publishers
 
     async def ask(self, transfer: Transfer, target: Target) -> Response:
         """Return the answer to one GET, or HEAD (RFC 9110, section 9.3.2); `transfer` counts what arrives.
@@ -160,10 +183,9 @@ class Exchange:
         response: aiohttp.ClientResponse | None = None
         is_head, headers = transfer.manner.is_head, transfer.validators.header_fields(target.url)
         method, url = "HEAD" if is_head else "GET", _encoded_url(target.url)
+        session, options = self._way(target, transfer.manner.feed_url, headers)
         try:
-            response = await self._session.request(
-                method, url, headers=headers, allow_redirects=False, proxy=self._proxy
-            )
+            response = await session.request(method, url, headers=headers, allow_redirects=False, **options)
             transfer.heads += 1
             transfer.status = response.status
             if response.status not in _STATUSES:
@@ -180,6 +202,23 @@ class Exchange:
             if response is not None and not response.closed:  # its end has closed it
                 response.release()
                 await response.wait_for_close()
+
+    def _way(
+        self, target: Target, feed_url: str, headers: dict[str, str]
+    ) -> tuple[aiohttp.ClientSession, dict[str, Any]]:
+        """Return the client that asks a target, and how; what its publisher wants to see is added."""
+        own, options, proxy = self.publishers.of_host(target.host), dict[str, Any](), self._proxy
+        if own is not None:
+            proxy = own.proxy or proxy
+            if own.user_agent:
+                headers["User-Agent"] = own.user_agent
+            if own.is_private:
+                secrets = partial(self.publishers.secrets_for, target.url, feed_url=feed_url)
+                options["middlewares"] = (partial(_bear, secrets=secrets, is_exempt=self._is_exempt),)
+        if not proxy:
+            return self._session, options
+        assert self._proxied is not None, "it is opened where there is a proxy"
+        return self._proxied, {**options, "proxy": proxy}
 
     async def _read_body(self, transfer: Transfer, target: Target, response: aiohttp.ClientResponse) -> bytes:
         if (response.content_length or 0) > MAX_WIRE_BYTES:
@@ -213,6 +252,47 @@ class Exchange:
         decoder.finish()
         share.came(decoder.decoded_bytes)
         return body.getvalue()
+
+
+class _Request(aiohttp.ClientRequest):
+    """A request that bears its publisher's secrets for as long as it is being written (A2).
+
+    Before that it is not known what it is written to: a pooled connection, or whichever address of a name has
+    answered. Behind it nothing has them: an error of aiohttp's holds the request's header fields.
+    """
+
+    secrets: Callable[..., Mapping[str, str]] | None = None
+    """As `Publishers.secrets_for`."""
+    is_exempt: Callable[[str], bool]
+
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+        if self.secrets is None:
+            return await super().send(conn)
+        secrets = self.secrets(is_safe=self.is_ssl() or self._is_near(conn))
+        self.headers.update(secrets)
+        try:
+            return await super().send(conn)
+        finally:
+            for name in secrets:
+                self.headers.pop(name, None)
+
+    def _is_near(self, conn: Connection) -> bool:
+        """Whether it goes straight into a network where secrets may be read on the way."""
+        peer = None if conn.transport is None else conn.transport.get_extra_info("peername")
+        return not self.proxy and peer is not None and self.is_exempt(peer[0])
+
+
+async def _bear(
+    request: aiohttp.ClientRequest,
+    handler: aiohttp.ClientHandlerType,
+    *,
+    secrets: Callable[..., Mapping[str, str]],
+    is_exempt: Callable[[str], bool],
+) -> aiohttp.ClientResponse:
+    """Give a request what it may bear (a middleware of aiohttp's client)."""
+    assert isinstance(request, _Request), "the session makes no others"
+    request.secrets, request.is_exempt = secrets, is_exempt
+    return await handler(request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -605,7 +685,11 @@ _ANYWHERE: Final[tuple[_FailureRow, ...]] = (
     (_HeaderLimitError, "header-limit", "the header fields or chunks of the answer have no end"),
     (aiohttp.ConnectionTimeoutError, "timeout", "no connection in the time allowed"),
     (TimeoutError, "timeout", "the publisher fell silent"),
-    (aiohttp.ClientHttpProxyError, "connection-failed", "fetch.proxy refused the connection"),
+    (
+        aiohttp.ClientHttpProxyError,
+        "connection-failed",
+        "the proxy that it is asked through refused the connection",
+    ),
     (_NOT_HTTP, "protocol-error", "the answer is not valid HTTP"),
     (aiohttp.ClientPayloadError, "incomplete", "the answer stopped before its end"),
 )

@@ -18,7 +18,9 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -52,6 +54,7 @@ from wholefeed.fetch.exchange import (
 from wholefeed.fetch.guard import AddressPolicy, OwnAddresses
 from wholefeed.fetch.hosts import BACKOFF_STATUSES
 from wholefeed.fetch.politeness import HostGate, Slot
+from wholefeed.fetch.publishers import NO_PUBLISHERS, Publishers
 from wholefeed.logs import get_logger
 from wholefeed.workers.machine import free_memory_bytes
 
@@ -85,6 +88,7 @@ class Fetcher:
         fetch: FetchConfig,
         limits: LimitsConfig,
         *,
+        publishers: Publishers = NO_PUBLISHERS,
         resolver: AbstractResolver | None = None,
         own_addresses: OwnAddresses | None = None,
         ssl_context: ssl.SSLContext | None = None,
@@ -97,21 +101,33 @@ class Fetcher:
     ) -> AsyncIterator[Fetcher]:
         """Open the HTTP client, and close it at the end.
 
-        `own_addresses` says whether the proxy itself listens at an address and port (docs/faults.md row 19);
-        a gate and a budget may be shared: else that is a part of the memory that is free now; `sleep` and
-        `jitter` (0 to 1) make the pauses between two tries.
+        `publishers` are those that want something of their own; `own_addresses` says whether the proxy
+        itself listens at an address and port (docs/faults.md row 19); a gate and a budget may be shared: else
+        that is a part of the memory that is free now; `sleep` and `jitter` (0 to 1) make the pauses between
+        two tries.
         """
         policy = AddressPolicy.from_config(fetch, own_addresses)
         if budget is None:
             budget = MemoryBudget(total_bytes=budget_bytes(await asyncio.to_thread(free_memory_bytes)))
-        async with open_session(
-            fetch, policy, resolver=resolver, ssl_context=ssl_context, make_socket=make_socket
-        ) as session:
+        opened = partial(
+            open_session, fetch, resolver=resolver, ssl_context=ssl_context, make_socket=make_socket
+        )
+        has_proxy = bool(fetch.proxy) or any(each.proxy for each in publishers)
+        async with AsyncExitStack() as stack:
+            session = await stack.enter_async_context(opened(policy))
+            proxied = await stack.enter_async_context(opened(policy.behind_proxy())) if has_proxy else None
             yield cls(
                 config=fetch,
-                exchange=Exchange(session, body_limit_bytes=limits.document_bytes, proxy=fetch.proxy),
+                exchange=Exchange(
+                    session,
+                    body_limit_bytes=limits.document_bytes,
+                    proxied=proxied,
+                    proxy=fetch.proxy,
+                    publishers=publishers,
+                    is_exempt=policy.is_exempt,
+                ),
                 policy=policy,
-                gate=HostGate.from_config(fetch) if gate is None else gate,
+                gate=HostGate.from_config(fetch, publishers) if gate is None else gate,
                 budget=budget,
                 sleep=sleep,
                 jitter=jitter,

@@ -55,7 +55,7 @@ class AddressPolicy:
         )
 
     def behind_proxy(self) -> AddressPolicy:
-        """Return the policy for connections to `fetch.proxy`, which the operator named: any address will do.
+        """Return the policy for connections to a proxy that the operator named: any address will do.
 
         What lies behind it is then the proxy's to guard; literals in URLs are still judged by this policy.
         """
@@ -88,6 +88,13 @@ class AddressPolicy:
             raise OwnAddressError
         if is_forbidden(literal, self.exempt) or str(_unmapped(literal)) in self.deny_hosts:
             raise TargetRefusedError
+
+    def is_exempt(self, address: str) -> bool:
+        """Whether an address lies in one of `fetch.allow_networks`."""
+        literal = _literal(address)
+        if literal is None or (isinstance(literal, ipaddress.IPv6Address) and literal.scope_id is not None):
+            return False
+        return any(_unmapped(literal) in network for network in self.exempt)
 
     def _is_own(self, address: IpAddress, port: int) -> bool:
         return self.own_addresses is not None and self.own_addresses(str(_unmapped(address)), port)

@@ -29,6 +29,7 @@ from typing import Any, Final, Protocol, Self
 from wholefeed.config.tables import FetchConfig
 from wholefeed.errors import DocumentError, PublisherError, PublisherTimeoutError, QueueFullError
 from wholefeed.fetch.hosts import BACKOFF, TIMEOUTS, Change, Host, Pace, Start
+from wholefeed.fetch.publishers import NO_PUBLISHERS, Publishers
 from wholefeed.logs import get_logger
 
 log = get_logger()
@@ -53,6 +54,7 @@ class HostGate:
         concurrency: int,
         per_host: int,
         min_interval_seconds: float = 0.0,
+        publishers: Publishers = NO_PUBLISHERS,
         turns: HostTurns | None = None,
         clock: Callable[[], float] = time.monotonic,
         call_later: Callable[[float, Callable[[], None]], Any] | None = None,
@@ -60,6 +62,7 @@ class HostGate:
         self._concurrency = concurrency
         self._per_host = per_host
         self._min_interval_seconds = min_interval_seconds
+        self._publishers = publishers
         self._turns = turns
         self._clock = clock
         self._call_later = call_later
@@ -70,11 +73,14 @@ class HostGate:
         self._timer: Any = None  # as `call_later` returns it
 
     @classmethod
-    def from_config(cls, fetch: FetchConfig, *, turns: HostTurns | None = None) -> Self:
+    def from_config(
+        cls, fetch: FetchConfig, publishers: Publishers = NO_PUBLISHERS, *, turns: HostTurns | None = None
+    ) -> Self:
         return cls(
             concurrency=fetch.concurrency,
             per_host=fetch.concurrency_per_host,
             min_interval_seconds=fetch.min_interval_per_host_seconds,
+            publishers=publishers,
             turns=turns,
         )
 
@@ -190,7 +196,9 @@ class HostGate:
         self.running += 1
         if self._turns is not None:
             self._turns.began(host)
-        start = host.begin(waiter.port, now=now, interval_seconds=self._min_interval_seconds)
+        own = self._publishers.of_host(host.name)
+        interval_seconds = (own and own.min_interval_seconds) or self._min_interval_seconds
+        start = host.begin(waiter.port, now=now, interval_seconds=interval_seconds)
         waiter.turn.set_result(Slot(host, start, self._clock, self._refuse_waiting))
 
     def _refuse_waiting(self, host: Host) -> None:

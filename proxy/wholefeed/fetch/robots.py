@@ -25,6 +25,7 @@ from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import DocumentError, QueueFullError
 from wholefeed.fetch.base import Manner
 from wholefeed.fetch.fetcher import Fetcher
+from wholefeed.fetch.publishers import NO_PUBLISHERS, Publishers
 
 LONGEST_DELAY_SECONDS: Final = 30.0
 """What counts of a Crawl-delay: more is mostly meant for others, who ask for everything."""
@@ -51,11 +52,17 @@ class Robots:
     """The rules of the sites that were asked last; belongs to one event loop."""
 
     def __init__(
-        self, fetcher: Fetcher, user_agent: str, *, clock: Callable[[], float] = time.monotonic
+        self,
+        fetcher: Fetcher,
+        user_agent: str,
+        *,
+        publishers: Publishers = NO_PUBLISHERS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fetcher = fetcher
         self._clock = clock
-        self._agent = user_agent.partition("/")[0] or "wholefeed"
+        self._agent = user_agent
+        self._publishers = publishers
         self._known: OrderedDict[str, tuple[float, Protego | None, bool]] = OrderedDict()
         """By origin: until when it counts, what it says (None: nothing may be asked), whether that lasts."""
 
@@ -78,14 +85,21 @@ class Robots:
         _, rules, is_lasting = known
         if rules is None:
             return Rule(may_ask=False, is_lasting=is_lasting, was_asked=was_asked)
-        delay = float(rules.crawl_delay(self._agent) or 0.0)
+        agent = self._agent_for(url)
+        delay = float(rules.crawl_delay(agent) or 0.0)
         seconds = min(max(delay, 0.0), LONGEST_DELAY_SECONDS)
-        return Rule(bool(rules.can_fetch(url, self._agent)), seconds, was_asked=was_asked)
+        return Rule(bool(rules.can_fetch(url, agent)), seconds, was_asked=was_asked)
 
     def allows(self, url: str) -> bool:
         """Whether what is known of its site by now lets a URL be asked for."""
         _, rules, _ = self._known.get(_origin(url), _NOTHING_KNOWN)
-        return rules is not None and bool(rules.can_fetch(url, self._agent))
+        return rules is not None and bool(rules.can_fetch(url, self._agent_for(url)))
+
+    def _agent_for(self, url: str) -> str:
+        """Return the name that a site knows this program by."""
+        own = self._publishers.of(url)
+        agent = (own and own.user_agent) or self._agent
+        return agent.partition("/")[0] or "wholefeed"
 
     async def _asked(
         self, origin: str, turn: Callable[[], Awaitable[None]] | None
@@ -94,7 +108,9 @@ class Robots:
         until = self._clock() + DAY_SECONDS
         try:
             fetching = self._fetcher.fetching(
-                f"{origin}/robots.txt", is_ahead=lambda: True, manner=Manner(at_most=1, turn=turn)
+                f"{origin}/robots.txt",
+                is_ahead=lambda: True,
+                manner=Manner(at_most=1, turn=turn, feed_url=origin),  # of it nothing is shown to anybody
             )
             async with fetching as fetched:
                 body = fetched.body[:_READ_BYTES]

@@ -18,6 +18,7 @@ from wholefeed.core.walk.chain import WalkLimits
 from wholefeed.counts import Counts
 from wholefeed.fetch.guard import host_pattern, is_matched
 from wholefeed.fetch.memento import Archive
+from wholefeed.fetch.publishers import NO_PUBLISHERS, Publishers
 from wholefeed.service.memory import Memory
 from wholefeed.service.sharing import Sharing
 from wholefeed.service.sources import Source
@@ -104,6 +105,8 @@ class RefreshContext:
     """Whether feeds are polled (R7): while that goes on, and not by who only reads what is stored."""
     has_planned_look: bool = False
     """Whether a refresh has planned a look at its publisher's pages, since somebody has asked (H8)."""
+    publishers: Publishers = NO_PUBLISHERS
+    """What some of them want."""
     archive: Archive | None = None
     """The web archive that is asked for what publishers do not give (R33); None: none is."""
     longest_seconds: float = field(init=False)
@@ -117,6 +120,14 @@ class RefreshContext:
         self.longest_seconds = max(self.config.freshness.maximum_seconds, DAY_SECONDS)
         self.settings = self._settings()
         self.memory = Memory(self.config.store.memory_bytes)
+
+    async def find(self, url: str) -> FeedRow | None:
+        """Return the feed that a URL leads to, as the store has it; None where it may not lead there (A3).
+
+        That it once did is kept: what it leads to may have become private since.
+        """
+        feed = await self.store.find(url)
+        return None if feed is None or self.publishers.are_apart(url, feed.url) else feed
 
     def fresh_seconds_left(self, feed: FeedRow, now: float) -> float:
         """Return for how long a feed needs no look at its publisher; 0: it is due."""

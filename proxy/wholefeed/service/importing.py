@@ -104,7 +104,7 @@ class Imports:
             OverloadedError: The feed is being refreshed.
         """
         deadline = time.monotonic() + self._seconds
-        feed = await self._store.find(url)
+        feed = await self._context.find(url)
         if feed is None or not feed.digest:
             feed, _ = await self._ready(url, deadline)
         try:
@@ -123,7 +123,7 @@ class Imports:
 
         That of an archive stands for all in it. The URL of one document is a name, too.
         """
-        feed = await self._store.find(url)
+        feed = await self._context.find(url)
         if feed is None:
             raise UnknownFeedError(f"nothing is stored for {url}")
         rows = await self._store.read(partial(documents.list_all, feed=feed.id))

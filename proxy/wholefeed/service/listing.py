@@ -81,7 +81,9 @@ class Lists:
         self._context = context
         self._store = context.store
         self._running = running
-        self._robots = Robots(context.source.fetcher, context.config.fetch.user_agent)
+        self._robots = Robots(
+            context.source.fetcher, context.config.fetch.user_agent, publishers=context.publishers
+        )
         self._looks: dict[str, asyncio.Task[None]] = {}
         """Those under way, by site: its host is asked one thing at a time."""
         self._free_at: dict[str, float] = {}
@@ -122,7 +124,7 @@ class Lists:
 
     async def finish(self, url: str) -> None:
         """Look at the pages of one feed, if it is due."""
-        feed = await self._store.find(url)
+        feed = await self._context.find(url)
         if feed is None or self._context.config.history.list == "off":
             return
         if feed.list_at is not None and feed.list_at <= self._context.now():
@@ -200,7 +202,8 @@ class Lists:
         names = {row.id: await self._named(row) for row in rows if row.rank is not None and row.entries}
         known = await asyncio.to_thread(_keys, names.values())
         before, site = Listing.read(feed.listing), self._context.site_of(own.final_url)
-        asking = _Asking(self._context, self._robots, own.final_url, next_at=self._free_at.get(site, 0.0))
+        free_at = self._free_at.get(site, 0.0)
+        asking = _Asking(self._context, self._robots, own.final_url, feed.url, next_at=free_at)
         began = time.monotonic()
         try:
             found = await asking.run(look(self._job(feed, own, names.get(own.id, []), before, known)))
@@ -322,7 +325,9 @@ class _Asking:
     context: RefreshContext
     robots: Robots
     url: str
-    """Of the feed."""
+    """Where the feed stands."""
+    feed_url: str
+    """What it is known by."""
     requests: int = 0
     paused_until: float | None = None
     """Nothing is asked until then, epoch seconds; None: nobody has refused."""
@@ -387,7 +392,7 @@ class _Asking:
             url,
             is_ahead=lambda: True,  # others go first, and what is not there is no loss
             is_met=lambda target: site(target) != site(self.url) or not self.robots.allows(target),
-            manner=Manner(at_most=1, turn=self._turn),
+            manner=Manner(at_most=1, turn=self._turn, feed_url=self.feed_url),
         )
         try:
             async with fetching as fetched:

@@ -82,7 +82,7 @@ class Mementos:
         """Return what the archive has of a feed that nothing is stored of, and whose publisher failed so."""
         archive, now = self._context.archive, self._context.now()
         is_lost = is_gone(error.slug, error.publisher_status, attempts=UNHEARD_ATTEMPTS)
-        if archive is None or not is_lost or not may_be_sent(url, self._hosts):
+        if archive is None or not is_lost or not self._may_be_sent(url):
             return None
         if archive.waiting >= _MAX_WAITING or 0 < self._vain.get(url, 0.0) - now <= DAY_SECONDS:
             return None
@@ -125,7 +125,7 @@ class Mementos:
 
     async def finish(self, url: str) -> None:
         """Look for all that is missing of one feed, for a command that does nothing else."""
-        archive, feed = self._context.archive, await self._store.find(url)
+        archive, feed = self._context.archive, await self._context.find(url)
         try:
             while feed is not None and archive is not None and await self._step(archive, feed.id):
                 pass
@@ -169,7 +169,11 @@ class Mementos:
             return False  # a page that no link leads to (R26)
         attempts = UNHEARD_ATTEMPTS if search.is_begun else search.attempts
         is_lost = is_gone(search.reason, search.status, attempts=attempts, is_part=is_part)
-        return is_lost and may_be_sent(search.target, self._hosts)
+        return is_lost and self._may_be_sent(search.target)
+
+    def _may_be_sent(self, url: str) -> bool:
+        """Whether the archive may learn a URL; of a private publisher none (A5)."""
+        return may_be_sent(url, self._hosts) and self._context.publishers.private_of(url) is None
 
     async def _go_on(self, archive: Archive, search: Search) -> None:
         rows = await self._store.read(partial(documents.list_all, feed=search.feed))

@@ -20,6 +20,7 @@ from wholefeed.core.refresh.port import RefreshRequest
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import (
     DocumentError,
+    ForbiddenTargetError,
     NothingYetError,
     OverloadedError,
     QueueFullError,
@@ -135,9 +136,9 @@ class Openings:
 
     async def _known(self, url: str, *, may_walk: bool) -> Opened | None:
         """Return the feed that another opening has made of a URL: its first refresh may even have ended."""
-        known = await self._store.find(url)
+        known = await self._context.find(url)
         if known is not None and self._running.running(known.id) is None:
-            known = await self._store.find(url)  # as that refresh has left it, if it has ended just now
+            known = await self._context.find(url)  # as that refresh has left it, if it has ended just now
         if known is None:
             return None
         is_refreshing = self._running.running(known.id) is not None
@@ -162,8 +163,18 @@ class Openings:
                 self._unopened.remember((url, False), exc)
                 raise
             found = stand_in
+        self._require_same_publisher(url, found.url)
         feed = await self._create(url, found)
+        self._require_same_publisher(url, feed.url)  # what was found may have led to another feed for long
         return feed, self._running.join(feed, RefreshRequest(may_walk=may_walk), found)
+
+    def _require_same_publisher(self, url: str, feed_url: str) -> None:
+        """A3: who may read what stands at a URL may not read a private publisher's feed for that."""
+        if self._context.publishers.are_apart(url, feed_url):
+            message = "it leads to another publisher's feed, which is given by its own URL alone"
+            error = ForbiddenTargetError(message, url=url)
+            self._unopened.remember((url, False), error)
+            raise error
 
     async def _create(self, url: str, found: FoundSubscription) -> FeedRow:
         """Return a subscription document's feed, made if it was not there, and let the URL lead to it."""

@@ -269,12 +269,13 @@ class Refresh:
         self, url: str, stored: StoredDocument | None, *, searches: bool
     ) -> FoundSubscription | Fetched:
         source = self._context.source
-        came = await source.obtain(url, validators=_conditions(stored))
+        manner = Manner(feed_url=self._feed.url)
+        came = await source.obtain(url, validators=_conditions(stored), manner=manner)
         obtained = await self._with_links_of_304(stored, came, None)
         if isinstance(obtained, Fetched):
             return obtained
         if searches:
-            return await follow_to_subscription(source, url, obtained)
+            return await follow_to_subscription(source, url, obtained, feed_url=self._feed.url)
         return FoundSubscription(url, obtained)
 
     async def _with_links_of_304(
@@ -484,7 +485,9 @@ class Refresh:
 
     def fetch_page(self, url: str, *, is_head: bool, expected: frozenset[int]) -> None:
         self._collected.add(url)
-        manner = Manner(is_head=is_head, at_most=AT_ONCE, expected=expected)
+        manner = Manner(
+            is_head=is_head, at_most=AT_ONCE, expected=expected, feed_url=self._feed.url
+        )
         self._begin(url, partial(self._obtain_page, url, manner))
 
     def _begin(self, url: str, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> None:
@@ -517,6 +520,7 @@ class Refresh:
             sizes=self._sizes,
             is_met=decision.is_met,
             style=self._find_style(),
+            manner=Manner(feed_url=self._feed.url),
         )
         return await self._with_links_of_304(stored, came, self._find_style())
 

@@ -186,7 +186,7 @@ class FeedService:
         held = self._memory.find(url)
         self._memory.note_asked(held)
         opened = self.openings.opened
-        feed = held.snapshot.feed if held is not None else await self._store.find(url)
+        feed = held.snapshot.feed if held is not None else await self._context.find(url)
         if feed is None or not feed.digest:
             self._context.counts.sources["publisher"] += 1
             return await self._open(url, deadline, not is_head, opened if feed is None else -1), False
@@ -256,12 +256,12 @@ class FeedService:
     async def is_known(self, url: str) -> bool:
         """Whether anything is stored for a URL."""
         async with self.checks.answering():
-            return await self._store.find(url) is not None
+            return await self._context.find(url) is not None
 
     async def is_awaited(self, url: str) -> bool:
         """Whether the feed of a URL is being fetched, or it is being found out what the URL leads to."""
         async with self.checks.answering():
-            feed = await self._store.find(url)
+            feed = await self._context.find(url)
         is_refreshing = feed is not None and self._running.running(feed.id) is not None
         return is_refreshing or self.openings.is_under_way(url)
 
@@ -279,7 +279,7 @@ class FeedService:
     async def _of_known(self, url: str) -> AsyncIterator[FeedRow]:
         """Find the feed that is stored for a URL; what the block reads of it is bounded in time, too."""
         async with self.checks.answering():
-            feed = await self._store.find(url)
+            feed = await self._context.find(url)
             if feed is None:
                 raise UnknownFeedError(f"nothing is stored for {url}")
             yield feed

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -48,14 +49,16 @@ async def find_subscription(source: Source, url: str, *, is_choosing: bool = Fal
     """Fetch a URL and find the subscription document behind it.
 
     An HTML page leads to the feed that it announces; where these are several, to the preferred one, unless a
-    person is choosing. An archive document leads to its `current`.
+    person is choosing. An archive document leads to its `current`. On the whole way secrets go to the
+    publisher of this URL alone (A2).
 
     Raises:
         DocumentError: Nothing usable as a feed was found.
         SeveralFeedsError: There is a choice.
     """
+    fetched = partial(_fetched, source, manner=Manner(is_new=True, feed_url=url))
     try:
-        return await follow_to_subscription(source, url, await _fetched(source, url, is_new=True))
+        return await follow_to_subscription(source, url, await fetched(url), feed_url=url)
     except PageError as exc:
         page = exc.fetched
     found = discover(page.body, page.final_url, page.media_type)
@@ -64,8 +67,8 @@ async def find_subscription(source: Source, url: str, *, is_choosing: bool = Fal
         by_url.setdefault(each.url, each)
     if is_choosing and len(by_url) > 1:
         raise SeveralFeedsError(page.final_url, tuple(by_url.values()))
-    url = _announced_feed(page, found)
-    return await follow_to_subscription(source, url, await _fetched(source, url, is_new=True))
+    announced = _announced_feed(page, found)
+    return await follow_to_subscription(source, announced, await fetched(announced), feed_url=url)
 
 
 def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
@@ -76,15 +79,18 @@ def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
     raise UnreadableError(message, url=fetched.final_url, slug="not-a-feed")
 
 
-async def follow_to_subscription(source: Source, url: str, obtained: Obtained) -> FoundSubscription:
+async def follow_to_subscription(
+    source: Source, url: str, obtained: Obtained, *, feed_url: str
+) -> FoundSubscription:
     """Apply R3 to a fetched document: go where `wholefeed.core.refresh.subscription` says.
 
-    Never raises for what cannot be had: then the document itself serves, and a note says so.
+    `feed_url` is as `Manner` has it. Never raises for what cannot be had: then the document itself serves,
+    and a note says so.
     """
 
     async def fetch(newer_url: str) -> Seen[Obtained] | Failure:
         try:
-            return _seen(await _fetched(source, newer_url))
+            return _seen(await _fetched(source, newer_url, manner=Manner(feed_url=feed_url)))
         except DocumentError as exc:
             return as_failure(exc)
 
@@ -97,8 +103,8 @@ def _seen(obtained: Obtained) -> Seen[Obtained]:
     return Seen(fetched.url, fetched.final_url, read.facts.family, read.navigation, obtained)
 
 
-async def _fetched(source: Source, url: str, *, is_new: bool = False) -> Obtained:
-    obtained = await source.obtain(url, manner=Manner(is_new=is_new))
+async def _fetched(source: Source, url: str, *, manner: Manner) -> Obtained:
+    obtained = await source.obtain(url, manner=manner)
     assert not isinstance(obtained, Fetched), "no validators were sent"
     return obtained
 

@@ -785,8 +785,8 @@ _ADVICE_BY_SLUG: Final = {
     "invalid-url": _TYPE_AN_ADDRESS,
     "ambiguous-host": _TYPE_AN_ADDRESS,
     "bad-request": _TYPE_AN_ADDRESS,
-    "userinfo-not-allowed": "Leave the user name and the password out of the address: feeds behind a login"
-    " cannot be read.",
+    "userinfo-not-allowed": "Leave the user name and the password out of the address: whoever runs this proxy"
+    " sets them for a host, below [[publisher]] in the configuration.",
     "not-a-feed": _LOOK_FOR_ANOTHER,
     "unsupported-format": _LOOK_FOR_ANOTHER,
     "empty": _LOOK_FOR_ANOTHER,

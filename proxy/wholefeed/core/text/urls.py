@@ -132,7 +132,9 @@ def canonical_url(text: str) -> str:
     userinfo, host, port = _split_authority(parts.authority, text)
     if userinfo is not None:
         raise UrlError(
-            "expected a URL without user name and password, got one with them", "userinfo-not-allowed"
+            "expected a URL without user name and password, got one with them: whoever runs this proxy sets"
+            " them for a host, by credentials_file below [[publisher]] in the configuration",
+            "userinfo-not-allowed",
         )
     authority = _canonical_host(host)
     if port is not None and port != DEFAULT_PORTS[scheme]:
