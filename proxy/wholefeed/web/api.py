@@ -80,6 +80,7 @@ def summary_object(feed: FeedRow | ListedFeed) -> dict[str, Any]:
     """Return what a list of feeds tells of each."""
     return {
         "url": feed.url,
+        "title": feed.title or None,
         "kind": feed.kind,
         "state": feed.visible_state,
         "stale": feed.is_stale,
