@@ -100,7 +100,8 @@ def _line(what: str, result: str, answer: Answer) -> None:
 
 
 def _wait_for_the_end(base: str, publisher: Publisher) -> None:
-    print("\nTry it: point your reader, or curl, at")
+    print(f"\nLook at it: open {base}/ in a browser.")
+    print("Try it: point your reader, or curl, at")
     for feed in publisher.feeds:
         print(f"  {proxied(base, publisher.url(feed.path))}")
     print("Or give the proxy any other feed:")

@@ -1,4 +1,7 @@
-"""The proxy as an operator runs it: `wholefeed serve` in its own process, with a throw-away store."""
+"""The proxy as an operator runs it: `wholefeed serve` in its own process, with a throw-away store.
+
+It ends with the process that started it (`demo.served`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ from typing import Final
 
 _ROOT: Final = Path(__file__).parent.parent
 _START_SECONDS: Final = 20
-_STOP_SECONDS: Final = 15
 _LOG_LINES: Final = 15
 
 
@@ -37,12 +39,12 @@ def running_proxy(folder: Path, port: int) -> Iterator[str]:
     log = folder / "proxy.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "wholefeed", "serve", "--host", "127.0.0.1", "--port", str(port)],
+            [sys.executable, "-m", "demo.served", "--host", "127.0.0.1", "--port", str(port)],
             cwd=folder,
             env=_environment(folder),
             stdout=output,
             stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # it ends when this process does, even by SIGKILL
             start_new_session=True,  # Ctrl-C ends the demonstration, which then ends the proxy in order
         )
     try:
@@ -96,9 +98,6 @@ def _is_ready(port: int) -> bool:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait()  # it ends itself where it does not stop in time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -73,6 +74,22 @@ MARKED = [
     for name in SMALL
 ]
 """The same; what is long needs its time, and replicas a database."""
+
+
+@pytest.mark.parametrize(("name", "lacks"), [("walk", "feedparser"), ("parse", "feedparser")])
+def test_what_a_benchmark_lacks_is_told_with_what_installs_it(name: str, lacks: str) -> None:
+    """After `make demo` alone: one line, exit 1, and no traceback. -S leaves out all that was installed."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", f"benchmarks.{name}"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "proxy")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"{lacks} is not installed here; `make setup` installs what benchmarks need\n"
 
 
 def run(name: str) -> subprocess.CompletedProcess[str]:

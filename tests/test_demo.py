@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -122,12 +123,41 @@ def test_the_demonstration_leaves_the_proxy_to_try_until_it_is_ended(tmp_path: P
         url = next(
             line.strip() for line in shown if line.startswith(f"  http://127.0.0.1:{port}/feed?url=http%3A")
         )
+        assert f"Look at it: open http://127.0.0.1:{port}/ in a browser.\n" in shown
+        page = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Accept": "text/html"})
+        with urllib.request.urlopen(page, timeout=10) as response:
+            shown_feeds = response.read()
+        assert b"Keeper" in shown_feeds
         assert ask(url).state == "complete"
         process.terminate()
         assert process.wait(30) == 0
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(urllib.error.URLError, match="refused"):
         ask(url)
+
+
+def test_the_proxy_ends_with_a_demonstration_that_is_killed(tmp_path: Path) -> None:
+    """SIGKILL leaves nobody to stop the proxy or to clean up: it ends by itself and removes its folder."""
+    port = free_port(0)
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "demo", "--port", str(port)],
+        cwd=ROOT,
+        env=demo_environment(tmp_path),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("The proxy on"):
+                break
+        assert list(tmp_path.iterdir()) != []
+        process.kill()
+    until = time.monotonic() + 30
+    while list(tmp_path.iterdir()) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(urllib.error.URLError, match="refused"):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10)
 
 
 def test_a_proxy_that_does_not_start_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:

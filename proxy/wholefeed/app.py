@@ -247,8 +247,8 @@ async def open_service(
     counts, history, base = counts or Counts(), config.history, config.history.memento_url
     publishers = Publishers(config.publisher)
     open_fetcher = partial(open_fetcher, publishers=publishers, counts=counts, own_addresses=own_addresses)
-    for name in await migrate_store(config.store):
-        log.info("migration.applied", name=name)
+    if applied := await migrate_store(config.store):
+        log.info("migration.applied", name=applied[-1], migrations=len(applied))
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(config.store))
         workers = Workers(await asyncio.to_thread(worker_count, config.limits.workers))

@@ -14,7 +14,7 @@ Events
     supervisor.unreachable  error: systemd could not be told something
     token.created       path: an access token was made (docs/faults.md row 81); its value is never logged
     token.tightened     path: others could read the token's file; now they cannot
-    migration.applied   name
+    migration.applied   name of the last, and migrations: how many were, all that there are on a first start
     store.tightened     path: others could use this file of the database; now they cannot
     store.exposed       path, reason: others can use it, and that could not be changed
     store.failed        the database refused a write

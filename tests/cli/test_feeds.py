@@ -62,12 +62,26 @@ async def known(cli: Run, tmp_path: Path, url: str, is_running: bool, *commands:
 async def test_list_tells_each_feed_and_what_it_is(
     cli: Run, origin: Origin, tmp_path: Path, is_running: bool
 ) -> None:
-    """`list` gives URL, state, counts and kind of every feed, as text and as JSON, of a running proxy and of
-    a file."""
+    """`list` gives URL, title, state, counts and kind of every feed, as text and as JSON, of a running proxy
+    and of a file."""
     publish_chain(origin, archives=2)
     text, told = await known(cli, tmp_path, origin.url("/feed"), is_running, ["list"], ["list", "--json"])
-    assert text == f"{origin.url('/feed')}\n  complete: 6 entries out of 3 documents (archived, atom)\n"
+    summary = "complete: 6 entries out of 3 documents (archived, atom)"
+    assert text == f"{origin.url('/feed')}\n  A feed\n  {summary}\n"
     assert [(each["url"], each["entries"]) for each in json.loads(told)] == [(origin.url("/feed"), 6)]
+
+
+async def test_titles_move_no_cursor(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
+    """`list` shows what a publisher wrote as text; a feed without a title has no line for it."""
+    origin.publish("/a", atom().replace(b"<title>A feed</title>", b"<title>A \xc2\x9b2J feed</title>", 1))
+    origin.publish("/b", atom().replace(b"<title>A feed</title>", b"", 1))
+    async with running(a_config(tmp_path)) as proxy:
+        for path in ("/a", "/b"):
+            await proxy.whole(origin.url(path))
+        said = (await cli("list", proxy=proxy))[1] if is_running else ""
+    lines = (said or (await cli("list"))[1]).splitlines()
+    assert lines[:2] == [origin.url("/a"), "  A ?2J feed"]
+    assert [line.partition(":")[0] for line in lines[2:]] == ["  remembered", "http", "  remembered"]
 
 
 async def test_list_of_nothing_makes_no_database(cli: Run, tmp_path: Path) -> None:
@@ -96,6 +110,11 @@ async def test_explain_tells_the_chain_and_why_it_ended(
     assert "The publisher is asked next when a reader asks, in " in text
     ending = "note: expected a document of this feed, got none (publisher-status)"
     assert text.count(ending) == 1
+    assert (
+        "\n\nkept: stored, and asked for again when it is due\nmissing: linked to, and could not be had\n"
+        in text
+    )
+    assert "settled: " not in text
     assert "the walk ended: one document could not be had" in text
     assert STATES[State.PARTIAL].meaning in text
     assert "tell the publisher which document" in text
@@ -124,7 +143,7 @@ async def test_explain_tells_the_pages_that_list_entries(
     assert STATES[State.LISTED].meaning in explained
     assert "35 older entries stand in a list on 2 pages of the site" in explained
     assert "looked at http" not in explained
-    assert listed == f"{url}\n  listed: 40 entries out of 3 documents (plain, rss)\n"
+    assert listed == f"{url}\n  Blog\n  listed: 40 entries out of 3 documents (plain, rss)\n"
 
 
 async def test_explain_tells_where_no_list_was_found(cli: Run, origin: Origin, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ import pytest
 from demo.proxy_process import free_port
 from tests.feeds import an_item, atom
 from tests.origin import Origin
-from tests.processes import ROOT
+from tests.processes import ROOT, serving
 from tests.running import a_config
 from wholefeed import __version__
 from wholefeed.app import serve as real_serve
@@ -39,6 +39,7 @@ from wholefeed.config.tables import Config
 from wholefeed.core.model import State
 from wholefeed.errors import InvalidUrlError, PublisherTimeoutError, StoreUnusableError
 from wholefeed.server.listening import NOBODY, Supervisor
+from wholefeed.store.migrations import read_migrations
 
 FEED = "http://a.example/feed"
 
@@ -163,6 +164,16 @@ def test_a_bad_configuration_is_exit_2_and_one_line(
 
 
 # `serve`
+
+
+async def test_a_first_start_tells_its_migrations_in_one_line(own_folder: Path) -> None:
+    """The log names the last of them and how many there were; a later start has nothing to tell."""
+    async with serving(own_folder) as served:
+        migrations = await asyncio.to_thread(read_migrations)
+        (line,) = (each for each in served.lines if each["event"] == "migration.applied")
+        assert (line["name"], line["migrations"]) == (migrations[-1].name, len(migrations))
+    async with serving(own_folder) as served:
+        assert served.events()[0] == "server.started"
 
 
 def test_serve_takes_its_flags_over_the_environment(app: FakeApp, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -279,14 +279,15 @@ async def test_credentials_in_a_feed_s_url_are_refused_and_shown_nowhere(tmp_pat
 
 @pytest.mark.fault("18")
 async def test_ports_of_other_services_are_refused(tmp_path: Path) -> None:
-    """docs/faults.md row 18: fetch.ports; of a public host as of an exempt one, before any name is looked
-    up."""
+    """docs/faults.md row 18: the answer names fetch.ports; of a public host as of an exempt one, before any
+    name is looked up."""
     names = Names({"example.org": ("93.184.215.14",)})
     async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=names) as (proxy, outlet):
         for port in (1, 22, 25, 79, 81, 110, 442, 444, 993, 1023):
             for host in ("example.org", PUBLISHER):
                 reply = await proxy.get(f"http://{host}:{port}/")
                 assert (reply.status, reply.slug) == (403, "destination-forbidden"), port
+                assert f"does not ask port {port}, unless fetch.ports lists it" in reply.body.decode()
     assert names.asked == outlet.tried == []
 
 

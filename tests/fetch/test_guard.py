@@ -69,6 +69,16 @@ def is_refused(policy: AddressPolicy, host: str, port: int = 443) -> bool:
     return False
 
 
+def test_what_a_refused_port_is_told_with_maps_no_network() -> None:
+    """docs/faults.md part A: the same of a host that would be refused, too; the port is looked at first."""
+    policy = AddressPolicy.from_config(FetchConfig())
+    for host in ("example.org", "10.0.0.1"):
+        with pytest.raises(TargetRefusedError, match="port 25 is not allowed"):
+            policy.check_target(host, 25)
+    with pytest.raises(TargetRefusedError, match="this address is not allowed"):
+        policy.check_target("10.0.0.1", 80)
+
+
 @pytest.mark.parametrize("port", [1, 22, 25, 79, 81, 442, 444, 1023, 65536])
 def test_other_ports_are_refused(port: int) -> None:
     """docs/faults.md row 18."""

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -54,6 +56,38 @@ async def test_a_failed_migration_leaves_the_old_schema(url: str, shared_postgre
         assert tables(shared_postgres, url) == ["one", "wholefeed_schema"]
 
     assert await migrate_database(url, [FIRST, SECOND]) == ["0014_second"]
+
+
+async def test_a_role_that_may_not_migrate_is_told_who_may(url: str, shared_postgres: Cluster) -> None:
+    """A start as the role that reads and writes rows: which role changes the tables, and the command, without
+    the password; of a database without tables, the owner of the schema. Nothing is changed."""
+    owner, role = f"an owner {os.getpid()}", f"reader_{os.getpid()}"
+    shared_postgres.run(f'CREATE ROLE "{owner}" LOGIN', url)
+    shared_postgres.run(f"CREATE ROLE {role} LOGIN", url)
+    try:
+        shared_postgres.run(f'ALTER SCHEMA public OWNER TO "{owner}"', url)
+        shared_postgres.run(f"GRANT USAGE ON SCHEMA public TO {role}", url)
+        place = urlsplit(url)
+        at = place.netloc.rpartition("@")[2]
+        own, theirs = (
+            place._replace(netloc=f"{user}@{at}").geturl() for user in (f"{role}:hidden", quote(owner))
+        )
+        with pytest.raises(StoreUnusableError, match=f"got none, and the role {role} may not") as told:
+            await migrate_database(own, [FIRST, SECOND])
+        assert str(told.value).endswith(f": WHOLEFEED_STORE_URL={theirs} wholefeed migrate")
+
+        await migrate_database(theirs, [FIRST])
+        shared_postgres.run(f"GRANT SELECT ON wholefeed_schema TO {role}", url)
+        shared_postgres.run("ALTER SCHEMA public OWNER TO pg_database_owner", url)
+        with pytest.raises(StoreUnusableError, match=r"expected schema 14 in .*, got 13") as told:
+            await migrate_database(f"{own}?password=hidden&connect_timeout=5", [FIRST, SECOND])
+        assert f"WHOLEFEED_STORE_URL='{theirs}?connect_timeout=5' wholefeed" in str(told.value)
+        assert "hidden" not in str(told.value)
+        assert tables(shared_postgres, url) == ["one", "wholefeed_schema"]
+    finally:
+        for each in (owner, role):
+            shared_postgres.run(f'DROP OWNED BY "{each}"', url)
+            shared_postgres.run(f'DROP ROLE "{each}"', url)
 
 
 async def test_replicas_that_start_together_migrate_once(url: str) -> None:

@@ -125,13 +125,14 @@ def explained(status: Mapping[str, Any], now: float, *, is_kept: bool = True) ->
         now: Epoch seconds.
         is_kept: Whether it is stored; of what is not nothing follows.
     """
-    from wholefeed.core.words import passed_over_in_words, words_of
+    from wholefeed.core.words import STANDINGS, passed_over_in_words, words_of
 
     said = words_of(status, now)
     lines = [status["url"], f"  {_summary(status)}", f"  seen since {status['since']}"]
     lines += [f"  {text}" for text in (said.state.meaning, said.state.advice) if text]
     lines += ["", *_table(status["chain"], now)]
-    lines.append("")
+    standings = dict.fromkeys(document["standing"] for document in status["chain"])
+    lines += ["", *(f"{standing}: {STANDINGS[standing]}" for standing in standings)]
     if said.stale is not None:
         lines += [f"stale: {said.stale.meaning}", f"  {said.stale.advice}"]
     lines += [text for text in (said.heard, said.pause, said.next) if text and is_kept]
@@ -263,13 +264,15 @@ def _list(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.address import where_looked
     from wholefeed.cli.backend import ask
+    from wholefeed.core.words import printable
 
     found = ask(config, lambda feeds: feeds.listed())
     if options.json:
         show(json_text(found))
         return EXIT_DONE
     for status in found:
-        show(f"{status['url']}\n  {_summary(status)}\n")
+        title = f"  {printable(status['title'])}\n" if status["title"] else ""
+        show(f"{status['url']}\n{title}  {_summary(status)}\n")
     if not found:
         tell(
             f"no feed is known yet: {where_looked(config)};"
@@ -280,7 +283,7 @@ def _list(options: argparse.Namespace) -> int:
 
 LIST: Final = Command(
     name="list",
-    summary="list the feeds that the proxy knows, with what each is",
+    summary="list the feeds that the proxy knows, with title and what each is",
     examples="  wholefeed list\n  wholefeed list --json",
     run=_list,
     add_arguments=_add_list,

@@ -10,7 +10,6 @@ import argparse
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from wholefeed.cli.base import EXIT_DONE, Command, load, load_for_result, run, show, some, tell
 
@@ -28,10 +27,12 @@ def _backup(options: argparse.Namespace) -> int:
 
     config = load_for_result(options)
     if config.store.url:
+        from wholefeed.config.rules import typed_url
+
         file = shlex.quote(options.file)
         raise StoreError(
             "store.url names a PostgreSQL database, which its own programs copy while it runs:"
-            f" pg_dump --format=custom --file={file} {_without_password(config.store.url)}"
+            f" pg_dump --format=custom --file={file} {typed_url(config.store.url)}"
         )
     from wholefeed.cli.output import Termination
     from wholefeed.store.sqlite_upkeep import back_up
@@ -42,15 +43,6 @@ def _backup(options: argparse.Namespace) -> int:
         made = back_up(Path(config.store.path), Path(options.file), replace=options.force)
     show(f"{options.file}: {made.bytes:,} bytes, {made.feeds:,} feeds\n")
     return EXIT_DONE
-
-
-def _without_password(url: str) -> str:
-    """Return a URL as a shell takes it; pg_dump finds the password in PGPASSWORD or ~/.pgpass, or asks."""
-    parts = urlsplit(url)
-    user, _, hosts = parts.netloc.rpartition("@")
-    netloc = "@".join([user.partition(":")[0], hosts]) if user else hosts
-    query = "&".join(each for each in parts.query.split("&") if each and not each.startswith("password="))
-    return shlex.quote(parts._replace(netloc=netloc, query=query).geturl())
 
 
 BACKUP: Final = Command(

@@ -17,11 +17,12 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +257,20 @@ _PASSWORD: Final = re.compile(r"(?<=://)([^/?@:]*):[^/?@]*@|(?<=[?&])((?:ssl)?pa
 def without_password(url: str) -> str:
     """Return the URL of a database as it may be shown."""
     return _PASSWORD.sub(lambda found: f"{found[2]}=***" if found[2] else f"{found[1]}:***@", url)
+
+
+def typed_url(url: str, user: str = "") -> str:
+    """Return the URL of a database as a shell takes it, of another user where one is given.
+
+    Its password is left to PGPASSWORD or ~/.pgpass.
+    """
+    parts = urlsplit(url)
+    own, _, hosts = parts.netloc.rpartition("@")
+    name = quote(user, safe="") or own.partition(":")[0]
+    left_out = ("password=", "user=") if user else ("password=",)
+    kept = [each for each in parts.query.split("&") if not each.startswith(left_out)]
+    netloc = f"{name}@{hosts}" if name else hosts
+    return shlex.quote(parts._replace(netloc=netloc, query="&".join(kept)).geturl())
 
 
 # What the items of a list may be

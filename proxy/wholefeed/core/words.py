@@ -497,6 +497,18 @@ def day_of(text: str) -> str:
     return f"{at.day} {at:%B} {at.year}"
 
 
+# How a document of a feed stands
+
+STANDINGS: Final = {
+    "kept": "stored, and asked for again when it is due",
+    "settled": "stored for good, and not asked for again",
+    "truncated": "stored as far as it came: it broke off",
+    "missing": "linked to, and could not be had",
+    "detached": "stored, and no longer part of the feed",
+}
+"""By the word in the status object."""
+
+
 # What others wrote
 
 

@@ -662,10 +662,11 @@ def failure_of(exc: BaseException, url: str, *, in_body: bool = False) -> Docume
     if isinstance(cause, DecodeError):
         return PublisherError(str(cause), url=url, slug=cause.slug)
     if isinstance(cause, TargetRefusedError):
-        # The same whichever rule refused it: the answer must not map a network (docs/faults.md part A).
-        return ForbiddenTargetError(
-            "this proxy does not go to that address, unless fetch.allow_networks lists its network", url=url
-        )
+        # The same whichever rule refused a host: the answer must not map a network (docs/faults.md part A).
+        text = "this proxy does not go to that address, unless fetch.allow_networks lists its network"
+        if cause.port:
+            text = f"this proxy does not ask port {cause.port}, unless fetch.ports lists it"
+        return ForbiddenTargetError(text, url=url)
     if isinstance(cause, OwnAddressError):
         return LoopDetectedError("the target is this proxy itself", url=url)
     if isinstance(cause, NameTimeoutError):

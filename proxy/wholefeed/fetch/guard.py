@@ -71,7 +71,9 @@ class AddressPolicy:
         """
         if any(self._is_own(address, port) for address in _addresses_of(host)):
             raise OwnAddressError
-        if not _is_permitted(self, host, port):
+        if not any(port in ports for ports in self.ports):
+            raise TargetRefusedError(port)
+        if not _is_permitted(self, host):
             raise TargetRefusedError
 
     def check_address(self, address: str, port: int) -> None:
@@ -101,10 +103,15 @@ class AddressPolicy:
 
 
 class TargetRefusedError(OSError):
-    """The target is refused. The same text whatever the reason: the answer must not map a network."""
+    """The target is refused. The same text whatever is wrong with an address: answers must not map a network.
 
-    def __init__(self) -> None:
-        super().__init__("this address is not allowed")
+    Args:
+        port: The port where that alone is refused, which says nothing of the host; else 0.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(f"port {port} is not allowed" if port else "this address is not allowed")
+        self.port = port
 
 
 class OwnAddressError(OSError):
@@ -161,13 +168,12 @@ def _addresses_of(host: str) -> tuple[IpAddress, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _is_permitted(policy: AddressPolicy, host: str, port: int) -> bool:
-    """Whether a target may be asked, unless the proxy itself listens there (each refresh asks)."""
+def _is_permitted(policy: AddressPolicy, host: str) -> bool:
+    """Whether a host may be asked, unless the proxy itself listens there (each refresh asks)."""
     literal, addresses = _literal(host), _addresses_of(host)
     name = host if literal is None else str(_unmapped(literal))
     return (
-        any(port in ports for ports in policy.ports)
-        and not any(is_matched(name, pattern) for pattern in policy.deny_hosts)
+        not any(is_matched(name, pattern) for pattern in policy.deny_hosts)
         and not (policy.allow_hosts and not any(is_matched(name, pattern) for pattern in policy.allow_hosts))
         and not (addresses and all(is_forbidden(address, policy.exempt) for address in addresses))
     )

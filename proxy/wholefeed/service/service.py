@@ -287,7 +287,8 @@ class FeedService:
     async def feeds(self) -> list[ListedFeed]:
         """Return the known feeds, at most `_MAX_LISTED` of them."""
         async with self.checks.answering():
-            return await self._store.read(partial(feeds.list_feeds, limit=_MAX_LISTED, offset=0))
+            listed = await self._store.read(partial(feeds.list_feeds, limit=_MAX_LISTED, offset=0))
+        return await self._named(listed)
 
     async def every_feed(self) -> AsyncIterator[list[ListedFeed]]:
         """Give the known feeds by URL, those that are published, some at a time.

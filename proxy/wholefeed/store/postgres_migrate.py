@@ -16,6 +16,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from wholefeed.config.rules import typed_url
 from wholefeed.errors import StoreUnusableError
 from wholefeed.futures import in_daemon
 from wholefeed.store.migrations import Migration, read_migrations
@@ -113,7 +114,7 @@ def _migrate(url: str, migrations: Sequence[Migration] | None, is_moving: bool) 
                 f"the database {db.info.dbname} holds the unfinished copy of a SQLite database:"
                 " `wholefeed migrate --to` goes on with it"
             )
-        while (migration := _apply_next(db, wanted)) is not None:
+        while (migration := _apply_next(db, wanted, url)) is not None:
             applied.append(migration.name)
     return applied
 
@@ -135,10 +136,19 @@ _CREATE: Final = """
     );
     INSERT INTO wholefeed_schema (id, version) VALUES (1, 0)
 """
+# Of the tables where there are any, else of the schema; that of `public` may be whoever owns the database.
+_OWNER: Final = """
+    SELECT pg_get_userbyid(coalesce(
+        (SELECT relowner FROM pg_class WHERE oid = to_regclass('wholefeed_schema')),
+        (SELECT nullif(nspowner, 'pg_database_owner'::regrole)
+         FROM pg_namespace WHERE nspname = current_schema()),
+        (SELECT datdba FROM pg_database WHERE datname = current_database())
+    ))
+"""
 _SET_VERSION: Final = "UPDATE wholefeed_schema SET version = %s"
 
 
-def _apply_next(db: _Connection, wanted: Sequence[Migration]) -> Migration | None:
+def _apply_next(db: _Connection, wanted: Sequence[Migration], url: str) -> Migration | None:
     """Apply the migration that is due, unless another process has applied all meanwhile."""
     newest = wanted[-1].version
     if read_version(db, newest) == newest:  # without the lock, which a standby or a reader may not have
@@ -155,6 +165,13 @@ def _apply_next(db: _Connection, wanted: Sequence[Migration]) -> Migration | Non
         db.execute(migration.sql)
         db.execute(_SET_VERSION, (migration.version,))
         db.execute("COMMIT")
+    except psycopg.errors.InsufficientPrivilege as exc:
+        db.execute("ROLLBACK")
+        raise StoreUnusableError(
+            f"expected schema {newest} in {place_of(url)}, got {version or 'none'},"
+            f" and the role {db.info.user} may not change its tables; their owner brings it up to date:"
+            f" WHOLEFEED_STORE_URL={typed_url(url, first_value(db, _OWNER))} wholefeed migrate"
+        ) from exc
     except psycopg.Error as exc:  # closing the connection rolls back
         raise StoreUnusableError(
             f"migration {migration.name} failed and left the database {db.info.dbname} unchanged: {exc}"

@@ -81,6 +81,7 @@ def summary_object(feed: FeedRow | ListedFeed, poll_at: float | None = None) -> 
     """Return what a list of feeds tells of each; `poll_at` is when its publisher is asked unasked."""
     return {
         "url": feed.url,
+        "title": feed.title or None,
         "kind": feed.kind,
         "state": feed.visible_state,
         "stale": feed.is_stale,
