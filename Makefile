@@ -6,7 +6,8 @@
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test screenshots stories check check-install check-deploy coverage bench benchmarks fuzz clean
+.PHONY: help setup serve demo test screenshots stories check check-install check-deploy coverage bench benchmarks fuzz \
+    dist check-wheel sbom image deb check-deb check-tag announce clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -16,10 +17,16 @@ ARCHIVE := $(VENV)/pywb/.installed
 PIP_LOG := $(VENV)/pip.log
 ARCHIVE_LOG := $(VENV)/pywb-pip.log
 BORROWED := $(VENV)/.borrowed-pip
+TOOLS := $(VENV)/release/.installed
+WHEEL := $(VENV)/wheel
 PYTHON :=
 ATHERIS := atheris==3.0.0
 CANDIDATES := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3)
 ARGS :=
+# Where `make image` pushes to, e.g. ghcr.io/owner/wholefeed; else it stays on this machine.
+PUSH :=
+TAG :=
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' proxy/wholefeed/__init__.py)
 # One more than there are cores: tests wait for processes, sockets and clocks half of their time.
 WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -81,6 +88,34 @@ fuzz: $(DEVELOPS)  ## one fuzz harness: ARGS='parser --seconds 60' (docs/fuzzing
 	@$(PY) -c 'import atheris' 2>/dev/null \
 	    || $(PY) -m pip install --quiet --disable-pip-version-check $(ATHERIS)
 	@$(PY) -m fuzz $(ARGS)
+
+dist: $(TOOLS)  ## the sdist and the wheel of what is committed, in dist/, checked, and the wheel tried
+	@release/dist $(VENV)/release/bin/python
+	@release/check-wheel $(PY) $(WHEEL)
+
+check-wheel:  ## try the wheel of dist/ in a fresh environment: PYTHON=python3.13
+	@release/check-wheel $(or $(PYTHON),python3) $(WHEEL)
+
+sbom: dist  ## dist/*.cdx.json: all that the wheel is installed with, as CycloneDX
+	@$(VENV)/release/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
+	    --output-file dist/wholefeed-$(VERSION).cdx.json $(WHEEL)/bin/python
+
+image:  ## the container's image, by docker, podman or buildah: PUSH=ghcr.io/owner/name for amd64 and arm64
+	@release/image $(VERSION) $(PUSH)
+
+deb: $(RUNS)  ## a Debian package for this machine's Debian, in dist/; needs dpkg-dev
+	@release/deb $(PY) dist $(REVISION)
+
+check-deb: $(DEVELOPS)  ## install, serve, upgrade and purge that on a bare Debian; needs root, debootstrap and a network
+	@$(PY) -m pytest --deploy tests/deploy/test_debian.py
+
+check-tag:  ## whether TAG=vX.Y.Z is of this version, and CHANGELOG tells of it
+	@test "$(TAG)" = "v$(VERSION)" || { echo "expected TAG=v$(VERSION), got TAG=$(TAG)" >&2; exit 1; }
+	@grep -q '^## \[$(VERSION)\] - ' CHANGELOG.md || { echo "CHANGELOG.md lacks ## [$(VERSION)]" >&2; exit 1; }
+
+announce: check-tag  ## make the forge's release of TAG=vX.Y.Z out of what CHANGELOG says and dist/; needs gh and its token
+	@sed -n '/^## \[$(VERSION)\]/,/^## \[/{/^## \[/!p;}' CHANGELOG.md \
+	    | gh release create "$(TAG)" --verify-tag --title "wholefeed $(VERSION)" --notes-file - dist/*
 
 clean:  ## remove .venv, caches and built files; never a database
 	rm -rf $(VENV) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
@@ -145,6 +180,14 @@ $(DEVELOPS): $(RUNS)
 	@pip="$(PY) -m pip"; \
 	$(call PIP_INSTALL,--no-compile --group dev --build-constraint constraints.txt --editable '.[postgres]')
 	@touch $(DEVELOPS)
+
+# What makes a release, in an environment of its own: the tests need none of it.
+$(TOOLS): release/constraints.txt | $(PY)
+	@echo "installing what makes a release"
+	@rm -rf $(@D); $(PY) -m venv $(@D)
+	@rm -f $(PIP_LOG); pip="$(@D)/bin/python -m pip"; \
+	$(call PIP_INSTALL,-c release/constraints.txt hatchling twine cyclonedx-bom)
+	@touch $@
 
 # A web archive to run tests against, in an environment of its own: it needs other versions of what is in .venv.
 # Without it those tests are skipped, so what goes wrong here is told and stops nothing.
