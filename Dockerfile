@@ -7,6 +7,7 @@ RUN python3 -m venv /opt/wholefeed
 COPY constraints.txt .
 RUN /opt/wholefeed/bin/python -m pip install --no-cache-dir --upgrade -c constraints.txt pip
 COPY pyproject.toml README.md LICENSE ./
+COPY release/hatch_build.py release/
 COPY migrations migrations
 COPY proxy proxy
 # A wheel is built and installed; uvloop serves more requests a second, psycopg speaks with PostgreSQL where store.url

@@ -7,7 +7,8 @@
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve demo test screenshots stories check check-install check-deploy coverage bench benchmarks fuzz docs clean
+.PHONY: help setup serve demo test screenshots stories check check-install check-deploy coverage bench benchmarks fuzz \
+    dist check-wheel sbom image deb check-deb check-tag announce docs clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -18,12 +19,18 @@ ARCHIVE := $(VENV)/pywb/.installed
 PIP_LOG := $(VENV)/pip.log
 ARCHIVE_LOG := $(VENV)/pywb-pip.log
 BORROWED := $(VENV)/.borrowed-pip
+TOOLS := $(VENV)/release/.installed
+WHEEL := $(VENV)/wheel
 PYTHON :=
 ATHERIS := atheris==3.0.0
 CANDIDATES := $(or $(PYTHON),python3.14 python3.13 python3.12 python3.11 python3)
 ARGS :=
 EXTRAS :=
 $(if $(filter-out postgres uvloop,$(EXTRAS)),$(error expected EXTRAS=postgres, got $(EXTRAS)))
+# Where `make image` pushes to, e.g. ghcr.io/owner/wholefeed; else it stays on this machine.
+PUSH :=
+TAG :=
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' proxy/wholefeed/__init__.py)
 # One more than there are cores: tests wait for processes, sockets and clocks half of their time.
 WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -97,6 +104,34 @@ docs: $(DOCUMENTS)  ## README and docs/ as a site, in site/html; needs a web ser
 	    '<(script|link|img|iframe|audio|video|source)[^>]* (src|href|srcset)="?(https?:)?//|(@import |url\()["'"'"']?(https?:)?//' \
 	    site/html; then echo 'the site would load this from elsewhere' >&2; exit 1; fi
 	@echo 'site/html is there; $(PY) -m http.server --bind 127.0.0.1 --directory site/html serves it'
+
+dist: $(TOOLS)  ## the sdist and the wheel of what is committed, in dist/, checked, and the wheel tried
+	@release/dist $(VENV)/release/bin/python
+	@release/check-wheel $(PY) $(WHEEL)
+
+check-wheel:  ## try the wheel of dist/ in a fresh environment: PYTHON=python3.13
+	@release/check-wheel $(or $(PYTHON),python3) $(WHEEL)
+
+sbom: dist  ## dist/*.cdx.json: all that the wheel is installed with, as CycloneDX
+	@$(VENV)/release/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
+	    --output-file dist/wholefeed-$(VERSION).cdx.json $(WHEEL)/bin/python
+
+image:  ## the container's image, by docker, podman or buildah: PUSH=ghcr.io/owner/name for amd64 and arm64
+	@release/image $(VERSION) $(PUSH)
+
+deb: $(RUNS)  ## a Debian package for this machine's Debian, in dist/; needs dpkg-dev
+	@release/deb $(PY) dist $(REVISION)
+
+check-deb: $(DEVELOPS)  ## install, serve, upgrade and purge that on a bare Debian; needs root, debootstrap and a network
+	@$(PY) -m pytest --deploy tests/deploy/test_debian.py
+
+check-tag:  ## whether TAG=vX.Y.Z is of this version, and CHANGELOG tells of it
+	@test "$(TAG)" = "v$(VERSION)" || { echo "expected TAG=v$(VERSION), got TAG=$(TAG)" >&2; exit 1; }
+	@grep -q '^## \[$(VERSION)\] - ' CHANGELOG.md || { echo "CHANGELOG.md lacks ## [$(VERSION)]" >&2; exit 1; }
+
+announce: check-tag  ## make the forge's release of TAG=vX.Y.Z out of what CHANGELOG says and dist/; needs gh and its token
+	@sed -n '/^## \[$(VERSION)\]/,/^## \[/{/^## \[/!p;}' CHANGELOG.md \
+	    | gh release create "$(TAG)" --verify-tag --title "wholefeed $(VERSION)" --notes-file - dist/*
 
 clean:  ## remove .venv, caches and built files; never a database
 	rm -rf $(VENV) dist site .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
@@ -173,6 +208,14 @@ $(DOCUMENTS): $(RUNS)
 	@pip="$(PY) -m pip"; \
 	$(call PIP_INSTALL,--group docs)
 	@touch $(DOCUMENTS)
+
+# What makes a release, in an environment of its own: the tests need none of it.
+$(TOOLS): release/constraints.txt | $(PY)
+	@echo "installing what makes a release"
+	@rm -rf $(@D); $(PY) -m venv $(@D)
+	@rm -f $(PIP_LOG); pip="$(@D)/bin/python -m pip"; \
+	$(call PIP_INSTALL,-c release/constraints.txt hatchling twine cyclonedx-bom)
+	@touch $@
 
 # A web archive to run tests against, in an environment of its own: it needs other versions of what is in .venv.
 # Without it those tests are skipped, so what goes wrong here is told and stops nothing.

@@ -27,7 +27,7 @@ from tests.repository import (
 )
 from wholefeed.fetch.guard import GLOBAL_IPV6, REFUSED_NETWORKS
 
-FOLDERS = ("proxy", "tests", "migrations", "benchmarks", "demo", "fuzz", "docs", ".github")
+FOLDERS = ("proxy", "tests", "migrations", "benchmarks", "demo", "fuzz", "docs", "release", ".github")
 SUFFIXES = {"", ".py", ".sql", ".md", ".toml", ".yml", ".yaml"}
 
 ELSEWHERE = {

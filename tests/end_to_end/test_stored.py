@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.stored.__main__ import answered
 from tests.stored.asking import (
     FOLDER,
     Answer,
@@ -93,6 +95,14 @@ async def test_what_is_stored_is_gone_on_with_as_recorded(name: str, tmp_path: P
     assert requested(publishers) == facts["refreshed"]["asked"]
     assert not (told := changed(expected | bodies_in(FOLDER / name / "refreshed"), bodies)), "\n".join(told)
     assert differences(facts["refreshed"]["answers"], answers) == []
+
+
+async def test_what_0_1_served_is_served_on_by_this_version() -> None:
+    """`wholefeed serve` on a database of 0.1.0: each feed is there with the state, the counts and, byte for
+    byte, the entries that 0.1.0 itself answered with."""
+    before = json.loads((FOLDER / "release-0.1.answered.json").read_text("utf-8"))
+    assert len(before) == 20
+    assert await answered("release-0.1", Path(sys.executable).with_name("wholefeed")) == before
 
 
 def test_differences_are_told_by_their_place() -> None:

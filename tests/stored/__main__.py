@@ -3,11 +3,13 @@
     python -m tests.stored make schema-14
     python -m tests.stored make release-0.1 --program ../wholefeed-0.1/.venv/bin/wholefeed
     python -m tests.stored record                # all of them, or those that are named
+    python -m tests.stored answered release-0.1 --program ../wholefeed-0.1/.venv/bin/wholefeed
 
 `make` lets a program store the feeds of `tests.stored.publishers`; without `--program` it is this version.
 `--memento` lets it ask a web archive too, where it knows how to. What an earlier version has made stays as it
 is for good, and so does that of the newest schema once there is a later one; `tests/data/stored/README.md`
-says what made which. `record` is for answers that are meant to change: look at the difference.
+says what made which. `record` is for answers that are meant to change: look at the difference. `answered`
+keeps what the program that made a database answers from it itself, which no later version changes.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gzip
+import hashlib
 import logging
 import os
+import re
 import shutil
 import socket
 import sqlite3
@@ -40,6 +44,7 @@ ARCHIVE_QUIET_SECONDS = 15.0
 """The same where a web archive is asked, which gets no more than five requests a minute."""
 LATER_SECONDS = 60
 """After the last thing that a database knows of, it is opened."""
+_ENTRY = re.compile(rb"<(entry|item)\b.*?</\1>", re.DOTALL)
 
 
 def main() -> int:
@@ -55,6 +60,9 @@ def main() -> int:
     making.add_argument("--memento", action="store_true", help="let it ask a web archive")
     recording = commands.add_parser("record", help="record what this version answers from databases")
     recording.add_argument("names", nargs="*", help="of databases (default: all)")
+    answering = commands.add_parser("answered", help="keep what the program that made a database answers")
+    answering.add_argument("name", help="of the database")
+    answering.add_argument("--program", type=Path, required=True, help="the wholefeed that made it")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
@@ -62,6 +70,10 @@ def main() -> int:
         program = options.program or Path(sys.executable).with_name("wholefeed")
         asyncio.run(make(options.name, program.absolute(), asks_archive=options.memento))
         names = [options.name]
+    elif options.command == "answered":
+        found = asyncio.run(answered(options.name, options.program.absolute()))
+        (FOLDER / f"{options.name}.answered.json").write_text(written(found) + "\n", "utf-8")
+        names = []
     else:
         names = options.names or sorted(path.name.removesuffix(".db.gz") for path in FOLDER.glob("*.db.gz"))
     for name in names:
@@ -151,6 +163,29 @@ async def done(gateway: Origin, quiet_seconds: float) -> None:
     while seen != len(gateway.requests) or gateway.running_requests:
         seen = len(gateway.requests)
         await asyncio.sleep(quiet_seconds)
+
+
+async def answered(name: str, program: Path) -> dict[str, dict[str, str]]:
+    """Let a program serve a copy of a database while no publisher can be reached.
+
+    Returns of each feed its state and its counts, and a digest of its entries, without the one that tells
+    what is missing: its words differ from version to version.
+    """
+    found = {}
+    with TemporaryDirectory() as folder:
+        settings = {"STORE_PATH": str(unpacked(name, Path(folder))), "FETCH_RETRIES": "0"}
+        settings |= {"FETCH_PROXY": "http://127.0.0.1:9"}  # where nothing listens: the port of RFC 863
+        async with serving(program, Path(folder), settings) as base, aiohttp.ClientSession(base) as reader:
+            async with reader.get("/feeds") as reply:
+                urls = sorted(feed["url"] for feed in await reply.json())
+            for url in urls:
+                async with reader.get("/feed", params={"url": url}) as reply:
+                    body = await reply.read()
+                    state = ";".join(reply.headers["Feed-Reconstruction"].split(";")[:4])
+                entries = [entry[0] for entry in _ENTRY.finditer(body)]
+                told = entries[1:] if state.startswith("partial") else entries
+                found[url] = {"state": state, "entries": hashlib.sha256(b"".join(told)).hexdigest()}
+    return found
 
 
 async def record(name: str) -> None:

@@ -1,0 +1,1 @@
+"""How a release is made: what `make dist`, `make image` and `make deb` run."""
