@@ -485,9 +485,7 @@ class Refresh:
 
     def fetch_page(self, url: str, *, is_head: bool, expected: frozenset[int]) -> None:
         self._collected.add(url)
-        manner = Manner(
-            is_head=is_head, at_most=AT_ONCE, expected=expected, feed_url=self._feed.url
-        )
+        manner = Manner(is_head=is_head, at_most=AT_ONCE, expected=expected, feed_url=self._feed.url)
         self._begin(url, partial(self._obtain_page, url, manner))
 
     def _begin(self, url: str, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
