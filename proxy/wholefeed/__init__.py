@@ -19,11 +19,14 @@ _HOMES = {
     "Enclosure": "wholefeed.core.compose.entries",
     "Entry": "wholefeed.core.compose.entries",
     "Feed": "wholefeed.core.compose.entries",
+    "Library": "wholefeed.library",
     "Link": "wholefeed.core.compose.entries",
     "Missing": "wholefeed.core.compose.entries",
+    "Progress": "wholefeed.core.compose.entries",
     "State": "wholefeed.core.model",
     "WholefeedError": "wholefeed.errors",
     "areconstruct": "wholefeed.library",
+    "open": "wholefeed.library",
     "reconstruct": "wholefeed.library",
 }
 

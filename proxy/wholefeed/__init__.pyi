@@ -1,4 +1,5 @@
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from os import PathLike
 
 from wholefeed.config.tables import Config as Config
@@ -8,6 +9,7 @@ from wholefeed.core.compose.entries import Entry as Entry
 from wholefeed.core.compose.entries import Feed as Feed
 from wholefeed.core.compose.entries import Link as Link
 from wholefeed.core.compose.entries import Missing as Missing
+from wholefeed.core.compose.entries import Progress as Progress
 from wholefeed.core.model import State as State
 from wholefeed.errors import WholefeedError as WholefeedError
 
@@ -17,11 +19,14 @@ __all__ = [
     "Enclosure",
     "Entry",
     "Feed",
+    "Library",
     "Link",
     "Missing",
+    "Progress",
     "State",
     "WholefeedError",
     "areconstruct",
+    "open",
     "reconstruct",
 ]
 
@@ -33,6 +38,7 @@ def reconstruct(
     config: Config | Mapping[str, object] | None = None,
     store: str | PathLike[str] | None = None,
     wait_seconds: float | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Feed: ...
 async def areconstruct(
     url: str,
@@ -40,4 +46,17 @@ async def areconstruct(
     config: Config | Mapping[str, object] | None = None,
     store: str | PathLike[str] | None = None,
     wait_seconds: float | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Feed: ...
+def open(  # noqa: A001
+    store: str | PathLike[str] | None = None, *, config: Config | Mapping[str, object] | None = None
+) -> AbstractAsyncContextManager[Library]: ...
+
+class Library:
+    async def reconstruct(
+        self,
+        url: str,
+        *,
+        wait_seconds: float | None = None,
+        progress: Callable[[Progress], object] | None = None,
+    ) -> Feed: ...

@@ -18,7 +18,7 @@ WholefeedError
 |   |-- ImportRefusedError    422 another-feed, format, limit; those of UnreadableError, too
 |   |-- UploadError           422 not-opml, malformed-xml, dtd-forbidden, xml-limit,
 |   |                             unsupported-format, unsupported-encoding
-|   `-- RunningLoopError                 the library alone
+|   `-- UsageError                       the library alone
 |-- OverloadedError           503 overloaded, shutting-down
 |   `-- LeaseLostError        503 overloaded
 |-- WorkError                 500 work-failed
@@ -113,8 +113,8 @@ class TooManyRequestsError(RequestError, slug="too-many-requests"):
         self.retry_after_seconds = retry_after_seconds
 
 
-class RunningLoopError(RequestError, RuntimeError):
-    """A function that runs an event loop of its own was called where one runs already."""
+class UsageError(RequestError, RuntimeError):
+    """The library was called where that cannot work: after a session's end, or in the wrong event loop."""
 
 
 class MisdirectedError(RequestError, slug="misdirected"):

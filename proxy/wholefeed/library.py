@@ -1,12 +1,17 @@
-"""wholefeed as a library: one feed's whole history as an object (docs/library.md has an example).
+"""wholefeed as a library: feeds' whole histories as objects (docs/library.md has examples).
 
     feed = wholefeed.reconstruct("https://example.org/feed.atom")
     for entry in feed.entries:
         print(entry.updated, entry.title)
 
+    async with wholefeed.open("feeds.db") as library:
+        feeds = await asyncio.gather(*map(library.reconstruct, urls))
+
 Rules and store are those of the proxy. The store is temporary, or a database that is kept: then a later call
 fetches only what has changed. Nothing is printed, nothing is logged unless the caller has configured
 structlog, and no setting of the process is changed.
+
+All that have one store open at once share what works on it (`_Shared`): a database file has one writer.
 
 `__init__.pyi` repeats the signatures: imported there, this module would make one circle of the whole package.
 """
@@ -14,21 +19,25 @@ structlog, and no setting of the process is changed.
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Final, NamedTuple, Self
 
 from wholefeed.app import open_service
 from wholefeed.config.tables import Config, config_of
-from wholefeed.core.compose.entries import Entries, Feed, Held, Link, Missing, held, instant
-from wholefeed.core.model import EntryId, Family, Role
+from wholefeed.core.compose.entries import Entries, Feed, Held, Link, Missing, Progress, held, instant
+from wholefeed.core.model import EntryId, Family, Role, State
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
 from wholefeed.core.text.urls import resolve_or_empty
-from wholefeed.errors import InvalidUrlError, RunningLoopError
+from wholefeed.errors import InvalidUrlError, OverloadedError, StoreError, StoreUnusableError, UsageError
+from wholefeed.futures import retrieve_failure, to_the_end
 from wholefeed.service.documents import stored_as
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
@@ -37,10 +46,13 @@ from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents as documents_table
-from wholefeed.store.tables import identities
+from wholefeed.store.tables import feeds, identities
 from wholefeed.store.tables.documents import list_all, live_ordinals
 from wholefeed.web.answer import Representation, prepare, slices
 from wholefeed.web.request import feed_url
+
+_LOOK_SECONDS: Final = 0.5
+"""Between two looks at how far a walk is, for who wants to be told."""
 
 
 def reconstruct(
@@ -49,19 +61,19 @@ def reconstruct(
     config: Config | Mapping[str, object] | None = None,
     store: str | PathLike[str] | None = None,
     wait_seconds: float | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Feed:
     """Return a feed with its whole history, as far as its publisher offers one.
 
     Args:
         url: The feed's URL, as a reader would take it: the scheme may be missing or `feed:`, and a page that
             announces a feed leads to it.
-        config: Settings with the sections and keys of the TOML file, e.g.
-            `{"history": {"paged": False}}`; those of the server and the log mean nothing here. None: the
-            defaults. Neither `config.toml` nor the environment counts.
-        store: Path of a database to keep, made when it is not there; `store.path` and `store.url` of the
-            settings do not count. One process uses it at a time. None: a temporary one.
+        config: As for `open`.
+        store: The same.
         wait_seconds: When to take what is there, in seconds. None waits for the end of the walk, at most
             `limits.walk_seconds`. With a kept store a later call takes an unfinished walk up.
+        progress: Told how far the walk is, about twice a second while that changes, in this thread. What it
+            raises ends the call.
 
     Returns:
         The feed. What is missing of it is no error: `state` and `missing` tell.
@@ -72,16 +84,16 @@ def reconstruct(
         DocumentError: There is no feed to be had; its subclasses and `slug` say why.
         StoreUnusableError: The database is in use, of a newer version, no database, or cannot be made.
         StoreError: The database failed, or its volume is full.
-        RunningLoopError: An event loop runs in this thread: `areconstruct` is for there.
+        UsageError: An event loop runs in this thread: `areconstruct` is for there.
         OSError: There is no room for a temporary store.
 
     All but the last are `wholefeed.WholefeedError`: `slug` is for programs, the message for people.
     """
-    if _is_loop_running():
-        raise RunningLoopError(
+    if _running_loop() is not None:
+        raise UsageError(
             "expected a thread without a running event loop: use `await wholefeed.areconstruct(...)` here"
         )
-    work = areconstruct(url, config=config, store=store, wait_seconds=wait_seconds)
+    work = areconstruct(url, config=config, store=store, wait_seconds=wait_seconds, progress=progress)
     # With a factory of its own the runner leaves the thread's current event loop alone.
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         return runner.run(work)
@@ -93,23 +105,230 @@ async def areconstruct(
     config: Config | Mapping[str, object] | None = None,
     store: str | PathLike[str] | None = None,
     wait_seconds: float | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Feed:
     """Return a feed with its whole history: `reconstruct` for code that runs in an event loop.
 
     Arguments, result and errors are the same. Large documents are worked on in threads; cancelling it closes
     everything that it has opened.
     """
-    if not url:
-        raise InvalidUrlError("expected the URL of a feed, got nothing")
-    canonical = feed_url(url)
-    # It may name files of credentials.
-    given = config if isinstance(config, Config) else await asyncio.to_thread(config_of, config or {})
-    async with stored(given, store) as own, open_service(own) as (opened, service):
-        wait = own.limits.walk_seconds if wait_seconds is None else wait_seconds
-        await search_further(own, service, canonical, wait_seconds=wait)
-        async with service.answer(canonical, wait_seconds=wait) as reconstruction:
-            await service.close()  # from here on the store stays as it is
-            return await _feed(reconstruction, opened, canonical, own)
+    _canonical(url)  # refused before anything is opened
+    async with open(store, config=config) as library:
+        return await library.reconstruct(url, wait_seconds=wait_seconds, progress=progress)
+
+
+def open(  # noqa: A001 - always called as `wholefeed.open`
+    store: str | PathLike[str] | None = None, *, config: Config | Mapping[str, object] | None = None
+) -> AbstractAsyncContextManager[Library]:
+    """Open a store for as long as the block of `async with` lasts.
+
+    Args:
+        store: Path of a database to keep, made when it is not there; `store.path` and `store.url` of the
+            settings do not count. One process uses it at a time, and in it one event loop, with the same
+            settings each time. None: a temporary one.
+        config: Settings with the sections and keys of the TOML file, e.g.
+            `{"history": {"paged": False}}`; those of the server and the log mean nothing here. None: the
+            defaults. Neither `config.toml` nor the environment counts.
+
+    Raises:
+        ConfigError: When the block begins: a setting is not allowed; the message names it and what is.
+        StoreUnusableError: When the block begins: the database is in use, of a newer version, no database, or
+            cannot be made.
+        OSError: When the block begins: there is no room for a temporary store.
+    """
+    return Library.on(store, config or {})
+
+
+class Library:
+    """A store that is open, and the feeds that are reconstructed in it; `wholefeed.open` gives it.
+
+    It belongs to the event loop in which it was opened. Several calls may be under way at once: they keep to
+    the limits of each publisher's host together, and two that are for the same feed share its walk. A walk
+    goes on, whoever leaves, until the block of the session ends.
+    """
+
+    def __init__(self, config: Config, opened: _Opened) -> None:
+        self._config = config
+        self._store, self._service = opened
+        self._loop = asyncio.get_running_loop()
+        self._calls: set[asyncio.Task[Feed]] = set()
+        self._is_over = False
+
+    @classmethod
+    @asynccontextmanager
+    async def on(
+        cls, store: str | PathLike[str] | None, config: Config | Mapping[str, object]
+    ) -> AsyncIterator[Self]:
+        """Yield a session; at exit its calls that are under way end with an error."""
+        # It may name files of credentials.
+        given = config if isinstance(config, Config) else await asyncio.to_thread(config_of, config)
+        async with stored(given, store) as own, _shared(own) as opened:
+            library = cls(own, opened)
+            try:
+                yield library
+            finally:
+                library._is_over = True
+                await _ended(library._calls)
+
+    async def reconstruct(
+        self,
+        url: str,
+        *,
+        wait_seconds: float | None = None,
+        progress: Callable[[Progress], object] | None = None,
+    ) -> Feed:
+        """Return a feed with its whole history.
+
+        Arguments, result and errors are those of the function `reconstruct`; `progress` is called in the
+        event loop, so it must not take long.
+
+        Raises:
+            UsageError: The session has ended, perhaps meanwhile; or it belongs to another event loop.
+        """
+        canonical = _canonical(url)
+        if self._loop is not _running_loop():
+            raise UsageError("expected the event loop that the session was opened in, got another one")
+        if self._is_over:
+            raise UsageError("expected a session that is open, got one whose block has ended")
+        work = asyncio.create_task(self._feed(canonical, wait_seconds))
+        work.add_done_callback(retrieve_failure)
+        self._calls.add(work)
+        try:
+            await self._tell_until_done(work, canonical, progress)
+            if work.cancelled():
+                raise UsageError(f"expected a session that stays open until the feed is there: {canonical}")
+            return work.result()
+        finally:
+            self._calls.discard(work)
+            await _ended({work})
+
+    async def _tell_until_done(
+        self, work: asyncio.Task[Feed], url: str, progress: Callable[[Progress], object] | None
+    ) -> None:
+        told = None
+        while not work.done():
+            await asyncio.wait({work}, timeout=None if progress is None else _LOOK_SECONDS)
+            is_failed = work.done() and (work.cancelled() or work.exception() is not None)
+            now = None if progress is None or is_failed else await self._progress(url)
+            if progress is not None and now is not None and now != told:
+                told = now
+                progress(now)
+
+    async def _progress(self, url: str) -> Progress | None:
+        """Return how far a feed is; None where nothing is known of it."""
+        with suppress(StoreError, OverloadedError):
+            if await self._service.is_known(url):
+                status = await self._service.status(url)
+                walk = status.progress
+                return Progress(walk.documents, walk.entries, walk.fetched, walk.left)
+        return None
+
+    async def _feed(self, url: str, wait_seconds: float | None) -> Feed:
+        wait = self._config.limits.walk_seconds if wait_seconds is None else wait_seconds
+        deadline = self._loop.time() + wait
+        await search_further(self._config, self._service, url, wait_seconds=wait)
+        while True:
+            left = max(0.0, deadline - self._loop.time())
+            async with self._service.answer(url, wait_seconds=left) as reconstruction:
+                kept = await self._store.read(partial(_kept, feed=reconstruction.feed.id))
+                if not left or not await self._is_outdated(reconstruction, kept, url):
+                    return await _feed(reconstruction, kept, self._store, url, self._config)
+
+    async def _is_outdated(self, reconstruction: Reconstruction, kept: _Kept, url: str) -> bool:
+        """Whether another call has refreshed the feed since it was published so, or is at it.
+
+        What is stored of a feed that is `loading` is ahead of what is published.
+        """
+        published = reconstruction.feed.published_revision
+        if reconstruction.state is State.LOADING or kept.revision == published:
+            return False
+        if await self._service.is_awaited(url):
+            return True
+        latest = await self._store.find(url)
+        return latest is None or latest.published_revision != published
+
+
+async def _ended(tasks: set[asyncio.Task[Feed]]) -> None:
+    for each in tasks:
+        each.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+# What has a store open
+
+
+_Opened = tuple[Store, FeedService]
+
+
+class _Shared:
+    """A store that is open in this program, for all who use it at once; it is closed when nobody does.
+
+    A task of its own holds it open: whoever opened it may leave first.
+    """
+
+    def __init__(self, path: str, config: Config) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.config = config
+        self.users = 0
+        self.is_unused = asyncio.Event()
+        """Whether it is being closed."""
+        self.opened: asyncio.Future[_Opened] = self.loop.create_future()
+        self.opened.add_done_callback(retrieve_failure)
+        self.task = asyncio.create_task(self._hold(path))
+
+    async def _hold(self, path: str) -> None:
+        try:
+            async with open_service(self.config) as opened:
+                self.opened.set_result(opened)
+                await self.is_unused.wait()
+        except Exception as exc:
+            if self.opened.done():
+                raise
+            self.opened.set_exception(exc)
+        finally:
+            with _SHARING:
+                del _SHARED[path]
+
+    async def leave(self) -> None:
+        """Close it where nobody else uses it."""
+        self.users -= 1
+        if not self.users:
+            self.is_unused.set()
+            await self.task
+
+
+_SHARED: Final[dict[str, _Shared]] = {}
+"""By the database's file."""
+_SHARING: Final = threading.Lock()
+
+
+@asynccontextmanager
+async def _shared(config: Config) -> AsyncIterator[_Opened]:
+    """Yield what works on the store of a configuration, the same for all who have it open at once.
+
+    Raises:
+        StoreUnusableError: It cannot be opened; or it is open in another event loop, or with other settings.
+    """
+    path = await asyncio.to_thread(os.path.realpath, config.store.path)
+    config = replace(config, store=replace(config.store, path=path))
+    while True:
+        with _SHARING:
+            shared = _SHARED.get(path)
+            if shared is None:
+                shared = _SHARED[path] = _Shared(path, config)
+        if shared.loop is not _running_loop():
+            raise StoreUnusableError(f"{path} is open in another event loop of this program: use it in one")
+        if not shared.is_unused.is_set():
+            break
+        await asyncio.wait({shared.task})
+    if shared.config != config:
+        raise StoreUnusableError(f"{path} is open in this program with other settings: expected the same")
+    shared.users += 1
+    try:
+        yield await asyncio.shield(shared.opened)
+    finally:
+        await to_the_end(shared.leave)
 
 
 @asynccontextmanager
@@ -140,33 +359,49 @@ async def search_further(config: Config, service: FeedService, url: str, *, wait
                 await service.lists.finish(url)
 
 
-def _is_loop_running() -> bool:
+# A feed as an object
+
+
+def _canonical(url: str) -> str:
+    if not url:
+        raise InvalidUrlError("expected the URL of a feed, got nothing")
+    return feed_url(url)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
-        asyncio.get_running_loop()
+        return asyncio.get_running_loop()
     except RuntimeError:
-        return False
-    return True
+        return None
 
 
-async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: Config) -> Feed:
-    feed = reconstruction.feed
+class _Kept(NamedTuple):
+    """What is stored of a feed, all of it of one moment."""
+
+    revision: int
+    documents: list[tuple[DocumentRow, documents_table.Coded]]
+    live: dict[int, tuple[int, ...]]
+    """Which entries of each document are the feed's."""
+    ambiguous: frozenset[EntryId]
+    """The keys of no entry (R9)."""
+
+
+def _kept(db: Database, feed: int) -> _Kept:
+    rows = [row for row in list_all(db, feed) if row.rank is not None]
+    return _Kept(
+        feeds.require(db, feed).revision,
+        [(row, documents_table.read_coded(db, row.id)) for row in rows],
+        live_ordinals(db, [row.id for row in rows]),
+        identities.ambiguous(db, feed),
+    )
+
+
+async def _feed(reconstruction: Reconstruction, kept: _Kept, store: Store, url: str, config: Config) -> Feed:
     asked = Representation(self_url=url, is_gzip=True, warns=config.history.warn_entry)
     coded = [piece async for piece in slices(prepare(reconstruction, asked), store)]
-    rows, live, ambiguous = await store.read(partial(_attached, feed_id=feed.id))
-    title, links = "", tuple[Link, ...]()
-    documents: list[Held] = []
-    for row in rows:
-        body = await store.read(partial(documents_table.read_body, document=row.id))
-        with suppress(ParseError):  # an earlier version could read it: its entries are in the document alone
-            if row.role is Role.SUBSCRIPTION:
-                title, links = await asyncio.to_thread(_head, row, body)
-            is_current = row.parser_version == PARSER_VERSION
-            document = stored_as(row, body)
-            documents.append(await asyncio.to_thread(held, document, live[row.id], is_current=is_current))
-    entries_of = Entries.by_publication if is_collected(rows) else Entries
-    entries = await asyncio.to_thread(entries_of, documents, ambiguous)
+    title, links, entries = await asyncio.to_thread(_read, kept)
     return Feed(
-        url=feed.url,
+        url=reconstruction.feed.url,
         state=reconstruction.state,
         is_stale=reconstruction.is_stale,
         title=title,
@@ -186,12 +421,19 @@ async def _feed(reconstruction: Reconstruction, store: Store, url: str, config: 
     )
 
 
-def _attached(
-    db: Database, feed_id: int
-) -> tuple[list[DocumentRow], dict[int, tuple[int, ...]], frozenset[EntryId]]:
-    """Return a feed's documents, the ordinals of each one's live entries, and the keys of no entry (R9)."""
-    rows = [row for row in list_all(db, feed_id) if row.rank is not None]
-    return rows, live_ordinals(db, [row.id for row in rows]), identities.ambiguous(db, feed_id)
+def _read(kept: _Kept) -> tuple[str, tuple[Link, ...], Entries]:
+    """Return a feed's title, its links and its entries."""
+    title, links = "", tuple[Link, ...]()
+    documents: list[Held] = []
+    for row, coded in kept.documents:
+        body = coded.decoded()
+        with suppress(ParseError):  # an earlier version could read it: its entries are in the document alone
+            if row.role is Role.SUBSCRIPTION:
+                title, links = _head(row, body)
+            is_current = row.parser_version == PARSER_VERSION
+            documents.append(held(stored_as(row, body), kept.live[row.id], is_current=is_current))
+    is_sorted = is_collected([row for row, _ in kept.documents])
+    return title, links, (Entries.by_publication if is_sorted else Entries)(documents, kept.ambiguous)
 
 
 def _head(row: DocumentRow, body: bytes) -> tuple[str, tuple[Link, ...]]:

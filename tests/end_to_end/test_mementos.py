@@ -604,7 +604,9 @@ async def test_without_a_server_the_archive_is_asked_before_the_end(
         "memento_query_hosts": ["127.0.0.1"],
     }
     config = {"fetch": {"allow_networks": ["127.0.0.0/8"], "retries": 0}, "history": history}
-    feed = await wholefeed.areconstruct(origin.url("/feed"), config=config)
+    async with wholefeed.open(config=config) as library:
+        feed, _ = await asyncio.gather(*(library.reconstruct(origin.url("/feed")) for _ in range(2)))
+    assert [archive.searches, len(archive.copies)] == [1, 1], "once for both"
     assert [entry.identity for entry in feed.entries] == [f"urn:{name}" for name in expected]
     assert (feed.state, [each.url for each in feed.missing]) == ("partial", [origin.url("/archive/2")])
     told = await asyncio.to_thread(

@@ -98,19 +98,16 @@ class Lists:
         """Look at what is due, for as long as nobody cancels it."""
         if self._context.config.history.list == "off":
             return
-        try:
-            while True:
-                self._news.clear()
-                try:
-                    seconds = await self._round()
-                except (StoreError, OverloadedError) as exc:
-                    log.warning("lists.paused", slug=exc.slug)
-                    seconds = REST_SECONDS
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(seconds):
-                        await self._news.wait()
-        finally:
-            await self._end()
+        while True:
+            self._news.clear()
+            try:
+                seconds = await self._round()
+            except (StoreError, OverloadedError) as exc:
+                log.warning("lists.paused", slug=exc.slug)
+                seconds = REST_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
 
     def _hear(self) -> None:
         """A refresh has ended; most plan no look."""
@@ -123,14 +120,20 @@ class Lists:
         self._news.set()
 
     async def finish(self, url: str) -> None:
-        """Look at the pages of one feed, if it is due."""
-        feed = await self._context.find(url)
-        if feed is None or self._context.config.history.list == "off":
-            return
-        if feed.list_at is not None and feed.list_at <= self._context.now():
-            await self._look(feed)
+        """Look at the pages of one feed, if it is due; whoever leaves does not stop that."""
+        while (feed := await self._context.find(url)) is not None and self._is_due(feed):
+            site = self._context.site_of(feed.fetch_url)
+            is_another = site in self._looks
+            await asyncio.wait({self._looks[site] if is_another else self._begun(site, feed)})
+            if not is_another:
+                return
 
-    async def _end(self) -> None:
+    def _is_due(self, feed: FeedRow) -> bool:
+        is_on = self._context.config.history.list != "off"
+        return is_on and feed.list_at is not None and feed.list_at <= self._context.now()
+
+    async def close(self) -> None:
+        """End the looks that are under way."""
         looks = list(self._looks.values())
         for each in looks:
             each.cancel()
@@ -159,9 +162,13 @@ class Lists:
         for feed in due:
             site = self._context.site_of(feed.fetch_url)
             if len(self._looks) < _AT_ONCE and site not in self._looks and feed.id not in self._resting:
-                task = self._looks[site] = asyncio.create_task(self._look(feed))
-                task.add_done_callback(partial(self._ended, site))
+                _ = self._begun(site, feed)
         return bool(self._looks)
+
+    def _begun(self, site: str, feed: FeedRow) -> asyncio.Task[None]:
+        task = self._looks[site] = asyncio.create_task(self._look(feed))
+        task.add_done_callback(partial(self._ended, site))
+        return task
 
     def _ended(self, site: str, _: object) -> None:
         del self._looks[site]

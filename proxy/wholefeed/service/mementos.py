@@ -74,6 +74,7 @@ class Mementos:
         self._running = running
         self._hosts = context.config.history.memento_query_hosts
         self._news = asyncio.Event()
+        self._finishing = asyncio.Lock()
         self._vain: dict[str, float] = {}
         """URLs that the archive had nothing of, and until when it is not asked again, the oldest first."""
         running.on_end.append(self._news.set)
@@ -125,12 +126,16 @@ class Mementos:
 
     async def finish(self, url: str) -> None:
         """Look for all that is missing of one feed, for a command that does nothing else."""
-        archive, feed = self._context.archive, await self._context.find(url)
-        try:
-            while feed is not None and archive is not None and await self._step(archive, feed.id):
-                pass
-        except DocumentError as exc:
-            log.warning("archive.failed", slug=exc.slug)
+        archive = self._context.archive
+        if archive is None:
+            return
+        async with self._finishing:
+            feed = await self._context.find(url)
+            try:
+                while feed is not None and await self._step(archive, feed.id):
+                    pass
+            except DocumentError as exc:
+                log.warning("archive.failed", slug=exc.slug)
 
     async def _idle_seconds(self) -> float:
         now = self._context.now()

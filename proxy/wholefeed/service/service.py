@@ -422,6 +422,7 @@ class FeedService:
     async def close(self) -> None:
         """Stop what is under way; unfinished walks are taken up at the next start."""
         self.stop_waiting()
+        await self.lists.close()
         await self.openings.close()
         await self.replays.close()
         await self._running.close()

@@ -123,6 +123,20 @@ class Missing:
     """Before then a kept store does not ask for it again; aware, in UTC."""
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a feed is while it is being reconstructed."""
+
+    documents: int
+    """Of its documents so many are there."""
+    entries: int
+    """In these."""
+    fetched: int
+    """So many were fetched by the walk under way."""
+    left: int | None
+    """So many follow probably; None: nobody knows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One entry of a feed."""

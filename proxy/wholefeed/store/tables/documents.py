@@ -593,10 +593,25 @@ _GET_BODY: Final = "SELECT length, coded FROM body WHERE document = :document"
 
 def read_body(db: Database, document: int) -> bytes:
     """Return a document's body as it was fetched, decoded."""
+    return read_coded(db, document).decoded()
+
+
+class Coded(NamedTuple):
+    """A body as it is stored."""
+
+    coded: bytes
+    length: int
+
+    def decoded(self) -> bytes:
+        return _decoded_body(self.coded, self.length)
+
+
+def read_coded(db: Database, document: int) -> Coded:
+    """Return a document's body, not decoded yet: many are held at once so."""
     row = fetch_one(db, _GET_BODY, {"document": document})
     if row is None:
         raise StoreError(f"no body is stored for document {document}")
-    return _decoded_body(row["coded"], row["length"])
+    return Coded(row["coded"], row["length"])
 
 
 def _decoded_body(coded: bytes, length: int) -> bytes:
