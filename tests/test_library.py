@@ -512,7 +512,8 @@ async def test_a_store_that_cannot_be_opened_is_told_to_all_who_want_it(tmp_path
 async def test_settings_that_are_not_allowed_are_refused_where_they_are_given() -> None:
     """Before anything is opened."""
     with pytest.raises(wholefeed.WholefeedError, match="walk_seconds") as refused:
-        wholefeed.open(config={"limits": {"walk_seconds": -1}})
+        async with wholefeed.open(config={"limits": {"walk_seconds": -1}}):
+            pass
     assert refused.value.slug == "config"
 
 

@@ -49,7 +49,7 @@ def known(reply: Reply) -> dict[str, tuple[str, str]]:
 async def titles(proxy: Proxy) -> list[str]:
     """The titles on the page with the known feeds."""
     page = (await proxy.ask("GET", "/", headers={**PAGE, "Accept-Encoding": "identity"})).body.decode()
-    return re.findall(r'<span class="title">([^<]*)</span>', page)
+    return re.findall(r'<span class="title" dir="auto">([^<]*)</span>', page)
 
 
 async def in_a_browser(served: Served, path: str) -> str:
