@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import AsyncIterator, Sequence
+from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Any, Final
@@ -28,6 +30,7 @@ from wholefeed.service.account import ChainDocument
 from wholefeed.service.results import Status
 from wholefeed.service.watching import News
 from wholefeed.store.rows import DocumentRow, FeedRow, Imported, ListedFeed
+from wholefeed.web.answer import is_not_modified
 from wholefeed.web.feed import send
 from wholefeed.web.keys import CONFIG, SERVICE, STORE, named_url
 
@@ -295,8 +298,18 @@ async def get_readyz(request: web.Request) -> web.StreamResponse:
 
 async def get_openapi(request: web.Request) -> web.StreamResponse:
     """GET /openapi.json: the HTTP interface, described for programs."""
-    found = description(request.app[CONFIG].server.public_url)
-    return web.json_response(found, headers={"Cache-Control": "no-cache"})
+    body, etag = _described(request.app[CONFIG].server.public_url)
+    fields = {"Cache-Control": "no-cache", "ETag": etag}
+    if is_not_modified(etag, None, request.headers.get("If-None-Match"), None):
+        return web.Response(status=304, headers=fields)
+    return web.Response(body=body, content_type="application/json", charset="utf-8", headers=fields)
+
+
+@cache
+def _described(public_url: str) -> tuple[bytes, str]:
+    """Return the description as it is sent, and its ETag."""
+    body = json.dumps(description(public_url)).encode()
+    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def description(public_url: str = "") -> dict[str, Any]:

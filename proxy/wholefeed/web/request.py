@@ -430,19 +430,23 @@ _RFC3339: Final = re.compile(
 )
 
 
+LARGEST_NUMBER: Final = 10**15 - 1
+"""In a parameter: fifteen digits."""
 PAGE_SIZES: Final = (10, 1000)
 """The least and the most entries that a page may have."""
 
 
-def _whole_number(options: Mapping[str, str], name: str, least: int, most: int | None = None) -> int:
+def _whole_number(options: Mapping[str, str], name: str, least: int, most: int = LARGEST_NUMBER) -> int:
     given = options[name]
-    if not _COUNT.fullmatch(given) or int(given) < least or (most is not None and int(given) > most):
-        bounds = f"{least} or more" if most is None else f"{least} to {most}"
+    if not _COUNT.fullmatch(given) or not least <= int(given) <= most:
+        is_bounded = most < LARGEST_NUMBER or _TOO_LONG.fullmatch(given)
+        bounds = f"{least} to {most}" if is_bounded else f"{least} or more"
         raise RequestError(f"expected {name} as a whole number, {bounds}, got {given[:40]!r}")
     return int(given)
 
 
 _COUNT: Final = re.compile(r"0{0,20}[1-9][0-9]{0,14}", re.ASCII)
+_TOO_LONG: Final = re.compile(r"0*[1-9][0-9]{15,}", re.ASCII)
 
 
 # A replay: a feed from its beginning, at a pace (P1, P2)
