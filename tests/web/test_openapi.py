@@ -64,7 +64,8 @@ def tried(document: dict[str, Any], base_url: str) -> set[tuple[str, str]]:
     """Ask for everything; return the operations that were answered with success at least once."""
     accepted = set()
     found: Any = schemathesis.openapi.from_dict(document).get_all_operations()
-    for operation in (each.ok() for each in found):
+    # HEAD before what forgets the feed; a GET after that fetches it again.
+    for operation in sorted((each.ok() for each in found), key=lambda each: each.method != "head"):
         for mode in GenerationMode:
             if mode is GenerationMode.NEGATIVE and (operation.method == "head" or not parameters(operation)):
                 continue
@@ -107,15 +108,14 @@ async def test_numbers_are_allowed_up_to_what_is_described(proxy: Proxy, origin:
 
 
 async def test_pages_for_people_are_counted_in_numbers(proxy: Proxy, origin: Origin) -> None:
-    """The largest one is read as a number, and is behind the last page; what is none on the list is its
-    first."""
+    """The largest one and what is larger are behind the last page; what is none on the list is its first."""
     publish_chain(origin, archives=1)
     await proxy.whole(origin.url("/feed"))
     most = described("/view", "page")["maximum"]
     assert described("/view", "page")["type"] == described("/", "page")["type"] == "integer"
-    for number, said in ((most, "to 1,"), (most + 1, "whole number")):
+    for number in (most, most + 1):
         reply = await proxy.ask("GET", "/view", params={"url": origin.url("/feed"), "page": str(number)})
-        assert (reply.status, said in json.loads(reply.body)["detail"]) == (400, True)
+        assert (reply.status, "from 1 to 1, got" in json.loads(reply.body)["detail"]) == (404, True)
     assert (await proxy.ask("GET", "/", params={"page": "none"})).status == 200
 
 
