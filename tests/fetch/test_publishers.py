@@ -34,8 +34,9 @@ OWN = PublisherConfig(host="feeds.example", **SECRETS)
 BELOW = PublisherConfig(host="*.example", headers=(("X-Key", "of all below"),))
 ASIDE = PublisherConfig(host="xn--bcher-kva.test", headers=(("X-Key", "of books"),))
 NEAR = PublisherConfig(host="10.0.0.7", headers=(("X-Key", "of an address"),))
+MAPPED = PublisherConfig(host="::ffff:10.0.0.8", headers=(("X-Key", "of another"),))
 LOUD = PublisherConfig(host="loud.test", user_agent="Loud/1")
-ALL = Publishers((OWN, BELOW, ASIDE, NEAR, LOUD))
+ALL = Publishers((OWN, BELOW, ASIDE, NEAR, MAPPED, LOUD))
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,9 @@ ALL = Publishers((OWN, BELOW, ASIDE, NEAR, LOUD))
         ("https://BÜCHER.test/", ASIDE),
         ("https://xn--bcher-kva.test/", ASIDE),
         ("http://10.0.0.7/", NEAR),
+        ("http://[::ffff:10.0.0.7]/", NEAR),
+        ("http://[::FFFF:a00:8]/", MAPPED),
+        ("http://10.0.0.8/", MAPPED),
         ("http://167772167/", None),
         ("ftp://feeds.example/", None),
         ("feeds.example", None),
