@@ -251,6 +251,16 @@ async def test_no_url_elsewhere_leads_to_a_private_feed(tmp_path: Path, *, is_kn
             assert (await world.whole(world.other_url("/archive"))).slug == "destination-forbidden"
 
 
+async def test_a_person_is_told_what_to_paste_instead(tmp_path: Path) -> None:
+    """A3: to allow private addresses would not help."""
+    async with a_world(tmp_path) as world:
+        prepare_ways(world, Document(body=FEED))
+        shown = {**world.token, "Accept": HTML}
+        reply = await world.proxy.ask("GET", "/", params={"url": world.other_url("/page")}, headers=shown)
+    assert reply.status == 403
+    assert b"own address" in reply.body
+
+
 def prepare_ways(world: World, feed: Answer) -> None:
     """A page and an archive elsewhere lead to the private feed, and a page of its own host does."""
     world.private.answer("/feed", feed)
