@@ -434,7 +434,11 @@ async def test_a_name_is_looked_up_as_the_proxy_does(
 async def test_behind_a_proxy_no_name_is_looked_up() -> None:
     """That is the proxy's job."""
     names, config = Names(), a_config_with(fetch={"proxy": "http://127.0.0.1:3128"})
+    own = config_of({"publisher": [{"host": "b.example", "proxy": "http://127.0.0.1:3128"}]}).publisher
     assert (await check_names("a.example", config, names)).verdict is SKIPPED
+    assert (
+        await check_names("b.example", replace(config, fetch=Config().fetch, publisher=own), names)
+    ).verdict is SKIPPED
     assert names.asked == []
 
 
@@ -604,6 +608,9 @@ def test_the_doctor_says_which_publisher_counts_and_what_it_wants(folder: Path) 
     near = config_of({"publisher": [{**tables[0], "host": "127.0.0.1"}]}).publisher
     (allowed,) = judge_publishers(replace(config, publisher=near), "http://127.0.0.1/")
     assert allowed.verdict is GOOD
+    away = tuple(replace(each, proxy="http://p.example:1") for each in near)
+    (proxied,) = judge_publishers(replace(config, publisher=away), "http://127.0.0.1/")
+    assert proxied.verdict is WARNING  # through a proxy none go
     (other,) = judged("http://b.example/")
     assert other.text.endswith("counts [[publisher]] *.example: min_interval_seconds")
     assert [*judged("https://c.test/"), *judged("")] == []

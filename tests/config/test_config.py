@@ -507,6 +507,14 @@ def test_what_publishers_want_is_shown_without_secrets(tmp_path: Path, credentia
         load_config(a_file(tmp_path, shown), {}, {})
 
 
+@pytest.mark.parametrize("userinfo", ["me:one@two", "me:@two", "me@example.org:two", "me:one%40two"])
+def test_no_part_of_a_proxy_s_password_is_shown(userinfo: str) -> None:
+    """A6, row 80: what stands before the host reaches to the last "@", so a password may hold others."""
+    proxy = f"http://{userinfo}@p.example:1"
+    config = config_of({"fetch": {"proxy": proxy}, "publisher": [{"host": "a.example", "proxy": proxy}]})
+    assert masked(config).count('proxy = "http://***@p.example:1"') == 2
+
+
 def test_the_table_of_the_example_loads_when_it_is_uncommented() -> None:
     """config.example.toml: each line of the table is one that may be used."""
     commented = example().partition("# [[publisher]]")
@@ -615,7 +623,8 @@ def test_a_publisher_is_a_table_of_the_file_alone(tmp_path: Path) -> None:
             ConfigError, match=r"publisher in .* must be tables, each below \[\[publisher\]\]"
         ):
             load_config(a_file(tmp_path, text), {}, {})
-    with pytest.raises(
-        ConfigError, match=r"WHOLEFEED_PUBLISHER_HOST; \[\[publisher\]\] stands in the config"
-    ):
-        load_config(None, {"WHOLEFEED_PUBLISHER_HOST": "a.example"}, {})
+    for variable in ("WHOLEFEED_PUBLISHER_HOST", "WHOLEFEED_PUBLISHER"):
+        with pytest.raises(
+            ConfigError, match=rf"{variable}; \[\[publisher\]\] stands in the configuration file"
+        ):
+            load_config(None, {variable: "a.example"}, {})

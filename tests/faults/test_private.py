@@ -251,6 +251,16 @@ async def test_no_url_elsewhere_leads_to_a_private_feed(tmp_path: Path, *, is_kn
             assert (await world.whole(world.other_url("/archive"))).slug == "destination-forbidden"
 
 
+async def test_a_person_is_told_what_to_paste_instead(tmp_path: Path) -> None:
+    """A3: to allow private addresses would not help."""
+    async with a_world(tmp_path) as world:
+        prepare_ways(world, Document(body=FEED))
+        shown = {**world.token, "Accept": HTML}
+        reply = await world.proxy.ask("GET", "/", params={"url": world.other_url("/page")}, headers=shown)
+    assert reply.status == 403
+    assert b"own address" in reply.body
+
+
 def prepare_ways(world: World, feed: Answer) -> None:
     """A page and an archive elsewhere lead to the private feed, and a page of its own host does."""
     world.private.answer("/feed", feed)
@@ -356,6 +366,27 @@ async def test_each_request_for_a_private_feed_bears_its_secrets(
     assert state == {"chain": "complete"}.get(publish.__name__, publish.__name__)
     assert len(origin.requests) > first > 1
     assert [each.target for each in origin.requests if not bears_secrets(each)] == []
+
+
+@pytest.mark.fault("138")
+@pytest.mark.parametrize("publish", [chain, collected, listed], ids=lambda publish: str(publish.__name__))
+async def test_no_document_of_a_feed_of_another_host_bears_secrets(
+    tmp_path: Path, origin: Origin, publish: Callable[[Origin], str]
+) -> None:
+    """A2: nor what is not linked, nor pages of the site that it is led to; of robots.txt nothing is shown."""
+    url, table = publish(origin), {"host": origin.host}
+    config = await asyncio.to_thread(with_publisher, tmp_path, table, access_token=TOKEN)
+    config = replace(config, history=a_config(tmp_path, history=LISTS).history)
+    async with Origin("127.0.0.3") as other, running(config) as proxy, asyncio.timeout(30):
+        other.redirect("/feed", url)
+        asked, token = {"url": other.url("/feed"), "wait": "2"}, {"Authorization": f"Bearer {TOKEN}"}
+        state = "loading"
+        while state in ("loading", "remembered"):
+            reply = await proxy.ask("GET", "/feed", params=asked, headers=token)
+            state = reply.state
+            await asyncio.sleep(0.02)
+    assert len(origin.requests) > 1
+    assert {each.target for each in origin.requests if not bears_none(each)} <= {"/robots.txt"}
 
 
 async def test_a_web_archive_learns_nothing_of_a_private_feed(tmp_path: Path) -> None:

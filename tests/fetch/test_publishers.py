@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -34,8 +35,9 @@ OWN = PublisherConfig(host="feeds.example", **SECRETS)
 BELOW = PublisherConfig(host="*.example", headers=(("X-Key", "of all below"),))
 ASIDE = PublisherConfig(host="xn--bcher-kva.test", headers=(("X-Key", "of books"),))
 NEAR = PublisherConfig(host="10.0.0.7", headers=(("X-Key", "of an address"),))
+MAPPED = PublisherConfig(host="::ffff:10.0.0.8", headers=(("X-Key", "of another"),))
 LOUD = PublisherConfig(host="loud.test", user_agent="Loud/1")
-ALL = Publishers((OWN, BELOW, ASIDE, NEAR, LOUD))
+ALL = Publishers((OWN, BELOW, ASIDE, NEAR, MAPPED, LOUD))
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,9 @@ ALL = Publishers((OWN, BELOW, ASIDE, NEAR, LOUD))
         ("https://BÜCHER.test/", ASIDE),
         ("https://xn--bcher-kva.test/", ASIDE),
         ("http://10.0.0.7/", NEAR),
+        ("http://[::ffff:10.0.0.7]/", NEAR),
+        ("http://[::FFFF:a00:8]/", MAPPED),
+        ("http://10.0.0.8/", MAPPED),
         ("http://167772167/", None),
         ("ftp://feeds.example/", None),
         ("feeds.example", None),
@@ -276,3 +281,15 @@ async def test_a_proxy_of_its_own_is_asked_for_it_alone_and_told_no_secret(netwo
         assert not any(secret in head for secret in (b"canary", BASIC.encode()))
     assert (refused.value.slug, guarded.value.slug) == ("connection-failed", "destination-forbidden")
     assert not any(text in str(refused.value) for text in ("word", "canary"))
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_proxy_that_is_not_there_is_told_from_a_publisher(scheme: str) -> None:
+    """A1: whoever has mistyped it would look for the fault at the publisher."""
+    with socket.socket() as bound:  # nobody listens
+        bound.bind(("127.0.0.1", 0))
+        own = publisher("inside.example", proxy=f"http://me:word@127.0.0.1:{bound.getsockname()[1]}")
+        async with asking(own) as fetcher:
+            with pytest.raises(DocumentError, match="no connection to the proxy") as failed:
+                await fetcher.fetch(f"{scheme}://inside.example/feed")
+    assert (failed.value.slug, "word" in str(failed.value)) == ("connection-failed", False)

@@ -481,11 +481,19 @@ def judge_publishers(config: Config, url: str) -> Iterator[Finding]:
     wants = [key.key for key in PUBLISHER_KEYS[1:] if getattr(own, key.key)]
     text = f"of {safe_url(url)} counts [[publisher]] {own.host}: {', '.join(wants) or 'nothing set'}"
     parts, policy = urlsplit(url), AddressPolicy.from_config(config.fetch)
-    if own.is_private and parts.scheme == "http" and not policy.is_exempt(parts.hostname or ""):
-        text += "; by http its headers and credentials go into fetch.allow_networks alone"
+    host = parts.hostname or ""
+    is_near = policy.is_exempt(host) and not _has_proxy(config, host)
+    if own.is_private and parts.scheme == "http" and not is_near:
+        text += "; by http its headers and credentials go straight into fetch.allow_networks alone"
         yield warning(_SETTINGS, text, "ask for it by https")
     else:
         yield good(_SETTINGS, text)
+
+
+def _has_proxy(config: Config, host: str) -> bool:
+    """Whether a host is asked through a proxy: `fetch.proxy`, or its publisher's own."""
+    own = Publishers(config.publisher).of_host(host)
+    return bool(config.fetch.proxy or (own and own.proxy))
 
 
 # Files that secrets come from: those that are named, and the token that was made
@@ -815,8 +823,8 @@ _SLOW_NAMES_SECONDS: Final = 2.0
 
 async def check_names(host: str, config: Config, resolver: AbstractResolver | None = None) -> Finding:
     """Look a name up as the proxy does."""
-    if config.fetch.proxy:
-        return skipped("dns", "fetch.proxy looks names up")
+    if _has_proxy(config, host):
+        return skipped("dns", f"the proxy that {host} is asked through looks names up")
     names = resolver or DefaultResolver()
     started = time.monotonic()
     try:

@@ -586,7 +586,7 @@ def _from_environment(environ: Mapping[str, str]) -> _Values:
             hint = _hint(variable, _BY_VARIABLE)
             if variable.endswith(FILE_SUFFIX):
                 hint = f"; only secrets are read from files: {', '.join(sorted(_BY_FILE_VARIABLE))}"
-            if variable.startswith(f"{_PREFIX}{_PUBLISHER.upper()}_"):
+            if f"{variable}_".startswith(f"{_PREFIX}{_PUBLISHER.upper()}_"):
                 hint = "; [[publisher]] stands in the configuration file alone"
             raise ConfigError(f"unknown environment variable {variable}{hint}")
 
@@ -656,7 +656,7 @@ def _masked_publisher(publisher: PublisherConfig) -> str:
     return "\n".join(["[[publisher]]", *lines])
 
 
-_USERINFO: Final = re.compile(r"(?<=://)[^/@]*@")
+_USERINFO: Final = re.compile(r"(?<=://)[^/]*@")  # up to the last "@", as clients read it
 
 
 def _masked_value(key: Key, value: object) -> object:

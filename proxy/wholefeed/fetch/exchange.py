@@ -706,6 +706,11 @@ BEFORE_BODY: Final[tuple[_FailureRow, ...]] = (
     ),
     (aiohttp.ClientConnectorSSLError, "connection-failed", "no TLS connection could be agreed on"),
     (aiohttp.ClientConnectorDNSError, "dns-error", "the name of the host has no address"),
+    (
+        aiohttp.ClientProxyConnectionError,
+        "connection-failed",
+        "no connection to the proxy that it is asked through",
+    ),
     (aiohttp.ClientConnectorError, "connection-failed", "no connection to the host"),
     *_ANYWHERE,
     (aiohttp.ServerDisconnectedError, "connection-failed", "the connection was closed without an answer"),

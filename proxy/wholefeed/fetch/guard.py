@@ -135,16 +135,21 @@ def _port_range(value: int | str) -> range:
 
 def host_pattern(pattern: str) -> str:
     """Return a pattern of the configuration as hosts are compared with it: an address in one spelling."""
-    text = pattern.strip().lower().rstrip(".")
-    literal = _literal(text)
-    return text if literal is None else str(_unmapped(literal))
+    return _in_one_spelling(pattern.strip().lower().rstrip("."))
 
 
 def is_matched(host: str, pattern: str) -> bool:
     """Return whether a host in canonical form is what a `host_pattern` stands for."""
+    name = _in_one_spelling(host)
     if pattern.startswith("*."):
-        return host.endswith(pattern[1:])
-    return host == pattern
+        return name.endswith(pattern[1:])
+    return name == pattern
+
+
+def _in_one_spelling(host: str) -> str:
+    """Return a host as it is, but of an address what it reaches: it may be IPv4-mapped."""
+    literal = _literal(host)
+    return host if literal is None else str(_unmapped(literal))
 
 
 @lru_cache(maxsize=1024)
@@ -170,11 +175,10 @@ def _addresses_of(host: str) -> tuple[IpAddress, ...]:
 @lru_cache(maxsize=1024)
 def _is_permitted(policy: AddressPolicy, host: str) -> bool:
     """Whether a host may be asked, unless the proxy itself listens there (each refresh asks)."""
-    literal, addresses = _literal(host), _addresses_of(host)
-    name = host if literal is None else str(_unmapped(literal))
+    addresses = _addresses_of(host)
     return (
-        not any(is_matched(name, pattern) for pattern in policy.deny_hosts)
-        and not (policy.allow_hosts and not any(is_matched(name, pattern) for pattern in policy.allow_hosts))
+        not any(is_matched(host, pattern) for pattern in policy.deny_hosts)
+        and not (policy.allow_hosts and not any(is_matched(host, pattern) for pattern in policy.allow_hosts))
         and not (addresses and all(is_forbidden(address, policy.exempt) for address in addresses))
     )
 

@@ -797,7 +797,7 @@ _ADVICE_BY_SLUG: Final = {
     "tls-certificate": "The site's certificate is not valid, so nobody can say who answers. Tell the site, or"
     " see whether it has another address.",
     "destination-forbidden": "Private addresses and unusual ports are refused, unless whoever runs this proxy"
-    " allows them.",
+    " allows them. Where an address leads to the feed of another site: paste that feed's own address.",
     "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
     "unknown-feed": "Paste its address to begin with it.",
     "no-such-page": "Its pages are numbered from 1, the one with the newest entries.",
