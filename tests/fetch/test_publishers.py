@@ -37,7 +37,8 @@ ASIDE = PublisherConfig(host="xn--bcher-kva.test", headers=(("X-Key", "of books"
 NEAR = PublisherConfig(host="10.0.0.7", headers=(("X-Key", "of an address"),))
 MAPPED = PublisherConfig(host="::ffff:10.0.0.8", headers=(("X-Key", "of another"),))
 LOUD = PublisherConfig(host="loud.test", user_agent="Loud/1")
-ALL = Publishers((OWN, BELOW, ASIDE, NEAR, MAPPED, LOUD))
+FAR = PublisherConfig(host="*.0.0.9", headers=(("X-Key", "of no address"),))
+ALL = Publishers((OWN, BELOW, ASIDE, NEAR, MAPPED, LOUD, FAR))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,7 @@ ALL = Publishers((OWN, BELOW, ASIDE, NEAR, MAPPED, LOUD))
         ("http://[::ffff:10.0.0.7]/", NEAR),
         ("http://[::FFFF:a00:8]/", MAPPED),
         ("http://10.0.0.8/", MAPPED),
+        ("http://10.0.0.9/", None),
         ("http://167772167/", None),
         ("ftp://feeds.example/", None),
         ("feeds.example", None),

@@ -139,11 +139,13 @@ def host_pattern(pattern: str) -> str:
 
 
 def is_matched(host: str, pattern: str) -> bool:
-    """Return whether a host in canonical form is what a `host_pattern` stands for."""
-    name = _in_one_spelling(host)
+    """Return whether a host in canonical form is what a `host_pattern` stands for.
+
+    Below a name are names alone: `*.0.0.7` stands for no address.
+    """
     if pattern.startswith("*."):
-        return name.endswith(pattern[1:])
-    return name == pattern
+        return host.endswith(pattern[1:]) and _literal(host) is None
+    return _in_one_spelling(host) == pattern
 
 
 def _in_one_spelling(host: str) -> str:
