@@ -89,7 +89,8 @@ async def test_the_server_of_the_folder_counts_and_not_the_configured_port(
         monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(other.port))
         code, url, said = await cli("url", FEED)
         assert (code, url) == (0, f"{base}{BEHIND}\n")
-        assert said == f"wholefeed: the proxy is on port {served.port}, and server.port is {other.port}\n"
+        told = f"the proxy that runs here listens on port {served.port}, though server.port is {other.port}"
+        assert said == f"wholefeed: {told}\n"
         assert (await cli("url", FEED, "--base", "http://nas"))[1] == f"http://nas{BEHIND}\n"
         monkeypatch.setenv("WHOLEFEED_STORE_PATH", str(elsewhere / "wholefeed.db"))
         assert await cli("url", FEED) == (0, f"http://127.0.0.1:{other.port}{BEHIND}\n", "")

@@ -37,13 +37,13 @@ def test_a_list_moves_in_and_back_in_the_same_file(
     file = own_folder / "mine.opml"
     file.write_bytes(SAMPLE.read_bytes())
     assert main(["opml", "mine.opml", "-o", "mine.opml", "--for", "CommaFeed"]) == 0
-    assert "2 of 2 subscriptions go through the proxy now" in capsys.readouterr().err
+    assert "changed 2 of 2 subscriptions to go through the proxy" in capsys.readouterr().err
     first, second = urls(file.read_bytes())
     assert first == f"{BASE}/feed?url=https%3A%2F%2Fexample.de%2Ffeed%2F&answer_bytes=5000000"
     assert parse_qs(urlsplit(second).query)["url"] == ["https://example.com/list?page=1&sort=new#top"]
     assert main(["opml", "--undo", "mine.opml", "-o", "mine.opml"]) == 0
     assert file.read_bytes() == SAMPLE.read_bytes()
-    assert "2 of 2 subscriptions have their publishers' URLs again" in capsys.readouterr().err
+    assert "changed 2 of 2 subscriptions back to their publishers' URLs" in capsys.readouterr().err
     assert [path.name for path in own_folder.iterdir()] == ["mine.opml"]
 
 
@@ -100,7 +100,7 @@ def test_what_stays_is_named_with_its_line_and_why(
     )
     assert main(["opml", "a.opml", "-o", "b.opml"]) == 0
     said = capsys.readouterr().err
-    assert "0 of 33 subscriptions go through the proxy now" in said
+    assert "changed 0 of 33 subscriptions to go through the proxy" in said
     assert "line 2, left as it is: https://example.org/: has a user name" in said
     assert "line 3, left as it is: exec:x: not http or https" in said
     assert "12 more are left as they are" in said

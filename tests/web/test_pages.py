@@ -286,6 +286,17 @@ async def test_an_address_that_the_proxy_made_leads_to_the_feed_behind_it(proxy:
     assert (reply.status, reply.headers["Location"]) == (303, f".{target('https://example.org/?a=1')}")
 
 
+@pytest.mark.parametrize("written", ["http://localhost:8080/", "localhost:8080/feed?url=", "localhost:8080/"])
+async def test_an_address_of_the_proxy_without_a_feed_behind_it_is_told_to_be_one(
+    proxy: Proxy, written: str
+) -> None:
+    """It is not said that nothing was typed."""
+    reply = await browse(proxy, target(written), headers={"Host": "localhost:8080"})
+    assert reply.status == 400
+    assert "That is an address of this proxy itself." in text(reply)
+    assert f'value="{written}"'.encode() in reply.body
+
+
 @pytest.mark.parametrize("is_encoded", [True, False])
 async def test_the_address_of_a_replay_leads_to_what_was_chosen(proxy: Proxy, is_encoded: bool) -> None:
     """P8: pasted from a reader, on the page of its feed; its token is left behind as ever."""

@@ -86,6 +86,10 @@ _PIECE_BYTES: Final = 1 << 20
 _LONGEST_HEADER_BYTES: Final = 1 << 16
 _REFUSED: Final = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _NO_ENTRY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_KEPT_OUT: Final = (
+    "it needs its access token: run this in the folder of its database, or set"
+    " WHOLEFEED_SERVER_ACCESS_TOKEN or WHOLEFEED_SERVER_ACCESS_TOKEN_FILE"
+)
 
 
 class Server:
@@ -245,6 +249,8 @@ class Server:
         detail = _said(await response.read(), "detail")
         if response.status == HTTPStatus.NOT_FOUND:
             raise UnknownFeedError(detail)
+        if response.status == HTTPStatus.UNAUTHORIZED:
+            raise StrangerError(f"the proxy on {self._where} answered 401: {_KEPT_OUT}")
         kind = StrangerError if response.status in _NO_ENTRY else WholefeedError
         raise kind(f"the proxy on {self._where} answered {response.status}: {detail}")
 

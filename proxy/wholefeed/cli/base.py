@@ -56,7 +56,8 @@ def load_for_result(options: argparse.Namespace) -> Config:
     configured = load(options)
     config = with_running(configured)
     if config is not configured and configured.server.port != ServerConfig().port:
-        tell(f"the proxy is on port {config.server.port}, and server.port is {configured.server.port}")
+        running, set_port = config.server.port, configured.server.port
+        tell(f"the proxy that runs here listens on port {running}, though server.port is {set_port}")
     level = "warning" if config.log.level == "info" else config.log.level
     configure_logging(replace(config.log, level=level), sys.stderr)
     return config

@@ -410,8 +410,8 @@ def _tell(moved: Moved, *, is_undone: bool) -> None:
     from wholefeed.web.moving import Left
 
     number, all_of_them = moved.rewritten, moved.rewritten + len(moved.left)
-    way = "have their publishers' URLs again" if is_undone else "go through the proxy now"
-    tell(f"{number} of {all_of_them} subscriptions {way}")
+    way = "back to their publishers' URLs" if is_undone else "to go through the proxy"
+    tell(f"changed {number} of {all_of_them} subscriptions {way}")
     _tell_left(moved)
     for why in (Left.ALREADY, Left.DIRECT):
         if count := sum(each.why is why for each in moved.left):

@@ -333,8 +333,8 @@ def _lock(handle: int, path: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
         raise StoreUnusableError(
-            f"{path} is in use by another process: stop that, ask it over HTTP (where it is say server.port"
-            " and WHOLEFEED_SERVER_PORT), or name another database (WHOLEFEED_STORE_PATH)"
+            f"{path} is in use by another process: stop that one (`wholefeed doctor` names it), use it"
+            " (`wholefeed url` says where), or name another database (WHOLEFEED_STORE_PATH)"
         ) from exc
 
 

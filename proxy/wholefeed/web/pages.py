@@ -260,7 +260,7 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
         WholefeedError: U leads to no feed, and a program asks.
     """
     if (behind := _behind_own(request)) is not None:
-        return _see_other(f"./?{behind}")
+        return await _led_on(request, behind)
     try:
         url = await named_url(request)
         if announced := await _announced(request, url):
@@ -279,7 +279,7 @@ async def _chosen(request: web.Request) -> web.StreamResponse:
 
 
 def _behind_own(request: web.Request) -> str | None:
-    """Return the query of the feed's page where one of the proxy's own URLs was typed.
+    """Return the query of the feed's page where one of the proxy's own URLs was typed; empty: no feed's.
 
     It is copied from a reader perhaps; if it names a replay, so does the query.
     """
@@ -289,9 +289,18 @@ def _behind_own(request: web.Request) -> str | None:
     for written in completed(query.url):
         if (behind := feed_behind(written, own)) is None:
             continue
+        if not behind:
+            return ""
         replay = replay_options({**replay_behind(written, own), **query.options})
         return f"url={quote(behind, safe='')}{view_query(replay)}{'#replay' if replay else ''}"
     return None
+
+
+async def _led_on(request: web.Request, behind: str) -> web.Response:
+    """Lead to the page of the feed behind one of the proxy's own URLs; say at home that there is none."""
+    if not behind and is_browser(request):
+        return await _home_page(request, _ITSELF_TYPED, 400)
+    return _see_other(f"./?{behind}")
 
 
 async def _announced(request: web.Request, url: str) -> tuple[Alternate, ...]:
@@ -766,6 +775,10 @@ def _sentence(text: str) -> str:
 
 _NOTHING_TYPED: Final = _Trouble(
     "Nothing was typed.",
+    "Paste the address of a feed, or of the site that has one: example.org/blog will do.",
+)
+_ITSELF_TYPED: Final = _Trouble(
+    "That is an address of this proxy itself.",
     "Paste the address of a feed, or of the site that has one: example.org/blog will do.",
 )
 _WHAT_BY_SLUG: Final = {
