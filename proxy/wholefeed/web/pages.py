@@ -210,7 +210,7 @@ def _feed_line(feed: ListedFeed, poll_at: float | None, now: float) -> dict[str,
     return {
         "url": feed.url,
         "title": plain(feed.title or "", _MOST_CHARACTERS),
-        "shown_url": feed.url.removeprefix("https://").removesuffix("/"),
+        "shown_url": feed.url.removeprefix("https://"),
         "state": feed.visible_state,
         "is_stale": feed.is_stale,
         "entries": feed.entries,
