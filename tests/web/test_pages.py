@@ -702,6 +702,7 @@ async def test_a_script_of_a_page_of_ours_gets_the_page(
         ("1006", {}, "The publisher was asked: 1,002 entries fewer than before."),
         ("4", {"refreshing": True}, "The publisher is being asked now; what comes of it is said here."),
         ("4", {"failure": {"reason": "timeout"}}, "The publisher was asked, and did not give the feed"),
+        ("4", {"failure": {"reason": "host-backoff"}}, "The publisher was not asked: its site is left alone"),
     ],
 )
 def test_what_came_of_a_refresh_is_told(before: str, changes: dict[str, object], said: str) -> None:

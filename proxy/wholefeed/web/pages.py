@@ -62,6 +62,7 @@ from wholefeed.errors import (
     UploadError,
     WholefeedError,
 )
+from wholefeed.fetch.hosts import BACKOFF
 from wholefeed.service.account import ChainDocument, Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
@@ -385,6 +386,8 @@ def refreshed_in_words(before: str, status: Mapping[str, Any]) -> str:
         return ""
     if status["refreshing"]:
         return "The publisher is being asked now; what comes of it is said here."
+    if status["failure"] is not None and status["failure"]["reason"] == BACKOFF:
+        return "The publisher was not asked: its site is left alone for now, as is said below."
     if status["failure"] is not None:
         return "The publisher was asked, and did not give the feed: why is said below."
     change = status["entries"] - int(before)
