@@ -161,6 +161,60 @@ async def test_what_cannot_be_the_server_s_own_is_not_believed(
         assert (await cli("url", FEED))[1].startswith("http://127.0.0.1:9/")
 
 
+def _pipe(note: Path) -> None:
+    os.mkfifo(note)
+
+
+def _link(note: Path) -> None:
+    elsewhere = note.with_name("elsewhere")
+    elsewhere.write_text(json.dumps({"host": "127.0.0.1", "port": 8}), "utf-8")
+    note.symlink_to(elsewhere)
+
+
+def _endless(note: Path) -> None:
+    note.symlink_to("/dev/zero")
+
+
+def _nested(note: Path) -> None:
+    note.write_text("[" * 200_000, "utf-8")
+
+
+def _folder(note: Path) -> None:
+    note.mkdir()
+
+
+@pytest.mark.usefixtures("no_server")
+@pytest.mark.parametrize("put", [_pipe, _link, _endless, _nested, _folder])
+async def test_whatever_stands_in_the_place_of_the_note_holds_nothing_up(
+    cli: Run, own_folder: Path, put: Callable[[Path], None]
+) -> None:
+    """Where others may write to the folder: commands go by their configuration, and the server ends."""
+    async with noted(own_folder):
+        note_in(own_folder).unlink()
+        put(note_in(own_folder))
+        assert (await cli("url", FEED))[:2] == (0, f"http://127.0.0.1:9{BEHIND}\n")
+
+
+@pytest.mark.usefixtures("no_server")
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
+async def test_root_believes_whoever_owns_the_folder_and_nobody_else(cli: Run, own_folder: Path) -> None:
+    """A command of root's sends the token to a service's proxy, and to no program of another user's that may
+    write to the folder, or could once."""
+    async with noted(own_folder) as (_, base):
+        os.chown(note_in(own_folder), 12345, -1)
+        assert (await cli("url", FEED))[1].startswith("http://127.0.0.1:9/")
+        os.chown(own_folder, 12345, -1)
+        assert (await cli("url", FEED))[1].startswith(base)
+
+
+@pytest.mark.usefixtures("no_server")
+async def test_a_host_that_is_none_is_no_address(cli: Run, own_folder: Path) -> None:
+    """A note that bears this process's number, and a host that no URL can have."""
+    told = {"host": "a\0b", "port": 8, "process": os.getpid(), "machine": socket.gethostname()}
+    note_in(own_folder).write_text(json.dumps(told), "utf-8")
+    assert (await cli("url", FEED))[1].startswith("http://127.0.0.1:9/")
+
+
 @pytest.mark.usefixtures("no_server")
 async def test_where_nothing_is_found_it_is_said_where_it_was_looked_for(cli: Run, own_folder: Path) -> None:
     """Neither a proxy nor a database: the address and the path, each with its key; nothing is made."""

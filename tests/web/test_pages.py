@@ -643,6 +643,21 @@ async def test_a_stale_feed_says_what_was_tried_and_promises_nothing(proxy: Prox
         assert "could not be reached" not in each
 
 
+async def test_the_list_knows_that_a_site_is_left_alone(proxy: Proxy, origin: Origin) -> None:
+    """A feed that is due is not asked for while its host pauses, whichever feed of the host that was told of:
+    the list says so, as the feed's page does."""
+    for path in ("/feed", "/other"):
+        origin.publish(path, atom(an_item("a"), complete=True))
+        await proxy.whole(origin.url(path))
+    proxy.clock.advance(37 * 60)
+    origin.fault("/other", Status(503, (("Retry-After", "1800"),)))
+    await proxy.get(origin.url("/other"))
+    await proxy.settled()
+    assert text(await browse(proxy)).count("when a reader asks, in 29 minutes or later") == 2
+    said = text(await browse(proxy, target(origin.url("/feed"))))
+    assert "asked next when a reader asks, in 29 minutes or later" in said
+
+
 async def test_a_browser_is_led_on_and_a_program_gets_what_it_always_got(
     proxy: Proxy, origin: Origin
 ) -> None:
@@ -698,6 +713,7 @@ async def test_a_script_of_a_page_of_ours_gets_the_page(
         ("1006", {}, "The publisher was asked: 1,002 entries fewer than before."),
         ("4", {"refreshing": True}, "The publisher is being asked now; what comes of it is said here."),
         ("4", {"failure": {"reason": "timeout"}}, "The publisher was asked, and did not give the feed"),
+        ("4", {"failure": {"reason": "host-backoff"}}, "The publisher was not asked: its site is left alone"),
     ],
 )
 def test_what_came_of_a_refresh_is_told(before: str, changes: dict[str, object], said: str) -> None:

@@ -4,19 +4,21 @@
     config = with_running(config)   # `list`, with the same store.path: server.port is 9000
     withdraw(config)
 
-A note is believed where this user or root wrote it, on this machine (in a container: in the same one), by a
-process that still runs, and wholefeed answers at the address; it may be sent the token. Else the configured
-address counts. Of several replicas in one folder the last to start is noted.
+A note is believed where this user or root wrote it (root also believes whoever owns the folder), on this
+machine (in a container: in the same one), by a process that still runs, and wholefeed answers at the address;
+it may be sent the token. Else the configured address counts. In a folder that others may write to, a note of
+theirs is not even read. Of several replicas in one folder the last to start is noted.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config
@@ -51,7 +53,7 @@ def where_looked(config: Config) -> str:
 # Whether it answers
 
 _HEALTH_SECONDS: Final = 4
-_HEALTH_BYTES: Final = 1024
+_HEALTH_BYTES: Final = 128
 
 
 def asked_for_health(config: Config) -> tuple[int, bytes]:
@@ -62,13 +64,13 @@ def asked_for_health(config: Config) -> tuple[int, bytes]:
     """
     from http.client import HTTPConnection, HTTPException
 
-    with closing(HTTPConnection(*server_address(config), timeout=_HEALTH_SECONDS)) as connection:
-        try:
+    try:
+        with closing(HTTPConnection(*server_address(config), timeout=_HEALTH_SECONDS)) as connection:
             connection.request("GET", "/healthz")
             response = connection.getresponse()
             return response.status, response.read(_HEALTH_BYTES)
-        except HTTPException as exc:
-            raise OSError(str(exc)) from exc
+    except HTTPException as exc:
+        raise OSError(str(exc)) from exc
 
 
 def answers(config: Config) -> bool:
@@ -95,8 +97,8 @@ def note(config: Config, port: int) -> None:
 def withdraw(config: Config) -> None:
     """Remove the note of this process."""
     path = _file_of(config)
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        if json.loads(path.read_bytes())["process"] == os.getpid():
+    with suppress(*_UNREADABLE):
+        if _told(path)["process"] == os.getpid():
             path.unlink()
 
 
@@ -116,12 +118,32 @@ def _file_of(config: Config) -> Path:
 
 def _read(path: Path) -> tuple[str, int] | None:
     """Return what was noted by a process that runs here; None: nothing that can be believed."""
-    with suppress(OSError, OverflowError, ValueError, TypeError, KeyError):
-        with path.open("rb") as file:
-            owner, told = os.fstat(file.fileno()).st_uid, json.load(file)
-        is_trusted = owner in (0, os.geteuid()) or not os.geteuid()
-        if is_trusted and told["machine"] == os.uname().nodename:
+    with suppress(*_UNREADABLE):
+        told = _told(path)
+        if told["machine"] == os.uname().nodename:
             with suppress(PermissionError):  # it runs, and is another user's
                 os.kill(told["process"], 0)
             return str(told["host"]), int(told["port"])
     return None
+
+
+_UNREADABLE: Final = (OSError, OverflowError, RecursionError, ValueError, TypeError, KeyError)
+_NOTE_BYTES: Final = 1024
+
+
+def _told(path: Path) -> Any:
+    """Return what a note says.
+
+    Raises:
+        OSError: There is none, or none of somebody who is believed.
+        ValueError, RecursionError: It is garbage.
+    """
+    # What is there may be anybody's, and anything: a pipe to wait for, a device to read for ever, a link.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        found = os.fstat(file.fileno())
+        believed = {0, os.geteuid()}
+        if not os.geteuid():
+            believed.add(path.parent.stat().st_uid)
+        if found.st_uid not in believed or not stat.S_ISREG(found.st_mode):
+            raise PermissionError(f"expected a note of this user's: {path}")
+        return json.loads(file.read(_NOTE_BYTES))

@@ -72,6 +72,7 @@ class FeedService:
         """Epoch seconds."""
         self.fresh_seconds_left = context.fresh_seconds_left
         self.poll_at = context.poll_at
+        self.paused_until = context.paused_until
 
         # the parts, which others ask directly
         self.checks = Checks(context.store, self._memory, context.config.limits)

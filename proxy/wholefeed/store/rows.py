@@ -88,6 +88,8 @@ class ListedFeed:
 
     id: int
     url: str
+    fetch_url: str
+    """As in `FeedRow`."""
     kind: Kind
     visible_state: State
     is_stale: bool

@@ -62,8 +62,10 @@ from wholefeed.errors import (
     UploadError,
     WholefeedError,
 )
+from wholefeed.fetch.hosts import BACKOFF
 from wholefeed.service.account import ChainDocument, Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
+from wholefeed.service.service import FeedService
 from wholefeed.service.showing import Excerpt, described, excerpt
 from wholefeed.store.rows import ListedFeed
 from wholefeed.store.tables.feeds import ORDERS, Search
@@ -152,7 +154,7 @@ async def _home_page(request: web.Request, trouble: _Trouble | None, status: int
         trouble=trouble,
         forgotten=await _forgotten(request),
         given=plain_url(request[ASKED].query.url),
-        feeds=[_feed_line(feed, app[SERVICE].poll_at(feed), now) for feed in listing.feeds],
+        feeds=[_feed_line(feed, app[SERVICE], now) for feed in listing.feeds],
         words_of=_WORDS,
         meanings=_meanings(listing.feeds),
         listing=listing,
@@ -205,8 +207,9 @@ async def _forgotten(request: web.Request) -> str:
     return plain_url(url) if is_http(url) and not await request.app[SERVICE].is_known(url) else ""
 
 
-def _feed_line(feed: ListedFeed, poll_at: float | None, now: float) -> dict[str, Any]:
-    at = feed.checked_at
+def _feed_line(feed: ListedFeed, service: FeedService, now: float) -> dict[str, Any]:
+    at, pause = feed.checked_at, service.paused_until(feed.fetch_url)
+    told = {**summary_object(feed, service.poll_at(feed)), "paused_until": pause and format_rfc3339(pause)}
     return {
         "url": feed.url,
         "title": plain(feed.title or "", _MOST_CHARACTERS),
@@ -216,7 +219,7 @@ def _feed_line(feed: ListedFeed, poll_at: float | None, now: float) -> dict[str,
         "entries": feed.entries,
         "documents": feed.documents,
         "refreshed": at and time_element(format_rfc3339(at), ago(at, now)),
-        "next": asked_next(summary_object(feed, poll_at), now),
+        "next": asked_next(told, now),
     }
 
 
@@ -392,6 +395,8 @@ def refreshed_in_words(before: str, status: Mapping[str, Any]) -> str:
         return ""
     if status["refreshing"]:
         return "The publisher is being asked now; what comes of it is said here."
+    if status["failure"] is not None and status["failure"]["reason"] == BACKOFF:
+        return "The publisher was not asked: its site is left alone for now, as is said below."
     if status["failure"] is not None:
         return "The publisher was asked, and did not give the feed: why is said below."
     change = status["entries"] - int(before)

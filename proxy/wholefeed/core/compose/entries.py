@@ -152,7 +152,7 @@ class Entry:
     title: str
     """As text in one line, without the markup of XHTML; HTML stays as written. Empty when there is none."""
     link: str
-    """The page it stands for, absolute; empty when there is none."""
+    """The page it stands for, absolute, of whatever scheme; empty when there is none."""
     content: str = field(repr=False)
     """What it says at length: HTML as published, or text made HTML; empty when there is none. Of several
     places the fullest counts. It comes from a stranger: sanitise it before it is shown."""
