@@ -6,13 +6,14 @@ What it notes beside its database is believed where it can be its own, and forgo
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -20,7 +21,9 @@ from tests.feeds import atom
 from tests.origin import Origin
 from tests.postgres import on_both
 from tests.processes import Served, serving
+from wholefeed.cli import address
 from wholefeed.cli.main import main
+from wholefeed.config.tables import Config, StoreConfig
 from wholefeed.core.opml import read_opml
 
 FEED = "https://example.org/feed"
@@ -242,3 +245,24 @@ async def test_an_export_leads_through_the_proxy_whatever_the_command_is_configu
         assert bases(exported) == ["http://nas"]
         _, exported, _ = await cli("opml", "--export", "--undo")
         assert [each.url for each in read_opml(exported.encode()).subscriptions] == [origin.url("/feed")]
+
+
+def test_a_note_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads it while another server writes finds the one before; a disk that is full leaves that, too."""
+    config = Config(store=StoreConfig(path=str(tmp_path / "wholefeed.db")))
+    address.note(config, 8081)
+    before = note_in(tmp_path).read_text("utf-8")
+
+    def full(told: object, file: IO[str]) -> None:
+        file.write("{")
+        file.flush()
+        assert note_in(tmp_path).read_text("utf-8") == before
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(json, "dump", full)
+        address.note(config, 8082)
+    assert note_in(tmp_path).read_text("utf-8") == before
+    address.note(config, 8083)
+    assert json.loads(note_in(tmp_path).read_text("utf-8"))["port"] == 8083
+    assert [each.name for each in tmp_path.iterdir()] == [note_in(tmp_path).name]

@@ -88,10 +88,12 @@ def note(config: Config, port: int) -> None:
     """Say where the proxy listens; where its folder cannot be written, commands go by their configuration."""
     path = _file_of(config)
     told = {"host": config.server.host, "port": port, "process": os.getpid(), "machine": os.uname().nodename}
+    written = path.with_name(f"{path.name}.{os.getpid()}")
     with suppress(OSError):
-        path.unlink(missing_ok=True)
-        with path.open("x", encoding="utf-8") as file:
+        written.unlink(missing_ok=True)
+        with written.open("x", encoding="utf-8") as file:
             json.dump(told, file)
+        written.replace(path)  # whoever reads it finds all of it
 
 
 def withdraw(config: Config) -> None:
