@@ -128,6 +128,24 @@ async def test_a_note_that_outlived_its_server_is_not_believed(
     assert (await cli("list"))[1].startswith(origin.url("/feed"))
 
 
+async def test_who_is_asked_in_place_of_a_server_that_vanished_is_said(
+    cli: Run, own_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy at the configured address has another database, and is asked all the same; without a note
+    nothing is said."""
+    async with noted(own_folder) as (vanished, _):
+        vanished.process.kill()
+        await vanished.ended()
+    (tmp_path / "another").mkdir()
+    async with serving(tmp_path / "another") as another:
+        monkeypatch.setenv("WHOLEFEED_SERVER_PORT", str(another.port))
+        code, _, said = await cli("list")
+        told = "has ended; what is asked is the one at http://127.0.0.1:"
+        assert (code, f"{told}{another.port} (server.host" in said) == (0, True), said
+        note_in(own_folder).unlink()
+        assert "has ended" not in (await cli("list"))[2]
+
+
 @pytest.mark.usefixtures("no_server")
 @pytest.mark.parametrize(
     "changes",

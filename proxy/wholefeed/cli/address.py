@@ -114,6 +114,14 @@ def with_running(config: Config) -> Config:
     return found if answers(found) else config
 
 
+def has_vanished(config: Config) -> bool:
+    """Whether the proxy that noted its address has ended without a word: who answers may be another one."""
+    with suppress(*_UNREADABLE):
+        told = _told(_file_of(config))
+        return bool(told["machine"] == os.uname().nodename) and not _lives(told["process"])
+    return False
+
+
 def _file_of(config: Config) -> Path:
     return Path(f"{config.store.path}.address")
 
@@ -122,11 +130,19 @@ def _read(path: Path) -> tuple[str, int] | None:
     """Return what was noted by a process that runs here; None: nothing that can be believed."""
     with suppress(*_UNREADABLE):
         told = _told(path)
-        if told["machine"] == os.uname().nodename:
-            with suppress(PermissionError):  # it runs, and is another user's
-                os.kill(told["process"], 0)
+        if told["machine"] == os.uname().nodename and _lives(told["process"]):
             return str(told["host"]), int(told["port"])
     return None
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it runs, and is another user's
+    return True
 
 
 _UNREADABLE: Final = (OSError, OverflowError, RecursionError, ValueError, TypeError, KeyError)

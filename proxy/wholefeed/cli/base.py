@@ -49,7 +49,7 @@ def load_for_result(options: argparse.Namespace) -> Config:
 
     The address in it is the running proxy's where that is known.
     """
-    from wholefeed.cli.address import with_running
+    from wholefeed.cli.address import answers, has_vanished, url_here, with_running
     from wholefeed.config.tables import ServerConfig
     from wholefeed.logs import configure_logging
 
@@ -58,6 +58,9 @@ def load_for_result(options: argparse.Namespace) -> Config:
     if config is not configured and configured.server.port != ServerConfig().port:
         running, set_port = config.server.port, configured.server.port
         tell(f"the proxy that runs here listens on port {running}, though server.port is {set_port}")
+    elif has_vanished(configured) and answers(configured):
+        other = f"{url_here(configured)} (server.host, server.port)"
+        tell(f"the proxy of {configured.store.path} has ended; what is asked is the one at {other}")
     level = "warning" if config.log.level == "info" else config.log.level
     configure_logging(replace(config.log, level=level), sys.stderr)
     return config
