@@ -11,7 +11,9 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -80,6 +82,20 @@ def demo_environment(folder: Path) -> dict[str, str]:
     return os.environ | {"TMPDIR": str(folder), "WHOLEFEED_STORE_PATH": "/nonexistent/feeds.db"}
 
 
+@contextmanager
+def demonstration(folder: Path, port: int) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """Begin one that stays until it is ended; give it, and what it prints."""
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "demo", "--port", str(port)],
+        cwd=ROOT,
+        env=demo_environment(folder),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        yield process, process.stdout
+
+
 def test_the_demonstration_gets_every_entry_of_each_feed(tmp_path: Path) -> None:
     """Documents, entries and state are told as they are: a long archived Atom feed with its media type, and
     an RSS one beside it; nothing is left behind."""
@@ -111,15 +127,8 @@ def test_the_demonstration_gets_every_entry_of_each_feed(tmp_path: Path) -> None
 def test_the_demonstration_leaves_the_proxy_to_try_until_it_is_ended(tmp_path: Path) -> None:
     """The demo prints a URL that works until it is ended, exits 0, and leaves no file or server behind."""
     port = free_port(0)
-    with subprocess.Popen(
-        [sys.executable, "-u", "-m", "demo", "--port", str(port)],
-        cwd=ROOT,
-        env=demo_environment(tmp_path),
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        shown = list(iter(process.stdout.readline, "Ctrl-C ends it all and cleans up.\n"))
+    with demonstration(tmp_path, port) as (process, output):
+        shown = list(iter(output.readline, "Ctrl-C ends it all and cleans up.\n"))
         url = next(
             line.strip() for line in shown if line.startswith(f"  http://127.0.0.1:{port}/feed?url=http%3A")
         )
@@ -139,15 +148,8 @@ def test_the_demonstration_leaves_the_proxy_to_try_until_it_is_ended(tmp_path: P
 def test_the_proxy_ends_with_a_demonstration_that_is_killed(tmp_path: Path) -> None:
     """SIGKILL leaves nobody to stop the proxy or to clean up: it ends by itself and removes its folder."""
     port = free_port(0)
-    with subprocess.Popen(
-        [sys.executable, "-u", "-m", "demo", "--port", str(port)],
-        cwd=ROOT,
-        env=demo_environment(tmp_path),
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
+    with demonstration(tmp_path, port) as (process, output):
+        for line in output:
             if line.startswith("The proxy on"):
                 break
         assert list(tmp_path.iterdir()) != []

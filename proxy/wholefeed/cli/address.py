@@ -18,7 +18,7 @@ import stat
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from wholefeed.config.tables import Config
@@ -106,36 +106,42 @@ def withdraw(config: Config) -> None:
 
 def with_running(config: Config) -> Config:
     """Return the configuration with the address of the running proxy where that is known."""
-    noted = _read(_file_of(config))
-    if noted in (None, (config.server.host, config.server.port)):
+    noted = _noted(config)
+    if noted is None or not noted.is_running:
         return config
-    host, port = noted
-    found = replace(config, server=replace(config.server, host=host, port=port))
+    if (noted.host, noted.port) == (config.server.host, config.server.port):
+        return config
+    found = replace(config, server=replace(config.server, host=noted.host, port=noted.port))
     return found if answers(found) else config
 
 
 def has_vanished(config: Config) -> bool:
     """Whether the proxy that noted its address has ended without a word: who answers may be another one."""
-    with suppress(*_UNREADABLE):
-        told = _told(_file_of(config))
-        return bool(told["machine"] == os.uname().nodename) and not _lives(told["process"])
-    return False
+    noted = _noted(config)
+    return noted is not None and not noted.is_running
 
 
 def _file_of(config: Config) -> Path:
     return Path(f"{config.store.path}.address")
 
 
-def _read(path: Path) -> tuple[str, int] | None:
-    """Return what was noted by a process that runs here; None: nothing that can be believed."""
+class _Noted(NamedTuple):
+    host: str
+    port: int
+    is_running: bool
+    """Whether the process that noted it still runs."""
+
+
+def _noted(config: Config) -> _Noted | None:
+    """Return what was noted by a process of this machine; None: nothing that can be believed."""
     with suppress(*_UNREADABLE):
-        told = _told(path)
-        if told["machine"] == os.uname().nodename and _lives(told["process"]):
-            return str(told["host"]), int(told["port"])
+        told = _told(_file_of(config))
+        if told["machine"] == os.uname().nodename:
+            return _Noted(str(told["host"]), int(told["port"]), _is_running(told["process"]))
     return None
 
 
-def _lives(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
