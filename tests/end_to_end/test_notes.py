@@ -132,6 +132,10 @@ def dates_guessed(origin: Origin) -> None:
     ArchivePage(origin, posts=12, has_days=False).publish()
 
 
+def response_repaired(origin: Origin) -> None:
+    origin.publish("/feed", atom(an_item("a")), headers=[("Content-Encoding", "utf-8")])
+
+
 PUBLISHERS: dict[str, Callable[[Origin], object]] = {
     "LimitReached": lambda origin: publish_chain(origin, archives=70),
     "CrossOriginUnconfirmed": another_site,
@@ -140,6 +144,7 @@ PUBLISHERS: dict[str, Callable[[Origin], object]] = {
     "HistoryShort": history_short,
     "MementoServed": memento_served,
     "DatesGuessed": dates_guessed,
+    "ResponseRepaired": response_repaired,
 }
 """The same, where a publisher does more."""
 

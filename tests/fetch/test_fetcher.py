@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import gzip
+import random
 import time
 from typing import Any
 
@@ -38,6 +40,7 @@ from wholefeed.errors import (
 )
 from wholefeed.fetch import exchange
 from wholefeed.fetch.base import Manner, Validators
+from wholefeed.fetch.budget import TOTAL_BYTES, MemoryBudget
 from wholefeed.fetch.exchange import TRANSPORT_ERRORS, failure_of
 from wholefeed.fetch.fetcher import Fetcher
 
@@ -423,6 +426,58 @@ async def test_a_bad_chunk_that_comes_late_is_an_error_at_once(origin: Origin, i
         assert caught.value.slug == "incomplete"
         while origin.open_connections:
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.fault("152")
+@pytest.mark.parametrize("size", [1, 3, 1000])
+async def test_a_head_is_mended_however_it_comes(origin: Origin, size: int) -> None:
+    """docs/faults.md row 152: in pieces, behind interim responses and line breaks; the log tells what was
+    mended, and only of the response that needed it."""
+    response = (
+        b"\r\n\nHTTP/1.1 103 Early Hints\r\nno field\r\n\r\n"
+        b"HTTP/1.1 200 OK\nX-A : b\nContent-Length: %d\nContent-Length: %d\n\n%b"
+        % (len(FEED), len(FEED), FEED)
+    )
+
+    class Pieces:
+        async def send(self, request: Request, wire: Wire) -> None:
+            for start in range(0, len(response), size):
+                await wire.send(response[start : start + size])
+                await asyncio.sleep(0)
+
+    origin.answer("/odd", Pieces())
+    origin.publish("/feed", FEED)
+    async with a_fetcher() as fetcher:
+        with capture_logs() as logs:
+            odd, usual = [await fetcher.fetch(origin.url(path)) for path in ("/odd", "/feed")]
+            again = await fetcher.fetch(origin.url("/feed"))
+    assert (odd.body, odd.repairs) == (FEED, ("content-length", "header-fields"))
+    assert odd.headers == {"content-length": str(len(FEED))}
+    assert (usual.repairs, again.repairs) == ((), ())
+    assert [line.get("repairs") for line in logs] == [["content-length", "header-fields"], None, None]
+    assert [request.connection for request in origin.requests] == [1, 2, 2]
+
+
+@pytest.mark.fault("152")
+async def test_a_coding_that_nobody_named_has_its_share_of_memory(origin: Origin) -> None:
+    """docs/faults.md rows 122 and 152: what such a body takes is known once it has begun."""
+    body = b"<feed>" + random.Random(1).randbytes(3 << 20).hex().encode()
+    origin.publish("/feed", gzip.compress(body))
+    budget = MemoryBudget()
+    async with a_fetcher(document_bytes=8 << 20, budget=budget) as fetcher:
+        fetched = await fetcher.fetch(origin.url("/feed"))
+        assert fetched.body == body
+        assert budget.free_bytes == TOTAL_BYTES - len(body)
+    assert fetched.repairs == ("content-coding",)
+
+
+@pytest.mark.fault("152")
+async def test_without_the_last_chunk_nothing_says_how_long_the_body_was(origin: Origin) -> None:
+    """docs/faults.md row 152: whoever reads the document judges by its own end, as without a length."""
+    origin.answer("/feed", Raw(OK + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(FEED), FEED)))
+    async with a_fetcher() as fetcher:
+        fetched = await fetcher.fetch(origin.url("/feed"))
+    assert (fetched.body, fetched.repairs, dict(fetched.headers)) == (FEED, ("last-chunk",), {})
 
 
 async def test_a_reset_is_no_end_of_a_body_without_a_length(origin: Origin) -> None:

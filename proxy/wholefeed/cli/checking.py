@@ -158,6 +158,7 @@ class _Listening(Fetcher):
                         media_type=fetched.media_type,
                         links=fetched.links,
                         fetched_at=fetched.fetched_at,
+                        repairs=fetched.repairs,
                     )
                     urls, depth = (url, *fetched.hops), self.max_depth
                     look = partial(examine, headers=fetched.headers, urls=urls, max_depth=depth)

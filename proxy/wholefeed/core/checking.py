@@ -43,6 +43,7 @@ from wholefeed.core.notes import (
     LimitReached,
     NewerNotOlder,
     NoProgress,
+    ResponseRepaired,
 )
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.encodings import to_utf8
@@ -316,7 +317,10 @@ class _Reading:
             yield Copy(entry.identity, own_id, self._at(entry.start), entry.order_at, sames)
 
     def notes(self) -> Iterator[Finding]:
-        """What was noted as it was read, and as its links were."""
+        """What was noted as it was read, and as its links and its response were."""
+        if repairs := self._sender.repairs:
+            what = str(ResponseRepaired(self._document.url, repairs=repairs))
+            yield self._say("not-well-formed", what=what.removesuffix(f": {self._document.url}"))
         for note in (*self._document.notes, *self.navigation.notes):
             what = str(note).removesuffix(f": {note.url}")
             relation = note.facts.get("relation", "")

@@ -53,6 +53,7 @@ from wholefeed.core.model import (
     default_namespace,
     segment_end,
 )
+from wholefeed.core.notes import ResponseRepaired
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.verbatim.fragments import fragments_of, prefixes_in
 from wholefeed.core.walk.chain import Span
@@ -101,6 +102,8 @@ class Sender:
     """Values of the Link fields (RFC 8288)."""
     route: str = ""
     """Value of the field X-Discourse-Route."""
+    repairs: tuple[str, ...] = ()
+    """What of the response was not as HTTP has it."""
     fetched_at: float
     """Epoch seconds."""
 
@@ -125,8 +128,11 @@ class ReadDocument:
 
 def describe(document: FeedDocument, body: bytes, sender: Sender) -> ReadDocument:
     """Say what is to be known of a document that has been parsed."""
+    facts = DocumentFacts.of(document)
+    if sender.repairs:
+        facts = replace(facts, notes=(*facts.notes, ResponseRepaired(sender.url, repairs=sender.repairs)))
     return ReadDocument(
-        facts=DocumentFacts.of(document),
+        facts=facts,
         navigation=classify(document, sender.links),
         digest=hashlib.sha256(body).digest(),
         span=_span(document, sender.fetched_at),

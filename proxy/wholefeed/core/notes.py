@@ -269,6 +269,19 @@ DocumentRepaired: Final = NoteKind(
 of docs/repair.md."""
 
 
+def _mended(url: str, repairs: tuple[str, ...]) -> str:
+    return f"not sent as HTTP has it, read as it was meant ({', '.join(repairs)}): {url}"
+
+
+ResponseRepaired: Final = NoteKind(
+    "ResponseRepaired", "response-repaired", "RFC 9110, section 8.4; RFC 9112, sections 5 and 6",
+    text=_mended,
+    is_of_reading=True,
+)
+"""The response was not valid HTTP, or not coded as it said, and was read nevertheless (docs/faults.md row
+152), in the words of docs/repair.md."""
+
+
 def _truncated(url: str, *, breaks_off: bool) -> str:
     found = "breaks off before its end" if breaks_off else "goes on behind its end"
     return f"{found}, so only its whole entries count: {url}"

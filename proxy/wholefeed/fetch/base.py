@@ -202,6 +202,8 @@ class Transfer:
     """Answers that have begun."""
     status: int | None = None
     """The last one that came."""
+    repairs: frozenset[str] = frozenset()
+    """What of the last response was not as HTTP has it (docs/repair.md#responses)."""
 
     @property
     def left_seconds(self) -> float:
@@ -220,6 +222,7 @@ class Transfer:
             "wire_bytes": self.wire_bytes,
             "body_bytes": self.body_bytes,
             "duration_s": round(self.spent_seconds, 6),
+            **({"repairs": sorted(self.repairs)} if self.repairs else {}),
         }
 
 
@@ -254,6 +257,8 @@ class Fetched:
     is_met: bool = False
     """Whether redirects led to a document that the caller has: it was not asked for, and is not modified."""
     status: int
+    repairs: tuple[str, ...] = ()
+    """What was not as HTTP has it (docs/repair.md#responses)."""
 
 
 KEPT_HEADERS: Final = (

@@ -6,9 +6,10 @@
 
 Redirects, further tries and politeness are the fetcher's. An answer's body is only ever read in chunks, each
 counted on the wire and again decoded: never the whole of what a publisher chooses to send
-(docs/design.md#fetching). aiohttp speaks HTTP and leaves four things to this module: that a body came to its
+(docs/design.md#fetching). aiohttp speaks HTTP and leaves these things to this module: that a body came to its
 true end (`_whole_body`), that it is decoded under limits (`Decoder`), that everything beside it is bounded
-(`_CountingHandler`), and that each way a request can fail has one slug (`failure_of`).
+and as valid as other clients make it (`_PublisherHandler`), and that each way a request can fail has one slug
+(`failure_of`).
 """
 
 from __future__ import annotations
@@ -20,20 +21,18 @@ import io
 import re
 import socket
 import ssl
-import sys
 import time
-import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Any, Final
 
 import aiohttp
-import brotli  # type: ignore[import-untyped]
 from aiohttp.abc import AbstractResolver
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.resolver import DefaultResolver
 from aiohttp.streams import EMPTY_PAYLOAD
@@ -51,6 +50,7 @@ from wholefeed.errors import (
     PublisherTimeoutError,
 )
 from wholefeed.fetch.base import KEPT_HEADERS, Target, Transfer
+from wholefeed.fetch.codings import ACCEPT_ENCODING, SLICE_BYTES, DecodeError, Decoder, codings_of
 from wholefeed.fetch.guard import (
     AddressPolicy,
     GuardedResolver,
@@ -59,18 +59,16 @@ from wholefeed.fetch.guard import (
     TargetRefusedError,
     guarded_socket_factory,
 )
+from wholefeed.fetch.heads import mend_head
 from wholefeed.fetch.publishers import NO_PUBLISHERS, Publishers
 from wholefeed.futures import retrieve_failure
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 # The HTTP client
 
 _HEADER_FIELD_BYTES: Final = 32768
 """One header field; publishers' Content-Security-Policy and Link fields outgrow aiohttp's own 8 KiB."""
+_HEADER_FIELDS: Final = 256
+"""Fields of one head; aiohttp's own limit is half of that."""
 
 _VIA: Final = "1.1 wholefeed"
 """Sent with every request, so that one that comes back is known as our own (docs/faults.md row 19)."""
@@ -79,9 +77,6 @@ _ACCEPT: Final = (
     "application/atom+xml, application/rss+xml, application/rdf+xml, application/feed+json, "
     "application/xml;q=0.9, text/xml;q=0.9, application/json;q=0.8, text/html;q=0.5, */*;q=0.1"
 )
-
-_ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd"
-"""What requests ask for: every coding that `Decoder` knows."""
 
 _KEEPALIVE_SECONDS: Final = 15.0
 _LOOKUP_SHARE: Final = 0.9
@@ -102,7 +97,7 @@ async def open_session(
     `resolver` is closed with the session. Without `ssl_context` the system's certificates are trusted.
     One that asks through proxies alone is given `policy.behind_proxy()`.
     """
-    connector = _CountingConnector(
+    connector = _PublisherConnector(
         resolver=GuardedResolver(
             resolver or DefaultResolver(),
             policy,
@@ -121,15 +116,17 @@ async def open_session(
         headers={
             "User-Agent": fetch.user_agent,
             "Accept": _ACCEPT,
-            "Accept-Encoding": _ACCEPT_ENCODING,
+            "Accept-Encoding": ACCEPT_ENCODING,
             "Via": _VIA,
         },
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         request_class=_Request,
+        response_class=_Response,
         trust_env=False,
         max_line_size=_HEADER_FIELD_BYTES,
         max_field_size=_HEADER_FIELD_BYTES,
+        max_headers=_HEADER_FIELDS,
     ) as session:
         yield session
 
@@ -190,12 +187,20 @@ class Exchange:
             transfer.status = response.status
             if response.status not in _STATUSES:
                 raise aiohttp.ClientResponseError(response.request_info, (), message="no HTTP status")
+            assert isinstance(response, _Response), "the session makes no others"
             if response.status in DOCUMENT_STATUSES and not is_head:
                 body = await self._read_body(transfer, target, response)
             else:
                 body = b""
                 await _drain(response)
-            return Response(target=target, status=response.status, headers=response.headers, body=body)
+            transfer.repairs = frozenset(response.repairs)
+            return Response(
+                target=target,
+                status=response.status,
+                headers=response.headers,
+                body=body,
+                repairs=transfer.repairs,
+            )
         except TRANSPORT_ERRORS as exc:
             raise failure_of(exc, target.url, in_body=response is not None) from exc
         finally:
@@ -220,37 +225,44 @@ class Exchange:
         assert self._proxied is not None, "it is opened where there is a proxy"
         return self._proxied, {**options, "proxy": proxy}
 
-    async def _read_body(self, transfer: Transfer, target: Target, response: aiohttp.ClientResponse) -> bytes:
+    async def _read_body(self, transfer: Transfer, target: Target, response: _Response) -> bytes:
         if (response.content_length or 0) > MAX_WIRE_BYTES:
             raise _too_large()
         decoder = Decoder(
-            coding_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
+            codings_of(response.headers.getall("Content-Encoding", ())), limit_bytes=self._body_limit_bytes
         )
         share, started = transfer.share, time.monotonic()
+        begin = partial(share.begin, response.content_length, limit_bytes=self._body_limit_bytes)
         is_coded = "Content-Encoding" in response.headers
-        await share.begin(response.content_length, is_coded=is_coded, limit_bytes=self._body_limit_bytes)
+        await begin(is_coded=is_coded)
         body = io.BytesIO()  # what it gives in the end is no copy, as of a bytearray
         unyielded = 0
         with _whole_body(response):
-            while chunk := await response.content.readany():
+            is_over = False
+            while not is_over:
+                chunk = await response.content.readany()
+                is_over = not chunk
                 transfer.wire_bytes += len(chunk)
                 received_bytes = decoder.wire_bytes + len(chunk)
                 if is_too_slow(received_bytes, time.monotonic() - started):
                     raise TimeoutError("the body comes too slowly")
                 if received_bytes > MAX_WIRE_BYTES:
                     raise _too_large()
-                for piece in decoder.feed(chunk):
+                for piece in decoder.finish() if is_over else decoder.feed(chunk):
+                    if decoder.is_coded and not is_coded:  # nobody has said so
+                        is_coded = True
+                        await begin(is_coded=True)
                     await share.cover(decoder.decoded_bytes)
                     body.write(piece)
                     transfer.body_bytes += len(piece)
-                    if transfer.on_chunk is not None and response.status == HTTPStatus.OK:
+                    if piece and transfer.on_chunk is not None and response.status == HTTPStatus.OK:
                         transfer.on_chunk(target.url, piece)
-                    unyielded += len(piece)
+                    unyielded += len(piece) or SLICE_BYTES
                     if unyielded >= _YIELD_BYTES:
                         unyielded = 0
                         await asyncio.sleep(0)
-        decoder.finish()
         share.came(decoder.decoded_bytes)
+        response.repairs |= decoder.repairs
         return body.getvalue()
 
 
@@ -295,14 +307,27 @@ async def _bear(
     return await handler(request)
 
 
+class _Response(aiohttp.ClientResponse):
+    """A response that knows what of it was mended, once it has ended."""
+
+    repairs: set[str]
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        assert isinstance(connection.protocol, _PublisherHandler), "the connector makes no others"
+        self.repairs = connection.protocol.repairs
+        return await super().start(connection)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """One HTTP answer. The body is empty where the status is none of `DOCUMENT_STATUSES`."""
+    """One HTTP response. The body is empty where the status is none of `DOCUMENT_STATUSES`."""
 
     target: Target
     status: int
     headers: CIMultiDictProxy[str]
     body: bytes
+    repairs: frozenset[str]
+    """What was not as HTTP has it (docs/repair.md#responses)."""
 
     def fields(self, name: str) -> tuple[str, ...]:
         """Return all values of a header field; octets that are no UTF-8 are replaced."""
@@ -312,6 +337,8 @@ class Response:
         """Return the header fields that the proxy uses; those that are lists as one value."""
         kept = {}
         for field, name in _KEPT:
+            if name == "transfer-encoding" and CHUNK_REPAIR in self.repairs:
+                continue  # nothing but the end of the connection delimits the body
             if values := self.headers.getall(field, ()):
                 kept[name] = _as_text(", ".join(values) if name in _LIST_HEADERS else values[0])
         return kept
@@ -400,167 +427,6 @@ def _whole_body(response: aiohttp.ClientResponse) -> Iterator[None]:
         raise aiohttp.ClientPayloadError("reset")
 
 
-# Content codings: nothing here waits or does I/O
-
-SLICE_BYTES: Final = 65536
-"""What one step of decoding may give; brotli may exceed it by half."""
-
-MAX_RATIO: Final = 200
-"""Decoded bytes for one byte on the wire; real feeds reach 16."""
-RATIO_FREE_BYTES: Final = 1 << 20
-"""Decoded bytes from which on the ratio counts."""
-MAX_MEMBERS: Final = 64
-"""gzip members or zstd frames in one body."""
-
-_CODING_ALIASES: Final = {"x-gzip": "gzip", "x-deflate": "deflate"}
-
-
-def coding_of(fields: Iterable[str]) -> str:
-    """Return the one content coding that Content-Encoding fields name, "identity" for none.
-
-    DecodeError: more than one, or one that was not asked for (RFC 9110, section 8.4.1).
-    """
-    tokens = [token.strip(" \t").lower() for field in fields for token in field.split(",")]
-    codings = [_CODING_ALIASES.get(token, token) for token in tokens if token not in ("", "identity")]
-    if not codings:
-        return "identity"
-    if len(codings) > 1:
-        raise DecodeError(f"expected one content coding, got {len(codings)}")
-    if codings[0] not in _DECOMPRESSORS:
-        raise DecodeError(f"expected one of {_ACCEPT_ENCODING}, got content coding {codings[0][:40]!r}")
-    return codings[0]
-
-
-class Decoder:
-    """Decodes one body in slices, under limits (RFC 9110, section 8.4; docs/faults.md rows 36 and 37).
-
-        decoder = Decoder(coding_of(response_headers), limit_bytes=32 << 20)
-        for chunk in wire:
-            for piece in decoder.feed(chunk):   # never much more than SLICE_BYTES at once
-                body += piece
-        decoder.finish()                        # the stream had an end, and nothing came behind it
-
-    aiohttp's own decoding is not used: it takes a truncated gzip body for a whole one and has no limit on
-    what a body decodes to (docs/design.md#fetching).
-    """
-
-    def __init__(self, coding: str, *, limit_bytes: int) -> None:
-        self._coding = coding
-        self._limit_bytes = limit_bytes
-        self._member: Any = None  # as zlib's: `decompress`, `eof`, `unused_data`
-        self._members = 0
-        self._head = b""
-        self.wire_bytes = 0
-        self.decoded_bytes = 0
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take bytes from the wire and yield what they decode to, in slices; what is not coded, as it came.
-
-        The iterator must be exhausted before the next call.
-        """
-        self.wire_bytes += len(data)
-        if self._coding == "identity":
-            self._count(len(data))
-            yield data
-            return
-        try:
-            for start in range(0, len(data), SLICE_BYTES):
-                for piece in self._decoded(data[start : start + SLICE_BYTES]):
-                    self._count(len(piece))
-                    yield piece
-        except _CODING_ERRORS as exc:
-            raise DecodeError(f"expected a {self._coding} stream: {exc}") from exc
-
-    def finish(self) -> None:
-        """Say that the wire has ended; DecodeError: the stream had not."""
-        is_at_end = self._member is not None and self._member.eof
-        if self._coding != "identity" and self.wire_bytes and not is_at_end:
-            raise DecodeError(f"expected the {self._coding} stream to end, got the end of the body")
-
-    def _decoded(self, data: bytes) -> Iterator[bytes]:
-        while data:
-            if self._member is None and self._coding == "deflate":
-                data = self._head = self._head + data
-                if len(data) < _ZLIB_HEAD_BYTES:
-                    return
-            if self._member is None or self._member.eof:
-                self._member = self._next_member(data)
-            is_more = True
-            while is_more:  # it can have taken all that came and still hold output back
-                piece = self._member.decompress(data, SLICE_BYTES)
-                if piece:
-                    yield piece
-                data = getattr(self._member, "unconsumed_tail", b"")
-                is_more = not self._member.eof and bool(piece or data)
-            data = self._member.unused_data if self._member.eof else b""
-
-    def _next_member(self, head: bytes) -> Any:
-        if self._member is not None and self._coding not in _MULTI_MEMBER:
-            raise DecodeError(f"expected nothing behind the {self._coding} stream")
-        self._members += 1
-        if self._members > MAX_MEMBERS:
-            raise DecodeError(f"expected at most {MAX_MEMBERS} {self._coding} members")
-        return _DECOMPRESSORS[self._coding](head)
-
-    def _count(self, count: int) -> None:
-        self.decoded_bytes += count
-        if self.decoded_bytes > self._limit_bytes:
-            raise DecodeError(f"expected at most {self._limit_bytes} bytes", slug="too-large")
-        if self.decoded_bytes > max(RATIO_FREE_BYTES, MAX_RATIO * self.wire_bytes):
-            raise DecodeError(
-                f"expected at most {MAX_RATIO} bytes for one of {self._coding}, "
-                f"got {self.decoded_bytes} from {self.wire_bytes}",
-                slug="too-large",
-            )
-
-
-class DecodeError(ValueError):
-    """The body is not what its coding says, or is too large. `slug`: content-coding or too-large."""
-
-    def __init__(self, message: str, *, slug: str = "content-coding") -> None:
-        super().__init__(message)
-        self.slug = slug
-
-
-class _Brotli:
-    """RFC 7932, with the methods of zlib's. The library refuses what follows the end in the same chunk."""
-
-    unused_data = b""
-
-    def __init__(self) -> None:
-        self._decompressor = brotli.Decompressor()
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._decompressor.is_finished())
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        return bytes(self._decompressor.process(data, output_buffer_limit=max_length))
-
-
-_ZLIB_HEAD_BYTES: Final = 2  # RFC 1950, section 2.2: CMF and FLG
-
-
-def _inflate(head: bytes) -> Any:
-    """RFC 9110, 8.4.1.2: zlib format; servers that send raw deflate under this name are told by its head."""
-    is_zlib = head[0] & 0x0F == zlib.DEFLATED and int.from_bytes(head[:_ZLIB_HEAD_BYTES]) % 31 == 0
-    return zlib.decompressobj(15 if is_zlib else -15)
-
-
-_ZSTD_LIMITS: Final[dict[int, int]] = {zstd.DecompressionParameter.window_log_max: 23}
-"""RFC 9659, section 3: a window of at most 8 MiB as a content coding."""
-
-_DECOMPRESSORS: Final[dict[str, Callable[[bytes], Any]]] = {
-    "gzip": lambda _: zlib.decompressobj(31),
-    "deflate": _inflate,
-    "br": lambda _: _Brotli(),
-    "zstd": lambda _: zstd.ZstdDecompressor(options=_ZSTD_LIMITS),
-}
-"""What decodes a member that begins so. zlib checks gzip's CRC-32 and length, and zlib's Adler-32."""
-
-_MULTI_MEMBER: Final = frozenset({"gzip", "zstd"})
-_CODING_ERRORS: Final = (zlib.error, brotli.error, zstd.ZstdError)
-
 # What comes beside the body
 
 _HEADER_BYTES: Final = 256 << 10
@@ -576,34 +442,69 @@ _HEAD_SLICE_BYTES: Final = 16 << 10
 """Of heads, what is parsed between two looks at the count."""
 
 
-class _CountingConnector(aiohttp.TCPConnector):
+CHUNK_REPAIR: Final = "last-chunk"
+"""The connection was closed in place of the last chunk."""
+_CHUNK_ENDS: Final = (
+    (b"\r\n0\r\n", b"\r\n"),
+    (b"\r\n0\r", b"\n\r\n"),
+    (b"\r\n0", b"\r\n\r\n"),
+    (b"\r\n", b"0\r\n\r\n"),
+)
+"""How the bytes end that have come between two chunks or in the last one (RFC 9112, section 7.1), and what is
+missing."""
+_CHUNK_END_BYTES: Final = len(b"\r\n0\r\n")
+
+_HTTP: Final = b"HTTP/"
+_LINE_BREAKS: Final = re.compile(rb"[\r\n]*+")
+_HEAD_END: Final = re.compile(rb"\n\r?\n")
+_INTERIM: Final = re.compile(rb"HTTP/[0-9.]++[ ]++1(?!01)[0-9][0-9]\b")
+
+
+class _PublisherConnector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        make: Callable[..., ResponseHandler] = _CountingHandler
+        make: Callable[..., ResponseHandler] = _PublisherHandler
         self._factory = functools.partial(make, loop=self._loop)
 
 
-class _CountingHandler(ResponseHandler):
-    """The client's end of a connection, closed when an answer brings too much beside its body.
+class _PublisherHandler(ResponseHandler):
+    """The client's end of a connection to a publisher: mends heads, and bounds what comes beside a body.
 
-    aiohttp limits each header field and their number. It skips interim answers (`103 Early Hints`) and what
-    stands beside the size of a chunk without counting them, so that an answer can go on for as long as it has
-    time, and nobody who reads its body gets to know (docs/faults.md row 88).
+    aiohttp limits each header field and their number. It skips interim responses (`103 Early Hints`) and what
+    stands beside the size of a chunk without counting them, so that a response can go on for as long as it
+    has time, and nobody who reads its body gets to know (docs/faults.md row 88).
+
+    Its parser cannot be told which invalid heads to take (docs/faults.md row 152). So it is given heads that
+    are whole, and mended where they need it. Behind such a response the connection is closed, so that it can
+    smuggle in no other one.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._received_bytes = 0
         self._former: aiohttp.StreamReader | None = None
+        self._head: bytearray | None = None  # as far as it has come; None: there is none to come
+        self._ending = b""  # the last bytes that came
+        self._is_chunked = False
+        self.repairs: set[str] = set()
+        """What of this response was mended."""
 
     def set_response_params(self, **parameters: Any) -> None:
-        """Count from 0: a request is about to be sent."""
+        """Begin anew: a request is about to be sent."""
         self._received_bytes = 0
         self._former = self._payload
+        self._head, self._ending, self._is_chunked = bytearray(), b"", False
+        self.repairs = set()
         super().set_response_params(**parameters)
 
     def data_received(self, data: bytes) -> None:
         """Count what comes, and end the connection at the limit."""
+        self._ending = (self._ending + data[-_CHUNK_END_BYTES:])[-_CHUNK_END_BYTES:]
+        if self._head is not None and data:
+            data = self._mend_heads(self._head, data)
+            if not data:
+                self.start_timeout()  # as it would where something is parsed
+                return
         if len(data) <= _HEAD_SLICE_BYTES:
             self._take(data)
             return
@@ -615,6 +516,54 @@ class _CountingHandler(ResponseHandler):
                 return
         if rest:
             self._take(rest)
+
+    def _mend_heads(self, held: bytearray, data: bytes) -> bytes:
+        """Return what can be parsed by now: whole heads, and all that follows the last; keep the rest."""
+        searched_bytes = max(0, len(held) - 2)
+        held += data
+        parsable: list[bytes | bytearray] = []
+        start = 0
+        while True:
+            start = _LINE_BREAKS.match(held, start).end()  # type: ignore[union-attr]  # it matches anything
+            end = _HEAD_END.search(held, max(start, searched_bytes))
+            is_http = _HTTP.startswith(held[start : start + len(_HTTP)].upper())
+            if not is_http or (end is None and len(held) - start > _HEADER_BYTES):
+                break  # the parser says what is wrong with it
+            if end is None:
+                del held[:start]
+                return b"".join(parsable)
+            head, repairs = mend_head(bytes(held[start : end.end()]))
+            parsable.append(head)
+            start = end.end()
+            if repairs:
+                self.repairs |= repairs
+                self.force_close()
+            if not _INTERIM.match(head):
+                break
+        self._head = None
+        return b"".join((*parsable, held[start:]))
+
+    def feed_data(self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0) -> None:
+        """Take a head that has been parsed."""
+        self._is_chunked = data[0].chunked
+        super().feed_data(data, size)
+
+    def eof_received(self) -> None:
+        """Supply the last chunk where the publisher closes the connection behind another one, as some do.
+
+        Between two chunks that ends the body; anywhere else it makes no valid chunk, and breaks the body off.
+        """
+        super().eof_received()
+        body = self._body()
+        if not self._is_chunked or body is None or body.is_eof() or not body.total_bytes:
+            return
+        self.force_close()
+        for ending, rest in _CHUNK_ENDS:
+            if self._ending.endswith(ending):
+                super().data_received(rest)
+                break
+        if body.is_eof():
+            self.repairs.add(CHUNK_REPAIR)
 
     def _take(self, data: bytes) -> None:
         self._received_bytes += len(data)

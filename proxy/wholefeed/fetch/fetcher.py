@@ -307,4 +307,5 @@ def _fetched_from(transfer: Transfer, response: Response, *, not_modified: bool)
         wire_bytes=transfer.wire_bytes,
         fetched_at=time.time(),
         status=response.status,
+        repairs=tuple(sorted(response.repairs)),
     )

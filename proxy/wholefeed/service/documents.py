@@ -21,7 +21,7 @@ from wholefeed.core.facts import CopyDates, Stored
 from wholefeed.core.jobs import Composed, Rendered, Style, read_again
 from wholefeed.core.merge import OTHER, Fullness, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
-from wholefeed.core.notes import BadLink, ExtraLink, TextsShortened
+from wholefeed.core.notes import BadLink, ExtraLink, ResponseRepaired, TextsShortened
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
 from wholefeed.core.refresh.port import Placement
 from wholefeed.core.schedule import age_seconds, is_uncacheable
@@ -497,9 +497,9 @@ async def _read_again(store: Store, work: Workers, row: DocumentRow) -> NewDocum
     )
 
 
-_LASTING: Final = frozenset({BadLink.code, ExtraLink.code, TextsShortened.code})
+_LASTING: Final = frozenset({BadLink.code, ExtraLink.code, ResponseRepaired.code, TextsShortened.code})
 
 
 def _lasting_notes(row: DocumentRow) -> list[NoteDict]:
-    """Return what was remarked on its links, which are kept as they were read, and beside what was there."""
+    """Return the remarks on its links and its response, which are kept as they were, and on earlier texts."""
     return [note for note in row.notes if note["code"] in _LASTING]

@@ -250,6 +250,7 @@ class Source:
             links=tuple(fetched.links),
             route=fetched.headers.get("x-discourse-route", ""),
             fetched_at=fetched.fetched_at,
+            repairs=fetched.repairs,
         )
         try:
             if size_bytes <= HELD_BYTES:
