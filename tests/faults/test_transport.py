@@ -25,6 +25,7 @@ from tests.answers import (
     Document,
     Raw,
     Redirect,
+    Request,
     Reset,
     Status,
     Truncated,
@@ -426,6 +427,70 @@ async def test_row_35_a_permanent_move_is_not_believed_at_once(
     proxy.clock.advance(3600)
     assert (await proxy.whole(url)).state == "complete"
     assert len(struck.requests_for("/feed")) == asked + 1
+
+
+def gated(request: Request, *, status: int, target: str, cookie: str) -> Answer:
+    if "seen=1" in request.headers.get("cookie", ""):
+        return Document(body=FEED, headers=(("Content-Type", ATOM),))
+    if request.target != request.path:
+        return page(b"<html><body>Please enable cookies</body></html>")
+    return Status(status, (("Location", target), ("Set-Cookie", cookie)))
+
+
+@pytest.mark.fault("153")
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(("path", "target"), [("/same", "/same"), ("/check", "/check?check=1")])
+async def test_row_153_a_redirect_that_wants_its_cookie_back_gets_it(
+    proxy: Proxy, struck: Origin, status: int, path: str, target: str
+) -> None:
+    """Row 153: also to the URL that was just asked; each look begins without cookies, and at the same URL,
+    however permanent a redirect calls itself."""
+    struck.answer(
+        path, Computed(lambda request: gated(request, status=status, target=target, cookie="seen=1; Path=/"))
+    )
+    for _ in range(5):
+        assert ids((await proxy.whole(struck.url(path))).body) == ["x"]
+        proxy.clock.advance(90_000)
+    sent = [(request.target, request.headers.get("cookie")) for request in struck.requests_for(path)]
+    assert len(sent) > 4
+    assert sent == [(path, None), (target, "seen=1")] * (len(sent) // 2)
+
+
+@pytest.mark.fault("153")
+async def test_row_153_a_cookie_stays_with_its_host_and_its_chain(
+    proxy: Proxy, origin: Origin, struck: Origin
+) -> None:
+    """Row 153: neither another host nor the next fetch gets it; who comes back to its host has it."""
+    cookie = (("Set-Cookie", "seen=1; Path=/"), ("Location", origin.url("/over")))
+    struck.answer("/feed", Status(302, cookie))
+    origin.redirect("/over", struck.url("/back"))
+    struck.publish("/back", FEED)
+    struck.publish("/other", atom(an_item("y")))
+    assert ids((await proxy.whole(struck.url("/feed"))).body) == ["x"]
+    assert ids((await proxy.whole(struck.url("/other"))).body) == ["y"]
+    sent = [(request.path, request.headers.get("cookie")) for request in struck.requests]
+    assert sent == [("/feed", None), ("/back", "seen=1"), ("/other", None)]
+    assert ["cookie" in request.headers for request in origin.requests] == [False]
+
+
+@pytest.mark.fault("153")
+@pytest.mark.parametrize(
+    ("cookies", "requests"),
+    [(["n=1"], 2), (["n=1", "n=2", "n=3", "n=4", "n=5", "n=6", "n=7"], 6), (["n=1; Secure"], 1), (["n"], 1)],
+    ids=["the same each time", "another each time", "for https", "none"],
+)
+async def test_row_153_cookies_lead_no_chain_on_for_ever(
+    proxy: Proxy, struck: Origin, cookies: list[str], requests: int
+) -> None:
+    """Row 153: without news it is a circle; with news each time the limit of redirects counts."""
+
+    def answer(request: Request) -> Answer:
+        number = len(struck.requests_for("/feed")) - 1
+        return Status(302, (("Location", "/feed"), ("Set-Cookie", cookies[min(number, len(cookies) - 1)])))
+
+    struck.answer("/feed", Computed(answer))
+    problem(await proxy.get(struck.url("/feed")), "redirect-loop", 502)
+    assert len(struck.requests_for("/feed")) == requests
 
 
 @pytest.mark.fault("39")

@@ -51,11 +51,25 @@ def test_path_and_query_are_sent_as_they_are_written() -> None:
         ("?page=2", "https://example.org/a/feed?page=2"),
         (" /a b ", "https://example.org/a%20b"),
         ("/caf\udce9", "https://example.org/caf%E9"),
+        ("/b\\new.atom", "https://example.org/b/new.atom"),
+        ("..\\b\\new.atom", "https://example.org/b/new.atom"),
+        ("https://example.net/b\\new.atom?x", "https://example.net/b/new.atom?x"),
     ],
 )
 def test_a_redirect_leads_where_its_location_says(location: str, url: str) -> None:
     """RFC 9110, section 10.2.2; RFC 3986, section 5."""
     assert redirect_target(BASE, location).url == url
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["\\\\evil.example\\x", "/\\evil.example/", "https:\\\\evil.example/", "https:/\\evil.example/", "?a\\b"],
+)
+def test_a_backslash_that_may_begin_an_authority_leads_nowhere(location: str) -> None:
+    """docs/faults.md row 20: clients disagree on the host."""
+    with pytest.raises(PublisherError) as caught:
+        redirect_target(BASE, location)
+    assert caught.value.slug == "bad-redirect"
 
 
 @pytest.mark.parametrize("location", ["", " ", "https://:80/", "https://example.org/\0", "//"])

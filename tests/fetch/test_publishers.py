@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.answers import Document, Raw
+from tests.answers import Document, Raw, Status
 from tests.fetchers import Names
 from tests.origin import Origin
 from tests.private_feeds import BASIC, CREDENTIALS, Diverted, bears_none
@@ -204,6 +204,20 @@ async def test_no_error_of_the_client_holds_what_was_sent(answer: Raw) -> None:
     assert any(isinstance(each, aiohttp.ClientError) for each in chain)
     held = [repr(each) + repr(getattr(each, "request_info", "")) for each in chain]
     assert not any(secret in text for text in held for secret in ("canary", BASIC))
+
+
+async def test_cookies_of_a_chain_and_secrets_do_not_mix() -> None:
+    """A2; docs/faults.md row 153: the operator's own Cookie stands in the place of the chain's, and a cookie
+    that secrets may have brought goes by no request without TLS."""
+    own = PublisherConfig(host="127.0.0.2", headers=(("Cookie", "canary=1"),))
+    async with Origin("127.0.0.2") as origin, asking(own) as fetcher:
+        headers = (("Location", "/next"), ("Set-Cookie", "seen=1; Path=/"))
+        origin.answer("/feed", Status(302, headers))
+        origin.publish("/next", b"<feed/>")
+        await fetcher.fetch(origin.url("/feed"), manner=Manner(feed_url=origin.url("/feed")))
+        await fetcher.fetch(origin.url("/feed"))
+    sent = [each.headers.get("cookie") for each in origin.requests]
+    assert sent == ["canary=1", "canary=1", None, None]
 
 
 async def test_user_agent_and_pace_are_its_own() -> None:

@@ -34,6 +34,7 @@ from wholefeed.core.text.urls import (
 )
 from wholefeed.errors import PublisherError
 from wholefeed.fetch.budget import Share
+from wholefeed.fetch.cookies import ChainCookies
 
 # Where it goes
 
@@ -81,14 +82,15 @@ _UNDECODED: Final = re.compile("[\udc80-\udcff]")
 def redirect_target(base: Target, location: str, *, allow_downgrade: bool = False) -> Target:
     """Return where a Location field leads (RFC 9110, section 10.2.2; docs/faults.md rows 13 and 14).
 
-    Octets of the field that are no UTF-8 stand in it as surrogates.
+    Octets of the field that are no UTF-8 stand in it as surrogates. A backslash in the path is a slash, as
+    browsers have it (URL Standard, 4.4, "path state").
 
     Raises:
         PublisherError: `redirect-loop`: it leads nowhere. `bad-redirect`. `downgrade`.
     """
     octets = _UNDECODED.sub(lambda match: f"%{ord(match[0]) - 0xDC00:02X}", location)
     try:
-        url = resolve(base.url, octets) if octets.strip() else ""
+        url = resolve(base.url, _with_slashes(octets)) if octets.strip() else ""
     except ValueError:
         url = ""
     if not url:
@@ -102,6 +104,15 @@ def redirect_target(base: Target, location: str, *, allow_downgrade: bool = Fals
     if base.is_secure and not target.is_secure and not allow_downgrade:
         raise PublisherError("the redirect leads from https to http", url=base.url, slug="downgrade")
     return target
+
+
+def _with_slashes(reference: str) -> str:
+    """Make slashes of the backslashes in a path; those that may be part of an authority stay as they are."""
+    parts = split(reference.strip())
+    is_path = not parts.path.startswith(("\\", "/\\")) and (
+        parts.scheme is None or parts.authority is not None
+    )
+    return joined(parts._replace(path=parts.path.replace("\\", "/"))) if is_path else reference
 
 
 @lru_cache(maxsize=1024)  # each refresh asks for the same
@@ -192,6 +203,10 @@ class Transfer:
     """On requests and pauses; never more than the limit."""
     seen: list[str] = field(default_factory=list)
     """Each URL that was asked, in order."""
+    cookies: ChainCookies = field(default_factory=ChainCookies)
+    """What redirects have set."""
+    asked: set[tuple[str, str]] = field(default_factory=set)
+    """Each URL that was asked, with the Cookie field that went along."""
     is_permanent: bool = True
     """Whether all redirects so far were."""
     wire_bytes: int = 0

@@ -179,6 +179,8 @@ class Exchange:
         """
         response: aiohttp.ClientResponse | None = None
         is_head, headers = transfer.manner.is_head, transfer.validators.header_fields(target.url)
+        if cookies := transfer.cookies.field_for(target.url):
+            headers["Cookie"] = cookies
         method, url = "HEAD" if is_head else "GET", _encoded_url(target.url)
         session, options = self._way(target, transfer.manner.feed_url, headers)
         try:
@@ -218,6 +220,8 @@ class Exchange:
             if own.user_agent:
                 headers["User-Agent"] = own.user_agent
             if own.is_private:
+                if not target.is_secure:  # a cookie that secrets have brought may be one
+                    headers.pop("Cookie", None)
                 secrets = partial(self.publishers.secrets_for, target.url, feed_url=feed_url)
                 options["middlewares"] = (partial(_bear, secrets=secrets, is_exempt=self._is_exempt),)
         if not proxy:

@@ -202,6 +202,7 @@ class Fetcher:
             raise PublisherError(str(exc), url=transfer.url, slug="bad-link") from exc
         while True:
             transfer.seen.append(target.url)
+            transfer.asked.add((target.url, transfer.cookies.field_for(target.url)))
             try:
                 self.policy.check_target(target.host, target.port)
             except OSError as exc:
@@ -211,7 +212,7 @@ class Fetcher:
                 return _concluded(transfer, response)
             transfer.is_permanent = transfer.is_permanent and response.status in _PERMANENT
             target = self._redirected(transfer, response)
-            if is_met is not None and is_met(target.url):
+            if is_met is not None and target.url not in transfer.seen and is_met(target.url):
                 transfer.seen.append(target.url)
                 response = replace(response, target=target, body=b"")
                 return replace(_fetched_from(transfer, response, not_modified=True), is_met=True)
@@ -272,10 +273,15 @@ class Fetcher:
             transfer.spend(time.monotonic() - started)
 
     def _redirected(self, transfer: Transfer, response: Response) -> Target:
-        """Return where an answer redirects to (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35)."""
+        """Return where a response redirects to (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35, 153).
+
+        Where it sets a cookie, the same URL may give something else.
+        """
         base, location = response.target, response.headers.get("Location", "")
         target = redirect_target(base, location, allow_downgrade=self.config.allow_downgrade)
-        if target.url in transfer.seen or len(transfer.seen) > self.config.max_redirects:
+        transfer.cookies.store(base.url, response.fields("set-cookie"), now=time.time())
+        next_request = (target.url, transfer.cookies.field_for(target.url))
+        if next_request in transfer.asked or len(transfer.seen) > self.config.max_redirects:
             message = f"expected at most {self.config.max_redirects} redirects and no circle"
             raise PublisherError(message, url=base.url, slug="redirect-loop")
         return target
@@ -294,11 +300,13 @@ def _concluded(transfer: Transfer, response: Response) -> Fetched:
 
 def _fetched_from(transfer: Transfer, response: Response, *, not_modified: bool) -> Fetched:
     url, headers = response.target.url, response.kept_headers()
+    is_of_session = any(cookies for _, cookies in transfer.asked)
+    has_moved = transfer.is_permanent and url != transfer.seen[0] and not is_of_session
     return Fetched(
         url=transfer.url,
         final_url=url,
         hops=tuple(transfer.seen[1:-1]),
-        permanent_url=url if len(transfer.seen) > 1 and transfer.is_permanent else None,
+        permanent_url=url if has_moved else None,
         not_modified=not_modified,
         body=response.body,
         media_type=headers.get("content-type", ""),

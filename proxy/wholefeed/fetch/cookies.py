@@ -1,0 +1,108 @@
+"""Cookies of one chain of redirects, which some publishers want back before they give a feed. Pure.
+
+    cookies = ChainCookies()
+    cookies.store("https://example.org/feed", ["seen=1; Path=/"], now=time.time())
+    cookies.field_for("https://example.org/feed?check")     # "seen=1"
+    cookies.field_for("http://example.org/feed")            # ""
+
+The jar lives for one fetch. A cookie goes back to the host that set it and to no other, not even one of its
+own domain, and one that came by https goes by https alone (docs/security.md). So Domain is not looked at, and
+of the rest of RFC 6265 there is what a chain of a few requests needs: Path, Secure, and the removal of a
+cookie by an instant that has passed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from wholefeed.core.text.dates import parse_rfc822
+
+MAX_COOKIES: Final = 20
+MAX_COOKIE_BYTES: Final = 4096
+"""All of a chain together, with their names and paths; what is more is not kept."""
+
+_PAIR: Final = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[ \t]*=[ \t]*([\x20-\x3a\x3c-\x7e]*)")
+_NOT_POSITIVE: Final = re.compile(r"-\d+|0+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Cookie:
+    host: str
+    """With its port, as the URL has it."""
+    path: str
+    is_secure: bool
+    """Whether it came by https."""
+    name: str
+    value: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return (self.host, self.path, self.name)
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.path) + len(self.name) + len(self.value)
+
+    def goes_to(self, url: str) -> bool:
+        scheme, host, path, *_ = urlsplit(url)
+        return (
+            self.host == host
+            and (scheme == "https" or not self.is_secure)
+            and (path == self.path or path.startswith(f"{self.path.rstrip('/')}/"))  # RFC 6265, 5.1.4
+        )
+
+
+class ChainCookies:
+    """The cookies of one chain of redirects."""
+
+    def __init__(self) -> None:
+        self._cookies: dict[tuple[str, str, str], _Cookie] = {}
+
+    def store(self, url: str, fields: Iterable[str], *, now: float) -> None:
+        """Store the cookies that a response sets, and remove those that it lets expire.
+
+        Args:
+            url: That was asked.
+            fields: Values of its Set-Cookie fields.
+            now: Epoch seconds.
+        """
+        scheme, host, asked_path, *_ = urlsplit(url)
+        for field in fields:
+            pair, *texts = field.split(";")
+            match = _PAIR.fullmatch(pair.strip(" \t"))
+            if match is None:
+                continue
+            attributes = {
+                name.strip().lower(): value.strip()
+                for name, _, value in (text.partition("=") for text in texts)
+            }
+            if "secure" in attributes and scheme != "https":
+                continue
+            path = attributes.get("path", "")
+            if not path.startswith("/"):
+                path = asked_path.rpartition("/")[0] or "/"
+            cookie = _Cookie(host, path, scheme == "https", match[1], match[2])
+            self._cookies.pop(cookie.key, None)
+            if not _has_expired(attributes, now) and self._has_room(cookie):
+                self._cookies[cookie.key] = cookie
+
+    def field_for(self, url: str) -> str:
+        """Return the Cookie field of a request; empty: it has none."""
+        return "; ".join(
+            f"{cookie.name}={cookie.value}" for cookie in self._cookies.values() if cookie.goes_to(url)
+        )
+
+    def _has_room(self, cookie: _Cookie) -> bool:
+        size_bytes = cookie.size_bytes + sum(other.size_bytes for other in self._cookies.values())
+        return len(self._cookies) < MAX_COOKIES and size_bytes <= MAX_COOKIE_BYTES
+
+
+def _has_expired(attributes: dict[str, str], now: float) -> bool:
+    if "max-age" in attributes:  # it goes before Expires (RFC 6265, 5.3)
+        return bool(_NOT_POSITIVE.fullmatch(attributes["max-age"]))
+    expires_at = parse_rfc822(attributes.get("expires", "").replace("-", " "))
+    return expires_at is not None and expires_at <= now
