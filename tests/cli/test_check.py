@@ -444,6 +444,25 @@ async def test_lines_of_a_document_in_another_encoding(check: Check, origin: Ori
     ]
 
 
+async def test_a_podcast_that_names_a_new_address_is_told_to_redirect(check: Check, origin: Origin) -> None:
+    """R25: apps follow it, and whoever reads by HTTP does not; at the new address it says nothing new."""
+    url = origin.url("/rss")
+    element = '<itunes:new-feed-url xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd">%s</itunes:new-feed-url>'
+    body, line = spread(
+        rss(an_item("e1", 1), complete=True, extra=element % "http://p.test/feed"), "<itunes:"
+    )
+    origin.publish("/rss", body, content_type="application/rss+xml", etag='"1"')
+    assert await said_of(check, url) == [warning("new-address", "/rss", line)]
+    assert "it names 'http://p.test/feed' as the feed's new address" in (await check(url))[1]
+    origin.publish(
+        "/rss",
+        rss(an_item("e1", 1), complete=True, extra=element % url),
+        content_type="application/rss+xml",
+        etag='"2"',
+    )
+    assert await said_of(check, url) == []
+
+
 async def test_rss_is_judged_by_its_own_rules(check: Check, origin: Origin) -> None:
     """RSS asks for no updated and no self; an item without a guid is a warning."""
     body = rss(an_item("e2", 2), an_item("e1", 1)).replace(b"<guid isPermaLink='false'>urn:e1</guid>", b"")

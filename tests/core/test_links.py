@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.feeds import json_feed, rss
 from tests.makers import FEED, a_document, a_link
 from wholefeed.core.links import (
     MAX_HEADER_LINKS,
@@ -25,7 +26,8 @@ from wholefeed.core.links import (
     says_incremental,
 )
 from wholefeed.core.model import Family, HistoryElement, Kind, Link, Relation
-from wholefeed.core.notes import BadLink, DeadChainLink, DocumentUnavailable, ExtraLink, Note
+from wholefeed.core.notes import BadLink, DeadChainLink, DocumentUnavailable, ExtraLink, NewAddress, Note
+from wholefeed.core.parse.documents import parse
 
 ARCHIVE = "http://o.test/2003/11"
 
@@ -43,6 +45,38 @@ def test_does_not_call_a_document_complete_that_came_in_part(history: dict[str, 
     """R1, R5: received whole."""
     document = a_document(history=history, notes=[DocumentUnavailable(FEED, reason="truncated")])
     assert classify(document).kind is Kind.PLAIN
+
+
+ITUNES = 'xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"'
+
+
+@pytest.mark.parametrize(
+    ("written", "href"),
+    [
+        (" https://p.test/feed?a=1&amp;b=2 ", "https://p.test/feed?a=1&b=2"),
+        ("<![CDATA[https://p.test/feed]]>", "https://p.test/feed"),
+        ("/feed<!-- since May -->", "http://o.test/feed"),
+        ("http://me:hidden@p.test/feed", "http://p.test/feed"),
+        ("HTTP://O.test:80/podcast#top", None),
+        ("", None),
+        ("http://[", None),
+        (f"http://p.test/{'x' * 9_000}", None),
+    ],
+)
+def test_an_address_that_the_publisher_names_is_noted(written: str, href: str | None) -> None:
+    """R25: itunes:new-feed-url is noted, without credentials, unless it names the document itself, as it does
+    at the new address for years."""
+    element = f"<itunes:new-feed-url {ITUNES}>{written}</itunes:new-feed-url>"
+    navigation = classify(parse(rss(extra=element), "http://o.test/podcast"))
+    assert [(note.kind, note.facts["href"]) for note in navigation.notes] == (
+        [(NewAddress, href)] if href else []
+    )
+
+
+def test_an_empty_element_names_no_address() -> None:
+    """R25: nor does a member of JSON."""
+    assert classify(parse(rss(extra=f"<itunes:new-feed-url {ITUNES}/>"), FEED)).notes == ()
+    assert classify(parse(json_feed(**{"new-feed-url": "http://p.test/"}), FEED)).notes == ()
 
 
 def test_names_the_neighbours_of_a_document() -> None:

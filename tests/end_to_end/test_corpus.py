@@ -58,6 +58,8 @@ OTHER_HEADS: Final = {
     "language": "no xml:lang stands on the root of the output, for it would hold for every entry",
     "fh_archive": "R21",
     "fh_complete": "R21",
+    **dict.fromkeys(("itunes_new-feed-url", "googleplay_new-feed-url", "podcast_podping"), "R21"),
+    **dict.fromkeys(("cloud", "source_cloud", "source_self"), "R21"),
     "sx_sharing": "it stands beside the channel, not in it",
 }
 """What differs in any head, and why."""

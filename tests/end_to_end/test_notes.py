@@ -63,6 +63,15 @@ DOCUMENTS: dict[str, tuple[dict[str, bytes], ...]] = {
         },
     ),
     "HeadCut": ({"/feed": atom(an_item("a"), extra=f"<subtitle>{'x' * 300_000}</subtitle>")},),
+    "NewAddress": (
+        {
+            "/feed": rss(
+                an_item("a"),
+                extra='<i:new-feed-url xmlns:i="http://www.itunes.com/dtds/podcast-1.0.dtd">http://x.test/f'
+                "</i:new-feed-url>",
+            )
+        },
+    ),
     "EncodingRetried": ({"/feed": atom(an_item("a", 0, "caf\xe9")).decode().encode("latin-1")},),
     "DocumentRepaired": ({"/feed": atom(an_item("a", 0, "caf&eacute;"))},),
     "DocumentTruncated": ({"/feed": atom(an_item("a"), an_item("b"))[:-30]},),

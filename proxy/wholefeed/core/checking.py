@@ -25,6 +25,7 @@ from wholefeed.core.jobs import Sender
 from wholefeed.core.links import DEAD, Navigation, classify, header_links
 from wholefeed.core.model import (
     FH_NS,
+    NEW_FEED_URL,
     TOMBSTONE_NS,
     EntryId,
     Family,
@@ -41,6 +42,7 @@ from wholefeed.core.notes import (
     ExtraLink,
     IdentityRepeated,
     LimitReached,
+    NewAddress,
     NewerNotOlder,
     NoProgress,
     ResponseRepaired,
@@ -116,6 +118,8 @@ _TABLE: Final = (
          "add a link self with the document's own URL"),
     Rule(_WARNING, "links-contradict", "RFC 5005, sections 2 to 4", "{what}",
          "leave the one that is true"),
+    Rule(_WARNING, "new-address", "iTunes, itunes:new-feed-url; RFC 9110, section 15.4.2", "{what}",
+         "redirect this URL to the new one with 301, or take the element out"),
     Rule(_WARNING, "entries-left", "RFC 5005, section 4",
          "this entry had left a moment later, and stands in no other document",
          "let entries leave the subscription document when an archive document holds them"),
@@ -285,6 +289,7 @@ class _Reading:
         self.heads: dict[str, int | None] = {}
         for child in document.head.children:
             name = f"fh:{child.name}" if child.namespace == FH_NS else child.relation
+            name = NEW_FEED_URL if child.plain_name == NEW_FEED_URL else name
             if name:
                 self.heads.setdefault(name, self._at(child.start))
 
@@ -331,6 +336,8 @@ class _Reading:
                 is_dead = is_needed and f"{DEAD}{relation}" in self.navigation.links
                 name = "document-unavailable" if is_dead else "links-contradict"
                 yield self._say(name, self.heads.get(relation), what=what, why=what)
+            elif note.kind is NewAddress:
+                yield self._say("new-address", self.heads.get(NEW_FEED_URL), what=what)
             elif note.kind is DocumentRepaired:
                 yield self._say("not-well-formed", self._ill_line(), what=what)
             elif note.kind in (EncodingRetried, IdentityRepeated):

@@ -11,6 +11,7 @@ with a stored document too, so its dialect is recognised again without its body 
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from urllib.parse import unquote
 
 from wholefeed.core.model import (
     IANA_RELATION_PREFIX,
+    NEW_FEED_URL,
     Family,
     FeedDocument,
     HistoryElement,
@@ -27,7 +29,8 @@ from wholefeed.core.model import (
     Link,
     Relation,
 )
-from wholefeed.core.notes import BadLink, DeadChainLink, ExtraLink, Note
+from wholefeed.core.notes import BadLink, DeadChainLink, ExtraLink, NewAddress, Note
+from wholefeed.core.text.markup import attribute_places
 from wholefeed.core.text.urls import is_fetchable, resolve, resolve_or_empty, safe_url, same_document
 
 DEAD: Final = "dead:"
@@ -60,7 +63,7 @@ def classify(document: FeedDocument, http_links: Sequence[str] = ()) -> Navigati
         is_archive=is_archive,
         older_relation=finding.relation,
         is_tentative=finding.is_tentative,
-        notes=notes,
+        notes=(*notes, *_new_address(document)),
     )
 
 
@@ -208,6 +211,26 @@ def _link_notes(links: Sequence[Link], chosen: Link | None, url: str) -> list[No
 
 def _as_written(link: Link) -> dict[str, str]:
     return {"relation": link.relation, "href": safe_url(link.href, keeps_query=True)}
+
+
+# The address that a feed moves to, in its own words
+
+
+def _new_address(document: FeedDocument) -> Iterator[Note]:
+    """Note the URL that itunes:new-feed-url names, unless it is the document's own: it stays for years."""
+    child = next((each for each in document.head.children if each.plain_name == NEW_FEED_URL), None)
+    if child is None or document.family is Family.JSON:
+        return
+    start = attribute_places(document.text, child.start).end
+    written = document.text[start : min(child.end, start + _MAX_ADDRESS_BYTES)].rpartition(b"</")[0]
+    href = html.unescape(_CDATA_MARKS.sub(b"", written).decode("utf-8", "replace")).strip()
+    target = resolve_or_empty(document.head.scope.base, href)
+    if target and not same_document(target, document.url):
+        yield NewAddress(document.url, href=safe_url(target, keeps_query=True))
+
+
+_MAX_ADDRESS_BYTES: Final = 8192
+_CDATA_MARKS: Final = re.compile(rb"<!\[CDATA\[|\]\]>|<!--.*?-->", re.DOTALL)
 
 
 # The dialects

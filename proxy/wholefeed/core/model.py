@@ -170,6 +170,11 @@ class HeadChild(NamedTuple):
     relation: str
     """Of an atom:link, or of a JSON Feed's member that is a link, as in `Link`; empty otherwise."""
 
+    @property
+    def plain_name(self) -> str:
+        """The name without regard to case and hyphens, in which publishers differ."""
+        return self.name.replace("-", "").replace("_", "").lower()
+
 
 class Channel(NamedTuple):
     """The channel element of an RDF document, beside which its entries stand."""
@@ -361,6 +366,9 @@ DSIG_NS: Final = "http://www.w3.org/2000/09/xmldsig#"
 XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
 IANA_RELATION_PREFIX: Final = "http://www.iana.org/assignments/relation/"
 """RFC 4287, 4.2.7.2: a bare relation name is short for an IRI below this one."""
+
+NEW_FEED_URL: Final = "newfeedurl"
+"""`HeadChild.plain_name` of itunes:new-feed-url, in whichever spelling of its namespace."""
 
 WELL_KNOWN_PREFIXES: Final = {
     "atom": ATOM_NS,

@@ -250,6 +250,12 @@ ExtraLink: Final = NoteKind(
 )
 """More than one link of one relation; the first usable one counts."""
 
+NewAddress: Final = NoteKind(
+    "NewAddress", "new-address", "iTunes, itunes:new-feed-url; rule R25", is_of_reading=True,
+    text="it names {href!r} as the feed's new address: {url}",
+)
+"""The publisher would have podcast apps subscribe elsewhere, which only a redirect does here."""
+
 EncodingRetried: Final = NoteKind(
     "EncodingRetried", "encoding-retried", "RFC 7303, section 3", is_of_reading=True,
     text="declared {declared}, read as {used}: {url}",

@@ -90,6 +90,41 @@ def test_links_that_would_mislead_are_dropped(relation: str, iri: str) -> None:
     assert b"x.test" not in composed(parse(atom(an_item("a"), extra=extra), URL))
 
 
+@pytest.mark.parametrize("make", [rss, rdf, atom])
+@pytest.mark.parametrize(
+    "element",
+    [
+        *(
+            f'<i:{name} xmlns:i="{namespace}">http://x.test/</i:{name}>'
+            for name, namespace in (
+                ("new-feed-url", "http://www.itunes.com/dtds/podcast-1.0.dtd"),
+                ("new-feed-url", "http://www.itunes.com/DTDs/Podcast-1.0.dtd"),
+                ("new-feed-url", "https://www.itunes.com/dtds/podcast-1.0.dtd"),
+                ("New-Feed-URL", "http://www.itunes.com/dtds/podcast-1.0.dtd/"),
+                ("newFeedUrl", "http://www.google.com/schemas/play-podcasts/1.0"),
+            )
+        ),
+        '<cloud domain="x.test" port="80" path="/RPC2" registerProcedure="p" protocol="xml-rpc"/>',
+        '<Cloud xmlns="http://backend.userland.com/rss2" domain="x.test"/>',
+        '<p:podping xmlns:p="https://podcastindex.org/namespace/1.0" usesPodping="true" x="x.test"/>',
+        *(
+            f'<s:{name} xmlns:s="http://source.scripting.com/">http://x.test/</s:{name}>'
+            for name in ("cloud", "self")
+        ),
+        '<a10:link xmlns:a10="http://www.w3.org/2005/Atom" rel="hub" href="http://x.test/"/>',
+        '<link xmlns="" rel="hub" href="http://x.test/"/>',
+        '<link xmlns="http://www.w3.org/2005/atom" rel=" Self " href="http://x.test/"/>',
+    ],
+)
+def test_what_leads_apps_away_is_dropped(make: Make, element: str) -> None:
+    """R21: to another address, or to wait for news of the publisher's, in every spelling; what stands beside
+    it stays."""
+    author = '<i:author xmlns:i="http://www.itunes.com/dtds/podcast-1.0.dtd">Ann</i:author>'
+    body = composed(parse(make(an_item("a"), extra=element + author), URL))
+    assert b"x.test" not in body
+    assert b">Ann</" in body
+
+
 def test_other_links_and_elements_of_the_head_stay() -> None:
     """R21, R22: but for signatures, which are not true of the synthesized document."""
     extra = (

@@ -33,7 +33,9 @@ from wholefeed.core.model import (
     DSIG_NS,
     EXTENSION,
     FH_NS,
+    IANA_RELATION_PREFIX,
     MEDIA_TYPE,
+    NEW_FEED_URL,
     RSS_090,
     RSS_090_NS,
     RSS_10_NS,
@@ -54,7 +56,7 @@ from wholefeed.core.model import (
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import MAX_TITLE_CHARACTERS, UNLIMITED, ParseError
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339
-from wholefeed.core.text.markup import attribute, quoteattr
+from wholefeed.core.text.markup import attribute, attribute_places, quoteattr
 from wholefeed.core.text.urls import MAX_URL_CHARACTERS, is_http, resolve_or_empty
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, prefixes_in
 from wholefeed.core.verbatim.json import JsonFragments
@@ -77,7 +79,7 @@ def compose_head(fragments: Fragments | JsonFragments, tombstones: Sequence[Tomb
     stand in the document are added (R19).
     """
     document, room = fragments.document, _Room()
-    children = [child for child in document.head.children if not _is_dropped(child)]
+    children = [child for child in document.head.children if not _is_dropped(child, document)]
     if isinstance(fragments, JsonFragments):
         members = [text for _, text in room.taken(children, fragments.head_child)]
         return ComposedHead(b",\n".join(members), 0, room.left_out)
@@ -167,14 +169,25 @@ _OWN_NAMESPACES: Final = frozenset({"", RSS_10_NS, RSS_090_NS, *ATOM_NAMESPACES,
 
 DROPPED_RELATIONS: Final = frozenset(Relation) | {"hub"}
 """Links of the head that would mislead in the synthesized document (R21)."""
+_LEADING_AWAY: Final = frozenset({NEW_FEED_URL, "cloud", "podping", "self"})
+"""Elements by `HeadChild.plain_name` that have apps subscribe elsewhere, or wait for news of another URL: of
+iTunes and Google Play, of RSS and its `source` namespace, of Podcasting 2.0."""
 
 
-def _is_dropped(child: HeadChild) -> bool:
-    if not child.namespace:  # JSON
+def _is_dropped(child: HeadChild, document: FeedDocument) -> bool:
+    if document.family is Family.JSON:
         return child.relation in DROPPED_RELATIONS or child.name == EXTENSION
-    if child.namespace in (FH_NS, DSIG_NS):
+    if child.namespace in (FH_NS, DSIG_NS) or child.plain_name in _LEADING_AWAY:
         return True
-    return child.namespace in ATOM_NAMESPACES and child.name == "link" and child.relation in DROPPED_RELATIONS
+    if child.name.lower() != "link":
+        return False
+    return (child.relation or _written_relation(child, document.text)) in DROPPED_RELATIONS
+
+
+def _written_relation(child: HeadChild, text: bytes) -> str:
+    """Return the relation of a link that is in no namespace of Atom's, as many an app reads it."""
+    written = attribute_places(text, child.start).values(text).get(b"rel", b"")
+    return written.decode("utf-8", "replace").strip().lower().removeprefix(IANA_RELATION_PREFIX)
 
 
 OWN_PLACE: Final = b"\0"
