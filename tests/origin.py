@@ -167,6 +167,11 @@ class Origin:
         """Lead elsewhere; `location` is sent as it is."""
         self.answer(path, Redirect(location, status))
 
+    def redirect_by_page(self, path: str, location: str) -> None:
+        """Lead elsewhere by a page that refreshes, as static sites do."""
+        page = f'<!doctype html><title>Moved</title><meta http-equiv="refresh" content="0; url={location}">'
+        self.publish(path, page, content_type="text/html")
+
     def fault(self, path: str, answer: Answer, *, times: int | None = None) -> None:
         """Answer a path so before anything else, that many times or for good; then as published."""
         self._paths.setdefault(path, _Path()).faults.append((answer, times))

@@ -14,18 +14,19 @@ from tests.sqlite_faults import rows
 MINE = "urn:feed:mine"
 
 
-@pytest.mark.fault("22")
-@pytest.mark.parametrize("leads_by", ["link", "redirect"])
+@pytest.mark.fault("22", "154")
+@pytest.mark.parametrize("leads_by", ["link", "redirect", "page"])
 @pytest.mark.parametrize("belongs_by", ["id", "current", "nothing", "foreign current"])
 async def test_an_archive_at_another_site_has_to_say_that_it_belongs_here(
     proxy: Proxy, origin: Origin, leads_by: str, belongs_by: str
 ) -> None:
-    """docs/faults.md row 22; R24: the same feed id, or a `current` that leads back."""
+    """docs/faults.md rows 22 and 154; R24: the same feed id, or a `current` that leads back."""
     async with Origin("127.0.0.2") as other:
         current = {"current": origin.url("/feed"), "foreign current": other.url("/feed")}.get(belongs_by)
         feed_id = MINE if belongs_by == "id" else "urn:feed:theirs"
         other.publish("/1", atom(an_item("a", 1), archive=True, feed_id=feed_id, current=current))
-        origin.redirect("/1", other.url("/1"))
+        lead = origin.redirect_by_page if leads_by == "page" else origin.redirect
+        lead("/1", other.url("/1"))
         older = other.url("/1") if leads_by == "link" else "/1"
         origin.publish("/feed", atom(an_item("b", 2), feed_id=MINE, prev_archive=older))
         reply = await proxy.whole(origin.url("/feed"))

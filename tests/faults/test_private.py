@@ -100,6 +100,12 @@ def names_another_current(world: World) -> str:
     return world.url("/feed")
 
 
+def redirects_elsewhere_by_a_page(world: World) -> str:
+    world.private.redirect_by_page("/feed", world.other_url("/feed"))
+    world.other.publish("/feed", FEED)
+    return world.url("/feed")
+
+
 def announces_a_feed_elsewhere(world: World) -> str:
     world.private.answer("/feed", page(world.other_url("/feed")))
     world.other.publish("/feed", FEED)
@@ -160,6 +166,7 @@ def content(folder: Path) -> bytes:
         redirects_elsewhere,
         redirects_there_and_back,
         redirects_to_http,
+        redirects_elsewhere_by_a_page,
         links_an_archive_elsewhere,
         links_an_archive_by_http,
         names_another_current,

@@ -154,6 +154,29 @@ async def test_an_archive_does_not_redirect_to_a_refused_target(tmp_path: Path) 
     assert outlet.reached == {PUBLISHER}
 
 
+@pytest.mark.fault("154")
+async def test_a_page_does_not_lead_to_a_refused_target(tmp_path: Path) -> None:
+    """docs/faults.md row 154: a page that refreshes is held to what a redirect is: the address, the port, no
+    credentials; so is a Refresh field. What is no http(s) URL is not followed."""
+    async with Origin(PUBLISHER) as origin, watched(tmp_path, origin, names=Names(NAMES)) as (proxy, outlet):
+        web = [row for row in REDIRECTS if row[0].startswith("http")]
+        for number, (location, expected) in enumerate(
+            [*web, ("http://me:hidden@h.test/", (502, "bad-redirect"))]
+        ):
+            origin.redirect_by_page(f"/page/{number}", location)
+            origin.publish(
+                f"/field/{number}", "moved", content_type="text/html", headers=[("Refresh", f"0; {location}")]
+            )
+            for way in ("page", "field"):
+                reply = await proxy.get(origin.url(f"/{way}/{number}"))
+                assert (reply.status, reply.slug) == expected, location
+                assert b"hidden" not in reply.body
+        origin.redirect_by_page("/file", "file:///etc/passwd")
+        reply = await proxy.get(origin.url("/file"))
+        assert (reply.status, reply.slug) == (422, "not-a-feed")
+    assert outlet.reached == {PUBLISHER}
+
+
 @pytest.mark.fault("14")
 async def test_a_redirect_with_credentials_is_not_followed(tmp_path: Path) -> None:
     """docs/faults.md row 14; docs/design.md#fetching: neither to another publisher nor within one, and shown
@@ -175,10 +198,14 @@ async def test_a_redirect_with_credentials_is_not_followed(tmp_path: Path) -> No
     assert [line for line in logs if "hidden" in str(line)] == []
 
 
-@pytest.mark.fault("14")
+@pytest.mark.fault("14", "154")
+@pytest.mark.parametrize("by_page", [False, True])
 @pytest.mark.parametrize("is_allowed", [False, True])
-async def test_https_leads_to_http_only_where_that_is_allowed(tmp_path: Path, is_allowed: bool) -> None:
-    """docs/faults.md row 14: fetch.allow_downgrade; for the subscription document and for an archive."""
+async def test_https_leads_to_http_only_where_that_is_allowed(
+    tmp_path: Path, is_allowed: bool, by_page: bool
+) -> None:
+    """docs/faults.md rows 14 and 154: fetch.allow_downgrade; for the subscription document and for an
+    archive, by a redirect and by a page that refreshes."""
     authority = trustme.CA()
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert(PUBLISHER).configure_cert(server)
@@ -191,8 +218,9 @@ async def test_https_leads_to_http_only_where_that_is_allowed(tmp_path: Path, is
         origin.publish("/feed", atom(an_item("b", 2), prev_archive="/1"))
         plain.publish("/feed", atom(an_item("b", 2)))
         plain.publish("/1", atom(an_item("a", 1), archive=True))
-        origin.redirect("/1", plain.url("/1"))
-        origin.redirect("/moved", plain.url("/feed"))
+        lead = origin.redirect_by_page if by_page else origin.redirect
+        lead("/1", plain.url("/1"))
+        lead("/moved", plain.url("/feed"))
         moved = await proxy.whole(origin.url("/moved"))
         chained = await proxy.whole(origin.url("/feed"))
         missing = (await proxy.status(origin.url("/feed")))["missing"]

@@ -356,6 +356,53 @@ async def test_a_few_interim_answers_and_small_chunks_are_read(origin: Origin) -
     assert origin.total_connections == 1
 
 
+@pytest.mark.fault("154")
+async def test_a_page_that_refreshes_is_one_of_the_redirects(origin: Origin) -> None:
+    """docs/faults.md row 154: it counts among them, and what it leads to has not moved for good."""
+    origin.redirect("/0", "/1", status=301)
+    origin.redirect_by_page("/1", "/2?a=1&amp;b=2")
+    origin.publish("/2?a=1&b=2", FEED)
+    async with a_fetcher(max_redirects=2) as fetcher:
+        fetched = await fetcher.fetch(origin.url("/0"))
+    assert (fetched.body, fetched.final_url) == (FEED, origin.url("/2?a=1&b=2"))
+    assert (fetched.hops, fetched.permanent_url) == ((origin.url("/1"),), None)
+    async with a_fetcher(max_redirects=1) as fetcher:
+        assert (await error_of(fetcher, origin.url("/0"))).slug == "redirect-loop"
+    origin.redirect_by_page("/2?a=1&b=2", "/1")
+    async with a_fetcher() as fetcher:
+        assert (await error_of(fetcher, origin.url("/0"))).slug == "redirect-loop"
+
+
+@pytest.mark.fault("154")
+async def test_a_page_leads_to_what_is_there_already(origin: Origin) -> None:
+    """docs/faults.md row 154: a document that the caller has is not asked for again."""
+    origin.redirect_by_page("/old", "/feed")
+    origin.publish("/feed", FEED)
+    async with a_fetcher() as fetcher:
+        fetched = await fetcher.fetch(origin.url("/old"), is_met=lambda url: url == origin.url("/feed"))
+    assert (fetched.is_met, fetched.body, origin.counts()) == (True, b"", {"/old": 1})
+
+
+@pytest.mark.fault("154")
+async def test_the_body_of_a_page_that_leads_on_takes_no_memory_from_the_next(origin: Origin) -> None:
+    """docs/faults.md row 154: a large page gives back its part before the next document needs one."""
+    page = b'<meta http-equiv="refresh" content="0; url=/feed">' + b" " * (3 << 20)
+    origin.publish("/old", page, content_type="text/html")
+    origin.publish("/feed", FEED + b" " * (3 << 20))
+    budget = MemoryBudget(total_bytes=4 << 20, wait_seconds=0.0)
+    async with a_fetcher(budget=budget, document_bytes=4 << 20) as fetcher:
+        fetched = await fetcher.fetch(origin.url("/old"))
+    assert (fetched.body[: len(FEED)], fetched.final_url) == (FEED, origin.url("/feed"))
+
+
+async def test_who_wants_the_page_gets_it(origin: Origin) -> None:
+    """A page that is looked for entries, and robots.txt, are read themselves."""
+    origin.redirect_by_page("/page", "/feed")
+    async with a_fetcher() as fetcher:
+        fetched = await fetcher.fetch(origin.url("/page"), manner=Manner(follows_refresh=False))
+    assert (fetched.final_url, origin.counts()) == (origin.url("/page"), {"/page": 1})
+
+
 @pytest.mark.fault("30")
 async def test_redirects_share_the_time_of_the_document(origin: Origin) -> None:
     """docs/faults.md row 30: 60 s are for all hops together."""

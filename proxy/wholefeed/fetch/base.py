@@ -158,6 +158,8 @@ class Manner:
     turn: Callable[[], Awaitable[None]] | None = None
     """Waits until one more request may be made. Awaited before each, redirects and further tries included;
     takes none of the time."""
+    follows_refresh: bool = True
+    """Whether an HTML page that refreshes to another URL at once leads there, like a temporary redirect."""
     feed_url: str = ""
     """Of the feed that it is for: its publisher's secrets go along to that publisher (A2). Empty: none do."""
 

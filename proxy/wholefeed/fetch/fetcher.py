@@ -27,6 +27,7 @@ from typing import Any, Final
 from aiohttp.abc import AbstractResolver
 
 from wholefeed.config.tables import FetchConfig, LimitsConfig
+from wholefeed.core.parse.discovery import refresh_target
 from wholefeed.core.schedule import backoff_seconds, retry_after_seconds
 from wholefeed.core.text.urls import UrlError, without_credentials
 from wholefeed.counts import Counts
@@ -208,10 +209,11 @@ class Fetcher:
             except OSError as exc:
                 raise failure_of(exc, target.url) from exc
             response = await self._ask(transfer, target)
-            if response.status not in _REDIRECTS:
+            location = _location_of(transfer, response)
+            if location is None:
                 return _concluded(transfer, response)
             transfer.is_permanent = transfer.is_permanent and response.status in _PERMANENT
-            target = self._redirected(transfer, response)
+            target = self._redirected(transfer, response, location)
             if is_met is not None and target.url not in transfer.seen and is_met(target.url):
                 transfer.seen.append(target.url)
                 response = replace(response, target=target, body=b"")
@@ -272,12 +274,12 @@ class Fetcher:
         finally:
             transfer.spend(time.monotonic() - started)
 
-    def _redirected(self, transfer: Transfer, response: Response) -> Target:
-        """Return where a response redirects to (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35, 153).
+    def _redirected(self, transfer: Transfer, response: Response, location: str) -> Target:
+        """Return where a response leads (RFC 9110, section 15.4; docs/faults.md rows 13, 14, 35, 153, 154).
 
         Where it sets a cookie, the same URL may give something else.
         """
-        base, location = response.target, response.headers.get("Location", "")
+        base = response.target
         target = redirect_target(base, location, allow_downgrade=self.config.allow_downgrade)
         transfer.cookies.store(base.url, response.fields("set-cookie"), now=time.time())
         next_request = (target.url, transfer.cookies.field_for(target.url))
@@ -285,6 +287,28 @@ class Fetcher:
             message = f"expected at most {self.config.max_redirects} redirects and no circle"
             raise PublisherError(message, url=base.url, slug="redirect-loop")
         return target
+
+
+def _location_of(transfer: Transfer, response: Response) -> str | None:
+    """Return where a response leads, as it is written; None where it is the document itself.
+
+    A page that leads on has taken its part of the memory for nothing.
+    """
+    if response.status in _REDIRECTS:
+        return response.headers.get("Location", "")
+    if (
+        response.status not in DOCUMENT_STATUSES
+        or not transfer.manner.follows_refresh
+        or transfer.manner.is_head
+    ):
+        return None
+    field = next(iter(response.fields("refresh")), "")
+    media_type = response.headers.get("Content-Type", "")
+    url = refresh_target(response.body, response.target.url, media_type, field)
+    if not url:
+        return None
+    transfer.share.give_back()
+    return url
 
 
 def _concluded(transfer: Transfer, response: Response) -> Fetched:

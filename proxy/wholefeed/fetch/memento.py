@@ -54,7 +54,7 @@ class Archive:
         self._fetcher = fetcher
         self._layout = Layout(base)
         self._turns = turns or Turns()
-        self._manner = Manner(turn=self._turns.take, expected=GONE)
+        self._manner = Manner(turn=self._turns.take, expected=GONE, follows_refresh=False)
 
     @property
     def waiting(self) -> int:

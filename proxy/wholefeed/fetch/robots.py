@@ -110,7 +110,8 @@ class Robots:
             fetching = self._fetcher.fetching(
                 f"{origin}/robots.txt",
                 is_ahead=lambda: True,
-                manner=Manner(at_most=1, turn=turn, feed_url=origin),  # of it nothing is shown to anybody
+                # of it nothing is shown to anybody
+                manner=Manner(at_most=1, turn=turn, feed_url=origin, follows_refresh=False),
             )
             async with fetching as fetched:
                 body = fetched.body[:_READ_BYTES]

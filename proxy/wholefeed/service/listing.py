@@ -399,7 +399,7 @@ class _Asking:
             url,
             is_ahead=lambda: True,  # others go first, and what is not there is no loss
             is_met=lambda target: site(target) != site(self.url) or not self.robots.allows(target),
-            manner=Manner(at_most=1, turn=self._turn, feed_url=self.feed_url),
+            manner=Manner(at_most=1, turn=self._turn, feed_url=self.feed_url, follows_refresh=False),
         )
         try:
             async with fetching as fetched:

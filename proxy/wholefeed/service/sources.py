@@ -12,7 +12,7 @@ once, on larger ones beside the event loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -23,11 +23,12 @@ from wholefeed.core.links import FH_INCREMENTAL, classify, recall
 from wholefeed.core.memento import Capture
 from wholefeed.core.model import FeedDocument, Kind
 from wholefeed.core.notes import DocumentTruncated, Note
-from wholefeed.core.parse.discovery import Alternate, discover, is_html, preferred
+from wholefeed.core.parse.discovery import Alternate, discover, in_order, is_html
 from wholefeed.core.parse.documents import EarlyHead, parse
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.refresh.port import Failure
 from wholefeed.core.refresh.subscription import Seen, search
+from wholefeed.core.slugs import lasts, may_pass
 from wholefeed.errors import (
     DocumentError,
     PublisherError,
@@ -48,9 +49,9 @@ from wholefeed.workers.pool import INLINE_BYTES, START_BYTES, THREAD_BYTES, Work
 async def find_subscription(source: Source, url: str, *, is_choosing: bool = False) -> FoundSubscription:
     """Fetch a URL and find the subscription document behind it.
 
-    An HTML page leads to the feed that it announces; where these are several, to the preferred one, unless a
-    person is choosing. An archive document leads to its `current`. On the whole way secrets go to the
-    publisher of this URL alone (A2).
+    An HTML page leads to the feed that it announces; where these are several, to the best that can be had,
+    unless a person is choosing. An archive document leads to its `current`. On the whole way secrets go to
+    the publisher of this URL alone (A2).
 
     Raises:
         DocumentError: Nothing usable as a feed was found.
@@ -62,21 +63,52 @@ async def find_subscription(source: Source, url: str, *, is_choosing: bool = Fal
     except PageError as exc:
         page = exc.fetched
     found = discover(page.body, page.final_url, page.media_type)
-    by_url: dict[str, Alternate] = {}
-    for each in found:
-        by_url.setdefault(each.url, each)
-    if is_choosing and len(by_url) > 1:
-        raise SeveralFeedsError(page.final_url, tuple(by_url.values()))
-    announced = _announced_feed(page, found)
-    return await follow_to_subscription(source, announced, await fetched(announced), feed_url=url)
+    if is_choosing and len(found) > 1:
+        raise SeveralFeedsError(page.final_url, tuple(found))
+    if not found:
+        message = "expected a feed, got an HTML page that announces no feed"
+        raise UnreadableError(message, url=page.final_url, slug="not-a-feed")
+    announced, obtained = await _best_announced(found, fetched)
+    return await follow_to_subscription(source, announced, obtained, feed_url=url)
 
 
-def _announced_feed(fetched: Fetched, found: Sequence[Alternate]) -> str:
-    best = preferred(found)
-    if best is not None:
-        return best.url
-    message = "expected a feed, got an HTML page that announces no feed"
-    raise UnreadableError(message, url=fetched.final_url, slug="not-a-feed")
+async def _best_announced(
+    found: Sequence[Alternate], fetch: Callable[[str], Awaitable[Obtained]]
+) -> tuple[str, Obtained]:
+    """Fetch announced feeds until one has entries (docs/faults.md row 155).
+
+    What a URL leads to once is kept for good. So a failure that may have other reasons than the feed ends the
+    search, and a feed of comments takes the place of no feed of posts that is there, or may be back soon.
+
+    Raises:
+        DocumentError: None can be had; it is the first one's.
+    """
+    posts, comments = in_order(found)
+    empty: tuple[str, Obtained] | None = None
+    failure: DocumentError | None = None
+    may_be_back = False
+    for number, each in enumerate([*posts, *comments][:MAX_ANNOUNCED]):
+        if number >= len(posts) and (empty or may_be_back):
+            break
+        try:
+            obtained = await fetch(each.url)
+        except DocumentError as exc:
+            failure = failure or exc
+            if not lasts(exc.slug) or exc.publisher_status == HTTPStatus.TOO_MANY_REQUESTS:
+                break
+            may_be_back = may_be_back or may_pass(exc.slug, exc.publisher_status)
+            continue
+        if len(obtained.read.facts.entries) or obtained.read.navigation.kind is not Kind.PLAIN:
+            return each.url, obtained
+        empty = empty or (each.url, obtained)
+    if empty is not None:
+        return empty
+    assert failure is not None, "at least one is announced"
+    raise failure
+
+
+MAX_ANNOUNCED: Final = 4
+"""Feeds of one page that are asked for, until one has entries."""
 
 
 async def follow_to_subscription(

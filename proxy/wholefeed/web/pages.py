@@ -253,6 +253,9 @@ _FORMATS: Final = {
     "application/rss+xml": "RSS",
     "application/rdf+xml": "RSS 1.0",
     "application/feed+json": "JSON Feed",
+    "text/xml": "RSS or Atom",
+    "application/xml": "RSS or Atom",
+    "application/json": "JSON Feed",
 }
 
 

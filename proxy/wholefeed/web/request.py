@@ -30,7 +30,7 @@ from wholefeed.config.tables import SMALLEST_ANSWER_BYTES, Config, ServerConfig
 from wholefeed.core.compose.views import FeedPage, View
 from wholefeed.core.replay import WEEKDAYS, Pace, PaceError, last_beginning
 from wholefeed.core.text.dates import parse_rfc3339
-from wholefeed.core.text.urls import UrlError, canonical_url, safe_url
+from wholefeed.core.text.urls import UrlError, canonical_url, safe_url, without_feed_scheme
 from wholefeed.errors import (
     InvalidUrlError,
     MisdirectedError,
@@ -306,7 +306,6 @@ def read_prefix(raw_path: str) -> str:
 
 _BLANKS: Final = " \t\r\n\f\v\u00a0"
 """What comes along where a URL is copied; other white space and controls are no part of one."""
-_FEED_SCHEME: Final = re.compile(r"feed:(?://)?", re.IGNORECASE)
 _WITHOUT_SCHEME: Final = re.compile(
     r"(?://)?(?P<rest>(?:[^\s/?#:@\[\]][^\s/?#:@\[\].]*+\.[^\s/?#:@\[\]]++"
     r"|[^\s/?#:@\[\]]++(?=:\d)|\[[0-9a-f:.]++\])"
@@ -349,8 +348,7 @@ def feed_url(given: str) -> str:
 @_kept
 def completed(given: str) -> FeedUrls:
     """Return the URL that is meant: blanks around it, `feed:` in front of it or no scheme are no obstacle."""
-    text = given.strip(_BLANKS)
-    text = text[match.end() :] if (match := _FEED_SCHEME.match(text)) else text
+    text = without_feed_scheme(given.strip(_BLANKS))
     bare = _WITHOUT_SCHEME.fullmatch(text)
     if bare is None:
         return FeedUrls(text)

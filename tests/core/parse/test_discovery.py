@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from wholefeed.core.parse.discovery import Alternate, discover, is_html, preferred
+from wholefeed.core.parse.discovery import Alternate, discover, in_order, is_html, refresh_target
 
 PAGE = """<!DOCTYPE html><html><head>
 <link rel="stylesheet" href="/s.css">
@@ -20,7 +20,7 @@ PAGE = """<!DOCTYPE html><html><head>
 @pytest.mark.parametrize("label", ["utf-8", "utf-16", "zip", "base64", ""])
 def test_every_announced_feed_is_found_in_order(label: str) -> None:
     """A reader who enters a site's page instead of its feed is led to what its link elements announce,
-    whatever its charset says; of several the first Atom one is chosen, and none where there is none."""
+    whatever its charset says; of several the first Atom one comes first, and none where there is none."""
     page = PAGE.encode("utf-16" if label == "utf-16" else "utf-8")
     found = discover(page, "http://o.test/blog/", f"text/html; charset={label}")
     assert found == [
@@ -28,15 +28,87 @@ def test_every_announced_feed_is_found_in_order(label: str) -> None:
         Alternate("application/atom+xml", "http://o.test/blog/a.atom", "A"),
         Alternate("application/atom+xml", "http://o.test/blog/b.atom"),
     ]
-    json, rdf = (
-        Alternate(kind, "http://o.test/") for kind in ("application/feed+json", "application/rdf+xml")
+    kinds = ("application/json", "text/xml", "application/feed+json", "application/rdf+xml")
+    json, xml, feed_json, rdf = (Alternate(kind, "http://o.test/") for kind in kinds)
+    assert in_order(found) == ([found[1], found[2], found[0]], [])
+    assert in_order([json, xml, feed_json, rdf]) == ([rdf, feed_json, xml, json], [])
+    assert in_order([]) == ([], [])
+
+
+@pytest.mark.fault("155")
+@pytest.mark.parametrize(
+    ("comments", "posts"),
+    [
+        (("Diary \u00bb Comments Feed", "/comments/feed/"), ("Diary \u00bb Feed", "/feed/")),
+        (("", "/?feed=comments-rss2"), ("", "/?feed=rss2")),
+        (("Entry - Comments", "/feeds/17/comments/default"), ("Diary - Atom", "/feeds/posts/default")),
+        (("Tagebuch \u00bb Kommentar-Feed", "/a"), ("Tagebuch \u00bb Feed", "/b")),
+        (("Journal \u00bb Flux des commentaires", "/a"), ("Journal \u00bb Flux", "/b")),
+        (("Diario \u00bb Feed de los comentarios", "/a"), ("Diario \u00bb Feed", "/b")),
+        (("\u043a\u043e\u043c\u043c\u0435\u043d\u0442\u0430\u0440\u0438\u0438", "/a"), ("RSS", "/b")),
+        (("\u65e5\u8a18 \u30b3\u30e1\u30f3\u30c8", "/a"), ("\u65e5\u8a18", "/b")),
+        (("", "/comments/feed/comments/"), ("", "/comments/feed/")),
+        (("Comments on Chess \u00bb Comments Feed", "/a"), ("Comments on Chess \u00bb Feed", "/b")),
+    ],
+    ids=[
+        "WordPress",
+        "a query",
+        "Blogger",
+        "de",
+        "fr",
+        "es",
+        "ru",
+        "ja",
+        "in a folder's name",
+        "in the site's name",
+    ],
+)
+def test_comments_come_after_posts(comments: tuple[str, str], posts: tuple[str, str]) -> None:
+    """Row 155: whatever their order and formats, by title or URL, in several languages."""
+    page = "".join(
+        f"<link rel=alternate type='{kind}' title='{title}' href='{href}'>"
+        for kind, (title, href) in (("application/atom+xml", comments), ("application/rss+xml", posts))
     )
-    assert (preferred(found), preferred([json, rdf]), preferred([json]), preferred([])) == (
-        found[1],
-        rdf,
-        json,
-        None,
+    found = in_order(discover(page.encode(), "http://comments.test/", "text/html"))
+    assert [[each.url for each in part] for part in found] == [
+        [f"http://comments.test{posts[1]}"],
+        [f"http://comments.test{comments[1]}"],
+    ]
+
+
+@pytest.mark.fault("155")
+@pytest.mark.parametrize(
+    ("link", "url"),
+    [
+        ("rel='alternate' type='text/xml' href='/f'", "https://o.test/f"),
+        ("rel='alternate' type='application/xml' href='/f'", "https://o.test/f"),
+        ("rel='alternate' type='application/json' href='/feed.json'", "https://o.test/feed.json"),
+        ("rel='alternate' type='application/json' title='JSON Feed' href='/j'", "https://o.test/j"),
+        ("rel='alternate' type='application/json' title='JSON' href='/wp-json/wp/v2/pages/1'", None),
+        ("rel='alternate' type='application/json' href='/wp-json/wp/v2/posts/feed-a-cat'", None),
+        ("rel='alternate' type='text/xml+oembed' href='/oembed'", None),
+        ("REL='Feed Alternate' TYPE='APPLICATION/RSS+XML' HREF='/f'", "https://o.test/f"),
+        ("rel='feed' type='application/atom+xml' href='/f'", "https://o.test/f"),
+        ("rel='stylesheet' type='text/xml' href='/f'", None),
+        ("rel='alternate' type='application/rss+xml' href='feed:https://p.test/f'", "https://p.test/f"),
+        ("rel='alternate' type='application/rss+xml' href='FEED:http://p.test/f'", "http://p.test/f"),
+        ("rel='alternate' type='application/rss+xml' href='feed://p.test/f'", "https://p.test/f"),
+        ("rel='alternate' type='application/rss+xml' href='feed://http://p.test/f'", "http://p.test/f"),
+    ],
+)
+def test_feeds_are_announced_in_many_ways(link: str, url: str | None) -> None:
+    """Row 155: a type of any XML, JSON that is called a feed, `feed:` in front of the URL, several relations.
+    What programs alone read is none."""
+    page = f"<html><body><link {link}>".encode()
+    assert [each.url for each in discover(page, "https://o.test/", "text/html")] == ([url] if url else [])
+
+
+def test_a_feed_that_is_announced_twice_is_one() -> None:
+    """The first of two links to one URL counts: nobody is to choose between them."""
+    page = (
+        b"<link rel=alternate type=text/xml title=A href=/f><link rel=alternate type=text/xml href=/x/../f>"
     )
+    assert discover(page, "http://o.test/", "text/html") == [Alternate("text/xml", "http://o.test/f", "A")]
 
 
 def test_the_title_of_a_feed_is_one_line_of_bounded_length() -> None:
@@ -47,9 +119,14 @@ def test_the_title_of_a_feed_is_one_line_of_bounded_length() -> None:
     assert len(found.title) == 200
 
 
-def test_the_base_element_is_minded() -> None:
-    """A feed link that is relative to the page's first <base> leads where a browser would go."""
-    page = b'<base href="/x/"><base href="/y/"><link rel=alternate type=application/rss+xml href=f>'
+@pytest.mark.parametrize("is_late", [True, False])
+def test_the_base_element_is_minded(is_late: bool) -> None:
+    """WHATWG HTML, 4.2.3: a feed link is relative to the page's first <base>, also if that comes later."""
+    link, bases = (
+        b"<link rel=alternate type=application/rss+xml href=f>",
+        b'<base href="/x/"><base href="/y/">',
+    )
+    page = link + bases if is_late else bases + link
     assert discover(page, "http://o.test/blog/", "text/html")[0].url == "http://o.test/x/f"
 
 
@@ -67,6 +144,68 @@ def test_what_looks_like_a_page_is_one() -> None:
     assert not is_html(b"<feed>", "application/xml")
 
 
+@pytest.mark.fault("154")
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<meta http-equiv="refresh" content="0;url=/new.xml">',
+        "<META CONTENT='0; URL=/new.xml' HTTP-EQUIV=Refresh>",
+        "<meta http-equiv=refresh content=0;/new.xml />",
+        """<meta http-equiv="refresh" content="0; url='/new.xml' and more">""",
+        '<meta http-equiv=" refresh " content=" 3 , url = /new.xml ">',
+        '<meta http-equiv="refresh" content="0.5 http://o.test/new.xml">',
+        '<meta http-equiv="refresh" content="10; url=&#47;new.xml">',
+        '<noscript><meta http-equiv="refresh" content="0; url=new.xml"></noscript>',
+        '<meta http-equiv="refresh" content="0; url=feed://o.test/new.xml">',
+        '<meta http-equiv="refresh" content="0; url=new.xml"><meta http-equiv="refresh" content="0; url=b">',
+        '<meta http-equiv="refresh" content="0; url=../new.xml"><base href="/deep/">',
+        "<meta http-equiv=refresh content=0;/new.xml><link rel=alternate type=text/xml href=/new.xml>",
+    ],
+)
+@pytest.mark.parametrize("is_in_head", [True, False])
+def test_a_page_that_refreshes_at_once_leads_on(tag: str, is_in_head: bool) -> None:
+    """Row 154; WHATWG HTML, 4.2.5.3: in every spelling that browsers take, wherever it stands."""
+    page = f"<!doctype html><title>Moved</title>{'' if is_in_head else '<body><p>Moved</p>'}{tag}"
+    assert refresh_target(page.encode(), "http://o.test/old.xml", "text/html") == "http://o.test/new.xml"
+
+
+@pytest.mark.fault("154")
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<meta http-equiv="refresh" content="11; url=/new.xml">',
+        f'<meta http-equiv="refresh" content="{"9" * 6000}; url=/new.xml">',
+        '<meta http-equiv="refresh" content="0">',
+        '<meta http-equiv="refresh" content="0; url=">',
+        '<meta http-equiv="refresh" content="url=/new.xml">',
+        '<meta http-equiv="refresh" content="0; url=#top">',
+        '<meta http-equiv="refresh" content="0; url=HTTP://o.test:80/./old.xml">',
+        '<meta http-equiv="refresh" content="0; url=javascript:alert(1)">',
+        '<meta http-equiv="refresh" content="0; url=file:///etc/passwd">',
+        '<meta name="refresh" content="0; url=/new.xml">',
+        '<!-- <meta http-equiv="refresh" content="0; url=/new.xml"> -->',
+        '<script>"<meta http-equiv=refresh content=0;/new.xml>"</script>',
+        '<meta http-equiv="refresh" content="0; url=/en/"><link rel=alternate type=text/xml href=/feed>',
+        '<rss><channel><item><description><![CDATA[<meta http-equiv="refresh" content="0;/new.xml">]]>',
+        '{"version": "https://jsonfeed.org/version/1", "x": "<meta http-equiv=refresh content=0;/new.xml>"}',
+    ],
+)
+def test_other_pages_are_read_themselves(page: str) -> None:
+    """Row 154: one that reloads itself, that waits, that leads nowhere, or announces another feed; and a feed
+    that says of itself that it is HTML."""
+    assert refresh_target(page.encode(), "http://o.test/old.xml", "text/html") == ""
+
+
+@pytest.mark.fault("154")
+def test_a_refresh_field_leads_on_from_what_is_no_feed() -> None:
+    """Row 154: browsers take it from every response; it counts before the page's own."""
+    page = b"<html><meta http-equiv=refresh content=0;/b>moved</html>"
+    for body, media_type in ((page, "text/html"), (b"moved", "text/plain"), (b"", "")):
+        assert refresh_target(body, "http://o.test/old", media_type, "0; url=new") == "http://o.test/new"
+    assert refresh_target(b"<feed/>", "http://o.test/old", "text/xml", "0; url=new") == ""
+    assert refresh_target(b"moved", "http://o.test/old", "text/plain", "300") == ""
+
+
 SLOW_MACHINE = 60.0
 """50 ms are meant, where nothing else runs."""
 
@@ -76,7 +215,7 @@ SLOW_MACHINE = 60.0
     "unit",
     [
         *("<a b=c>", "<p>", "&amp;", "<!--", "<!-- -->", "<script>", "</", "<link ", "<link x='", "<link>"),
-        *("<b", "<title>", "<"),
+        *("<b", "<title>", "<", "<meta ", "<meta>", "<a:"),
     ],
 )
 def test_a_large_page_is_searched_in_no_time(unit: str) -> None:
@@ -86,6 +225,10 @@ def test_a_large_page_is_searched_in_no_time(unit: str) -> None:
     found = discover(page.encode(), "http://example.org/", "text/html")
     assert process_time() - began < 0.05 * SLOW_MACHINE
     assert [each.url for each in found] == ["http://example.org/feed"]
+    page = f"refresh {page}"
+    began = process_time()
+    assert refresh_target(page.encode(), "http://example.org/", "text/html") == ""
+    assert process_time() - began < 0.05 * SLOW_MACHINE
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,17 @@ def resolve_or_empty(base: str, reference: str) -> str:
         return ""
 
 
+def without_feed_scheme(url: str) -> str:
+    """Return a URL or reference without the `feed:` that links for feed readers bear in front of it.
+
+    `feed://host/path` is one without a scheme then: `//host/path`.
+    """
+    match = _FEED_SCHEME.match(url)
+    return url if match is None else url[match.end() :]
+
+
+_FEED_SCHEME: Final = re.compile(r"feed:(?://(?=https?:))?", re.IGNORECASE)
+
 _BELOW: Final = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?")
 """References that mean just what they say: neither dots nor anything else that has a meaning."""
 
