@@ -71,17 +71,38 @@ async def test_list_tells_each_feed_and_what_it_is(
     assert [(each["url"], each["entries"]) for each in json.loads(told)] == [(origin.url("/feed"), 6)]
 
 
-async def test_titles_move_no_cursor(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
-    """`list` shows what a publisher wrote as text; a feed without a title has no line for it."""
-    origin.publish("/a", atom().replace(b"<title>A feed</title>", b"<title>A \xc2\x9b2J feed</title>", 1))
+async def test_a_feed_without_a_title_has_no_line_for_it(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    """`list` shows the title below the URL where there is one."""
+    origin.publish("/a", atom())
     origin.publish("/b", atom().replace(b"<title>A feed</title>", b"", 1))
     async with running(a_config(tmp_path)) as proxy:
         for path in ("/a", "/b"):
             await proxy.whole(origin.url(path))
         said = (await cli("list", proxy=proxy))[1] if is_running else ""
     lines = (said or (await cli("list"))[1]).splitlines()
-    assert lines[:2] == [origin.url("/a"), "  A ?2J feed"]
+    assert lines[:2] == [origin.url("/a"), "  A feed"]
     assert [line.partition(":")[0] for line in lines[2:]] == ["  remembered", "http", "  remembered"]
+
+
+HARM = "\u202ebad\u202c \u2066\u200f\x9b2J \u2028 \U000e0041"
+"""What turns text around, moves a cursor, or breaks a line."""
+
+
+async def test_nothing_that_strangers_wrote_moves_a_cursor_or_turns_text(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    """In no command, neither for people nor, unescaped, for programs, whose text is the same all the same."""
+    title = f"<title>A {HARM}\u3000\U0001f469\u200d\U0001f680 feed</title>"
+    origin.publish("/feed", atom(an_item("a")).decode().replace("<title>A feed</title>", title))
+    url = origin.url("/feed")
+    commands = [["list"], ["explain", url], ["check", url], ["list", "--json"], ["explain", "--json", url]]
+    said = await known(cli, tmp_path, url, is_running, *commands)
+    for text in said:
+        assert not set(HARM.replace(" ", "").replace("bad", "").replace("2J", "")) & set(text)
+    assert "\U0001f469\u200d\U0001f680 feed" in said[0]
+    assert json.loads(said[3])[0]["title"] == json.loads(said[4])["title"] != ""
 
 
 async def test_list_of_nothing_makes_no_database(cli: Run, tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ def seconds(text: str) -> float:
 
 
 # What commands say: results on standard output, everything else on standard error. Either may be full, closed
-# or gone. A result that cannot be written is an error; a message that cannot is not.
+# or gone. A result that cannot be written is an error; a message that cannot is not. Strangers wrote much of
+# both: what could take a terminal over, or turn a line around, is escaped as JSON has it.
 
 
 def show(text: str) -> None:
@@ -113,12 +114,13 @@ def show(text: str) -> None:
         WholefeedError: Standard output cannot be written.
         BrokenPipeError: Whoever was reading it has gone.
     """
+    from wholefeed.core.words import escaped
     from wholefeed.errors import WholefeedError
 
     if sys.stdout is None:
         raise WholefeedError("cannot write standard output: it is closed")
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(escaped(text))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -136,9 +138,11 @@ def json_text(value: object) -> str:
 
 def tell(message: str) -> None:
     """Say something on standard error; where that cannot be written there is nobody to tell."""
+    from wholefeed.core.words import escaped
+
     try:
         if sys.stderr is not None:
-            sys.stderr.write(f"wholefeed: {message}\n")
+            sys.stderr.write(escaped(f"wholefeed: {message}\n"))
             sys.stderr.flush()
     except (OSError, ValueError):
         give_up(sys.stderr)

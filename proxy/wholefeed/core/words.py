@@ -26,6 +26,8 @@ tried again with that, each in its time. `next_step` alone says which it is.
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -513,8 +515,22 @@ STANDINGS: Final = {
 
 
 def printable(text: str, stand_in: str = "?") -> str:
-    """Return a text that somebody else wrote without what would break a line or move a cursor."""
-    return "".join(each if each.isprintable() else stand_in for each in text)
+    """Return a stranger's text without what breaks a line, moves a cursor or turns text around."""
+    return _UNPRINTABLE.sub(stand_in, text)
+
+
+def escaped(text: str) -> str:
+    """Return what is to be printed, in lines, with escapes of JSON for what `printable` leaves out."""
+    return _UNPRINTABLE.sub(
+        lambda found: found[0] if found[0] in "\n\t" else json.dumps(found[0])[1:-1], text
+    )
+
+
+# Controls, separators of lines, surrogates, tags, and what turns the direction of text (Unicode TR 36, 3.3).
+_UNPRINTABLE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e0fff]"
+)
 
 
 # Numbers with their nouns, and spans of time
