@@ -51,7 +51,7 @@ from wholefeed.store.opening import migrate_store, open_store
 from wholefeed.store.store import Store
 from wholefeed.web import keys
 from wholefeed.web.answer import Wants
-from wholefeed.web.middlewares import attending, hide_version, protect
+from wholefeed.web.middlewares import HANDLER_ARGUMENTS, attending, hide_version, protect
 from wholefeed.web.request import prefix_of
 from wholefeed.web.routes import add_routes
 from wholefeed.workers.pool import LargeWork, Workers, worker_count
@@ -154,7 +154,7 @@ def make_app(config: Config, **parts: Any) -> web.Application:
     """
     _require_closed(config)
     hide_version()
-    app = web.Application()
+    app = web.Application(handler_args=dict(HANDLER_ARGUMENTS))
     app[keys.CONFIG] = config
     counts = app[keys.COUNTS] = Counts()
     app[keys.CONNECTIONS] = Connections()

@@ -39,6 +39,7 @@ from wholefeed.errors import (
     WholefeedError,
 )
 from wholefeed.fetch.budget import MemoryBudget
+from wholefeed.fetch.codings import DecodeError, Decoder, codings_of
 from wholefeed.server.clients import TrustedProxies, last_value
 
 # Routes that are treated by name
@@ -562,7 +563,7 @@ async def uploaded(
 
 
 async def whole_body(request: web.Request, at_most: int) -> bytes:
-    """Return the body of a request.
+    """Return the body of a request, decoded: the only place where a body is read or decoded.
 
     Raises:
         HTTPRequestEntityTooLarge: It is longer than so many bytes; where it says so itself none is read.
@@ -571,15 +572,44 @@ async def whole_body(request: web.Request, at_most: int) -> bytes:
     said = request.content_length or 0
     if said > at_most:
         raise too_large(said, at_most)
+    await _continue(request)
     body = bytearray()
     try:
-        async for piece in request.content.iter_any():
+        decoder = Decoder(codings_of(request.headers.getall(hdrs.CONTENT_ENCODING, ())), limit_bytes=at_most)
+        async for chunk in request.content.iter_any():
+            for piece in decoder.feed(chunk):
+                body += piece
+                await asyncio.sleep(0)  # others have their turn: a chunk may decode to the whole limit
+        for piece in decoder.finish():
             body += piece
-            if len(body) > at_most:
-                raise too_large(len(body), at_most)
+    except DecodeError as exc:
+        if exc.slug == "too-large":
+            raise too_large(at_most + 1, at_most) from exc
+        raise RequestError(f"expected a body in the coding that it says: {exc}") from exc
     except (HttpProcessingError, web.RequestPayloadError) as exc:
-        raise RequestError("expected a body in the coding that it says, got another") from exc
+        raise RequestError("expected a whole body, got less") from exc
     return bytes(body)
+
+
+_CONTINUES: Final = "100-continue"
+
+
+async def await_reader(request: web.Request) -> None:
+    """Let a client that waits for leave to send its body wait until somebody reads it (RFC 9110, 10.1.1).
+
+    Raises:
+        HTTPExpectationFailed: It expects something else.
+    """
+    expected = request.headers.get(hdrs.EXPECT, "")
+    if request.version >= HttpVersion11 and expected.lower() != _CONTINUES:
+        raise web.HTTPExpectationFailed(text=f"expected no Expect but {_CONTINUES}")
+
+
+async def _continue(request: web.Request) -> None:
+    """Tell a client that waits for it to send its body."""
+    if request.version >= HttpVersion11 and request.headers.get(hdrs.EXPECT, "").lower() == _CONTINUES:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
 
 
 def too_large(size: int, at_most: int) -> web.HTTPRequestEntityTooLarge:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -21,7 +21,7 @@ from wholefeed.web.pages import (
     post_refresh,
 )
 from wholefeed.web.pages_base import get_static
-from wholefeed.web.request import HOME, IMPORT, LOGIN, METRICS, STATIC, VIEW
+from wholefeed.web.request import HOME, IMPORT, LOGIN, METRICS, STATIC, VIEW, await_reader
 from wholefeed.web.view import get_view
 
 _PREFIXED: Final = (
@@ -40,7 +40,8 @@ def add_routes(app: web.Application, prefix: str) -> dict[web.AbstractResource |
     """
     paths: dict[web.AbstractResource | None, str] = {}
     below: list[tuple[web.RouteDef, str]] = []
-    for each in routes():
+    for named in routes():
+        each = web.RouteDef(named.method, named.path, named.handler, {**named.kwargs, **_UNREAD})
         resource = app.add_routes([each])[0].resource
         assert resource is not None, "only what a router makes for an error has none"
         paths[resource] = resource.canonical
@@ -50,6 +51,10 @@ def add_routes(app: web.Application, prefix: str) -> dict[web.AbstractResource |
             [route] = app.add_routes([web.RouteDef(each.method, place, each.handler, each.kwargs)])
             paths[route.resource] = path
     return paths
+
+
+_UNREAD: Final[dict[str, Any]] = {"expect_handler": await_reader}
+"""aiohttp would ask for a body before anybody has looked at the request."""
 
 
 def routes() -> list[web.RouteDef]:
