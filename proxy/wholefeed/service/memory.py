@@ -266,6 +266,8 @@ class Held:
         """Those held, by segment."""
         self.urls: Final[set[str]] = set()
         """What leads to it."""
+        self.is_collecting = False
+        """Whether an answer of it is collected to be held while it is sent: one at a time."""
         self.asked_at = snapshot.feed.asked_at
         self.bytes = 0
 

@@ -18,7 +18,8 @@ import asyncio
 import hashlib
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from email.utils import formatdate, parsedate_to_datetime
 from functools import cached_property, lru_cache, partial
@@ -725,6 +726,8 @@ class _Made:
 
     texts: Callable[[], AsyncIterator[bytes]]
     digest: bytes
+    key: Hashable
+    """What it is held by: it says which entries, and how they are made."""
     length: None = None
     read: None = None
 
@@ -798,7 +801,7 @@ async def replayed(
         reconstruction,
         wanted,
         prologue(is_cut=is_cut),
-        (_Made(texts, digest),) if taken else (),
+        (_Made(texts, digest, (digest, replay.shows_original)),) if taken else (),
         changed_at=float(int(instants[-1])) if is_told else None,
         is_cut=is_cut,
         released=len(released),
@@ -838,6 +841,7 @@ async def _deflated(
     part: _Part, sealed: list[SegmentRow | Sealed], store: Store, held: Held | None
 ) -> AsyncIterator[bytes]:
     """Give a part deflated, and add to `sealed` what its CRC and length are known by."""
+    part = _kept(part, held)
     if not isinstance(part, _Excerpt | _Made):
         sealed.append(part)
         async for block in _pieces_of(part, store, held):
@@ -845,12 +849,62 @@ async def _deflated(
                 yield piece
         return
     deflater = Deflater()
-    async for text in _texts_of(part, store, held):
-        if piece := deflater.add(text):
-            yield piece
-    sealed.append(end := deflater.end())
-    if end.block:
-        yield end.block
+    with _keeping(part, held) as kept:
+        async for text in _texts_of(part, store, held):
+            if piece := deflater.add(text):
+                kept.add(piece)
+                yield piece
+        sealed.append(end := deflater.end())
+        kept.end(end)
+        if end.block:
+            yield end.block
+
+
+def _kept(part: _Part, held: Held | None) -> _Part:
+    """Return what was replayed before, deflated, where that is held; any other part as it is."""
+    found: Sealed | None = held.made(part.key) if held is not None and isinstance(part, _Made) else None
+    return part if found is None else found
+
+
+_MOST_KEPT_BYTES: Final = 1 << 24
+"""Of a replay, deflated: more is made each time. To make 50,000 entries takes seconds of CPU."""
+
+
+class _Keeping:
+    """Collects what is made of a replay while it is sent, for whoever asks for the same next."""
+
+    def __init__(self, key: Hashable, held: Held | None) -> None:
+        self._key = key
+        self._held = held
+        self._pieces: list[bytes] = []
+        self._bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        if self._held is None:
+            return
+        self._pieces.append(piece)
+        self._bytes += len(piece)
+        if self._bytes > _MOST_KEPT_BYTES:
+            self._pieces.clear()
+            self._held = None
+
+    def end(self, end: Sealed) -> None:
+        if self._held is not None:
+            block = b"".join([*self._pieces, end.block])
+            self._held.keep_made(self._key, replace(end, block=block), sys.getsizeof(block))
+
+
+@contextmanager
+def _keeping(part: _Excerpt | _Made, held: Held | None) -> Iterator[_Keeping]:
+    """Collect a replay; nothing of other parts, nor while another answer of the feed is being collected."""
+    if held is None or held.is_collecting or not isinstance(part, _Made):
+        yield _Keeping(None, None)
+        return
+    held.is_collecting = True
+    try:
+        yield _Keeping(part.key, held)
+    finally:
+        held.is_collecting = False
 
 
 def _gzip_end(answer: Answer, sealed: Sequence[_Part]) -> bytes:
@@ -888,6 +942,7 @@ def sliced(chunk: bytes) -> Iterator[bytes]:
 
 
 async def _texts_of(part: _Part, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+    part = _kept(part, held)
     if isinstance(part, _Excerpt | _Made):
         made = part.texts() if isinstance(part, _Made) else _excerpted(part, store, held)
         async for text in made:
