@@ -247,7 +247,6 @@ def test_a_wrong_encoding_and_blanks_before_the_declaration_are_put_right() -> N
         ("<opml><outline x:a='1'/></opml>", "malformed-xml", "unbound prefix"),
         ("<opml>" + "<outline>" * MAX_DEPTH, "xml-limit", f"at most {MAX_DEPTH} levels"),
         (" " * MAX_BYTES + "<opml/>", "xml-limit", f"at most {MAX_BYTES} bytes"),
-        ("<?xml version='1.0' encoding='utf-7'?><opml/>", "unsupported-encoding", "utf-7"),
     ],
 )
 def test_what_is_no_list_is_refused_with_the_place(body: str, slug: str, told: str) -> None:
@@ -262,15 +261,38 @@ def test_what_is_no_list_is_refused_with_the_place(body: str, slug: str, told: s
     [
         '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">',
         '<!ENTITY x SYSTEM "file:///etc/passwd">',
-        "<!ELEMENT opml ANY>",
+        '<!ENTITY % x SYSTEM "http://a.test/x"> %x;',
+        '<!ENTITY nbsp "more">',
     ],
 )
 @pytest.mark.fault("94")
 def test_entities_are_refused(subset: str) -> None:
-    """Neither bombs nor files: a document type of its own is none that a list needs."""
+    """Neither bombs nor files: entities of its own are none that a list needs."""
     with pytest.raises(ParseError) as caught:
         read_opml(f'<!DOCTYPE opml [{subset}]><opml><outline xmlUrl="http://a.test/"/></opml>'.encode())
     assert caught.value.slug == "dtd-forbidden"
+
+
+@pytest.mark.fault("150")
+def test_a_list_may_declare_entities_of_html() -> None:
+    """A document type that declares nothing else is left out, and that is said."""
+    subset = '<!ELEMENT opml ANY><!ENTITY eacute "&#233;">'
+    text = an_opml('<outline text="caf&eacute;" xmlUrl="http://a.test/"/>')
+    document = read_opml(text.replace("<opml", f"<!DOCTYPE opml [{subset}]><opml", 1).encode())
+    assert document.repairs == ("doctype", "entities")
+    assert document.with_urls([None]) == text.replace("&eacute;", "&#233;").encode()
+
+
+@pytest.mark.fault("46", "47")
+def test_a_list_that_no_label_fits_is_refused() -> None:
+    """Which characters were meant nobody knows; what is UTF-8 is read whatever it says."""
+    declared = (
+        "<?xml version='1.0' encoding='utf-7'?><opml><outline text='é' xmlUrl='http://a.test/'/></opml>"
+    )
+    assert urls(declared.encode()) == ["http://a.test/"]
+    with pytest.raises(ParseError, match="utf-7") as caught:
+        read_opml(declared.encode("latin-1"))
+    assert caught.value.slug == "unsupported-encoding"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ Each row is a list of ways to write a document. Those that are refused are check
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -67,10 +68,12 @@ REFUSED: list[tuple[str, str, dict[str, Answer]]] = [
         "41",
         "dtd-forbidden",
         {
-            "empty": under("<!DOCTYPE feed [ ]>"),
-            "attribute defaults": under('<!DOCTYPE feed [<!ATTLIST feed a CDATA "x">]>'),
-            "elements": under("<!DOCTYPE feed [<!ELEMENT feed ANY>]>"),
-            "behind a public one": under('<!DOCTYPE feed PUBLIC "-//X//" "HERE" [ ]>'),
+            "an entity of its own": under('<!DOCTYPE feed [<!ENTITY a "b">]>'),
+            "HTML's as something else": under('<!DOCTYPE feed [<!ENTITY nbsp "&#38;lt;">]>', "&nbsp;"),
+            "in an attribute": under('<!DOCTYPE feed [<!ENTITY a "b">]>', '<b a="&a;"/>'),
+            "HTML's from elsewhere": under('<!DOCTYPE feed [<!ENTITY % HTMLlat1 SYSTEM "HERE">%HTMLlat1;]>'),
+            "no end": under("<!DOCTYPE feed [<!-- "),
+            "behind a public one": under('<!DOCTYPE feed PUBLIC "-//X//" "HERE" [%a;]>'),
         },
     ),
     # Not much more than is allowed; what a thousand times as much costs: tests/faults/test_memory.py
@@ -98,10 +101,8 @@ REFUSED: list[tuple[str, str, dict[str, Answer]]] = [
         "47",
         "unsupported-encoding",
         {
-            "UTF-7": body(FEED.replace(b"utf-8", b"utf-7")),
-            "UTF-7 by HTTP": body(FEED, f"{ATOM}; charset=utf-7"),
-            "rot13": body(FEED.replace(b"utf-8", b"rot13")),
-            "base64": body(FEED.replace(b"utf-8", b"base64")),
+            "UTF-7": body(FEED.replace(b"utf-8", b"utf-7").replace(b"TEXT", b"\xe9")),
+            "rot13": body(FEED.replace(b"utf-8", b"rot13").replace(b"TEXT", b"\xe9")),
             "unknown": body(FEED.replace(b"utf-8", b"x-no").replace(b"TEXT", b"\xe9")),
             "UTF-32 with its mark": body(FEED.decode().encode("utf-32")),
             "UTF-32": body(FEED.decode().encode("utf-32-be")),
@@ -183,12 +184,23 @@ def labelled(label: str, codec: str, text: str) -> Callable[[bytes], bytes]:
     return change
 
 
+def declaring(subset: str) -> Callable[[bytes], bytes]:
+    doctype = f"<!DOCTYPE feed [{subset}]>\n<feed".encode()
+    return lambda document: document.replace(b"<feed", doctype, 1).replace(b"TEXT", b"a&nbsp;&eacute;")
+
+
 def followed_by(behind: bytes) -> Callable[[bytes], bytes]:
     return lambda document: document + behind
 
 
+SETS = (
+    '<!ENTITY % HTMLlat1 PUBLIC "-//W3C//ENTITIES Latin 1 for XHTML//EN" '
+    '"http://www.w3.org/TR/xhtml1/DTD/xhtml-lat1.ent"> %HTMLlat1;'
+)
+
 READ = {
     "45": [
+        Odd("halves of a character", put(b"&#55357;&#56832;&#xD83D;&#xDE00;"), "😀😀", "DocumentRepaired"),
         Odd("undeclared entity", put(b"a&nbsp;b&eacute;"), "a\xa0bé", "DocumentRepaired"),
         Odd("bare ampersand", put(b"R&D & a=1&b=2"), "R&D & a=1&b=2", "DocumentRepaired"),
         Odd("undeclared prefix", put(b"TEXT<media:x/>"), "TEXT", "DocumentRepaired"),
@@ -221,7 +233,14 @@ READ = {
         Odd("shift_jis", labelled("shift_jis", "cp932", "東京①"), "東京①"),
         Odd("latin-1", labelled("iso-8859-1", "cp1252", "é “x”"), "é “x”"),
         Odd("a label of Python's ignorance", labelled("csISO88598I", "iso8859-8", "שלום"), "שלום"),
-        Odd("utf-8 as nobody's", labelled("x-no-such", "utf-8", "é 東"), "é 東", "EncodingRetried"),
+        *(
+            Odd(f"utf-8 as {label}", labelled(label, "utf-8", "é 東"), "é 東", "EncodingRetried")
+            for label in ("x-no-such", "utf-7", "rot13", "base64", "utf-32")
+        ),
+        *(
+            Odd(f"utf-8 as {label} by HTTP", put("é".encode()), "é", media_type=f"{ATOM}; charset={label}")
+            for label in ("utf-7", '"utf-8;"', "utf-8,", "hex")
+        ),
     ],
     "46a": [
         Odd("latin-1 as utf-8", labelled("utf-8", "latin-1", "café"), "café", "EncodingRetried"),
@@ -234,6 +253,23 @@ READ = {
             "EncodingRetried",
             f"{ATOM};charset=koi8-r",
         ),
+        *(
+            Odd(
+                f"{label} as utf-8 by HTTP",
+                labelled(label, label, text),
+                text,
+                "EncodingRetried",
+                f"{ATOM}; charset=utf-8",
+            )
+            for label, text in (
+                ("koi8-r", "Река"),
+                ("iso-8859-2", "Żółw"),
+                ("gbk", "河水"),
+                ("utf-16-le", "é"),
+            )
+        ),
+        Odd("CESU-8", put("\ud83d\ude00 é".encode("utf-8", "surrogatepass")), "😀 é", "EncodingRetried"),
+        Odd("a mark of UTF-16", lambda document: b"\xff\xfe" + document, "TEXT", "EncodingRetried"),
     ],
     "47a": [
         Odd(
@@ -259,6 +295,16 @@ READ = {
         Odd("the declaration alone", labelled("iso-8859-2", "iso-8859-2", "ž"), "ž"),
         Odd("text/xml too", labelled("iso-8859-2", "iso-8859-2", "ž"), "ž", media_type="text/xml"),
     ],
+    "150": [
+        Odd(f"[{subset[:24]}]", declaring(subset), "a\xa0é", "DocumentRepaired")
+        for subset in (
+            "",
+            "<!-- ]> --><?a ]> ?>",
+            '<!ENTITY nbsp "&#160;"><!ENTITY eacute "é">',
+            '<!ELEMENT feed ANY><!ATTLIST content type CDATA "html"><!NOTATION a SYSTEM "]>">',
+            SETS,
+        )
+    ],
     "49a": [
         *(
             Odd(name, followed_by(behind), note="DocumentRepaired")
@@ -274,7 +320,7 @@ READ = {
 }
 
 
-@pytest.mark.fault("45", "46", "46a", "47a", "48", "49a")
+@pytest.mark.fault("45", "46", "46a", "47a", "48", "49a", "150")
 @pytest.mark.parametrize("row", READ)
 async def test_what_is_odd_is_read_as_it_was_meant(proxy: Proxy, origin: Origin, row: str) -> None:
     """Rows 45 to 49a; RFC 7303, 3: mark, HTTP, declaration. Each odd document, alone and as an archive."""
@@ -283,6 +329,39 @@ async def test_what_is_odd_is_read_as_it_was_meant(proxy: Proxy, origin: Origin,
     body = (await proxy.whole(origin.url("/0/alone"))).body
     assert b"version='1.1'" not in body
     assert b'version="1.1"' not in body
+
+
+@pytest.mark.fault("150")
+async def test_row_150_a_harmless_subset_asks_for_nothing(proxy: Proxy, origin: Origin) -> None:
+    """Row 150: SUB; W3C's entities at the publisher's own address are not fetched, no attribute is added."""
+    here = origin.url("/xhtml-lat1.ent")
+    declared = f'''<!DOCTYPE feed PUBLIC "-//X//" "{here}" [
+        <!ENTITY % HTMLlat1 PUBLIC "-//W3C//ENTITIES Latin 1 for XHTML//EN" "{here}"> %HTMLlat1;
+        <!ATTLIST entry added CDATA "ADDED">]><feed'''
+    origin.publish("/feed", FEED.replace(b"TEXT", b"&eacute;").replace(b"<feed", declared.encode(), 1))
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.status, texts(reply.body)) == (200, {"x": "é"})
+    assert b"ADDED" not in reply.body
+    assert origin.requests_for("/xhtml-lat1.ent") == []
+
+
+@pytest.mark.fault("151")
+async def test_row_151_json_that_is_almost_json_is_read(proxy: Proxy, origin: Origin) -> None:
+    """Row 151: SUB; the reader gets JSON, and the publisher sees in the notes what was wrong."""
+    item = '{"id":"a","content_text":"one\ntwo\tit\\\'s",}'
+    body = (
+        f'{{"version":"https://jsonfeed.org/version/1.1","title":"T",\ufeff"items":[{item},{item[:-2]}}},]}}'
+    )
+    origin.publish("/feed", body.replace('"a"', '"b"', 1).encode(), content_type="text/html")
+    reply = await proxy.whole(origin.url("/feed"))
+    items = json.loads(reply.body)["items"]
+    assert [(each["id"], each["content_text"]) for each in items] == [
+        ("b", "one\ntwo\tit's"),
+        ("a", "one\ntwo\tit's"),
+    ]
+    (note,) = (await proxy.status(origin.url("/feed")))["notes"]
+    assert note["code"] == "DocumentRepaired"
+    assert "(blanks, commas, escapes)" in note["text"]
 
 
 @pytest.mark.fault("45")

@@ -18,14 +18,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from wholefeed.core.parse.doctypes import without_subset
 from wholefeed.core.parse.documents import is_html
-from wholefeed.core.parse.encodings import UTF8, Decoded, from_utf8, is_utf8, mended, to_utf8
+from wholefeed.core.parse.encodings import UTF8, Decoded, from_utf8, to_utf8
 from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.parse.repair import (
     ATTRIBUTES,
     CONTROL_CHARACTERS,
     DECLARATION,
+    DOCTYPE,
     LESS_THAN,
     QNAME,
     Mark,
@@ -67,11 +69,12 @@ def read_opml(body: bytes) -> OpmlDocument:
     try:
         found = _found(decoded.text)
     except ParseError as exc:
-        if exc.slug != "malformed-xml":
+        if exc.slug not in ("malformed-xml", "dtd-forbidden"):
             raise
         return _read_repaired(body, decoded)
     mark = body[: decoded.encoding.mark_bytes]
-    return OpmlDocument(decoded.text, mark, _codec(body, decoded), *found)
+    repairs = tuple(_encoding_repairs(decoded))
+    return OpmlDocument(decoded.text, mark, _codec(body, decoded), *found, repairs)
 
 
 class OpmlDocument(NamedTuple):
@@ -145,7 +148,7 @@ def _codec(body: bytes, decoded: Decoded) -> str:
         ParseError: `unsupported-encoding`.
     """
     encoding = decoded.encoding
-    if UTF8 in (encoding.codec, decoded.used):
+    if UTF8 in (encoding.stated, decoded.used):
         return UTF8
     for codec in (encoding.declared, encoding.codec):
         with suppress(LookupError, ValueError):
@@ -213,7 +216,11 @@ def _urls(text: bytes, at: int, attributes: list[str]) -> Iterator[tuple[str, st
 # What many exports of subscription lists get wrong, put right
 
 _ENCODING: Final = "encoding"
-"""A text that is not in UTF-8 as it should be; where the text is read that is seen to."""
+"""The repair of a text that should be in UTF-8 and is not."""
+
+
+def _encoding_repairs(decoded: Decoded) -> set[str]:
+    return {_ENCODING} if decoded.encoding.stated == UTF8 and decoded.used else set()
 
 
 def _read_repaired(body: bytes, decoded: Decoded) -> OpmlDocument:
@@ -222,14 +229,10 @@ def _read_repaired(body: bytes, decoded: Decoded) -> OpmlDocument:
     Raises:
         ParseError: That does not help.
     """
-    repairs: set[str] = set()
-    codec = _codec(body, decoded)
-    if codec == UTF8 and not is_utf8(decoded.text):
-        decoded = mended(body, decoded.encoding)
-        repairs.add(_ENCODING)
+    repairs = _encoding_repairs(decoded)
     text = _repaired(decoded.text, repairs)
     mark = body[: decoded.encoding.mark_bytes]
-    return OpmlDocument(text, mark, codec, *_found(text), tuple(sorted(repairs)))
+    return OpmlDocument(text, mark, _codec(body, decoded), *_found(text), tuple(sorted(repairs)))
 
 
 _MAX_TOKENS: Final = 200_000
@@ -244,13 +247,7 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
         ParseError: `xml-limit`: there are more faults, or more pieces of markup, than a list can have;
             `malformed-xml`: a tag ended too soon, so that its feed would be lost.
     """
-    cleaned = without_controls(text)
-    if len(cleaned) != len(text):
-        repairs.add(CONTROL_CHARACTERS)
-    begun = cleaned.lstrip()
-    if len(begun) != len(cleaned) and begun.startswith(b"<?xml"):
-        repairs.add(DECLARATION)
-        cleaned = begun
+    cleaned = _without_misplaced(text, repairs)
     pieces: list[bytes] = []
     position, left = 0, _MAX_TOKENS
     try:
@@ -280,6 +277,25 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
             "expected a list that can be repaired, got too much markup", slug="xml-limit"
         ) from exc
     return b"".join(pieces)
+
+
+def _without_misplaced(text: bytes, repairs: set[str]) -> bytes:
+    """Return a list without control characters, its own document type and blanks before its declaration.
+
+    Raises:
+        ParseError: `dtd-forbidden`: the document type declares more than HTML's entities.
+    """
+    cleaned = without_controls(text)
+    if len(cleaned) != len(text):
+        repairs.add(CONTROL_CHARACTERS)
+    typed, cleaned = cleaned, without_subset(cleaned)
+    if len(typed) != len(cleaned):
+        repairs.add(DOCTYPE)
+    begun = cleaned.lstrip()
+    if len(begun) != len(cleaned) and begun.startswith(b"<?xml"):
+        repairs.add(DECLARATION)
+        cleaned = begun
+    return cleaned
 
 
 _OUTLINE_BEGINS: Final = re.compile(rb"<outline(?=\s)", re.IGNORECASE)

@@ -10,7 +10,7 @@ from webencodings.labels import LABELS
 from tests.core.parse.makers import URL, atom
 from wholefeed.core.notes import EncodingRetried
 from wholefeed.core.parse.documents import parse
-from wholefeed.core.parse.encodings import MIXED_NAME, codec_of, is_utf8, to_utf8
+from wholefeed.core.parse.encodings import CESU_NAME, MIXED_NAME, codec_of, html_to_utf8, is_utf8, to_utf8
 from wholefeed.core.parse.limits import ParseError
 
 TITLE = "Ünïcode — naïve café"
@@ -143,35 +143,179 @@ def test_one_decision_is_made_for_the_whole_document() -> None:
     assert [note.facts["used"] for note in mixed.notes if note.kind is EncodingRetried] == [MIXED_NAME]
 
 
+@pytest.mark.fault("46")
 @pytest.mark.parametrize(
     "label",
     [
-        *("utf-7", "rot13", "hex", "idna", "unicode_escape", "utf-32", "a\0b", "é"),
-        *("iso-2022-cn", "iso-2022-cn-ext", "replacement"),
+        *(
+            "utf-7",
+            "rot13",
+            "hex",
+            "idna",
+            "unicode_escape",
+            "utf-32",
+            "cp037",
+            "x-fake",
+            "a\0b",
+            "é",
+            "UTF 8",
+        ),
+        *("iso-2022-cn", "iso-2022-cn-ext", "replacement", "utf-8;", "utf-8,", "ISO-8859-1,utf-8"),
+        *("charset=utf-8", "“utf-8”", "utf-8 utf-8", ";", "undefined", "../utf-8"),
     ],
 )
-def test_what_is_no_text_encoding_is_refused(label: str) -> None:
-    """docs/faults.md row 47: 422, never 500."""
-    for body, media_type in (
-        (a_document(declared=label).encode(), ""),
-        (a_document().encode(), f"text/xml; charset={label}"),
-    ):
-        with pytest.raises(ParseError) as caught:
-            parse(body, URL, media_type)
-        assert caught.value.slug in ("unsupported-encoding", "malformed-xml")
-        if label.isascii() and label.isprintable():
-            assert caught.value.slug == "unsupported-encoding"
+def test_a_label_that_makes_no_sense_is_passed_over_where_the_bytes_are_utf_8(label: str) -> None:
+    """docs/faults.md row 46: in HTTP, bare and in quotes, and in the declaration."""
+    assert title_of(a_document(declared="utf-8").encode(), f'text/xml; charset="{label}"') == TITLE
+    assert title_of(a_document(declared="utf-8").encode(), f"text/xml;charset={label}") == TITLE
+    assert title_of(a_document().encode(), f"text/xml; charset={label}") == TITLE
+    if "\0" not in label:
+        document = parse(a_document(declared=label).encode(), URL)
+        assert document.head.title == TITLE
+        assert bool(codec_of(label)) or "utf" in label.lower() or document.notes
+
+
+@pytest.mark.parametrize("label", ['"windows-1251', "'windows-1251;'", "windows-1251,utf-8", "x-fake"])
+def test_behind_a_label_that_makes_no_sense_the_next_one_counts(label: str) -> None:
+    """docs/faults.md row 46: its first name that is known does, else the declaration."""
+    body = a_document(RUSSIAN, "windows-1251").encode("cp1251")
+    assert title_of(body, f"text/xml; charset={label}") == RUSSIAN
 
 
 def test_what_no_label_or_utf_32_makes_text_of_is_refused() -> None:
     """docs/faults.md row 47: nothing says what it is."""
     for body, label in (
         (a_document(declared="x-fake").encode("cp1252"), "x-fake"),
+        (a_document(declared="utf-7").encode("cp1252"), "utf-7"),
         *((a_document().encode(codec), "UTF-32") for codec in ("utf-32", "utf-32-le", "utf-32-be")),
     ):
         with pytest.raises(ParseError, match=label) as caught:
             parse(body, URL)
         assert caught.value.slug == "unsupported-encoding"
+
+
+RUSSIAN = "Канал реки поднялся"
+LABELLED = {
+    "windows-1251": ("cp1251", RUSSIAN),
+    "koi8-r": ("koi8-r", RUSSIAN),
+    "iso-8859-5": ("iso8859-5", RUSSIAN),
+    "ibm866": ("cp866", RUSSIAN),
+    "iso-8859-2": ("iso8859-2", "Żółw nad Łódką"),
+    "windows-1250": ("cp1250", "Žluťoučký kůň „š“"),
+    "iso-8859-7": ("iso8859-7", "Το ποτάμι"),  # noqa: RUF001
+    "windows-1255": ("cp1255", "הנהר עלה"),
+    "windows-1256": ("cp1256", "ارتفع النهر"),
+    "windows-1254": ("cp1254", "Nehir yükseldi ğış"),
+    "tis-620": ("cp874", "แม่น้ำขึ้น"),
+    "shift_jis": ("cp932", "川の水位が上がった"),
+    "euc-jp": ("euc_jp", "川の水位が上がった"),
+    "iso-2022-jp": ("iso2022_jp", "川の水位が上がった"),
+    "gbk": ("gbk", "河水上涨了"),
+    "gb2312": ("gb2312", "你好"),
+    "big5": ("big5", "河水上漲了"),
+    "euc-kr": ("cp949", "강물이 불었다"),
+}
+
+
+@pytest.mark.fault("46a")
+@pytest.mark.parametrize("before", ["", "\n \n", "<br>Warning<br>\n"], ids=["", "blanks", "markup"])
+@pytest.mark.parametrize("http", ["utf-8", "utf-8,", "iso-8859-1", "utf-16", "hex"])
+@pytest.mark.parametrize("label", LABELLED)
+def test_what_http_calls_otherwise_is_read_as_the_declaration_says(
+    label: str, http: str, before: str
+) -> None:
+    """docs/faults.md row 46a: a server's default is contradicted by the bytes, or proves nothing."""
+    codec, title = LABELLED[label]
+    document = parse((before + a_document(title, label)).encode(codec), URL, f"text/xml; charset={http}")
+
+    assert document.head.title == title
+    notes = [note for note in document.notes if note.kind is EncodingRetried]
+    expected = EncodingRetried(URL, declared=http, used=label)
+    assert notes == ([] if http == "hex" else [expected])
+
+
+@pytest.mark.fault("46a", "48")
+@pytest.mark.parametrize("label", LABELLED)
+def test_what_the_declaration_calls_utf_8_is_read_as_http_says(label: str) -> None:
+    """docs/faults.md rows 46a and 48: HTTP's label is the first, and the bytes fit it."""
+    codec, title = LABELLED[label]
+    assert title_of(a_document(title, "utf-8").encode(codec), f"text/xml; charset={label}") == title
+
+
+@pytest.mark.fault("46a")
+@pytest.mark.parametrize("label", LABELLED)
+@pytest.mark.parametrize("http", ["", "utf-8", "iso-8859-1"])
+def test_utf_8_stays_utf_8_under_any_label_even_if_some_bytes_are_not(label: str, http: str) -> None:
+    """docs/faults.md row 46a: a text that was cut off within a character makes no other encoding."""
+    media_type = f"text/xml; charset={http}" if http else "text/xml"
+    body = a_document(RUSSIAN + "X", label).encode()
+    document = parse(body.replace(b"X", b"\xf0\x9f"), URL, media_type)
+    assert document.head.title == RUSSIAN + "ðŸ"
+    assert [note.facts["used"] for note in document.notes] == [MIXED_NAME]
+    assert title_of(body, media_type) == RUSSIAN + "X"
+
+
+@pytest.mark.fault("46a")
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+@pytest.mark.parametrize(
+    ("codec", "label"),
+    [("utf-8", "utf-8"), ("cp1251", "windows-1251"), ("utf-16-le", "utf-8"), ("utf-16-be", "utf-16")],
+)
+def test_a_byte_order_mark_before_another_encoding_does_not_count(
+    mark: bytes, codec: str, label: str
+) -> None:
+    """docs/faults.md row 46a: the bytes behind it tell."""
+    assert title_of(mark + a_document(RUSSIAN, label).encode(codec)) == RUSSIAN
+
+
+@pytest.mark.parametrize("http", ["", "utf-8", "windows-1251"])
+def test_utf_16_without_a_mark_is_told_by_its_form(http: str) -> None:
+    """docs/faults.md row 46a: whatever the labels say."""
+    body = a_document(RUSSIAN, "utf-8").encode("utf-16-be")
+    document = parse(body, URL, f"text/xml; charset={http}" if http else "")
+    assert document.head.title == RUSSIAN
+    expected = EncodingRetried(URL, declared=http, used="utf-16-be")
+    assert document.notes == ((expected,) if http else ())
+
+
+@pytest.mark.fault("46a")
+@pytest.mark.parametrize("others", ["", "é" * 9, RUSSIAN * 9000])
+def test_surrogates_in_utf_8_are_the_characters_meant(others: str) -> None:
+    """docs/faults.md row 46a: CESU-8 writes a character as its two halves; a half alone is U+FFFD."""
+    halves = "\ud83d\ude00X\ud83d \ude00\ud83d\ud83d\ude00".encode("utf-8", "surrogatepass")
+    body = a_document(f"HALVES{others}").encode().replace(b"HALVES", halves)
+    document = parse(body, URL)
+    assert document.head.title == ("😀X\ufffd \ufffd\ufffd😀" + others)[: len(document.head.title)]
+    assert document.notes == (EncodingRetried(URL, declared="nothing", used=CESU_NAME),)
+    mixed = parse(body.replace(b"X", "é".encode() + b"\xff"), URL)
+    assert mixed.head.title.startswith("😀éÿ\ufffd")
+
+
+def test_a_label_that_most_bytes_fit_is_taken_for_the_whole() -> None:
+    """docs/repair.md, "Encodings": a byte that an encoding lacks makes the text no windows-1252."""
+    body = a_document(RUSSIAN + "X", "windows-1251").encode("cp1251").replace(b"X", b"\x98")
+    assert title_of(body, "text/xml; charset=utf-8") == RUSSIAN + "\ufffd"
+    assert title_of(body) == RUSSIAN + "\ufffd"
+
+
+@pytest.mark.parametrize("page", ["<meta charset=koi8-r>", '<meta content="text/html; charset=KOI8-R">'])
+@pytest.mark.parametrize("media_type", ["", "text/html", "text/html; charset=utf-8"])
+def test_a_page_names_its_encoding_in_meta(page: str, media_type: str) -> None:
+    """The decision for pages is that for documents; what no label fits is read nevertheless."""
+    assert html_to_utf8((page + RUSSIAN).encode("koi8-r"), media_type).decode() == page + RUSSIAN
+    assert html_to_utf8((page + RUSSIAN).encode(), media_type).decode() == page + RUSSIAN
+    assert html_to_utf8(b"\xe9", "text/html; charset=x-fake").decode() == "\ufffd"
+
+
+@given(st.binary(max_size=60), st.sampled_from([*LABELLED, "utf-8", "utf-16", "hex", ""]), st.booleans())
+def test_any_bytes_are_text_or_refused(body: bytes, label: str, is_declared: bool) -> None:
+    """docs/design.md#parsing: never another exception, and the text is UTF-8."""
+    declaration = f'<?xml version="1.0" encoding="{label}"?>'.encode()
+    sent = declaration + body if is_declared else body
+    try:
+        assert is_utf8(to_utf8(sent, "" if is_declared else f"text/xml; charset={label}").text)
+    except ParseError as error:
+        assert error.slug == "unsupported-encoding"  # noqa: PT017
 
 
 def test_a_utf_8_document_is_not_copied() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.core.parse.makers import URL, slices
 from tests.patching import set_constant
 from wholefeed.core.model import Family, FeedDocument, entry_id
+from wholefeed.core.notes import DocumentRepaired, EncodingRetried
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import UNLIMITED, ParseError
 from wholefeed.core.text.dates import parse_rfc3339
@@ -111,11 +112,13 @@ def test_a_byte_order_mark_tells_the_encoding(encoding: str) -> None:
     ("body", "slug"),
     [
         (b'{"version":"%s","items":[{"id":NaN}]}', "malformed-json"),
-        (b'{"version":"%s","items":[{"id":"a"},]}', "malformed-json"),
         (b'{"version":"%s","items":[{"id":"a"}]', "malformed-json"),
-        (b'{"version":"%s","title":"\xe9"}', "malformed-json"),
-        (b'{"version":"%s","title":"a\nb"}', "malformed-json"),
+        (b'{"version":"%s","items":[{"id":"a\nb', "malformed-json"),
+        (b'{"version":"%s","items":[{"id":"a"},', "malformed-json"),
+        (b'{"version":"%s",/* a */"items":[]}', "malformed-json"),
         (b'{"version":"%s"}}', "malformed-json"),
+        (b'{"version":"%s"},', "malformed-json"),
+        (b")]}'\n" + b'{"version":"%s"}', "not-a-feed"),
         (b'{"version":"%s" "title":1}', "malformed-json"),
         (b'{"version":"%s",5:1}', "malformed-json"),
         (b'{"items":[{"id":"a"}]}', "not-a-feed"),
@@ -125,6 +128,70 @@ def test_a_byte_order_mark_tells_the_encoding(encoding: str) -> None:
 def test_what_is_malformed_or_no_feed_is_refused(body: bytes, slug: str) -> None:
     """RFC 8259; never another exception (docs/design.md#parsing)."""
     assert refused(body.replace(b"%s", VERSION.encode())).slug == slug
+
+
+@pytest.mark.fault("151")
+@pytest.mark.parametrize(
+    ("written", "made", "repair"),
+    [
+        (
+            r'{"id":"a","title":"b' + "\n\tc\r\n\x01" + r'\u00e9\n"}',
+            r'{"id":"a","title":"b\n\tc\r\n\u0001\u00e9\n"}',
+            "escapes",
+        ),
+        (
+            r"""{"id":"a","title":"it\'s \d \\d \u12 C:\"}""" + '"}',
+            r"""{"id":"a","title":"it's \\d \\d \\u12 C:\"}""" + '"}',
+            "escapes",
+        ),
+        ('{"id":"a", "tags":["b", ], }', '{"id":"a", "tags":["b" ] }', "commas"),
+        ('{,"id":"a", "tags":[,"b",,"c,]" , , "d"]}', '{"id":"a", "tags":["b","c,]" , "d"]}', "commas"),
+        ('{"id":\ufeff"a",\xa0"title":"\xa0\ufeff"\0}', '{"id":"a","title":"\xa0\ufeff"}', "blanks"),
+    ],
+)
+def test_what_is_almost_json_is_mended(written: str, made: str, repair: str) -> None:
+    """docs/repair.md: in items and in the head; other items stay as they are."""
+    other = '{ "id" : "\\u0062" }'
+    body = f'{{"version":"{VERSION}","_a":{written},"items":[{other},{written}]}}'
+    document = read(body.encode())
+    assert [slice_.decode() for slice_ in slices(document)] == [other, made]
+    assert document.notes == (DocumentRepaired(URL, repairs=(repair,)),)
+
+
+@pytest.mark.fault("151")
+@pytest.mark.parametrize("end", ["]}", ",]}", ",],}", ",]\n}\n\0"])
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("media_type", ["application/feed+json", "text/html; charset=utf-8", "text/plain"])
+def test_it_is_json_in_any_form_of_unicode_and_under_any_media_type(
+    end: str, codec: str, media_type: str
+) -> None:
+    """docs/formats.md: the bytes decide, and blanks or a mark before the object change nothing."""
+    body = f'\n{{"version":"{VERSION}","items":[{{"id":"é"}}{end}'
+    document = parse(body.encode(codec), URL, media_type)
+    assert slices(document) == ['{"id":"é"}'.encode()]
+
+
+@pytest.mark.fault("46a")
+def test_json_that_is_no_utf_8_is_read_as_other_documents_are() -> None:
+    """docs/formats.md: RFC 8259, 8.1 has UTF-8 alone, but a text that was cut off loses no feed."""
+    body = f'{{"version":"{VERSION}","title":"река","items":[]}}'
+    document = parse(body.encode("cp1251"), URL, "application/json; charset=windows-1251")
+    assert (document.head.title, document.notes) == ("река", ())
+    document = parse(body.encode().replace(b'","items', b'\xd0","items'), URL, "application/json")
+    assert document.head.title == "рекаÐ"
+    assert [note.kind for note in document.notes] == [EncodingRetried]
+
+
+@pytest.mark.fault("151")
+@pytest.mark.parametrize(
+    "unit", ['\\"', "\n", ", ", "[,", "{", "\\d", "\ufeff", '"', '"",', " ", "\\", "\n\\n", '\\"\n']
+)
+@pytest.mark.parametrize("before", ["", '"', "[" * 300, "[" * 300 + '"'])
+def test_the_cost_of_mending_grows_with_the_length(unit: str, before: str) -> None:
+    """docs/repair.md: one pass, whatever comes. With the square of the length this would take minutes: a
+    string without end must not be looked for again and again."""
+    body = f'{{"version":"{VERSION}","a":{before}' + unit * (300_000 // len(unit))
+    assert refused(body.encode()).slug in ("malformed-json", "xml-limit")
 
 
 @pytest.mark.parametrize("bracket", ["[", '{"a":'])

@@ -19,8 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from wholefeed.core.listing.dates import LONGEST, Day, Slashed, read_date, read_heading, read_slashed
 from wholefeed.core.listing.links import link_key
-from wholefeed.core.parse.encodings import UTF8, is_utf8, mended, to_utf8
-from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.parse.encodings import UTF8, html_to_utf8
 from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import is_http, resolve_or_empty
 
@@ -83,7 +82,7 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
     """
     from lxml import etree  # noqa: PLC0415 - 4 MB that the process of the server itself has no use for
 
-    text = _text(body, content_type)
+    text = html_to_utf8(body, content_type)
     crowded = _CROWDED.search(text)
     root = (
         etree.fromstring(text[: crowded.start()] if crowded else text, _parser(etree))
@@ -107,31 +106,6 @@ _CROWDED: Final = re.compile(
     rb"<[A-Za-z][^\s>/]*+(?:[\s/]++=?[^\s>/=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+){300}"
 )
 """A tag of so many attributes: 60,000 of them take three seconds, in either library."""
-
-
-# Its text
-
-
-def _text(body: bytes, content_type: str) -> bytes:
-    """Return it in UTF-8: by the mark of its encoding, HTTP, `<meta>`, or as it can be read."""
-    label = "" if _HTTP_CHARSET.search(content_type) else _meta_charset(body[:_SNIFFED_BYTES])
-    try:
-        decoded = to_utf8(body, f"text/html;charset={label}" if label else content_type)
-    except ParseError:
-        return body.decode(UTF8, "replace").encode()
-    if is_utf8(decoded.text):
-        return decoded.text
-    return mended(body, decoded.encoding).text
-
-
-def _meta_charset(beginning: bytes) -> str:
-    found = _META.search(beginning)
-    return found[1].decode("ascii") if found else ""
-
-
-_SNIFFED_BYTES: Final = 1024
-_HTTP_CHARSET: Final = re.compile(r"charset\s{0,9}=", re.IGNORECASE)
-_META: Final = re.compile(rb"<meta\s[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
 
 # Its elements

@@ -19,7 +19,6 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from wholefeed.core.parse.encodings import UTF8, codec_of
-from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.text.urls import (
     MAX_URL_CHARACTERS,
     is_http,
@@ -199,10 +198,7 @@ def _text(body: bytes, media_type: str) -> str:
 
 def _charset(media_type: str) -> str:
     match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", media_type, re.IGNORECASE)
-    try:
-        return (codec_of(match[1]) if match else "") or UTF8
-    except ParseError:
-        return UTF8
+    return (codec_of(match[1]) if match else "") or UTF8
 
 
 _MAX_TITLE_CHARACTERS: Final = 200

@@ -20,11 +20,11 @@ from typing import Final
 
 from wholefeed.core.model import ATOM_NS, Family, FeedDocument
 from wholefeed.core.notes import DocumentRepaired, DocumentTruncated, EncodingRetried, Note
-from wholefeed.core.parse.encodings import SNIFF_BYTES, Decoded, encoding_of, is_utf8, mended, to_utf8
+from wholefeed.core.parse.encodings import SNIFF_BYTES, Decoded, encoding_of, to_utf8
 from wholefeed.core.parse.expat import XML_10, Guard
 from wholefeed.core.parse.families import NamespaceNeededError, Opening, is_within_limits, read_plainly
 from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
-from wholefeed.core.parse.jsonfeed import json_text, read_json_feed
+from wholefeed.core.parse.jsonfeed import mend_json, read_json_feed
 from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED, ParseError
 from wholefeed.core.parse.repair import (
     NAMESPACE,
@@ -64,10 +64,9 @@ def parse(body: bytes, url: str, media_type: str = "", *, max_depth: int = MAX_D
 
 
 def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocument:
-    json = json_text(body)
-    if json is not None:
-        return _checked(read_json_feed(json, url, max_depth), max_depth)
-    decoded = to_utf8(body, media_type)
+    decoded = to_utf8(body, media_type, is_validated=False)
+    if _visible(decoded.text).startswith(b"{"):
+        return _read_json(to_utf8(body, media_type), url, max_depth)
     try:
         _refuse_other_formats(decoded.text)
     except ParseError as exc:
@@ -82,10 +81,8 @@ def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocume
         if not _is_mendable(exc, decoded.text):
             raise
         failure = ParseError(str(exc), slug=exc.slug)  # a copy: this frame would hold it, and it its frames
-    decoded = _redeclared(body, decoded, media_type)
-    is_mislabelled = decoded.encoding.codec == "utf-8" and not decoded.used
-    if is_mislabelled and not is_utf8(decoded.text):
-        decoded = mended(body, decoded.encoding)
+    if not decoded.used and (decided := to_utf8(body, media_type)).used:
+        decoded = decided
         try:
             return _read(decoded, url, max_depth)
         except ParseError as exc:
@@ -94,24 +91,39 @@ def _parse(body: bytes, url: str, media_type: str, max_depth: int) -> FeedDocume
     return _read_repaired(decoded, url, max_depth, failure)
 
 
+def _read_json(decoded: Decoded, url: str, max_depth: int) -> FeedDocument:
+    """Read a JSON object, and mend its text if it is almost JSON (docs/faults.md row 151)."""
+    notes, text = _encoding_notes(decoded, url), decoded.text.decode()
+    try:
+        document = read_json_feed(text, url, max_depth, notes)
+    except ParseError as exc:
+        mended, repairs = mend_json(text)
+        if exc.slug != "malformed-json" or not repairs:
+            raise
+        try:
+            document = read_json_feed(
+                mended, url, max_depth, (*notes, DocumentRepaired(url, repairs=repairs))
+            )
+        except ParseError as other:
+            raise (exc if other.slug == exc.slug else other) from None
+    return _checked(document, max_depth)
+
+
+def _encoding_notes(decoded: Decoded, url: str) -> tuple[Note, ...]:
+    if not decoded.used:
+        return ()
+    return (EncodingRetried(url, declared=decoded.encoding.declared or "nothing", used=decoded.used),)
+
+
 def _is_mendable(failure: ParseError, text: bytes) -> bool:
     """Whether the repair pass may help: what stands before a document can look like one of another kind."""
-    return failure.slug == "malformed-xml" or (failure.slug == "not-a-feed" and _begins_late(text))
+    return failure.slug in ("malformed-xml", "dtd-forbidden") or (
+        failure.slug == "not-a-feed" and _begins_late(text)
+    )
 
 
 def _begins_late(text: bytes) -> bool:
     return late_declaration(text) > 0 or late_root(text) > 0
-
-
-def _redeclared(body: bytes, decoded: Decoded, media_type: str) -> Decoded:
-    """Read the document as its declaration says, where something stands before that."""
-    start = 0 if decoded.encoding.declared else late_declaration(body)
-    if not start:
-        return decoded
-    again = to_utf8(body[start:], media_type)
-    if again.encoding.codec == decoded.encoding.codec:
-        return decoded
-    return again._replace(text=body[:start].decode("ascii", "replace").encode() + again.text)
 
 
 def _read_repaired(
@@ -132,7 +144,7 @@ def _read_repaired(
     try:
         return _read(decoded._replace(text=repaired.text), url, max_depth, notes)
     except ParseError as exc:
-        if exc.slug == "malformed-xml":
+        if exc.slug == "malformed-xml" and failure.slug != "dtd-forbidden":
             raise failure from exc
         raise
 
@@ -141,10 +153,7 @@ _NAMESPACE_OF_ATOM: Final = b' xmlns="%s"' % ATOM_NS.encode()
 
 
 def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = ()) -> FeedDocument:
-    notes: tuple[Note, ...] = tuple(repairs)
-    if decoded.used:
-        retried = EncodingRetried(url, declared=decoded.encoding.declared or "nothing", used=decoded.used)
-        notes = (retried, *notes)
+    notes = (*_encoding_notes(decoded, url), *repairs)
     text = decoded.text
     try:
         document = _run(text, url, max_depth, notes, is_plain=True)
@@ -233,6 +242,11 @@ _UNSEEN: Final = re.compile(rb"\A(?:\s|\xef\xbb\xbf|\xe2\x80\x8b)*+")
 """White space, byte order marks, spaces without width (docs/faults.md row 46)."""
 
 
+def _visible(text: bytes) -> bytes:
+    """Return the beginning of a document, from the first character that shows."""
+    return _UNSEEN.sub(b"", text[:_SNIFF_BYTES], count=1)
+
+
 def _refuse_other_formats(text: bytes) -> None:
     """Recognise what is no feed in XML from its first bytes.
 
@@ -241,7 +255,7 @@ def _refuse_other_formats(text: bytes) -> None:
     """
     if is_html(text):
         raise ParseError("expected a feed, got HTML", slug="not-a-feed")
-    visible = _UNSEEN.sub(b"", text[:_SNIFF_BYTES], count=1)
+    visible = _visible(text)
     if not visible:
         raise ParseError(
             "expected a feed, got nothing" if not text.strip() else "expected a feed, got blanks",

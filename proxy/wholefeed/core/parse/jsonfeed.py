@@ -1,7 +1,7 @@
 """JSON Feed 1.0 and 1.1 (https://www.jsonfeed.org/version/1.1/), and the JSON it is written in (RFC 8259).
 
-    text = json_text(body)                        # None: no JSON object
     document = read_json_feed(text, url, max_depth=256)
+    text, repairs = mend_json(text)             # if that is no JSON
 
 Items are slices of the text, as in the other formats. JSON Feed has no base that relative references count
 from but the document's URL.
@@ -9,10 +9,9 @@ from but the document's URL.
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from wholefeed.core.model import (
@@ -27,6 +26,7 @@ from wholefeed.core.model import (
     Scope,
     entry_id,
 )
+from wholefeed.core.notes import Note
 from wholefeed.core.parse.identities import (
     SPACES,
     absolute,
@@ -49,8 +49,8 @@ from wholefeed.core.text.dates import parse_rfc3339
 from wholefeed.core.text.urls import resolve_or_empty
 
 
-def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
-    """Return the document that a JSON object is.
+def read_json_feed(text: str, url: str, max_depth: int, notes: Sequence[Note] = ()) -> FeedDocument:
+    """Return the document that a JSON object is; `notes` tell how its text was made readable.
 
     Raises:
         ParseError: It is malformed, breaks a limit, or is no JSON Feed.
@@ -79,8 +79,9 @@ def read_json_feed(text: str, url: str, max_depth: int) -> FeedDocument:
     own_link, encoded = absolute(url, _string(members, "home_page_url")), text.encode()
     told = told_apart(url, entries, scanner.keys, [own_link], encoded)
     head = _head(text, members, url)
+    notes = (*notes, *told.notes)
     return FeedDocument(
-        url, Family.JSON, version[1], encoded, head, told.entries, told.notes, ambiguous=told.ambiguous
+        url, Family.JSON, version[1], encoded, head, told.entries, notes, ambiguous=told.ambiguous
     )
 
 
@@ -177,34 +178,7 @@ def _text(value: object) -> str:
     return value
 
 
-# JSON text: its encoding, its limits, and where the members of its top-level object stand
-
-_SNIFFED_BYTES: Final = 1024
-
-
-def json_text(body: bytes) -> str | None:
-    """Return the text of a document that is a JSON object, or of one in UTF-16 with a byte order mark.
-
-    Raises:
-        ParseError: It begins as one and is no UTF-8 (RFC 8259, section 8.1).
-    """
-    mark, codec = b"", "utf-8"
-    for known, name in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
-        if body.startswith(known):
-            mark, codec = known, name
-    beginning = body[len(mark) : len(mark) + _SNIFFED_BYTES].decode(codec, "ignore")
-    if not beginning.lstrip(" \t\r\n").startswith("{"):
-        return None
-    try:
-        return body[len(mark) :].decode(codec)
-    except UnicodeDecodeError as exc:
-        raise ParseError(
-            f"expected JSON in UTF-8, got another byte at {exc.start}", slug="malformed-json"
-        ) from exc
+# JSON text: its limits, and where the members of its top-level object stand
 
 
 class _Member(NamedTuple):
@@ -236,7 +210,9 @@ def _byte_spans(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[i
 MAX_VALUES: Final = 2_000_000
 """Of a document, at every level: each is an object in memory while it is read. As many as elements of XML."""
 _MAX_QUOTES: Final = 2 * MAX_VALUES
-_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_WRITTEN_STRING: Final = r'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?'
+"""A string that does not end goes on to the end of the text, or each quote in it would be tried again."""
+_STRING: Final = re.compile(_WRITTEN_STRING, re.DOTALL)
 
 
 def _check_values(text: str) -> None:
@@ -386,3 +362,52 @@ class _Scanner:
         line = self._text.count("\n", 0, self._at) + 1
         column = self._at - (self._text.rfind("\n", 0, self._at) + 1) + 1
         return ValueError(f"no {expected} (line {line}, column {column})")
+
+
+# Text that is almost JSON (docs/repair.md)
+
+BLANKS: Final = "blanks"
+COMMAS: Final = "commas"
+ESCAPES: Final = "escapes"
+
+
+def mend_json(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text as JSON where its strings or commas are not, and the names of the repairs."""
+    repairs: set[str] = set()
+
+    def replace(match: re.Match[str]) -> str:
+        if match["string"] is not None:
+            made = _mend_string(match[0])
+            if made != match[0]:
+                repairs.add(ESCAPES)
+            return made
+        repairs.add(BLANKS if match["blanks"] is not None else COMMAS)
+        return match["kept"] or ""
+
+    return _MENDABLE.sub(replace, text), tuple(sorted(repairs))
+
+
+_MENDABLE: Final = re.compile(
+    rf"(?P<string>{_WRITTEN_STRING})"
+    r"|(?P<kept>[\[{]|,(?!(?:\s*+,)*+\s*+[\]}]))(?:\s*+,)++"
+    r"|,(?:\s*+,)*+(?=\s*+[\]}])"
+    r"|(?P<blanks>[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]++)",
+    re.DOTALL,
+)
+"""Strings; commas of which one is kept, or none before a closing bracket; blanks that JSON does not know."""
+
+
+def _mend_string(written: str) -> str:
+    """Return a string with its control characters escaped, and every backslash that begins no escape."""
+    if "\\" in written:
+        written = _BACKSLASHES.sub(_mend_backslash, written)
+    return written.translate(_CONTROL_ESCAPES) if _CONTROL.search(written) else written
+
+
+def _mend_backslash(match: re.Match[str]) -> str:
+    return {"\\": "\\\\", "\\'": "'"}.get(match[0], match[0])  # the latter is an escape in JavaScript
+
+
+_BACKSLASHES: Final = re.compile(r"(?:\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))++|\\'?+")
+_CONTROL: Final = re.compile(r"[\0-\x1f]")
+_CONTROL_ESCAPES: Final = {code: json.dumps(chr(code))[1:-1] for code in range(0x20)}

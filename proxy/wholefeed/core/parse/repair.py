@@ -30,6 +30,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from wholefeed.core.model import WELL_KNOWN_PREFIXES
+from wholefeed.core.parse.doctypes import without_subset
 from wholefeed.core.parse.limits import MAX_ELEMENTS, ParseError
 from wholefeed.core.text.markup import quoteattr
 
@@ -57,12 +58,15 @@ def mend(text: bytes) -> Mended | None:
     """Return a document in UTF-8 with what is not well-formed in it repaired, or None where it is no feed.
 
     Raises:
-        ParseError: `dtd-forbidden`: it has a document type of its own.
+        ParseError: `dtd-forbidden`: its document type declares more than HTML's entities.
     """
     repairs: set[str] = set()
     cleaned = without_controls(text)
     if len(cleaned) != len(text):
         repairs.add(CONTROL_CHARACTERS)
+    typed, cleaned = cleaned, without_subset(cleaned, late_declaration(cleaned))
+    if len(typed) != len(cleaned):
+        repairs.add(DOCTYPE)
     written, cleaned = cleaned, _with_root_tag(cleaned)
     if len(written) != len(cleaned):
         repairs.add(ROOT)
@@ -181,7 +185,7 @@ class _Mender:
             if token.mark is Mark.CUT:
                 break
             if token.mark is Mark.SUBSET:
-                message = "expected a DOCTYPE without an internal subset, got one with"
+                message = "expected a DOCTYPE at the beginning, got one with an internal subset elsewhere"
                 raise ParseError(message, slug="dtd-forbidden")
             if _is_junk(self._text, token) and not self._is_declaration(token):
                 self._drop(token.start, token.end, _DROPPED_AS.get(token.mark, DECLARATION))
@@ -759,7 +763,8 @@ def mended_references(text: bytes, repairs: set[str]) -> bytes:
     """Return character data or an attribute's value whose references XML knows.
 
     An entity of HTML becomes the characters that it stands for, as numbers; an ampersand that begins no
-    reference, or one that nobody knows, becomes an escaped one. `repairs` gains the names of what was done.
+    reference, or one that nobody knows, becomes an escaped one. References to both halves of a character in
+    UTF-16 become one to the character. `repairs` gains the names of what was done.
 
     Raises:
         TooManyError: There is no end of ampersands.
@@ -767,18 +772,21 @@ def mended_references(text: bytes, repairs: set[str]) -> bytes:
     if text.count(b"&") > MAX_REFERENCES:  # each costs a hundred bytes while they are looked at
         raise TooManyError
 
+    done_up_to = 0
+
     def replaced(match: re.Match[bytes]) -> bytes:
-        number, hexadecimal, name = match.groups()
-        if name is not None:
-            if name in _PREDEFINED:
-                return match[0]
-            if name in _HTML_ENTITIES:
-                repairs.add(ENTITIES)
-                return "".join(f"&#{ord(each)};" for each in _HTML_ENTITIES[name]).encode()
-        elif number is not None or hexadecimal is not None:
-            code = int(number) if number is not None else int(hexadecimal, 16)
-            is_allowed = any(code in allowed for allowed in _ALLOWED_CHARACTERS)
-            made = match[0].replace(b"X", b"x", 1) if is_allowed else _REPLACEMENT
+        nonlocal done_up_to
+        if match.start() < done_up_to:
+            return b""
+        name = match[3]
+        if name in _PREDEFINED:
+            return match[0]
+        if name in _HTML_ENTITIES:
+            repairs.add(ENTITIES)
+            return "".join(f"&#{ord(each)};" for each in _HTML_ENTITIES[name]).encode()
+        code = _code_of(match)
+        if code >= 0:
+            made, done_up_to = _character_reference(match, code)
             if made != match[0]:
                 repairs.add(CHARACTER_REFERENCES)
             return made
@@ -788,6 +796,26 @@ def mended_references(text: bytes, repairs: set[str]) -> bytes:
     return _REFERENCE.sub(replaced, text) if b"&" in text else text
 
 
+def _code_of(reference: re.Match[bytes] | None) -> int:
+    """Return the number of the character that a reference names; -1 if it names none by number."""
+    if reference is None or reference[1] is reference[2] is None:
+        return -1
+    return int(reference[1]) if reference[1] is not None else int(reference[2], 16)
+
+
+def _character_reference(written: re.Match[bytes], code: int) -> tuple[bytes, int]:
+    """Return a reference to a character as XML has it, else to U+FFFD, and where the written one ends."""
+    if any(code in allowed for allowed in _ALLOWED_CHARACTERS):
+        return written[0].replace(b"X", b"x", 1), written.end()
+    following = _REFERENCE.match(written.string, written.end()) if code in _FIRST_HALVES else None
+    second = _code_of(following)
+    if following is None or second not in _SECOND_HALVES:
+        return _REPLACEMENT, written.end()
+    return b"&#%d;" % (((code - 0xD800) << 10) + (second - 0xDC00) + 0x10000), following.end()
+
+
+_FIRST_HALVES: Final = range(0xD800, 0xDC00)
+_SECOND_HALVES: Final = range(0xDC00, 0xE000)
 _ALLOWED_CHARACTERS: Final = (
     *(range(code, code + 1) for code in (0x09, 0x0A, 0x0D)),
     *(range(0x20, 0xD800), range(0xE000, 0xFFFE), range(0x10000, 0x110000)),
