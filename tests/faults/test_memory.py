@@ -289,7 +289,9 @@ async def test_row_122_a_document_that_there_is_no_memory_for_is_missing(
         assert group.killed() == 0
 
 
-@pytest.mark.parametrize("body", ["<html>", "<other>", "<!DOCTYPE feed [ ]><feed>"])
+@pytest.mark.parametrize(
+    "body", ["<html>", "<other>", "<!DOCTYPE feed [<!ENTITY a 'b'>]><feed>", '{"a":[1,],']
+)
 @pytest.mark.sample("<other>")
 async def test_nothing_is_kept_of_a_document_that_is_refused(proxy: Proxy, origin: Origin, body: str) -> None:
     """Whoever waits for a flight and the error it ends with form a cycle; the body does not hang on it."""
