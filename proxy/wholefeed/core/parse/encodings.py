@@ -244,7 +244,7 @@ def _readings(raw: bytes, encoding: Encoding) -> Iterator[tuple[str, str, bytes 
 
 
 _CLEARLY: Final = 4
-"""Sequences of UTF-8 for each byte that is in none, where a document is UTF-8 whatever its labels say."""
+"""Sequences of UTF-8 for each place that is none, where a document is UTF-8 whatever its labels say."""
 
 
 def _exact(raw: bytes, codec: str) -> bytes | None:
@@ -273,15 +273,17 @@ def _mixed(raw: bytes, factor: int) -> bytes | None:
 
     Args:
         raw: The document.
-        factor: How many sequences of UTF-8 there must be for each byte that is in none.
+        factor: How many sequences of UTF-8 there must be for each place that is none. One that was cut off is
+            one such place: its bytes speak for UTF-8 as well.
     """
     ascii_bytes = len(raw.translate(None, _HIGH))
     following = len(raw) - len(raw.translate(None, _FOLLOWING))
     if factor * (len(raw) - ascii_bytes - 2 * following) > following:
         return None  # too few bytes that can follow the first of a sequence: told ten times as fast
-    valid = raw.decode(UTF8, "ignore")
-    invalid_bytes = len(raw) - len(valid.encode())
-    return raw.decode(UTF8, _MEND).encode() if factor * invalid_bytes <= len(valid) - ascii_bytes else None
+    text = raw.decode(UTF8, "replace")
+    broken = text.count("\ufffd") - raw.count(b"\xef\xbf\xbd")
+    sequences = len(text) - ascii_bytes - broken
+    return raw.decode(UTF8, _MEND).encode() if factor * broken <= sequences else None
 
 
 _SURROGATES: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf](?:\xed[\xa0-\xbf][\x80-\xbf])*+")
