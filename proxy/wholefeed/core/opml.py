@@ -33,6 +33,7 @@ from wholefeed.core.parse.repair import (
     Mark,
     TooManyError,
     mended_references,
+    most_tokens,
     tokens,
     without_controls,
 )
@@ -235,8 +236,6 @@ def _read_repaired(body: bytes, decoded: Decoded) -> OpmlDocument:
     return OpmlDocument(text, mark, _codec(body, decoded), *_found(text), tuple(sorted(repairs)))
 
 
-_MAX_TOKENS: Final = 200_000
-"""Of markup and texts that are looked at where something has to be put right."""
 _WITHOUT_REFERENCES: Final = (Mark.CDATA, Mark.COMMENT, Mark.INSTRUCTION, Mark.DOCTYPE, Mark.SUBSET)
 
 
@@ -249,7 +248,7 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
     """
     cleaned = _without_misplaced(text, repairs)
     pieces: list[bytes] = []
-    position, left = 0, _MAX_TOKENS
+    position, left = 0, most_tokens(cleaned)
     try:
         for token in tokens(cleaned):
             left -= 1
@@ -261,11 +260,16 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
                 following = _OTHER_MARKUP.search(cleaned, token.start + 1)
                 limit = len(cleaned) if following is None else following.start()
                 left -= sum(cleaned.count(each, token.start, limit) for each in _LOOKED_AT)
-                outline = None if left < 0 else _mended_outline(cleaned, token.start, limit, repairs)
+                if left < 0:
+                    raise TooManyError
+                outline = _mended_outline(cleaned, token.start, limit, repairs)
                 if outline is not None:
                     made, position = outline
                     pieces.append(made)
                     continue
+            if token.mark is Mark.STRAY or token.is_odd:
+                pieces.append(cleaned[max(token.start, position) :])
+                break  # no list is well-formed that has it: what follows need not be looked at
             piece = cleaned[max(token.start, position) : token.end]
             if token.mark is Mark.TEXT and _URL_BEGINS.search(piece):
                 line = cleaned.count(b"\n", 0, token.start) + 1

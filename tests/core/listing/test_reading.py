@@ -261,6 +261,18 @@ def test_what_is_not_shown_is_not_read() -> None:
         pytest.param("<a b" * 200_000, id="unclosed tags"),
         pytest.param("<!--" * 200_000, id="unclosed comments"),
         pytest.param("<b><i><p>" * 30_000 + "</b></i>" * 30_000, id="crossed elements"),
+        pytest.param("<a" * 500_000, id="names of tags in names"),
+        pytest.param("<a x" + "= " * 250_000, id="signs without attributes"),
+        pytest.param("<a x='" * 200_000, id="quotes"),
+        pytest.param("<h2><a href=x>" * 50_000, id="links in headings in links"),
+        pytest.param("<ul>" + "<div>" * 1900 + "<a href=x>" * 50_000, id="links far below"),
+        pytest.param(
+            f"<base href=/{'é' * 900}/>" + "".join(f"<a href={n}>" for n in range(50_000)), id="a long base"
+        ),
+        pytest.param(
+            "".join(f"<a href=/{n}{'/index.html/' * 80}>" for n in range(1_000)), id="ends of indexes"
+        ),
+        pytest.param("".join(f"<a href=//é{n}.example>" for n in range(50_000)), id="hosts"),
     ],
 )
 @pytest.mark.timeout(10)
@@ -274,11 +286,34 @@ def test_a_hostile_page_costs_little(body: str) -> None:
 
 def test_what_is_left_out_is_told() -> None:
     """H9: of a page with more links than are read."""
-    page = read("<a href=x>1</a>" * 20_001)
+    page = read(("<a href=x>1</a>" + " " * 50) * 20_001)
     assert (page.is_cut, len(page.links)) == (True, 20_000)
     assert not read("<a href=x>1</a>").is_cut
     assert read("<a href=y>1</a>" + "<div>" * 5000).is_cut
     assert read("<a href=y>1</a><a " + "x " * 500 + "href=x>").is_cut
+
+
+def test_links_and_elements_must_be_long_enough_on_average() -> None:
+    """H9: what is denser than any page that was meant for people is cut, in proportion to its size."""
+    few, many = (read("".join(f"<a href={n}>1</a>" for n in range(count))) for count in (1500, 15_000))
+    assert (few.is_cut, len(few.links)) == (False, 1500)
+    assert many.is_cut
+    assert 2_000 < len(many.links) < 8_000
+    assert not read("<b>" * 1000 + "x" * 1000 + "<a href=x>1").is_cut
+    assert read("<b></b>" * 100_000).is_cut
+
+
+def test_the_urls_of_links_are_bounded_together() -> None:
+    """H9: below a long base each short link has a thousand characters; of a page all have twice its own."""
+    page = read(f"<base href='/{'a/' * 400}'>" + "".join(f"<a href={n}>1</a>" for n in range(2_000)))
+    assert page.is_cut
+    assert sum(len(link.url) for link in page.links) < 200_000
+
+
+def test_a_link_in_a_link_ends_it() -> None:
+    """H9: [ten thousand links in each other had the text of all behind them] as in browsers."""
+    page = read("<a href=x><svg>one <a href=y>two <svg><a href=z><h2>three</h2>")
+    assert [link.text for link in page.links] == ["one", "two", "three"]
 
 
 TAGS = (

@@ -45,6 +45,11 @@ LONGEST: Final = 60
 """Of a text that says a day; what is longer tells something."""
 
 
+def may_say_day(text: str) -> bool:
+    """Whether a text is short and holds a digit, without which none says a day."""
+    return len(text) <= LONGEST and _DIGIT.search(text) is not None
+
+
 def read_date(text: str, *, is_alone: bool = False) -> Day | None:
     """Return the one day that a short text says, with its year or without; None where it says none.
 
@@ -52,7 +57,7 @@ def read_date(text: str, *, is_alone: bool = False) -> Day | None:
         text: With single blanks.
         is_alone: Whether nothing else may stand in it.
     """
-    if len(text) > LONGEST or not _DIGIT.search(text):
+    if not may_say_day(text):
         return None
     alone = _WEEKDAY.sub("", text.strip(_AROUND))
     found = _first(_FULL, alone if is_alone else text, is_alone=is_alone)
@@ -95,6 +100,9 @@ _SLASHED: Final = re.compile(r"(?<![\w./-])([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:1
 
 def read_heading(text: str) -> Day | None:
     """Return the year, the month of one, or the month that a text is; None where it is more or less."""
+    if not _DIGIT.search(text):
+        name = text.strip(_AROUND).casefold()
+        return Day(None, MONTHS[name], None) if name in MONTHS else None
     text = _COUNT.sub("", text[:LONGEST]).strip(_AROUND)
     return _first(_HEADINGS, text, is_alone=True)
 

@@ -4,7 +4,7 @@
     [link.url for link in page.links if not link.is_aside]
 
 The tree is libxml2's. It ends at a depth of 2,048 elements and grows in proportion to the page, but for the
-attributes of one tag (`_CROWDED`).
+attributes of one tag (`_TAGS`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,18 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Final, NamedTuple
 
-from wholefeed.core.listing.dates import LONGEST, Day, Slashed, read_date, read_heading, read_slashed
+from wholefeed.core.listing.dates import (
+    LONGEST,
+    Day,
+    Slashed,
+    may_say_day,
+    read_date,
+    read_heading,
+    read_slashed,
+)
 from wholefeed.core.listing.links import link_key
 from wholefeed.core.parse.encodings import UTF8, html_to_utf8
 from wholefeed.core.text.dates import parse_rfc3339
@@ -70,6 +78,18 @@ MAX_ELEMENTS: Final = 400_000
 MAX_DEPTH: Final = 2000
 MAX_TEXT_CHARACTERS: Final = 300
 MAX_LINK_CHARACTERS: Final = 1000
+MAX_HOSTS: Final = 500
+"""Different ones that the links of a page may lead to: what leads to further ones is left out."""
+_FREE_LINKS: Final = 2000
+_BYTES_PER_LINK: Final = 60
+"""Beyond so many links they must be so long on average, with all that stands between them."""
+_FREE_ELEMENTS: Final = 20_000
+_BYTES_PER_ELEMENT: Final = 12
+"""The same for elements: what is denser would cost more than a second for each megabyte."""
+_FREE_CHARACTERS: Final = 1 << 16
+_GAIN: Final = 2
+"""The URLs of links may have so many characters together, and so many times those of the page more: below a
+long `<base>` a link of ten bytes has a thousand of them."""
 
 
 def read_page(body: bytes, url: str, content_type: str) -> ListPage:
@@ -83,16 +103,12 @@ def read_page(body: bytes, url: str, content_type: str) -> ListPage:
     from lxml import etree  # noqa: PLC0415 - 4 MB that the process of the server itself has no use for
 
     text = html_to_utf8(body, content_type)
-    crowded = _CROWDED.search(text)
-    root = (
-        etree.fromstring(text[: crowded.start()] if crowded else text, _parser(etree))
-        if text.strip()
-        else None
-    )
-    page = _Page(url)
+    whole, text = text, text[: _crowded_at(text)]
+    root = etree.fromstring(text, _parser(etree)) if text.strip() else None
+    page = _Page(url, len(text))
     if root is not None:
         page.read(etree.iterwalk(root, events=("start", "end")))
-    return ListPage(url, tuple(page.finished()), page.next_url, page.is_cut or crowded is not None)
+    return ListPage(url, tuple(page.finished()), page.next_url, page.is_cut or len(text) < len(whole))
 
 
 def _parser(etree: Any) -> Any:
@@ -102,10 +118,26 @@ def _parser(etree: Any) -> Any:
     )
 
 
-_CROWDED: Final = re.compile(
-    rb"<[A-Za-z][^\s>/]*+(?:[\s/]++=?[^\s>/=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+){300}"
+def _crowded_at(text: bytes) -> int | None:
+    """Return where the first tag begins that has too many attributes, or None.
+
+    A tag may seem to begin inside of another one, so what is read of tags may be more than the page: by
+    `_MOST_READ` times, which is more than any page that was meant to be HTML.
+    """
+    left = _MOST_READ * len(text)
+    for tag in _TAGS.finditer(text):
+        left -= tag.end(1) - tag.start()
+        if tag[2] is not None or left < 0:
+            return tag.start()
+    return None
+
+
+_MOST_READ: Final = 4
+_HTML_ATTRIBUTE: Final = rb"[\s/]++=?+[^\s>/=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"?+|'[^']*+'?+|[^\s>]*+))?+"
+_TAGS: Final = re.compile(
+    rb"<(?=([A-Za-z][^\s>/]*+(?:%s){0,299}+)(%s)?+)" % (_HTML_ATTRIBUTE, _HTML_ATTRIBUTE)
 )
-"""A tag of so many attributes: 60,000 of them take three seconds, in either library."""
+"""Tags, and of each the 300th attribute: 60,000 of them take three seconds, in either library."""
 
 
 # Its elements
@@ -133,8 +165,12 @@ class _Element:
     end: _Counts
     heading: tuple[Day, int]
     """What stands above it, and the level of that."""
+    row: _Element | None
+    """The row that it stands in, if it stands in one."""
     texts: list[str] = field(default_factory=list)
     """What is read in it, up to what a date may have."""
+    characters: int = 0
+    """Of `texts`."""
     keys: dict[str, dict[str, int]] = field(default_factory=dict)
     """Of a row: the links in it by their shapes, each with its place."""
 
@@ -187,6 +223,7 @@ _VARYING: Final = re.compile(
     r"|current|active|visited|has-.*|hentry"
 )
 _DIGITS: Final = re.compile(r"[0-9]+")
+_HOST: Final = re.compile(r"\s*(?:https?:)?[/\\]{2}([^/\\?#]*)", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"\s+")
 _NOTE: Final = re.compile(r"\s{0,9}[(\[]\s{0,3}([0-9]{1,6})\b[^()\[\]]{0,20}[)\]]")
 _WHOLE: Final = _Place("")
@@ -196,14 +233,21 @@ _NOTHING: Final = Day(None, None, None)
 class _Page:
     """A page while it is read, in the order of its text."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, size_bytes: int) -> None:
         self.next_url = ""
         self.is_cut = False
         self._base = url
         self._has_base = False
         self._targets: dict[str, str] = {}
         self._keys: dict[str, str] = {}
+        self._hosts: set[str] = set()
+        """What links name as their hosts."""
+        self._most_elements = min(MAX_ELEMENTS, _FREE_ELEMENTS + size_bytes // _BYTES_PER_ELEMENT)
+        self._most_links = min(MAX_LINKS, _FREE_LINKS + size_bytes // _BYTES_PER_LINK)
+        self._room = _FREE_CHARACTERS + _GAIN * size_bytes
+        """Characters that the URLs of links may still have."""
         self._shapes: dict[tuple[str, str, str], str] = {}
+        self._places: dict[tuple[_Place, str, str, str, str], _Place] = {}
         self._links: list[_Link] = []
         self._marks: list[_Mark] = []
         self._slashed: set[bool | None] = set()
@@ -220,7 +264,7 @@ class _Page:
         open_: list[_Element] = []
         unread = 0
         for count, (event, node) in enumerate(events):
-            if count > 2 * MAX_ELEMENTS or len(self._links) >= MAX_LINKS or len(open_) > MAX_DEPTH:
+            if count > 2 * self._most_elements or self._is_full or len(open_) > MAX_DEPTH:
                 self.is_cut = True
                 break
             tag = node.tag
@@ -228,19 +272,30 @@ class _Page:
                 unread += tag in _UNREAD
                 if not unread:
                     open_.append(self._begin(node, tag, open_[-1] if open_ else None))
-                    self._say(node.text, open_)
+                    if text := node.text:
+                        self._say(text, open_)
                 continue
             if unread:
                 unread -= tag in _UNREAD
             else:
                 self._end(open_.pop())
-            if not unread and open_:
-                self._say(node.tail, open_, behind=tag)
+            if not unread and open_ and (text := node.tail):
+                self._say(text, open_, behind=tag)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether it has as many links as it may have."""
+        return len(self._links) >= self._most_links or self._room < 0
 
     def _begin(self, node: Any, tag: str, parent: _Element | None) -> _Element:
-        place = self._placed(node, tag, parent.place if parent else _WHOLE)
+        said = node.get("class") or "", node.get("id") or "", node.get("role") or ""
+        around = parent.place if parent else _WHOLE
+        place = self._places.get((around, tag, *said))
+        if place is None:
+            place = self._places[around, tag, *said] = self._placed(tag, around, *said)
         counts = self._counts()
-        element = _Element(tag, place, parent, counts, counts, (self._heading, self._level))
+        row = parent if parent is None or parent.tag in _ROWS else parent.row
+        element = _Element(tag, place, parent, counts, counts, (self._heading, self._level), row)
         if tag == "a":
             self._anchors += 1
             self._link(node, element)
@@ -255,12 +310,9 @@ class _Page:
     def _counts(self) -> _Counts:
         return _Counts(len(self._links), len(self._marks), len(self._titles))
 
-    def _placed(self, node: Any, tag: str, around: _Place) -> _Place:
-        names = node.get("class") or ""
-        own = node.get("id") or ""
+    def _placed(self, tag: str, around: _Place, names: str, own: str, role: str) -> _Place:
         tokens = f"{names} {own}".lower().split()[:8] if names or own else []
         is_side = not _SIDES.isdisjoint(tokens) and tag not in ("html", "body")
-        role = node.get("role")
         is_region = is_side or tag in _REGIONS or role in ("navigation", "complementary")
         return _Place(
             self._shape(around.shape, tag, tokens),
@@ -310,13 +362,24 @@ class _Page:
 
     def _target(self, href: str) -> str:
         if href not in self._targets:
-            url = (
-                resolve_or_empty(self._base, href.partition("#")[0])
-                if len(href) < MAX_LINK_CHARACTERS
-                else ""
-            )
+            is_followed = len(href) < MAX_LINK_CHARACTERS and self._knows_host(href)
+            url = resolve_or_empty(self._base, href.partition("#")[0]) if is_followed else ""
+            self._room -= len(url)
             self._targets[href] = url if url and is_http(url) else ""
         return self._targets[href]
+
+    def _knows_host(self, href: str) -> bool:
+        """Whether a link names a host that others have named before, none, or one of `MAX_HOSTS`.
+
+        A host that is not ASCII, or in brackets, takes as long as a hundred bytes of others.
+        """
+        named = _HOST.match(href)
+        if named is None or named[1] in self._hosts:
+            return True
+        if len(self._hosts) < MAX_HOSTS:
+            self._hosts.add(named[1])
+            return True
+        return False
 
     def _end(self, element: _Element) -> None:
         element.end = self._counts()
@@ -348,18 +411,21 @@ class _Page:
         elif self._heading.year is not None and not element.place.is_aside:
             self._heading = self._heading._replace(month=said.month)
 
-    def _say(self, text: str | None, open_: Sequence[_Element], *, behind: str = "") -> None:
+    def _say(self, text: str, open_: Sequence[_Element], *, behind: str = "") -> None:
         """Mind a text, which stands in the last of the elements that are open."""
-        if not text or not (said := _BLANKS.sub(" ", text[: 4 * LONGEST]).strip()):
+        if not (said := _BLANKS.sub(" ", text[: 4 * LONGEST]).strip()):
             return
         if behind == "a" and self._links and (note := _NOTE.match(said)):
             self._links[-1].noted.append(note[1])
         for element in islice(reversed(open_), 3):
-            if sum(map(len, element.texts)) <= LONGEST:
+            if element.characters <= LONGEST:
                 element.texts.append(said)
+                element.characters += len(said)
         self._mark(said, open_[-1])
 
     def _mark(self, said: str, element: _Element) -> None:
+        if not may_say_day(said):
+            return
         links, is_heading = len(self._links), element.tag in _HEADINGS and not self._anchors
         slashed = read_slashed(said)
         if slashed is not None:
@@ -403,10 +469,7 @@ class _Page:
 
 def _place_in_row(element: _Element, key: str) -> int:
     """Return how many other links of the shape of this one stand before it in its row."""
-    row = element.parent
-    while row is not None and row.tag not in _ROWS:
-        row = row.parent
-    row = row or element.parent
+    row = element.row or element.parent
     if row is None:
         return 0
     places = row.keys.setdefault(element.place.shape, {})
@@ -414,14 +477,33 @@ def _place_in_row(element: _Element, key: str) -> int:
 
 
 def _title(node: Any) -> str:
-    """Return the text of a heading in a link, else all of it but for dates."""
-    for inner in islice(node.iter(), 50):
-        if inner.tag in _HEADINGS and (text := _all_text(inner.itertext())):
+    """Return the text of a heading in a link, else all of it but for dates.
+
+    It ends before a link in the link, so that what stands in both is read once.
+    """
+    inner = list(takewhile(lambda each: each is node or each.tag != "a", islice(node.iter(), 100)))
+    for each in inner[:50]:
+        if each.tag in _HEADINGS and (text := _all_text(_texts_in(each))):
             return text
     parts = [node.text]
-    for inner in islice(node.iterdescendants(), 100):
-        parts += [None if inner.tag in ("time", "script", "style") else inner.text, inner.tail]
-    return _all_text(part for part in parts if part) or _all_text(node.itertext())
+    for each in inner[1:]:
+        parts += [None if each.tag in _UNTITLED else each.text, each.tail]
+    return _all_text(part for part in parts if part) or _all_text(_texts_in(node))
+
+
+def _texts_in(node: Any) -> Iterator[str]:
+    """Yield the texts of the first hundred elements in an element, up to a link in it, in order."""
+    from lxml import etree  # noqa: PLC0415 - as in `read_page`
+
+    for event, inner in islice(etree.iterwalk(node, events=("start", "end")), 200):
+        if event == "start" and inner.tag == "a" and inner is not node:
+            return
+        text = inner.text if event == "start" else inner.tail if inner is not node else None
+        if text:
+            yield text
+
+
+_UNTITLED: Final = frozenset({"time", "script", "style"})
 
 
 def _label(node: Any) -> str:

@@ -98,10 +98,11 @@ def counts_on(page: ListPage) -> Iterator[Count]:
             rows.setdefault((head, tail), {}).setdefault(number, link.url)
     for (head, tail), urls in rows.items():
         here = next((number for at, number, end in own if (at, end) == (head, tail)), None)
-        if here is None and not _may_begin(page.url, head, urls):
-            continue
         is_offset = _OFFSET.search(head[-12:]) is not None
-        for number in _following(here, head, urls, is_offset=is_offset):
+        following = _following(here, head, urls, is_offset=is_offset)
+        if not following or (here is None and not _may_begin(page.url, head, urls)):
+            continue
+        for number in following:
             step = number if here is None and is_offset else 1
             yield Count(urls[number], number, max(urls), step, head, tail)
 

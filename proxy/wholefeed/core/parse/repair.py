@@ -146,7 +146,7 @@ class _Mender:
             Mark.DOCTYPE: self._on_stray,
             Mark.SUBSET: self._on_stray,
         }
-        most = min(_MAX_TOKENS, _FREE_TOKENS + len(self._text) // _BYTES_PER_TOKEN)
+        most = most_tokens(self._text)
         for number, token in enumerate(found):
             if number > most:
                 return None
@@ -1101,6 +1101,11 @@ def _short_token(text: bytes, start: int) -> Token | None:
         mark = Mark.EMPTY if tag["empty"] else Mark.START
         return Token(mark, start, tag.end(), tag["start"], tag["attributes"], is_odd=True)
     return None
+
+
+def most_tokens(text: bytes) -> int:
+    """Return how many tokens of a document are looked at."""
+    return min(_MAX_TOKENS, _FREE_TOKENS + len(text) // _BYTES_PER_TOKEN)
 
 
 _MAX_TOKENS: Final = MAX_ELEMENTS // 2

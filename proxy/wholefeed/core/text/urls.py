@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import idna
 
@@ -45,7 +45,9 @@ def resolve(base: str, reference: str) -> str:
         ValueError: The result is no absolute URL, or is an http(s) one that cannot be parsed.
     """
     if _BELOW.fullmatch(reference):
-        return _folder(base) + reference
+        folder = _folder(base, "/./_" if reference.startswith("/") else "./_")
+        if folder:
+            return folder + reference.removeprefix("/")
     if _WHOLE.fullmatch(reference):
         return reference
     cleaned = reference.strip(" \t\r\n\f").translate({9: None, 10: None, 13: None}).replace(" ", "%20")
@@ -82,23 +84,27 @@ def without_feed_scheme(url: str) -> str:
 
 _FEED_SCHEME: Final = re.compile(r"feed:(?://(?=https?:))?", re.IGNORECASE)
 
-_BELOW: Final = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*/?")
-"""References that mean just what they say: neither dots nor anything else that has a meaning."""
+_SEGMENT: Final = r"[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*"
+_BELOW: Final = re.compile(rf"/?{_SEGMENT}(?:/{_SEGMENT})*/?")
+"""References that mean just what they say: neither dot segments nor anything else that has a meaning."""
 
 
 @lru_cache(maxsize=64)  # a document has few bases, and perhaps thousands of references
-def _folder(base: str) -> str:
-    """Return what stands before a reference to something below the base's folder.
+def _folder(base: str, reference: str) -> str:
+    """Return the folder of an http(s) base, or its root; empty for other bases.
+
+    Args:
+        base: As for `resolve`.
+        reference: A name of one character in that folder.
 
     Raises:
         ValueError: As `resolve`.
     """
-    return resolve(base, "./_")[:-1]
+    return resolve(base, reference)[:-1] if HTTP_AUTHORITY.match(base) else ""
 
 
 _WHOLE: Final = re.compile(
-    r"https?://[A-Za-z0-9.-]+(?::[1-9][0-9]{0,3})?(?:/[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*)*/?"
-    r"(?:\?[A-Za-z0-9_=&~-]*)?"
+    rf"https?://[A-Za-z0-9.-]+(?::[1-9][0-9]{{0,3}})?(?:/{_SEGMENT})*/?(?:\?[A-Za-z0-9_=&~-]*)?"
 )
 """Absolute ones that do."""
 
@@ -445,12 +451,8 @@ def _requoted(text: str, allowed: frozenset[str]) -> str:
 
     Characters that are not allowed are encoded as UTF-8, a percent sign that encodes nothing as `%25`.
     """
-    quoted = _PERCENT.sub(_requoted_octet, text)
-    if allowed.issuperset(quoted):
-        return quoted
-    return "".join(
-        char if char in allowed else "".join(f"%{octet:02X}" for octet in char.encode()) for char in quoted
-    )
+    quoted = _PERCENT.sub(_requoted_octet, text) if "%" in text else text
+    return quoted if allowed.issuperset(quoted) else quote(quoted, safe="".join(allowed))
 
 
 _PERCENT: Final = re.compile("%(?:([0-9A-Fa-f]{2}))?")

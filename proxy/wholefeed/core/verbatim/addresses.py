@@ -46,15 +46,12 @@ GAIN_BYTES: Final = 512
 """One slice grows to so many times its size and so much more at most; what is left then stays relative."""
 
 
-def with_absolute_urls(
-    slice_: bytes, scope: Scope, family: Family, *, outer: bytes = b"", gain_bytes: int = GAIN_BYTES
-) -> bytes:
+def with_absolute_urls(slice_: bytes, scope: Scope, family: Family, *, outer: bytes = b"") -> bytes:
     """Return an entry, or an element of the head, with the URLs in it written absolute.
 
-    A start tag may stand between its scope and it (`outer`). It may gain `gain_bytes` beside `GAIN_FACTOR`
-    times its size.
+    A start tag may stand between its scope and it (`outer`).
     """
-    reader = _Reader(slice_, scope, family, outer, GAIN_FACTOR * len(slice_) + gain_bytes)
+    reader = _Reader(slice_, scope, family, outer)
     try:
         return reader.read()
     except ExpatError:  # it is well-formed in its document; what cannot be read alone stays as it is
@@ -66,11 +63,12 @@ def with_absolute_urls(
 class _Reader:
     """Goes through one slice, without a tree: the places that change are all that is kept of it."""
 
-    def __init__(self, slice_: bytes, scope: Scope, family: Family, outer: bytes, room: int) -> None:
+    def __init__(self, slice_: bytes, scope: Scope, family: Family, outer: bytes) -> None:
         self._slice = slice_
         self._outer = outer
         self._family = family
-        self._room = room
+        self._room = GAIN_FACTOR * len(slice_) + GAIN_BYTES
+        """Bytes that it may still grow by; below zero: one URL had no room, and no further one is looked at."""
         self._own = scope.prefixes.get("", "")
         self._inside = [_Inside(scope.prefixes, scope.base)]
         self._content_depth = 0
@@ -97,7 +95,7 @@ class _Reader:
             pieces += (self._slice[position:start], written)
             position = stop
         made = b"".join((*pieces, self._slice[position:]))
-        return made if self._has_link or not self._address else self._linked(made)
+        return made if self._has_link or not self._address or self._room < 0 else self._linked(made)
 
     def close(self) -> None:
         """Break the circle of parser and handlers; there is one for each entry."""
@@ -119,7 +117,7 @@ class _Reader:
         inside = _entered(around, attributes) if attributes else around
         self._inside.append(inside)
         self._open = self._parser.CharacterDataHandler = None
-        if self._content_depth:
+        if self._content_depth or self._room < 0:
             return
         prefix, _, local = name.rpartition(":")
         namespace = inside.prefixes.get(prefix, "")
@@ -183,8 +181,8 @@ class _Reader:
 
     def _edit(self, start: int, end: int, written: bytes) -> None:
         gained = len(written) - (end - start)
-        if gained <= self._room:
-            self._room -= max(0, gained)
+        self._room -= max(0, gained)
+        if self._room >= 0:
             self._edits.append((start, end, written))
 
 

@@ -202,11 +202,17 @@ class Fragments:
 
     def _head_slice(self, child: HeadChild, outer: bytes = b"") -> bytes:
         slice_ = self._text[child.start : child.end]
+        if child.start > self._last_mended_at:
+            return slice_
         if not (b"xmlns" in outer or may_hold_relative(slice_, self._names)):
             return slice_
-        few = len(self.document.head.children) <= _MAX_CHILDREN_THAT_GAIN
-        scope, family = self.document.head.scope, self.document.family
-        return with_absolute_urls(slice_, scope, family, outer=outer, gain_bytes=GAIN_BYTES if few else 0)
+        return with_absolute_urls(slice_, self.document.head.scope, self.document.family, outer=outer)
+
+    @cached_property
+    def _last_mended_at(self) -> int:
+        """Where the last child of the head begins in which URLs are written absolute."""
+        starts = [child.start for child in self.document.head.children[:_MAX_MENDED_CHILDREN]]
+        return max(starts, default=0)
 
     def channel_child(self, child: HeadChild, channel: Channel) -> bytes:
         """Return a child of an RDF channel as it goes out, under the channel's own start tag."""
@@ -282,8 +288,8 @@ class Fragments:
         return b"".join(added)
 
 
-_MAX_CHILDREN_THAT_GAIN: Final = 1000
-"""Of a head: in one of more, what is short and relative stays relative under a long base."""
+_MAX_MENDED_CHILDREN: Final = 1000
+"""Of a head: in those behind them URLs stay as they are, for each costs as much as a kilobyte of others."""
 
 # Children of the Atom head that hold no reference, and those whose content may hold one (RFC 4287, 4.2).
 _WITHOUT_REFERENCE: Final = frozenset({"updated", "published", "category", "modified"})

@@ -198,11 +198,11 @@ def with_absolute_members(slice_: bytes, paths: _Paths, base: str) -> bytes:
                 name_follows = False
             case _ if name_follows:
                 path[-1] = json.loads(token)
-            case _ if tuple(path) in paths:
+            case _ if room >= 0 and tuple(path) in paths:
                 made = absolute(base, json.loads(token))
                 written = _written(made)
-                if made and len(written) - len(token) <= room:
-                    room -= max(0, len(written) - len(token))
+                room -= max(0, len(written) - len(token))
+                if made and room >= 0:
                     pieces += (slice_[position : match.start()], written)
                     position = match.end()
     return b"".join((*pieces, slice_[position:]))
