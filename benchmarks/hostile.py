@@ -1,6 +1,7 @@
 """What hostile publishers cost, one by one and many at once: `python -m benchmarks.hostile`.
 
-First each document that is made to cost much, as `benchmarks.costly` has it. Then clients that mean harm:
+First each document that is made to cost much, as `benchmarks.costly` has it, and what the reading of pages,
+lists and heads costs by itself (row 147). Then clients that mean harm:
 connections that never say the whole of what they want, a thousand and more at once, and how long a supervisor
 and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then what the lists of feeds cost where a hundred
 have heads as long as 20 KB on the wire can make them (rows 117 and 118). Then people who read what is made to
@@ -36,6 +37,7 @@ from urllib.parse import quote
 from benchmarks.costly import measure_all
 from benchmarks.support.flood import FORM, HALF_A_HEAD, LONG_FORM, flooding
 from benchmarks.support.hostile import HOSTS, KINDS, PAGES, Hostile, running_hostile
+from benchmarks.support.reading import measure_reading
 from benchmarks.support.report import Table, begin, expect
 from benchmarks.support.server import Server, running_server
 
@@ -334,6 +336,7 @@ def main() -> None:
     options = arguments()
     begin()
     measure_all(options.costly_megabytes)
+    measure_reading(options.costly_megabytes)
     measure_floods()
     measure_lists(options.listed)
     with running_hostile(document_bytes=1 << 16) as hostile:

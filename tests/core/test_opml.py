@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from time import process_time
@@ -23,6 +24,7 @@ from wholefeed.core.opml import (
     read_opml,
 )
 from wholefeed.core.parse.limits import ParseError
+from wholefeed.core.parse.repair import Token, tokens
 
 SAMPLES = sorted((Path(__file__).parents[1] / "data" / "opml").glob("*.opml"))
 SLOW_MACHINE = 60.0
@@ -310,6 +312,24 @@ def test_what_costs_too_much_is_refused(body: str) -> None:
     with pytest.raises(ParseError) as caught:
         read_opml(body.encode())
     assert caught.value.slug == "xml-limit"
+
+
+@pytest.mark.parametrize("unit", ["<", "<a", "<a x=1>", "</", "<!", "<outline "])
+@pytest.mark.fault("147")
+def test_what_no_list_can_have_ends_the_reading(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind markup that cannot be put right nothing is looked at, however much there is."""
+    looked = [0]
+
+    def counted(text: bytes, start: int = 0) -> Iterator[Token]:
+        for token in tokens(text, start):
+            looked[0] += 1
+            yield token
+
+    monkeypatch.setattr("wholefeed.core.opml.tokens", counted)
+    with pytest.raises(ParseError) as caught:
+        read_opml(f"<opml><body>&nbsp;{unit * 100_000}</body></opml>".encode())
+    assert caught.value.slug == "malformed-xml"
+    assert looked[0] < 10
 
 
 def test_a_tag_may_have_so_much_and_no_more() -> None:

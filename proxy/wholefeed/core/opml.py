@@ -31,6 +31,7 @@ from wholefeed.core.parse.repair import (
     LESS_THAN,
     QNAME,
     Mark,
+    Token,
     TooManyError,
     mended_references,
     most_tokens,
@@ -260,9 +261,7 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
                 following = _OTHER_MARKUP.search(cleaned, token.start + 1)
                 limit = len(cleaned) if following is None else following.start()
                 left -= sum(cleaned.count(each, token.start, limit) for each in _LOOKED_AT)
-                if left < 0:
-                    raise TooManyError
-                outline = _mended_outline(cleaned, token.start, limit, repairs)
+                outline = _mended_outline(cleaned, token.start, limit, repairs, left)
                 if outline is not None:
                     made, position = outline
                     pieces.append(made)
@@ -270,12 +269,7 @@ def _repaired(text: bytes, repairs: set[str]) -> bytes:
             if token.mark is Mark.STRAY or token.is_odd:
                 pieces.append(cleaned[max(token.start, position) :])
                 break  # no list is well-formed that has it: what follows need not be looked at
-            piece = cleaned[max(token.start, position) : token.end]
-            if token.mark is Mark.TEXT and _URL_BEGINS.search(piece):
-                line = cleaned.count(b"\n", 0, token.start) + 1
-                message = f"expected URLs in the tags of outlines, got one outside of them (line {line})"
-                raise ParseError(message, slug="malformed-xml")
-            pieces.append(piece if token.mark in _WITHOUT_REFERENCES else mended_references(piece, repairs))
+            pieces.append(_mended_piece(cleaned, max(token.start, position), token, repairs))
     except TooManyError as exc:
         raise ParseError(
             "expected a list that can be repaired, got too much markup", slug="xml-limit"
@@ -302,6 +296,21 @@ def _without_misplaced(text: bytes, repairs: set[str]) -> bytes:
     return cleaned
 
 
+def _mended_piece(text: bytes, start: int, token: Token, repairs: set[str]) -> bytes:
+    """Return what of a token stands behind a place, its references put right.
+
+    Raises:
+        ParseError: `malformed-xml`: it is a text with a URL in it.
+        TooManyError: There is no end of ampersands.
+    """
+    piece = text[start : token.end]
+    if token.mark is Mark.TEXT and _URL_BEGINS.search(piece):
+        line = text.count(b"\n", 0, token.start) + 1
+        message = f"expected URLs in the tags of outlines, got one outside of them (line {line})"
+        raise ParseError(message, slug="malformed-xml")
+    return piece if token.mark in _WITHOUT_REFERENCES else mended_references(piece, repairs)
+
+
 _OUTLINE_BEGINS: Final = re.compile(rb"<outline(?=\s)", re.IGNORECASE)
 _OTHER_MARKUP: Final = re.compile(rb"</?(?:outline|body|opml)(?=[\s/>])|<!--", re.IGNORECASE)
 _ATTRIBUTE_BEGINS: Final = re.compile(rb"\s++(" + QNAME + rb")\s*+=\s*+([\"'])")
@@ -309,7 +318,9 @@ _TAG_ENDS: Final = re.compile(rb"(\s*+/?+>)\s*+\Z")
 _URL_BEGINS: Final = re.compile(rb"\sxmlurl\s*+=", re.IGNORECASE)
 
 
-def _mended_outline(text: bytes, start: int, limit: int, repairs: set[str]) -> tuple[bytes, int] | None:
+def _mended_outline(
+    text: bytes, start: int, limit: int, repairs: set[str], left: int
+) -> tuple[bytes, int] | None:
     """Escape what stands bare in the values of an outline, as publishers' descriptions do in lists.
 
     Returns:
@@ -317,8 +328,10 @@ def _mended_outline(text: bytes, start: int, limit: int, repairs: set[str]) -> t
         said for certain where its values end.
 
     Raises:
-        TooManyError: There is no end of ampersands.
+        TooManyError: There is no end of ampersands, or nothing `left` of the tokens that may be looked at.
     """
+    if left < 0:
+        raise TooManyError
     position = start + len(b"<outline")
     pieces, done = [text[start:position]], set[str]()
     while (attribute := _ATTRIBUTE_BEGINS.match(text, position, limit)) is not None:

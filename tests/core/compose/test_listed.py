@@ -41,6 +41,34 @@ def test_an_entry_is_a_link_a_title_and_a_date(family: Family) -> None:
     assert not written.has_content
 
 
+@pytest.mark.parametrize("family", [Family.RSS, Family.RDF])
+@pytest.mark.parametrize(
+    ("title", "written"),
+    [
+        ("Q & A, AT&T, 2 > 1", "Q &amp; A, AT&amp;T, 2 &gt; 1"),
+        ("The <head> of a page", "The &amp;lt;head&amp;gt; of a page"),
+        ("a < b & c", "a &amp;lt; b &amp;amp; c"),
+        ("I <3 feeds", "I &amp;lt;3 feeds"),
+        ("What &lt; means", "What &amp;amp;lt; means"),
+    ],
+)
+def test_a_title_in_rss_is_html_only_where_that_makes_a_difference(
+    family: Family, title: str, written: str
+) -> None:
+    """H5: readers that take titles for HTML lose no text; a mere ampersand is right in all of them."""
+    document = a_list(family, entry(title=title))
+    assert f"<title>{written}</title>".encode() in document.body
+    assert [each.title for each in named_entries(document)] == [title]
+
+
+@pytest.mark.parametrize("family", [Family.ATOM, Family.JSON])
+def test_a_title_in_other_formats_is_the_text_that_it_is(family: Family) -> None:
+    """H5; RFC 4287, section 3.1.1.1: there nobody has to guess."""
+    document = a_list(family, entry(title="The <head> of a page"))
+    assert (b"<title>The &lt;head&gt;" in document.body) == (family is Family.ATOM)
+    assert [each.title for each in named_entries(document)] == ["The <head> of a page"]
+
+
 @in_all_formats
 def test_a_date_that_nobody_knows_is_not_made_up(family: Family) -> None:
     """H5: Atom asks for one all the same, and gets that of the look (RFC 4287, 4.2.15)."""

@@ -293,6 +293,17 @@ def test_what_is_left_out_is_told() -> None:
     assert read("<a href=y>1</a><a " + "x " * 500 + "href=x>").is_cut
 
 
+@pytest.mark.parametrize(
+    "unit", ["<a", "<a x='", "<a x", "= ", "<", "<p a=1 b='2'>", "<!--", '<a x="', "<a x=''"]
+)
+@pytest.mark.fault("147")
+def test_a_page_is_read_in_proportion_to_its_size(unit: str) -> None:
+    """Four megabytes of what began a tag at each byte took hours: a tag may seem to begin in another one."""
+    page = read("<a href=x>1</a>" + unit * (4_000_000 // len(unit)))
+    assert [link.text for link in page.links[:1]] in ([], ["1"])
+
+
+@pytest.mark.fault("147")
 def test_links_and_elements_must_be_long_enough_on_average() -> None:
     """H9: what is denser than any page that was meant for people is cut, in proportion to its size."""
     few, many = (read("".join(f"<a href={n}>1</a>" for n in range(count))) for count in (1500, 15_000))
@@ -303,6 +314,7 @@ def test_links_and_elements_must_be_long_enough_on_average() -> None:
     assert read("<b></b>" * 100_000).is_cut
 
 
+@pytest.mark.fault("147")
 def test_the_urls_of_links_are_bounded_together() -> None:
     """H9: below a long base each short link has a thousand characters; of a page all have twice its own."""
     page = read(f"<base href='/{'a/' * 400}'>" + "".join(f"<a href={n}>1</a>" for n in range(2_000)))

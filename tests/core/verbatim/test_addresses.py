@@ -289,6 +289,21 @@ def test_a_long_base_does_not_make_much_out_of_little() -> None:
     assert len(made) < (GAIN_FACTOR + 1) * len(inside) + GAIN_BYTES + len(base) + 1000
 
 
+@pytest.mark.fault("147")
+def test_where_one_url_has_no_room_no_further_one_is_looked_at() -> None:
+    """R22: [each took as long as the base is, for nothing] even one that would have room stays as it is."""
+    inside = (
+        "<media:content url='//b/1'/>" + "<media:content url='?'/>" * 1000 + "<media:content url='//b/2'/>"
+    )
+    document = parse(
+        atom(f"<entry>{inside}</entry>", attributes=PREFIXES), f"http://example.org/{'b/' * 900}"
+    )
+    made = Fragments(document).sent(0)
+
+    assert b'url="http://b/1"' in made
+    assert b"url='//b/2'" in made
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -151,6 +151,19 @@ def test_prefixes_that_occur_are_declared_unless_everybody_knows_them() -> None:
     ]
 
 
+@pytest.mark.fault("147")
+def test_behind_a_thousand_elements_of_a_head_urls_stay_as_they_are() -> None:
+    """R22: each takes a parser of its own."""
+    document = parse(rss("".join(f"<docs>{number}</docs>" for number in range(1200))), URL)
+    children, made = document.head.children, Fragments(document)
+    written = [made.head_child(child) for child in children if child.name == "docs"]
+
+    assert written[0] == f"<docs>{resolve(URL, '0')}</docs>".encode()
+    assert 990 < sum(each.startswith(b"<docs>http") for each in written) <= 1000
+    assert b"<docs" in written[-1]
+    assert b">1199</docs>" in written[-1]
+
+
 @pytest.mark.parametrize("text", ["a" * 2_000_000, "a:" * 1_000_000, "a." * 1_000_000, "é" * 1_000_000])
 def test_looking_for_many_prefixes_takes_time_that_grows_with_the_text(text: str) -> None:
     """Row 43: two megabytes of text that resembles prefixes do not stall the answer."""

@@ -10,6 +10,7 @@ feed's, in the head (RFC 4287, section 4.1.1).
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Collection, Iterable
@@ -88,13 +89,13 @@ def _written(entry: ListedEntry, family: Family, undated_at: float) -> str:
         case Family.RSS:
             dated = "" if entry.at is None else f"<pubDate>{format_rfc822(entry.at)}</pubDate>"
             return (
-                f"<item><title>{escape(title)}</title><link>{escape(link)}</link>"
+                f"<item><title>{_title_of_item(title)}</title><link>{escape(link)}</link>"
                 f"<guid>{escape(link)}</guid>{dated}</item>"
             )
         case Family.RDF:
             dated = "" if entry.at is None else f"<dc:date>{format_rfc3339(entry.at)}</dc:date>"
             return (
-                f"<item rdf:about={quoteattr(link)}><title>{escape(title)}</title>"
+                f"<item rdf:about={quoteattr(link)}><title>{_title_of_item(title)}</title>"
                 f"<link>{escape(link)}</link>{dated}</item>"
             )
         case Family.JSON:
@@ -104,6 +105,12 @@ def _written(entry: ListedEntry, family: Family, undated_at: float) -> str:
             return json.dumps(item, ensure_ascii=False)
         case unreachable:
             assert_never(unreachable)
+
+
+def _title_of_item(title: str) -> str:
+    """Return a title as RSS has it: as HTML where it would be another text as HTML (docs/formats.md)."""
+    written = escape(title)
+    return escape(written) if "<" in title or html.unescape(title) != title else written
 
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

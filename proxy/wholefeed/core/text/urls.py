@@ -55,7 +55,7 @@ def resolve(base: str, reference: str) -> str:
         raise ValueError(f"expected a URL without control characters, got {_shown(cleaned)}")
     there = split(cleaned)
     if there.scheme is None or _repeats_scheme(there, base):
-        there = _merged(split(base.strip(" \t\r\n\f")), there)
+        there = _merged(_split_base(base), there)
     if there.scheme is None:
         raise ValueError(f"expected an absolute URL, got {_shown(cleaned)} without a usable base")
     if there.scheme.lower() in DEFAULT_PORTS:
@@ -114,8 +114,13 @@ def _repeats_scheme(reference: Parts, base: str) -> bool:
     return (
         scheme in DEFAULT_PORTS
         and reference.authority is None
-        and (split(base.strip()).scheme or "").lower() == scheme
+        and (_split_base(base).scheme or "").lower() == scheme
     )
+
+
+@lru_cache(maxsize=64)  # as `_folder`
+def _split_base(base: str) -> Parts:
+    return split(base.strip(" \t\r\n\f"))
 
 
 def is_http(url: str) -> bool:
@@ -432,18 +437,21 @@ def _merged(base: Parts, reference: Parts) -> Parts:
 
 def without_dot_segments(path: str) -> str:
     """Remove "." and ".." (RFC 3986, section 5.2.4). Only a path from the root has a hierarchy to walk."""
-    if not path.startswith("/") or "/." not in path:
+    end = path.find("/.")
+    if end < 0 or not path.startswith("/"):
         return path
     kept: list[str] = []
-    segments = path.split("/")[1:]
+    segments = path[end + 1 :].split("/")
     for segment in segments:
-        if segment == "..":
-            del kept[-1:]
-        elif segment != ".":
-            kept.append(segment)
+        if segment != "..":
+            kept += [segment] if segment != "." else []
+        elif kept:
+            kept.pop()
+        else:
+            end = max(path.rfind("/", 0, end), 0)
     if segments[-1] in (".", ".."):
         kept.append("")
-    return "/" + "/".join(kept)
+    return f"{path[:end]}/{'/'.join(kept)}"
 
 
 def _requoted(text: str, allowed: frozenset[str]) -> str:

@@ -68,7 +68,7 @@ class _Reader:
         self._outer = outer
         self._family = family
         self._room = GAIN_FACTOR * len(slice_) + GAIN_BYTES
-        """Bytes that it may still grow by; below zero: one URL had no room, and no further one is looked at."""
+        """Bytes that it may still grow by; below zero: one URL had no room, and others are left alone."""
         self._own = scope.prefixes.get("", "")
         self._inside = [_Inside(scope.prefixes, scope.base)]
         self._content_depth = 0
