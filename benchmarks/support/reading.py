@@ -61,7 +61,7 @@ class Kind(NamedTuple):
 
 KINDS: Final = {
     "page of <a<a": Kind(_page, "", lambda _: "<a"),
-    "page of quotes": Kind(_page, "", lambda _: "<a x='"),
+    "page of quotes": Kind(_page, "", lambda _: "<a'"),
     "page of signs": Kind(_page, "", lambda _: f"<p {'= ' * 299}>"),
     "page of links": Kind(_page, "", lambda n: f"<a href=/{n}>x</a>"),
     "page of links in headings in links": Kind(_page, "", lambda _: "<h2><a href=x>"),

@@ -386,8 +386,8 @@ def parse_link_field(value: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     Of several parameters of one name, which come in lower case, the first counts (section 3.3). What is no
     link is skipped up to the next comma.
     """
-    position = 0
-    while value.find(">", position) >= 0:
+    position, last_end = 0, value.rfind(">")
+    while position <= last_end:
         position = _end(_BETWEEN, value, position)
         start = _START.match(value, position)
         if start is None:

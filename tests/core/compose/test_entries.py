@@ -203,6 +203,27 @@ def test_each_format_says_all_of_an_entry(
         assert entry.duration_seconds == 3723
 
 
+@pytest.mark.parametrize(
+    ("written", "author"),
+    [
+        ("a@b.example (Ann)", "Ann"),
+        (" a@b.example(Ann Bee) ", "Ann Bee"),
+        ("a@b.example", "a@b.example"),
+    ],
+)
+def test_the_author_of_an_item_is_the_name_behind_the_address(written: str, author: str) -> None:
+    """RSS 2.0, "author": most write it as a remark."""
+    (entry,) = entries_of(rss(f"<item><title>a</title><author>{written}</author></item>"))
+    assert entry.author == author
+
+
+@pytest.mark.fault("147")
+def test_an_address_of_nothing_but_signs_is_read_once() -> None:
+    """RSS 2.0, "author": [at each sign all behind it was read again] half a megabyte took ten minutes."""
+    (entry,) = entries_of(rss(f"<item><title>a</title><author>{'a@' * 200_000}</author></item>"))
+    assert ("a@" * 200_000).startswith(entry.author)
+
+
 def test_one_text_is_the_content_whatever_it_is_called() -> None:
     """What stands there alone is all that there is to read: no program has to look in two places."""
     (entry,) = entries_of(atom("<entry><id>urn:a</id><summary>All</summary></entry>"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from wholefeed.core.compose.replaying import replay_entries, replay_head
 from wholefeed.core.model import ATOM_03, Family
 
@@ -32,6 +34,15 @@ def test_a_replay_is_named_within_the_div_of_an_xhtml_title() -> None:
         head(f'<title type="xhtml">{div}</div></title>')
         == f'<title type="xhtml">{div} (replay)</div></title>'
     )
+
+
+@pytest.mark.fault("147")
+def test_comments_before_a_div_are_read_once() -> None:
+    """P4: [each further one doubled the time] with a div behind them, and without one."""
+    comments = "<!-- - -->" * 1000
+    for opening, closing in ((f'<div xmlns="{XHTML}">', "</div>"), (f'<p xmlns="{XHTML}">', "</p>")):
+        made = head(f'<title type="xhtml">{comments}{opening}A site{closing}</title>')
+        assert made.startswith(f'<title type="xhtml">{comments}{opening}A site')
 
 
 def test_what_another_attribute_says_makes_no_xhtml_and_no_base64() -> None:

@@ -698,7 +698,7 @@ def _subjects(entry: Element) -> Iterator[Category]:
 _ITUNES_AUTHOR: Final = f"{_ITUNES}author"
 _ITUNES_DURATION: Final = f"{_ITUNES}duration"
 _UPDATED: Final = (f"{_ATOM}updated", f"{{{DCTERMS_NS}}}modified")
-_NAME_IN_REMARK: Final = re.compile(r"\s*\S+@\S+\s*\((?P<name>[^()]+)\)\s*")
+_NAME_IN_REMARK: Final = re.compile(r"\s*+[^\s@]++@[^\s(]++\s*+\((?P<name>[^()]++)\)\s*+")
 """RSS 2.0: the author's mail address, and mostly the name behind it."""
 
 

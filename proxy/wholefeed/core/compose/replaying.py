@@ -235,7 +235,8 @@ def _prefixed(text: bytes, child: _Child, prefix: bytes) -> _Edit:
 
 _CDATA: Final = re.compile(rb"\s*<!\[CDATA\[")
 _DIV: Final = re.compile(
-    rb"(?:\s|<!--.*?-->)*<(?:[\w.-]+:)?div(?:\s+[^\s=]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*>", re.DOTALL
+    rb"(?:\s++|<!--(?:[^-]++|-(?!->))*+-->)*+"
+    rb"<(?:[\w.-]++:)?+div(?:\s++[^\s=]++\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'))*+\s*+>"
 )
 
 
