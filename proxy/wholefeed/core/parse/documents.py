@@ -18,16 +18,15 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from wholefeed.core.model import ATOM_NS, Family, FeedDocument
+from wholefeed.core.model import Family, FeedDocument
 from wholefeed.core.notes import DocumentRepaired, DocumentTruncated, EncodingRetried, Note
 from wholefeed.core.parse.encodings import SNIFF_BYTES, Decoded, encoding_of, to_utf8
 from wholefeed.core.parse.expat import XML_10, Guard
-from wholefeed.core.parse.families import NamespaceNeededError, Opening, is_within_limits, read_plainly
+from wholefeed.core.parse.families import Opening, is_within_limits, read_plainly
 from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
 from wholefeed.core.parse.jsonfeed import mend_json, read_json_feed
 from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED, ParseError
 from wholefeed.core.parse.repair import (
-    NAMESPACE,
     ROOT,
     VERSION,
     late_declaration,
@@ -35,6 +34,7 @@ from wholefeed.core.parse.repair import (
     mend,
     wrapped_root,
 )
+from wholefeed.core.parse.spelling import OddSpellingError, respell
 from wholefeed.core.verbatim.fragments import fragments_of, most_gained
 
 
@@ -149,27 +149,44 @@ def _read_repaired(
         raise
 
 
-_NAMESPACE_OF_ATOM: Final = b' xmlns="%s"' % ATOM_NS.encode()
-
-
 def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = ()) -> FeedDocument:
     notes = (*_encoding_notes(decoded, url), *repairs)
-    text = decoded.text
     try:
-        document = _run(text, url, max_depth, notes, is_plain=True)
-    except NamespaceNeededError as needed:
-        text = text[: needed.at] + _NAMESPACE_OF_ATOM + text[needed.at :]
-        return _read(Decoded(text, decoded.encoding), url, max_depth, _with_repair(notes, url, NAMESPACE))
-    except FieldsNeededError:
-        document = _run(text, url, max_depth, notes, is_full=True)
+        document = _read_spelt(decoded.text, url, max_depth, notes)
+    except OddSpellingError:
+        document = _read_respelt(decoded.text, url, max_depth, notes)
     return _checked(document, max_depth)
 
 
-def _with_repair(notes: Sequence[Note], url: str, name: str) -> tuple[Note, ...]:
+def _read_respelt(text: bytes, url: str, max_depth: int, notes: tuple[Note, ...]) -> FeedDocument:
+    """Read a document whose names may be spelt otherwise, after the mend, or as it is where that changes
+    nothing."""
+    respelt = respell(text, max_depth=max_depth)
+    if respelt is None:
+        return _read_spelt(text, url, max_depth, notes, is_respelt=True)
+    notes = _with_repairs(notes, url, respelt.repairs)
+    return _read_spelt(respelt.text, url, max_depth, notes, is_respelt=True)
+
+
+def _read_spelt(
+    text: bytes, url: str, max_depth: int, notes: tuple[Note, ...], *, is_respelt: bool = False
+) -> FeedDocument:
+    """Read a document by its names as they are.
+
+    Raises:
+        OddSpellingError: It may say more under other names, and it is not said that it was respelt.
+    """
+    try:
+        return _run(text, url, max_depth, notes, is_plain=True, is_respelt=is_respelt)
+    except FieldsNeededError:
+        return _run(text, url, max_depth, notes, is_full=True, is_respelt=is_respelt)
+
+
+def _with_repairs(notes: Sequence[Note], url: str, names: Sequence[str]) -> tuple[Note, ...]:
     """Return the notes of a document, told what else was done to read it."""
     done = {each for note in notes if note.kind is DocumentRepaired for each in note.facts["repairs"]}
     rest = [note for note in notes if note.kind is not DocumentRepaired]
-    return (*rest, DocumentRepaired(url, repairs=tuple(sorted({*done, name}))))
+    return (*rest, DocumentRepaired(url, repairs=tuple(sorted({*done, *names}))))
 
 
 _MAX_GAIN_FACTOR: Final = 4
@@ -205,10 +222,11 @@ def _run(
     *,
     is_full: bool = False,
     is_plain: bool = False,
+    is_respelt: bool,
 ) -> FeedDocument:
     """Read a document once; `is_plain`: its plain entries by one match each, if that tells of all limits."""
     guard = Guard(max_depth=max_depth)
-    opening = Opening(guard, url, is_full=is_full)
+    opening = Opening(guard, url, is_full=is_full, is_respelt=is_respelt)
     try:
         guard.begin(text)
         has_unseen = is_plain and read_plainly(opening)
@@ -218,12 +236,14 @@ def _run(
             assert family is not None, "expat reports a document without a root as malformed"
             if not is_full:
                 check_distinct(url, family.entries)
+            if not is_respelt and family.is_odd():
+                raise OddSpellingError
             if guard.version != XML_10:
-                notes = _with_repair(notes, url, VERSION)
+                notes = _with_repairs(notes, url, (VERSION,))
             return family.document(text, notes)
     finally:
         opening.close()
-    return _run(text, url, max_depth, notes)
+    return _run(text, url, max_depth, notes, is_respelt=is_respelt)
 
 
 _SNIFF_BYTES: Final = 4096
@@ -310,7 +330,7 @@ class EarlyHead:
         try:
             self._read(chunk)
             document = self._document()
-        except (ValueError, LookupError, RecursionError, MemoryError, NamespaceNeededError):
+        except (ValueError, LookupError, RecursionError, MemoryError, OddSpellingError):
             document = None
             self.close()
         if document is not None or self._taken_bytes > MAX_EARLY_BYTES or self._tags > MAX_EARLY_TAGS:
@@ -364,4 +384,6 @@ class EarlyHead:
         family = None if self._opening is None else self._opening.family
         if family is None or not family.has_entered:
             return None
+        if family.has_odd_head():
+            raise OddSpellingError
         return family.document(bytes(self._text[: family.start_at]))

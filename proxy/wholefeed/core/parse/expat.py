@@ -39,6 +39,7 @@ _TREE_HANDLERS: Final = (
 """What ElementTree sets for its tree; the default handler would also make expat report every character."""
 _CHUNK_BYTES: Final = 1 << 18
 _MAX_INTERNED: Final = 1 << 12
+_MAX_NAMESPACES: Final = 1 << 10
 XML_10: Final = "1.0"
 _VERSION: Final = re.compile(r"1\.[0-9]+")
 _NAME_ENDS: Final = (b" ", b"\t", b"\r", b"\n", b"/", b">")
@@ -76,6 +77,8 @@ class Guard:
         self._doctype = False
         self.longest_namespace = 0
         """Characters of the longest one that was declared."""
+        self.namespaces: set[str] = set()
+        """Those that were declared, the first `_MAX_NAMESPACES` of them."""
         self._declared: dict[str, str] = {}
         self._declared_at = -1
         self._position = 0
@@ -229,6 +232,8 @@ class Guard:
         if index != self._declared_at:
             self._declared, self._declared_at = {}, index
         self._declared[prefix or ""] = uri or ""
+        if len(self.namespaces) < _MAX_NAMESPACES:
+            self.namespaces.add(uri or "")
         if len(self._declared) > MAX_ATTRIBUTES:
             self.limit(f"at most {MAX_ATTRIBUTES} namespace declarations", "more")
 

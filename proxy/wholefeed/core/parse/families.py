@@ -83,6 +83,14 @@ from wholefeed.core.parse.limits import (
     MAX_TITLE_CHARACTERS,
     NAME_CHARACTERS_PER_BYTE,
 )
+from wholefeed.core.parse.spelling import (
+    ROOTS,
+    STRUCTURE,
+    OddSpellingError,
+    holds_entry_tag,
+    holds_odd_child,
+    is_misspelt,
+)
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of
 from wholefeed.core.text.urls import resolve_or_empty
@@ -93,14 +101,23 @@ class Opening:
     """Waits for the root of a document and hands over to the parser of its family.
 
     `is_full` also collects what stands in for an entry's id or update instant; `is_early` stops where the
-    first entry begins.
+    first entry begins. `is_respelt`: what the document is called, its root and its entries, is what it is.
     """
 
-    def __init__(self, guard: Guard, url: str, *, is_full: bool = False, is_early: bool = False) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        url: str,
+        *,
+        is_full: bool = False,
+        is_early: bool = False,
+        is_respelt: bool = False,
+    ) -> None:
         self.family: FamilyParser | None = None
         self.guard = guard
         self.is_full = is_full
         self.is_early = is_early
+        self.is_respelt = is_respelt
         self.url = url
         guard.parser.StartElementHandler = self._root_began
 
@@ -120,6 +137,8 @@ class Opening:
             family = _AtomParser(self, ATOM_03 if namespace == ATOM_03_NS else "1.0")
         elif name == _RDF_ROOT:
             family = _RdfParser(self)
+        elif local.lower() in ROOTS and not self.is_respelt:
+            raise OddSpellingError
         else:
             self._refuse(namespace, local)
         self.family = family
@@ -128,8 +147,6 @@ class Opening:
         family.look()
 
     def _refuse(self, namespace: str, local: str) -> NoReturn:
-        if local == "feed" and not namespace and "" not in self.guard.declarations():
-            raise NamespaceNeededError(self.guard.parser.CurrentByteIndex + len("<feed"))
         if local in ("feed", "rss"):
             element = "a feed element" if local == "feed" else "an rss element with a prefix,"
             found = f"{element} in namespace {namespace!r}"
@@ -142,14 +159,6 @@ class Opening:
 
 _RDF_ROOT: Final = f"{RDF_NS}}}RDF"
 _SHOWN_CHARACTERS: Final = 60
-
-
-class NamespaceNeededError(Exception):
-    """A feed of Atom declares no namespace; `at` is where the declaration goes. `parse` does not raise it."""
-
-    def __init__(self, at: int) -> None:
-        super().__init__(at)
-        self.at = at
 
 
 class Frame(NamedTuple):
@@ -174,6 +183,8 @@ class FamilyParser(ABC):
     all fields are read."""
     is_inherited: ClassVar[bool] = False
     """Whether an entry without author or rights has the feed's."""
+    structure: ClassVar[Set[str]] = STRUCTURE
+    """What no child of the head is called, in small letters."""
 
     # As in `Frame`; `begin` is the first to wait for something.
     watch: int
@@ -197,6 +208,10 @@ class FamilyParser(ABC):
         self._marks = self.marks if self.is_full else self.marks | {_CONTENT}
         self.head_slots: Mapping[str, str] = {}
         """Children of the head whose text is wanted, and what each is kept as."""
+        self._has_odd_names = False
+        """Whether a child of the feed is called as only entries, or what holds them, should be."""
+        self._lacks_fields = False
+        """Whether an entry has no id or no date."""
         self.entries: list[Entry] = []
         self._keys: list[EntryKeys] = []
         """Of each entry, where all fields are read."""
@@ -255,6 +270,20 @@ class FamilyParser(ABC):
     def mark(self, slot: str, attributes: list[str]) -> None:
         """A field whose text is not wanted began: it is noted."""
         self.values[slot] = ""
+
+    def has_odd_head(self) -> bool:
+        """Whether names so far show that the document may say more under others (docs/repair.md)."""
+        return self._has_odd_names or any(map(is_misspelt, self.guard.namespaces))
+
+    def is_odd(self) -> bool:
+        """Whether anything in the document shows that, of which everything was read."""
+        text = self.guard.text
+        spans = [(child.start, child.end) for child in self.children] if self.entries else [(0, len(text))]
+        return (
+            self.has_odd_head()
+            or holds_entry_tag(text, spans)
+            or (self._lacks_fields and holds_odd_child(text))
+        )
 
     # Expat's handlers: a comparison or two for every element, and the limits on all of them together.
 
@@ -349,6 +378,7 @@ class FamilyParser(ABC):
         """A child of the container that is no entry began."""
         self.start_at = self.parser.CurrentByteIndex
         namespace, _, local = name.rpartition("}")
+        self.pass_over(local)
         relation = ""
         if name in _LINKS:
             self.links.append(_head_link(attributes, self.scope))
@@ -360,6 +390,10 @@ class FamilyParser(ABC):
         if self._slot:
             self.parser.CharacterDataHandler = self._add
         self.until, self.on_end = self.watch, self._head_child_ended
+
+    def pass_over(self, local: str) -> None:
+        """An element began that is no entry: its name may say that it should be one, or holds some."""
+        self._has_odd_names = self._has_odd_names or local.lower() in self.structure
 
     def _head_child_ended(self) -> None:
         namespace, local, relation = self._child
@@ -432,6 +466,7 @@ class FamilyParser(ABC):
         if not (self.is_full or has_id(self.values)):
             raise FieldsNeededError
         updated_at, order_at = self.instants()
+        self._lacks_fields = self._lacks_fields or order_at is None or not has_id(self.values)
         entry = Entry(
             entry_id(self.values.get("id", "")),
             updated_at,
@@ -948,6 +983,8 @@ class _RssParser(FamilyParser):
         if local == "item" and self._is_plain(namespace):
             self.place = self.place or self.numbered(self._around)
             self.entry_began(attributes)
+        else:
+            self.pass_over(local)
 
     def _channel_child(self, name: str, attributes: list[str]) -> None:
         if name == "item":
@@ -1056,6 +1093,7 @@ class _RdfParser(_RssParser):
     """
 
     family: ClassVar[Family] = Family.RDF
+    structure: ClassVar[Set[str]] = STRUCTURE - {"items"}
 
     def __init__(self, opening: Opening) -> None:
         super().__init__(opening, RSS_10_NS, "1.0")
