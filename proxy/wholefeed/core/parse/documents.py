@@ -159,8 +159,7 @@ def _read(decoded: Decoded, url: str, max_depth: int, repairs: Sequence[Note] = 
 
 
 def _read_respelt(text: bytes, url: str, max_depth: int, notes: tuple[Note, ...]) -> FeedDocument:
-    """Read a document whose names may be spelt otherwise, after the mend, or as it is where that changes
-    nothing."""
+    """Read a document with other names, where others may be meant (docs/repair.md), else as it is."""
     respelt = respell(text, max_depth=max_depth)
     if respelt is None:
         return _read_spelt(text, url, max_depth, notes, is_respelt=True)
@@ -384,6 +383,6 @@ class EarlyHead:
         family = None if self._opening is None else self._opening.family
         if family is None or not family.has_entered:
             return None
-        if family.has_odd_head():
+        if family.has_misspelt_namespace():
             raise OddSpellingError
         return family.document(bytes(self._text[: family.start_at]))

@@ -186,6 +186,9 @@ class FamilyParser(ABC):
     structure: ClassVar[Set[str]] = STRUCTURE
     """What no child of the head is called, in small letters."""
 
+    _lacks_fields = False
+    """Whether an entry has no id or no date; else the first one tells how all are written."""
+
     # As in `Frame`; `begin` is the first to wait for something.
     watch: int
     on_child: Callable[[str, list[str]], None]
@@ -200,7 +203,7 @@ class FamilyParser(ABC):
         self.url = opening.url
         self.version = version
         self.is_full = opening.is_full
-        self._is_early = opening.is_early
+        self._is_early, self._is_respelt = opening.is_early, opening.is_respelt
         self.has_entered = False
         """Whether the first entry began."""
         self.fields: Mapping[str, str] = {}
@@ -208,10 +211,6 @@ class FamilyParser(ABC):
         self._marks = self.marks if self.is_full else self.marks | {_CONTENT}
         self.head_slots: Mapping[str, str] = {}
         """Children of the head whose text is wanted, and what each is kept as."""
-        self._has_odd_names = False
-        """Whether a child of the feed is called as only entries, or what holds them, should be."""
-        self._lacks_fields = False
-        """Whether an entry has no id or no date."""
         self.entries: list[Entry] = []
         self._keys: list[EntryKeys] = []
         """Of each entry, where all fields are read."""
@@ -271,19 +270,21 @@ class FamilyParser(ABC):
         """A field whose text is not wanted began: it is noted."""
         self.values[slot] = ""
 
-    def has_odd_head(self) -> bool:
-        """Whether names so far show that the document may say more under others (docs/repair.md)."""
-        return self._has_odd_names or any(map(is_misspelt, self.guard.namespaces))
+    def has_misspelt_namespace(self) -> bool:
+        """Whether a namespace was declared so far that is known by another name."""
+        return any(map(is_misspelt, self.guard.namespaces))
 
     def is_odd(self) -> bool:
-        """Whether anything in the document shows that, of which everything was read."""
-        text = self.guard.text
-        spans = [(child.start, child.end) for child in self.children] if self.entries else [(0, len(text))]
-        return (
-            self.has_odd_head()
-            or holds_entry_tag(text, spans)
-            or (self._lacks_fields and holds_odd_child(text))
-        )
+        """Whether the document, which was read, may say more under other names (docs/repair.md)."""
+        text, entries = self.guard.text, self.entries
+        if self.has_misspelt_namespace():
+            return True
+        if not entries:
+            return holds_entry_tag(text, 0, len(text))
+        if any(holds_entry_tag(text, child.start, child.end) for child in self.children):
+            return True
+        end = len(text) if self._lacks_fields else entries[0].end
+        return holds_odd_child(text, entries[0].start, end)
 
     # Expat's handlers: a comparison or two for every element, and the limits on all of them together.
 
@@ -392,14 +393,22 @@ class FamilyParser(ABC):
         self.until, self.on_end = self.watch, self._head_child_ended
 
     def pass_over(self, local: str) -> None:
-        """An element began that is no entry: its name may say that it should be one, or holds some."""
-        self._has_odd_names = self._has_odd_names or local.lower() in self.structure
+        """An element began that is no entry.
+
+        Raises:
+            OddSpellingError: Its name says that it should be one, or holds some.
+        """
+        if local.lower() in self.structure and not self._is_respelt:
+            raise OddSpellingError
 
     def _head_child_ended(self) -> None:
         namespace, local, relation = self._child
         end = self.guard.end_of(self.start_at)
         self.children.append(HeadChild(namespace, local, self.start_at, end, relation))
         self._head_bytes += end - self.start_at
+        is_large = len(self.children) > MAX_HEAD_CHILDREN or self._head_bytes > MAX_HEAD_BYTES
+        if is_large and not self._is_respelt and holds_entry_tag(self.guard.text, self.start_at, end):
+            raise OddSpellingError
         if len(self.children) > MAX_HEAD_CHILDREN:
             self.guard.limit(f"at most {MAX_HEAD_CHILDREN} elements beside the entries", "more")
         if self._head_bytes > MAX_HEAD_BYTES:
@@ -771,9 +780,12 @@ _ATOM_03_NAMES: Final = {
 
 
 def _atom_names(*names: str) -> dict[str, str]:
-    """Return Atom's elements of these names as expat reports them, of both versions."""
-    new = {f"{ATOM_NS}}}{name}": name for name in names}
-    old = {f"{ATOM_03_NS}}}{own}": name for name in names for own in _ATOM_03_NAMES.get(name, (name,))}
+    """Return Atom's elements of these names as expat reports them, of both versions.
+
+    Some write those of 1.0 in the namespace of 0.3.
+    """
+    new = {f"{namespace}}}{name}": name for namespace in ATOM_NAMESPACES for name in names}
+    old = {f"{ATOM_03_NS}}}{own}": name for name in names for own in _ATOM_03_NAMES.get(name, ())}
     return new | old
 
 

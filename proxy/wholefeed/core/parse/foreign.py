@@ -1,159 +1,77 @@
 """An RSS item in an Atom feed, an Atom entry in an RSS feed: its children in the words of the feed's format.
 
-    entry = ForeignEntry(Family.ATOM)
-    entry.child("pubdate", {}, "Mon, 05 Jan 2026 12:00:00 GMT", b"Mon, …")   # b"<published>2026-01-05T…"
-    entry.rest()                                                             # b"<updated>2026-01-05T…"
-
-Names are in small letters; those of two extensions have their usual prefix (`dc:date`).
+entry = ForeignEntry(Family.ATOM)
+entry.make(Child("pubdate", {}, "Mon, 05 Jan 2026 12:00:00 GMT", b"Mon, …"))    # b"<published>2026-01-05T…"
+entry.make_rest()                                                               # b"<updated>2026-01-05T…"
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 from wholefeed.core.model import ATOM_NS, WELL_KNOWN_PREFIXES, Family
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339, parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import escape, quoteattr
 from wholefeed.core.verbatim.addresses import is_permalink
 
-PREFIXES = {WELL_KNOWN_PREFIXES[prefix]: f"{prefix}:" for prefix in ("content", "dc")}
-"""Extensions whose elements are read too."""
+_CONTENT_NS: Final = WELL_KNOWN_PREFIXES["content"]
+PREFIXES: Final = {_CONTENT_NS: "content:", WELL_KNOWN_PREFIXES["dc"]: "dc:"}
+"""Extensions of which elements are read too, and what stands before their names."""
+
+
+class Child(NamedTuple):
+    """A child of an entry, as it was written."""
+
+    name: str
+    """In small letters."""
+    attributes: Mapping[str, str]
+    """Those in no namespace, their names in small letters."""
+    text: str
+    """Its character data, trimmed."""
+    inside: bytes
+    """Its content as it is written."""
 
 
 class ForeignEntry:
     """One entry, on its way into a feed of that family."""
 
     def __init__(self, family: Family) -> None:
-        self._make = self._make_atom if family is Family.ATOM else self._make_rss
         self._is_atom = family is Family.ATOM
-        self._has: set[str] = set()
-        """Of link, updated and pubDate, those that were made."""
-        self._at: float | None = None
-        self._address = ""
-        """What the guid links to."""
-
-    @property
-    def other_namespace(self) -> str:
+        self._makers = _ATOM_MAKERS if self._is_atom else _RSS_MAKERS
+        self.other_namespace = "" if self._is_atom else ATOM_NS
         """The default namespace of children that the feed's format has no word for."""
-        return "" if self._is_atom else ATOM_NS
+        self.is_dated = self.is_linked = False
+        """Whether a child was made that the feed's format wants in each entry."""
+        self.at: float | None = None
+        """The instant that the entry is of, where no other child says."""
+        self.address = ""
+        """What its guid links to."""
 
-    def child(self, name: str, attributes: Mapping[str, str], text: str, inside: bytes) -> bytes | None:
-        """Return a child of the entry in the feed's format; None where that has no word for it.
+    def knows(self, name: str) -> bool:
+        """Whether a child of that name may become one of the feed's format."""
+        return name in self._makers
 
-        Args:
-            name: Of the child.
-            attributes: Those in no namespace, their names in small letters.
-            text: Its character data.
-            inside: Its content as it is written.
-        """
-        return self._make(name, attributes, text.strip(), inside)
+    def make(self, child: Child) -> bytes | None:
+        """Return a child of the entry in the feed's format; None where that has no word for it."""
+        return self._makers[child.name](self, child)
 
-    def rest(self) -> bytes:
-        """Return the children that the entry lacks at its end, as far as others tell of them."""
+    def make_rest(self) -> bytes:
+        """Return what the entry lacks at its end, as far as its children tell of it."""
         made = b""
-        if self._at is not None and "dated" not in self._has:
-            written = format_rfc3339(self._at) if self._is_atom else format_rfc822(self._at)
-            made = _element("updated" if self._is_atom else "pubDate", written.encode())
-        if self._is_atom and self._address and "link" not in self._has:
-            made += f"<link href={quoteattr(self._address)}/>".encode()
+        if self.at is not None and not self.is_dated:
+            name, write = ("updated", format_rfc3339) if self._is_atom else ("pubDate", format_rfc822)
+            made = _element(name, write(self.at).encode())
+        if self._is_atom and self.address and not self.is_linked:
+            made += f"<link href={quoteattr(self.address)}/>".encode()
         return made
 
-    def _make_atom(
-        self, name: str, attributes: Mapping[str, str], text: str, inside: bytes
-    ) -> bytes | None:
-        made: bytes | None = None
-        match name:
-            case "title" | "summary" | "rights" | "content" | "contributor":
-                made = _element(name, inside, _picked(attributes, "type", "src"))
-            case "id":
-                made = _element("id", inside)
-            case "guid":
-                if is_permalink(text, attributes.get("ispermalink")):
-                    self._address = text
-                made = _element("id", inside)
-            case "description":
-                made = _element("summary", inside, ' type="html"')
-            case "content:encoded":
-                made = _element("content", inside, ' type="html"')
-            case "pubdate" | "published" | "updated":
-                made = self._date_atom(name, text)
-            case "dc:date":
-                self._at = _read_date(text) if self._at is None else self._at
-            case "link":
-                self._has.add("link")
-                href = attributes.get("href", text)
-                further = _picked(attributes, "rel", "type", "hreflang", "title", "length")
-                made = f"<link href={quoteattr(href)}{further}/>".encode()
-            case "enclosure":
-                href, further = attributes.get("url", ""), _picked(attributes, "type", "length")
-                made = f'<link rel="enclosure" href={quoteattr(href)}{further}/>'.encode()
-            case "category":
-                scheme = "".join(f" scheme={quoteattr(attributes[key])}" for key in ("domain",) if key in attributes)
-                term = attributes.get("term", text)
-                made = f"<category term={quoteattr(term)}{scheme}{_picked(attributes, 'scheme', 'label')}/>".encode()
-            case "author":
-                made = _element("author", inside if b"<" in inside else _element("name", inside))
-        return made
 
-    def _make_rss(
-        self, name: str, attributes: Mapping[str, str], text: str, inside: bytes
-    ) -> bytes | None:
-        made: bytes | None = None
-        match name:
-            case "title":
-                made = _element("title", inside if b"<" not in inside else escape(text).encode())
-            case "id":
-                made = _element("guid", inside, ' isPermaLink="false"')
-            case "guid":
-                made = _element("guid", inside, _picked(attributes, "ispermalink").replace("ispermalink", "isPermaLink"))
-            case "summary" | "description":
-                made = _element("description", _as_html(name, attributes, text, inside))
-            case "content" if "src" not in attributes:
-                declared = f' xmlns:content="{WELL_KNOWN_PREFIXES["content"]}"'
-                made = _element("content:encoded", _as_html(name, attributes, text, inside), declared)
-            case "published" | "issued" | "pubdate":
-                made = self._date_rss(text)
-            case "updated" | "modified":
-                self._at = _read_date(text)
-                made = _element("updated", inside, f' xmlns="{ATOM_NS}"')
-            case "link" if "href" not in attributes:
-                made = _element("link", inside)
-            case "link" if attributes.get("rel", "alternate") == "alternate" and "link" not in self._has:
-                self._has.add("link")
-                made = _element("link", escape(attributes["href"]).encode())
-            case "link" if attributes.get("rel") == "enclosure":
-                further = _picked(attributes, "length", "type")
-                made = f"<enclosure url={quoteattr(attributes['href'])}{further}/>".encode()
-            case "enclosure":
-                made = f"<enclosure{_picked(attributes, 'url', 'length', 'type')}/>".encode()
-            case "category" if "term" in attributes:
-                domain = f" domain={quoteattr(attributes['scheme'])}" if "scheme" in attributes else ""
-                made = _element("category", escape(attributes["term"]).encode(), domain)
-            case "category":
-                made = _element("category", inside, _picked(attributes, "domain"))
-            case "comments":
-                made = _element("comments", inside)
-            case "author" if b"<" not in inside:
-                made = _element("author", inside)
-        return made
-
-    def _date_atom(self, name: str, text: str) -> bytes:
-        instant = _read_date(text)
-        written = escape(text) if instant is None else format_rfc3339(instant)
-        if name == "updated":
-            self._has.add("dated")
-        elif instant is not None:
-            self._at = instant
-        return _element("updated" if name == "updated" else "published", written.encode())
-
-    def _date_rss(self, text: str) -> bytes:
-        instant = _read_date(text)
-        self._has.add("dated")
-        return _element("pubDate", (escape(text) if instant is None else format_rfc822(instant)).encode())
+_Maker = Callable[[ForeignEntry, Child], bytes | None]
 
 
 def _element(name: str, inside: bytes, attributes: str = "") -> bytes:
-    return b"<%s%s>%s</%s>" % (name.encode(), attributes.encode(), inside, name.partition(" ")[0].encode())
+    return b"<%s%s>%s</%s>" % (name.encode(), attributes.encode(), inside, name.encode())
 
 
 def _picked(attributes: Mapping[str, str], *names: str) -> str:
@@ -161,14 +79,171 @@ def _picked(attributes: Mapping[str, str], *names: str) -> str:
     return "".join(f" {name}={quoteattr(attributes[name])}" for name in names if name in attributes)
 
 
+def _renaming(name: str, *attributes: str, said: str = "") -> _Maker:
+    """Return what gives a child another name; of its attributes it keeps those."""
+    return lambda _entry, child: _element(name, child.inside, said + _picked(child.attributes, *attributes))
+
+
 def _read_date(text: str) -> float | None:
     instant = parse_rfc3339(text)
     return parse_rfc822(text) if instant is None else instant
 
 
-def _as_html(name: str, attributes: Mapping[str, str], text: str, inside: bytes) -> bytes:
+# Into Atom 1.0
+
+
+def _make_published(entry: ForeignEntry, child: Child) -> bytes:
+    instant = _read_date(child.text)
+    entry.at = entry.at if instant is None else instant
+    written = escape(child.text) if instant is None else format_rfc3339(instant)
+    return _element("published", written.encode())
+
+
+def _make_updated(entry: ForeignEntry, child: Child) -> bytes:
+    entry.is_dated = True
+    instant = _read_date(child.text)
+    return _element("updated", (escape(child.text) if instant is None else format_rfc3339(instant)).encode())
+
+
+def _note_date(entry: ForeignEntry, child: Child) -> None:
+    entry.at = _read_date(child.text) if entry.at is None else entry.at
+
+
+def _make_atom_id(entry: ForeignEntry, child: Child) -> bytes:
+    if is_permalink(child.text, child.attributes.get("ispermalink")):
+        entry.address = child.text
+    return _element("id", child.inside)
+
+
+def _make_atom_link(entry: ForeignEntry, child: Child) -> bytes:
+    entry.is_linked = True
+    href = child.attributes.get("href", child.text)
+    further = _picked(child.attributes, "rel", "type", "hreflang", "title", "length")
+    return f"<link href={quoteattr(href)}{further}/>".encode()
+
+
+def _make_atom_enclosure(_entry: ForeignEntry, child: Child) -> bytes:
+    href, further = child.attributes.get("url", ""), _picked(child.attributes, "type", "length")
+    return f'<link rel="enclosure" href={quoteattr(href)}{further}/>'.encode()
+
+
+def _make_atom_category(_entry: ForeignEntry, child: Child) -> bytes:
+    given = child.attributes
+    scheme = given.get("scheme", given.get("domain"))
+    further = ("" if scheme is None else f" scheme={quoteattr(scheme)}") + _picked(given, "label")
+    return f"<category term={quoteattr(given.get('term', child.text))}{further}/>".encode()
+
+
+def _make_atom_author(_entry: ForeignEntry, child: Child) -> bytes:
+    return _element("author", child.inside if b"<" in child.inside else _element("name", child.inside))
+
+
+_ATOM_MAKERS: Final[Mapping[str, _Maker]] = {
+    **{name: _renaming(name, "type") for name in ("title", "summary", "rights")},
+    "content": _renaming("content", "type", "src"),
+    "contributor": _renaming("contributor"),
+    "description": _renaming("summary", said=' type="html"'),
+    "content:encoded": _renaming("content", said=' type="html"'),
+    "id": _renaming("id"),
+    "guid": _make_atom_id,
+    "link": _make_atom_link,
+    "enclosure": _make_atom_enclosure,
+    "category": _make_atom_category,
+    "author": _make_atom_author,
+    "pubdate": _make_published,
+    "published": _make_published,
+    "updated": _make_updated,
+    "dc:date": _note_date,
+}
+
+
+# Into RSS
+
+
+def _make_title(_entry: ForeignEntry, child: Child) -> bytes:
+    return _element("title", escape(child.text).encode() if b"<" in child.inside else child.inside)
+
+
+def _as_html(child: Child) -> bytes:
     """Return the HTML that a text of Atom says, escaped (RFC 4287, section 3.1.1)."""
-    kind = attributes.get("type", "html" if name == "description" else "text").lower()
+    kind = child.attributes.get("type", "html" if child.name == "description" else "text").lower()
     if kind in ("html", "text/html"):
-        return inside
-    return escape(inside.decode() if kind.endswith(("xhtml", "xml")) else escape(text)).encode()
+        return child.inside
+    is_markup = kind.endswith(("xhtml", "xml"))
+    return escape(child.inside.decode() if is_markup else escape(child.text)).encode()
+
+
+def _make_description(_entry: ForeignEntry, child: Child) -> bytes:
+    return _element("description", _as_html(child))
+
+
+def _make_encoded(_entry: ForeignEntry, child: Child) -> bytes | None:
+    if "src" in child.attributes:
+        return None
+    return _element("content:encoded", _as_html(child), f' xmlns:content="{_CONTENT_NS}"')
+
+
+def _make_rss_date(entry: ForeignEntry, child: Child) -> bytes:
+    entry.is_dated = True
+    instant = _read_date(child.text)
+    return _element("pubDate", (escape(child.text) if instant is None else format_rfc822(instant)).encode())
+
+
+def _keep_updated(entry: ForeignEntry, child: Child) -> bytes:
+    """An Atom update instant counts in RSS as it is (R10)."""
+    entry.at = _read_date(child.text)
+    return _element("updated", child.inside, f' xmlns="{ATOM_NS}"')
+
+
+def _make_rss_link(entry: ForeignEntry, child: Child) -> bytes | None:
+    given = child.attributes
+    if "href" not in given:
+        return _element("link", child.inside)
+    relation = given.get("rel", "alternate").lower()
+    if relation == "enclosure":
+        return f"<enclosure url={quoteattr(given['href'])}{_picked(given, 'length', 'type')}/>".encode()
+    if relation != "alternate" or entry.is_linked:
+        return None
+    entry.is_linked = True
+    return _element("link", escape(given["href"]).encode())
+
+
+def _make_rss_category(_entry: ForeignEntry, child: Child) -> bytes:
+    given = child.attributes
+    scheme = given.get("domain", given.get("scheme"))
+    inside = escape(given["term"]).encode() if "term" in given else child.inside
+    return _element("category", inside, "" if scheme is None else f" domain={quoteattr(scheme)}")
+
+
+def _make_rss_guid(_entry: ForeignEntry, child: Child) -> bytes:
+    said = child.attributes.get("ispermalink")
+    return _element("guid", child.inside, "" if said is None else f" isPermaLink={quoteattr(said)}")
+
+
+def _make_rss_author(_entry: ForeignEntry, child: Child) -> bytes | None:
+    """An author of Atom, which has children, stays one."""
+    return None if b"<" in child.inside else _element("author", child.inside)
+
+
+def _make_rss_enclosure(_entry: ForeignEntry, child: Child) -> bytes:
+    return f"<enclosure{_picked(child.attributes, 'url', 'length', 'type')}/>".encode()
+
+
+_RSS_MAKERS: Final[Mapping[str, _Maker]] = {
+    "title": _make_title,
+    "id": _renaming("guid", said=' isPermaLink="false"'),
+    "guid": _make_rss_guid,
+    "summary": _make_description,
+    "description": _make_description,
+    "content": _make_encoded,
+    "published": _make_rss_date,
+    "issued": _make_rss_date,
+    "pubdate": _make_rss_date,
+    "updated": _keep_updated,
+    "modified": _keep_updated,
+    "link": _make_rss_link,
+    "enclosure": _make_rss_enclosure,
+    "category": _make_rss_category,
+    "comments": _renaming("comments"),
+    "author": _make_rss_author,
+}

@@ -93,8 +93,10 @@ class TooManyError(Exception):
 
 
 _BLANK: Final = b" \t\r\n"
-_ENTRY_OF_ROOT: Final = {b"rss": b"item", b"RDF": b"item", b"feed": b"entry"}
-"""What a feed's root is called, without prefix, and what its entries are."""
+_ENTRY_OF_ROOT: Final = {b"rss": b"item", b"rdf": b"item", b"channel": b"item", b"feed": b"entry"}
+"""What a feed's root is called, without prefix and in small letters, and what its entries are."""
+_HOLDERS: Final = frozenset({b"channel", b"items", b"entries"})
+"""What elements are called, in small letters, between the root and the entries."""
 
 
 class _Mender:
@@ -110,10 +112,14 @@ class _Mender:
         self._elements = _Elements(self._edits)
         self._starts_at = self._skip_to_declaration()
         self._root: _Open | None = None
+        self._prefix = b""
+        """That of the root."""
         self._entry = b""
-        """What entries are called."""
+        """What entries are called, in small letters."""
+        self._entry_names: frozenset[bytes] = frozenset()
+        """The same, with the root's prefix too."""
         self._holder = b""
-        """What the element is called that holds them."""
+        """What the element is called that holds them, in small letters."""
         self._is_over = False
         """Whether that has ended, and nothing has begun since."""
         self._texts: frozenset[bytes] = frozenset()
@@ -196,11 +202,13 @@ class _Mender:
 
     def _begin(self, token: Token) -> bool:
         """Take the root; return whether it is a feed's."""
-        name = token.name.rpartition(b":")[2]
+        folded = token.name.lower()
+        self._prefix, _, name = folded.rpartition(b":")
         if name not in _ENTRY_OF_ROOT:
             return False
         self._entry = _ENTRY_OF_ROOT[name]
-        self._holder = b"channel" if name == b"rss" else token.name
+        self._entry_names = frozenset({self._entry, folded[: -len(name)] + self._entry})
+        self._holder = b"channel" if name == b"rss" else folded
         self._texts = _ATOM_TEXTS if self._entry == b"entry" else _RSS_TEXTS
         self._root = self._elements.begin(token, self._changed_tag(token))
         if token.mark is Mark.EMPTY:
@@ -218,12 +226,12 @@ class _Mender:
         end_tag = b"</" + innermost.name
         if self._is_over and innermost is self._root:
             return not rest or (rest.startswith(b"</") and end_tag.startswith(rest))
-        return innermost.name == self._holder and rest == end_tag
+        return innermost.name.lower() == self._holder and rest == end_tag
 
     def _end(self, at: int) -> None:
         """The document ends here: what had begun and is not whole leaves (docs/faults.md row 49)."""
         elements = self._elements
-        partial = next((n for n, e in enumerate(elements.open) if n and e.name != b"channel"), None)
+        partial = next((n for n, e in enumerate(elements.open) if n and e.name.lower() not in _HOLDERS), None)
         if partial is not None:
             at = elements.forget_from(partial)
         ends = b"".join(b"</%s>" % each.name for each in reversed(elements.open))
@@ -279,26 +287,45 @@ class _Mender:
 
     def _on_start(self, token: Token) -> None:
         self._is_over = False
-        if token.name == self._entry:
+        folded = token.name.lower()
+        if folded in self._entry_names:
             self._end_before_entry(token)
         if self._inside is None or not self._is_text(token, self._inside):
             element = self._elements.begin(token, self._changed_tag(token))
-            if self._inside is None and token.name in self._texts:
+            if self._inside is None and folded in self._texts:
                 self._enter_text(element)
 
     def _end_before_entry(self, token: Token) -> None:
-        """No entry stands in a text, in an element that holds nothing else, or in an item: end tags lack."""
+        """No entry stands in a text, in an element that holds nothing else, or in an entry: end tags lack.
+
+        One of Atom may stand in an entry all the same, in a feed, an extension or in content that is XML.
+        """
         elements, at = self._elements, token.start
         depth = len(elements.open)
         is_in_text = self._inside is not None
         self._end_unclosed(at)
-        while elements.open[-1].name in _LEAVES:
+        while elements.open[-1].name in _LEAVES and not self._may_hold_entry(elements.open[-1]):
             elements.close(at)
-        if elements.is_open(self._entry) and (is_in_text or self._entry == b"item"):
-            elements.close_inside(self._entry, at)
+        around = elements.meant_by(token.name)
+        if around is not None and (is_in_text or self._entry == b"item" or self._is_unended(around)):
+            elements.close_inside(around, at)
             elements.close(at)
         if is_in_text or len(elements.open) < depth:
             self._repairs.add(END_TAGS)
+
+    def _is_unended(self, name: bytes) -> bool:
+        """Whether nothing in the innermost entry, which is called so, can hold the entry that begins."""
+        for element in islice(reversed(self._elements.open), _MAX_LOOKED_AT):
+            if element.name == name:
+                return True
+            if self._may_hold_entry(element):
+                break
+        return False
+
+    def _may_hold_entry(self, element: _Open) -> bool:
+        prefix, _, local = element.name.lower().rpartition(b":")
+        is_xml = local == b"content" and _XML_TYPE.search(element.tag.attributes) is not None
+        return is_xml or local == b"feed" or prefix not in (b"", self._prefix)
 
     def _on_empty(self, token: Token) -> None:
         self._is_over = False
@@ -314,7 +341,7 @@ class _Mender:
             if elements.close_inside(name, token.start):
                 self._repairs.add(END_TAGS)
             elements.end()
-            self._is_over = name == self._holder
+            self._is_over = name.lower() == self._holder
             if name != token.name:
                 self._repairs.add(END_TAGS)
                 self._edits.replace(token.start, token.end, b"</%s>" % name)
@@ -417,7 +444,7 @@ class _Mender:
     def _around(self) -> tuple[bytes, ...]:
         """What stands around text elements, in small letters."""
         assert self._root is not None, "the text element stands in it"
-        return (self._entry, b"channel", self._root.name.lower())
+        return (*self._entry_names, b"channel", self._root.name.lower())
 
     def _is_own_end(self, name: bytes, inside: _TextElement) -> bool:
         """Whether another end tag stands in the place of its own, rather than being one of HTML.
@@ -485,6 +512,7 @@ _BESIDE: Final = _LEAVES.union(
 )
 """Elements that a text element without an end tag ends before. Some are HTML's too: they count only there."""
 _MARKUP_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:xhtml|[^\"']*[/+]xml)\s*+[\"']", re.IGNORECASE)
+_XML_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"'][^\"'/]*+/(?:[^\"']*\+)?xml\b", re.IGNORECASE)
 _HTML_TYPE: Final = re.compile(rb"\stype\s*+=\s*+[\"']\s*+(?:text/)?html\s*+[\"']", re.IGNORECASE)
 
 
@@ -519,6 +547,8 @@ def _as_text(source: bytes, *, is_html: bool) -> bytes:
 
 # The elements that are open, and the edits
 
+_MAX_LOOKED_AT: Final = 16
+"""Open elements of an entry that are looked at when another entry begins in it: each entry costs as much."""
 _VOID: Final = frozenset({b"br", b"hr", b"img", b"input", b"wbr"})
 """Elements of HTML without content (WHATWG HTML, 13.1.2) that no feed format has."""
 
@@ -832,7 +862,7 @@ def _escaped_references(source: bytes) -> bytes:
 # and 23).
 
 _PROLOG_BYTES: Final = 4096
-_ROOT_TAG: Final = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF)[\s>]")
+_ROOT_TAG: Final = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF)[\s>]", re.IGNORECASE)
 _DECLARATION: Final = re.compile(rb"<\?xml\s")
 
 
@@ -849,8 +879,9 @@ def late_declaration(text: bytes) -> int:
 
 _FEED_BEGINS: Final = re.compile(
     rb"<rss(?:\s[^<>]*+)?+>?+\s*+(?:<!--(?:[^<>-]|-(?!->))*+-->\s*+)?+<channel[\s>]"
-    rb"|<(?:[A-Za-z_][\w.-]*+:)?+feed\s(?=[^<>]*(?:http://www\.w3\.org/2005/Atom|http://purl\.org/atom/ns#))"
-    rb"|<(?:[A-Za-z_][\w.-]*+:)?+RDF\s(?=[^<>]*http://www\.w3\.org/1999/02/22-rdf-syntax-ns#)"
+    rb"|<(?:[A-Za-z_][\w.-]*+:)?+feed\s(?=[^<>]*(?:w3\.org/2005/Atom|purl\.org/atom/ns|xml:ns:atom))"
+    rb"|<(?:[A-Za-z_][\w.-]*+:)?+RDF\s(?=[^<>]*w3\.org/1999/02/22-rdf-syntax-ns)",
+    re.IGNORECASE,
 )
 """More than the name of a root, which texts about feeds have in them too."""
 
@@ -887,7 +918,9 @@ def _is_junk(text: bytes, token: Token) -> bool:
 # Roots that do not stand as they should: in a page of HTML that shows nothing else, written `< rss`, or
 # without the ">" of their start tag
 
-_SPACED_ROOT_TAG: Final = re.compile(rb"<(\s+)((?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF))(?=[\s>])")
+_SPACED_ROOT_TAG: Final = re.compile(
+    rb"<(\s+)((?:[A-Za-z_][\w.-]*+:)?+(?:rss|feed|RDF))(?=[\s>])", re.IGNORECASE
+)
 
 
 def _with_root_tag(text: bytes) -> bytes:
@@ -935,10 +968,12 @@ def wrapped_root(text: bytes) -> int:
 # stand there, or a further feed begins.
 
 
-_ENTRIES_AND_ROOTS: Final = frozenset({b"rss", b"RDF", b"feed", b"item", b"entry"})
+_ENTRIES_AND_ROOTS: Final = frozenset({b"rss", b"rdf", b"feed", b"item", b"entry"})
 _RAW_ELEMENTS: Final = frozenset({b"script", b"style"})
 """Elements of HTML whose content is no markup (WHATWG HTML, 13.1.2)."""
-_ENTRY_OR_ROOT_BEGINS: Final = re.compile(rb"<(?:[A-Za-z_][\w.-]*+:)?+(?:rss|RDF|feed|item|entry)(?![\w.:-])")
+_ENTRY_OR_ROOT_BEGINS: Final = re.compile(
+    rb"<(?:[A-Za-z_][\w.-]*+:)?+(?:rss|RDF|feed|item|entry)(?![\w.:-])", re.IGNORECASE
+)
 
 
 def _holds_entries(text: bytes, tokens: Iterable[Token]) -> bool:
@@ -952,7 +987,7 @@ def _holds_entries(text: bytes, tokens: Iterable[Token]) -> bool:
         elif token.mark is Mark.CUT:
             return _ENTRY_OR_ROOT_BEGINS.match(text, token.start) is not None
         elif token.mark in (Mark.START, Mark.EMPTY):
-            if token.name.rpartition(b":")[2] in _ENTRIES_AND_ROOTS:
+            if token.name.rpartition(b":")[2].lower() in _ENTRIES_AND_ROOTS:
                 return True
             if token.mark is Mark.START and token.name.lower() in _RAW_ELEMENTS:
                 raw = token.name.lower()
@@ -1010,7 +1045,8 @@ _TAG: Final = re.compile(
 )
 _UNENDED_ROOT_TAG: Final = re.compile(
     rb"<(?:" + _NCNAME + rb":)?+(?:rss|feed|RDF)"
-    rb"(?:\s++" + QNAME + rb"\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+(?=\s*+<)"
+    rb"(?:\s++" + QNAME + rb"\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+'))*+(?=\s*+<)",
+    re.IGNORECASE,
 )
 
 

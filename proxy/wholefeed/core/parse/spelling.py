@@ -13,7 +13,7 @@ entries of the other format, whose children become those of the feed's format. T
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -35,7 +35,7 @@ from wholefeed.core.model import (
     Family,
 )
 from wholefeed.core.parse.expat import Guard
-from wholefeed.core.parse.foreign import PREFIXES, ForeignEntry
+from wholefeed.core.parse.foreign import PREFIXES, Child, ForeignEntry
 from wholefeed.core.parse.limits import (
     FREE_NAME_CHARACTERS,
     MAX_ELEMENTS,
@@ -67,8 +67,10 @@ def _fold(namespace: str) -> str:
 _RIGHT_NAMESPACES: Final = {
     **{
         _fold(each): each
-        for each in (ATOM_NS, ATOM_03_NS, RDF_NS, RSS_10_NS, RSS_090_NS, FH_NS, TOMBSTONE_NS)
-        + (DC_NS, DCTERMS_NS, _CONTENT_NS)
+        for each in (
+            *(ATOM_NS, ATOM_03_NS, RDF_NS, RSS_10_NS, RSS_090_NS, FH_NS),
+            *(TOMBSTONE_NS, DC_NS, DCTERMS_NS, _CONTENT_NS),
+        )
     },
     **dict.fromkeys(
         (
@@ -80,13 +82,17 @@ _RIGHT_NAMESPACES: Final = {
         ATOM_NS,
     ),
     **dict.fromkeys(
-        ("purl.org/atom", "example.com/newformat", "example.com/necho", "purl.org/echo")
-        + ("uri/of/echo/namespace", "purl.org/pie"),
+        (
+            *("purl.org/atom", "example.com/newformat", "example.com/necho", "purl.org/echo"),
+            *("uri/of/echo/namespace", "purl.org/pie"),
+        ),
         ATOM_03_NS,
     ),
     **dict.fromkeys(
-        ("w3.org/1999/02/22-rdf-syntax", "w3.org/tr/rec-rdf-syntax", "w3.org/1999/02/22/rdf-syntax-ns")
-        + ("w3.org/rdf", "w3.org/tr/1999/rec-rdf-syntax-19990222"),
+        (
+            *("w3.org/1999/02/22-rdf-syntax", "w3.org/tr/rec-rdf-syntax", "w3.org/1999/02/22/rdf-syntax-ns"),
+            *("w3.org/rdf", "w3.org/tr/1999/rec-rdf-syntax-19990222"),
+        ),
         RDF_NS,
     ),
     **dict.fromkeys(("purl.org/rss", "purl.org/rss1.0", "purl.org/net/rss1.0"), RSS_10_NS),
@@ -98,8 +104,16 @@ _RSS_SPELLINGS: Final = frozenset(
     (
         *("backend.userland.com/rss", "backend.userland.com/rss2", "backend.userland.com/rss20"),
         *("backend.userland.com/rss091", "backend.userland.com/rss092", "purl.org/rss/1.0/modules/rss091"),
-        *("blogs.law.harvard.edu/tech/rss", "cyber.law.harvard.edu/rss", "cyber.law.harvard.edu/rss/rss.html"),
-        *("rssboard.org/rss-specification", "purl.org/rss/2.0", "my.netscape.com/publish/formats/rss-0.91.dtd"),
+        *(
+            "blogs.law.harvard.edu/tech/rss",
+            "cyber.law.harvard.edu/rss",
+            "cyber.law.harvard.edu/rss/rss.html",
+        ),
+        *(
+            "rssboard.org/rss-specification",
+            "purl.org/rss/2.0",
+            "my.netscape.com/publish/formats/rss-0.91.dtd",
+        ),
     )
 )
 """What RSS's own namespace is called by some, as `_fold` leaves it: RSS has none."""
@@ -124,18 +138,20 @@ ROOTS: Final = frozenset({"rss", "feed", "rdf", "channel"})
 STRUCTURE: Final = frozenset({"channel", "item", "items", "entry", "entries"})
 """Names that a child of a feed has only if it holds entries, or is one; in small letters."""
 _ENTRY_TAG: Final = re.compile(rb"<(?:[^\s<>/:=\"'!?]{1,64}+:)?+(?:item|entry)(?=[\s/>])", re.IGNORECASE)
-_TELLING: Final = rb"guid|pubDate|id|updated|published|modified|issued|link"
-_ODD_CHILD: Final = re.compile(rb"<(?!(?:%s)[\s/>])(?i:%s)(?=[\s/>])" % (_TELLING, _TELLING))
+_CHILDREN: Final = (
+    rb"title|link|guid|pubDate|description|id|updated|published|modified|issued|summary|content"
+)
+_ODD_CHILD: Final = re.compile(rb"<(?!(?:%s)[\s/>])(?i:%s)(?=[\s/>])" % (_CHILDREN, _CHILDREN))
 
 
-def holds_entry_tag(text: bytes | bytearray, spans: Iterable[tuple[int, int]]) -> bool:
-    """Whether the start tag of an entry, of any spelling, seems to stand in one of these spans."""
-    return any(_ENTRY_TAG.search(text, start, end) is not None for start, end in spans)
+def holds_entry_tag(text: bytes | bytearray, start: int, end: int) -> bool:
+    """Whether the start tag of an entry, of any spelling, seems to stand there."""
+    return _ENTRY_TAG.search(text, start, end) is not None
 
 
-def holds_odd_child(text: bytes | bytearray) -> bool:
-    """Whether what tells one entry from another, or its date, seems to stand there in another case."""
-    return _ODD_CHILD.search(text) is not None
+def holds_odd_child(text: bytes | bytearray, start: int, end: int) -> bool:
+    """Whether a child that every entry has seems to stand there in another case."""
+    return _ODD_CHILD.search(text, start, end) is not None
 
 
 class OddSpellingError(Exception):
@@ -163,12 +179,23 @@ def respell(text: bytes, *, max_depth: int) -> Respelt | None:
     try:
         guard.read(text)
         return speller.finish()
+    except _TooManyError:
+        return None
     finally:
         guard.close()
 
 
 _MAX_GAIN_FACTOR: Final = 4
 _MAX_GAIN_BYTES: Final = 1 << 20
+_FREE_CHANGES: Final = 20_000
+_BYTES_PER_CHANGE: Final = 16
+"""A document that has more than the first of them so densely is no feed: each costs 10 µs."""
+
+
+class _TooManyError(Exception):
+    """There is no end of changes. `respell` does not raise it."""
+
+
 _VOCABULARY: Final = ATOM_NAMESPACES | RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
 _RDF_ITEMS: Final = RSS_NAMESPACES | {RSS_10_NS, RSS_090_NS}
 
@@ -206,7 +233,7 @@ class _Open:
 
     start: int
     end_name: bytes | None = None
-    """What its end tag has to be called; None: as it is."""
+    """What its end tag has to be called; None: it has none, or it stays as it is."""
     declared: Mapping[str, str] = field(default_factory=dict)
     """Namespaces by prefix; without prefix the language and the base."""
     xml: Sequence[tuple[str, str]] = ()
@@ -270,6 +297,8 @@ class _Speller:
         self._entry: _OpenEntry | None = None
         self._field: _Field | None = None
         self._pieces: list[str] = []
+        self._changes = _FREE_CHANGES + len(text) // _BYTES_PER_CHANGE
+        """How many may still be made."""
         self._depth = 0
         self._left = MAX_ELEMENTS
         self._characters = FREE_NAME_CHARACTERS + NAME_CHARACTERS_PER_BYTE * len(text)
@@ -304,9 +333,9 @@ class _Speller:
         elif folded in _ENTRIES and self._is_own(namespace, local):
             self._entry_began(namespace, local, attributes)
         elif folded == "channel" and self._family is not Family.ATOM and len(self._holders) == 1:
-            self._channel_began(namespace, local, attributes)
+            self._channel_began(namespace, local)
         else:
-            self._other_began(namespace, local, attributes)
+            self._other_began(local, attributes)
 
     def _check(self, name: str, attributes: list[str]) -> None:
         self._guard.check_element(name, attributes)
@@ -335,6 +364,7 @@ class _Speller:
     # Roots and what stands between them and the entries.
 
     def _root_began(self, namespace: str, local: str, attributes: list[str]) -> None:
+        """Take the root, which has one of the names of `ROOTS`, in whatever case."""
         folded, right = local.lower(), right_namespace(namespace)
         is_bare = self._guard.is_written(local)
         root = _Open(self._parser.CurrentByteIndex, is_holder=True)
@@ -357,7 +387,7 @@ class _Speller:
             name = "rss" if local != "rss" or not is_right else None
             self._must_hold_entries = not (is_bare or self._is_known(namespace))
         elif folded == "channel":
-            self._wrap_channel(root, namespace, local, attributes)
+            self._wrap_channel(root.start, namespace, local)
             return
         if self._family is not Family.ATOM:
             self._namespace = self._root_namespace = self._guard.declarations().get("", "")
@@ -379,18 +409,18 @@ class _Speller:
         self._namespace = right_namespace(declared)
         return None if local == "feed" else f"{self._prefix_at(self._parser.CurrentByteIndex)}feed"
 
-    def _wrap_channel(self, root: _Open, namespace: str, local: str, attributes: list[str]) -> None:
+    def _wrap_channel(self, start: int, namespace: str, local: str) -> None:
         """Put the rss element around a root that is its channel."""
         self._family = Family.RSS
         self._must_hold_entries = True
-        self._copy(root.start)
+        self._copy(start)
         self._out += b'<rss version="2.0">'
         self._behind = b"</rss>"
         self._repairs.add(WRAPPERS)
-        self._open.append(_Open(root.start))
-        self._channel_began(namespace, local, attributes)
+        self._open.append(_BARE)
+        self._channel_began(namespace, local)
 
-    def _channel_began(self, namespace: str, local: str, attributes: list[str]) -> None:
+    def _channel_began(self, namespace: str, local: str) -> None:
         self._unwrap()
         channel = _Open(self._parser.CurrentByteIndex, is_holder=True)
         declared = self._guard.declarations()
@@ -406,27 +436,30 @@ class _Speller:
         self._holders.append(len(self._open))
         self._respell(channel, name, values)
 
-    def _other_began(self, namespace: str, local: str, attributes: list[str]) -> None:
-        start = self._parser.CurrentByteIndex
-        other = _Open(start, declared=dict(self._guard.declarations()), xml=_xml_attributes(attributes))
+    def _other_began(self, local: str, attributes: list[str]) -> None:
         is_child = len(self._open) == self._holders[-1]
+        declared = self._guard.declarations()
+        if not (is_child or attributes or declared):
+            self._open.append(_BARE)
+            return
+        start = self._parser.CurrentByteIndex
+        other = _Open(start, declared=declared, xml=_xml_attributes(attributes))
         self._open.append(other)
         if not is_child:
             return
         self._copy(start)
         other.copied_bytes = len(self._out)
-        values = self._right_declarations()
         assert self._family is not None, "the root has begun"
         wanted = _NAMES[self._family].get(local.lower())
         is_odd = wanted is not None and wanted != local and self._guard.is_written(local)
-        self._respell(other, wanted if is_odd else None, values)
+        self._respell(other, wanted if is_odd else None, self._right_declarations())
 
     def _other_ended(self, ended: _Open) -> None:
         if ended.is_wrapper:
             self._at = self._guard.end_of(ended.start)
             return
         if ended.end_name is not None:
-            self._rename_end(ended.start, ended.end_name)
+            self._rename_end(ended.end_name)
         if ended.is_holder:
             self._holders.pop()
             self._copy(self._guard.end_of(ended.start))
@@ -503,7 +536,7 @@ class _Speller:
     def _field_began(self, entry: _OpenEntry, name: str, attributes: list[str]) -> None:
         namespace, _, local = name.rpartition("}")
         if entry.foreign is not None:
-            self._foreign_child_began(namespace, local, attributes)
+            self._foreign_child_began(entry.foreign, namespace, local, attributes)
             return
         declared = self._guard.declarations()
         assert self._family is not None, "the root has begun"
@@ -525,19 +558,25 @@ class _Speller:
         if opened.end_name is not None:
             self._field = _Field(opened.start, opened.end_name)
 
-    def _foreign_child_began(self, namespace: str, local: str, attributes: list[str]) -> None:
+    def _foreign_child_began(
+        self, foreign: ForeignEntry, namespace: str, local: str, attributes: list[str]
+    ) -> None:
         prefix = PREFIXES.get(right_namespace(namespace), "")
         if not (prefix or self._is_own(namespace, local)):
+            return
+        name = prefix + local.lower()
+        if not foreign.knows(name):
+            self._set_apart(self._parser.CurrentByteIndex, foreign)
             return
         flat = zip(attributes[::2], attributes[1::2], strict=True)
         given = {name.lower(): value for name, value in flat if "}" not in name}
         start = self._parser.CurrentByteIndex
-        self._field = _Field(start, name=prefix + local.lower(), attributes=given)
+        self._field = _Field(start, name=name, attributes=given)
         self._parser.CharacterDataHandler = self._pieces.append
 
     def _field_ended(self, entry: _OpenEntry, ended: _Field) -> None:
         if ended.end_name is not None:
-            self._rename_end(ended.start, ended.end_name)
+            self._rename_end(ended.end_name)
         elif entry.foreign is not None:
             self._foreign_child_ended(entry.foreign, ended)
 
@@ -547,19 +586,29 @@ class _Speller:
         self._pieces.clear()
         text, begins, end = self._text, self._guard.end_of_tag(ended.start), self._guard.end_of(ended.start)
         inside = b"" if begins == end else text[begins : self._parser.CurrentByteIndex]
-        made = foreign.child(ended.name, ended.attributes, said, inside)
+        made = foreign.make(Child(ended.name, ended.attributes, said.strip(), inside))
         if made is not None:
             self._replace(ended.start, end, made)
-        elif not self._prefix_at(ended.start):
-            own = self._tag(ended.start, None, {"xmlns": foreign.other_namespace})
-            self._replace(ended.start, begins, own)
+        else:
+            self._set_apart(ended.start, foreign)
+
+    def _set_apart(self, start: int, foreign: ForeignEntry) -> None:
+        """Let no child of a foreign entry be taken for one of the feed's format that is none."""
+        if self._prefix_at(start):
+            return
+        name = _NAME.match(self._text, start)
+        assert name is not None, "a start tag begins there"
+        if self._text.find(b"xmlns", name.end(), self._guard.end_of_tag(start)) < 0:
+            self._replace(name.end(), name.end(), attribute("xmlns", foreign.other_namespace).written)
 
     def _entry_ended(self, entry: _OpenEntry) -> None:
         end = self._guard.end_of(entry.start)
         if entry.foreign is not None and self._text[end - 2 : end] != b"/>":
-            self._replace(self._parser.CurrentByteIndex, self._parser.CurrentByteIndex, entry.foreign.rest())
+            self._replace(
+                self._parser.CurrentByteIndex, self._parser.CurrentByteIndex, entry.foreign.make_rest()
+            )
         if entry.end_name is not None:
-            self._rename_end(entry.start, entry.end_name)
+            self._rename_end(entry.end_name)
         self._copy(end)
 
     # The copy.
@@ -586,19 +635,20 @@ class _Speller:
         """Write another start tag for an element where that is needed."""
         if name is None and not values:
             return
-        start = element.start
-        self._replace(start, self._guard.end_of_tag(start), self._tag(start, name, values))
+        start, end = element.start, self._guard.end_of_tag(element.start)
+        self._replace(start, end, self._tag(start, name, values))
         if name is not None:
             self._repairs.add(ELEMENT_NAMES)
-            element.end_name = name.encode()
+            element.end_name = None if self._text.startswith(b"/>", end - 2) else name.encode()
         if any(each.startswith("xmlns") for each in values):
             self._repairs.add(NAMESPACE)
 
     def _tag(self, start: int, name: str | None, values: Mapping[str, str | None]) -> bytes:
         """Return a start tag with another name, or with other attributes; None takes one away."""
-        text, places = self._text, attribute_places(self._text, start)
+        text = self._text
         written = _NAME.match(text, start)
         assert written is not None, "a start tag begins there"
+        places = attribute_places(text, start)
         made = [b"<", written[1] if name is None else name.encode()]
         left = {key.encode(): value for key, value in values.items()}
         names = {key for key, _, _ in places.quoted}
@@ -616,11 +666,10 @@ class _Speller:
         made.append(b"/>" if text[places.end - 2 : places.end] == b"/>" else b">")
         return b"".join(made)
 
-    def _rename_end(self, start: int, name: bytes) -> None:
-        """Give the element that ends now, and began at `start`, an end tag of another name, if it has one."""
-        begins = self._guard.end_of_tag(start)
-        if self._text[begins - 2 : begins] != b"/>":
-            self._replace(self._parser.CurrentByteIndex, self._guard.end_of(start), b"</%s>" % name)
+    def _rename_end(self, name: bytes) -> None:
+        """Give the element that ends now, with an end tag, another name there."""
+        start = self._parser.CurrentByteIndex
+        self._replace(start, self._text.index(b">", start) + 1, b"</%s>" % name)
 
     def _copy(self, end: int) -> None:
         self._out += self._text[self._at : end]
@@ -632,12 +681,17 @@ class _Speller:
             )
 
     def _replace(self, start: int, end: int, made: bytes) -> None:
+        self._changes -= 1
+        if self._changes < 0:
+            raise _TooManyError
         self._copy(start)
         self._out += made
         self._at = end
 
 
 _ENTRIES: Final = frozenset({"item", "entry"})
+_BARE: Final = _Open(0)
+"""An element of a wrapper, or of a child of the feed, that says nothing."""
 _NAME: Final = re.compile(rb"<([^\s/>]+)")
 _PREFIX: Final = re.compile(rb"<([^\s/>:]+:)")
 
