@@ -198,6 +198,21 @@ SETS = (
     '"http://www.w3.org/TR/xhtml1/DTD/xhtml-lat1.ent"> %HTMLlat1;'
 )
 
+
+def respelt(right: str, written: str) -> Callable[[bytes], bytes]:
+    """Return what writes something else for a name; start tags of the two names that have attributes too."""
+
+    def change(document: bytes) -> bytes:
+        text = document.decode().replace(right, written)
+        if written == "FEED>":
+            text = text.replace("<feed ", "<FEED ")
+        if "<entries>" in written:
+            text = text.replace("</entry>", "</entry></entries>")
+        return text.encode()
+
+    return change
+
+
 READ = {
     "45": [
         Odd("halves of a character", put(b"&#55357;&#56832;&#xD83D;&#xDE00;"), "😀😀", "DocumentRepaired"),
@@ -317,10 +332,34 @@ READ = {
             )
         ),
     ],
+    "148": [
+        *(
+            Odd(f"{written} for {right}", respelt(right, written), note="DocumentRepaired")
+            for right, written in (
+                ("http://www.w3.org/2005/Atom", "https://www.w3.org/2005/Atom"),
+                ("http://www.w3.org/2005/Atom", "http://w3.org/2005/atom/"),
+                ("http://www.w3.org/2005/Atom", ""),
+                ("http://www.w3.org/2005/Atom", "urn:nobody-s"),
+                ("/syndication/history/1.0", "/syndication/history/1.0/"),
+                ("entry>", "Entry>"),
+                ("feed>", "FEED>"),
+                ("<entry>", '<entry xmlns="">'),
+                ("<entry>", "<entries><entry>"),
+                ("entry>", "item>"),
+            )
+        ),
+    ],
+    "149": [
+        Odd(
+            "an entry that is not closed",
+            lambda document: document.replace(b"</entry>", b"", 1),
+            note="DocumentRepaired",
+        ),
+    ],
 }
 
 
-@pytest.mark.fault("45", "46", "46a", "47a", "48", "49a", "150")
+@pytest.mark.fault("45", "46", "46a", "47a", "48", "49a", "148", "149", "150")
 @pytest.mark.parametrize("row", READ)
 async def test_what_is_odd_is_read_as_it_was_meant(proxy: Proxy, origin: Origin, row: str) -> None:
     """Rows 45 to 49a; RFC 7303, 3: mark, HTTP, declaration. Each odd document, alone and as an archive."""

@@ -55,7 +55,7 @@ def test_html_is_no_feed(body: bytes) -> None:
         (b'<opml version="2.0"/>', "not-a-feed", "got a document of <opml>"),
         (b'<channel xmlns="urn:rss"/>', "not-a-feed", "got a document of <channel>"),
         (b'<entry xmlns="http://www.w3.org/2005/Atom"/>', "not-a-feed", "got a single Atom entry"),
-        (b"<feed xmlns=''/>", "unsupported-format", "got a feed element in namespace ''"),
+        (b"<feed xmlns='urn:x'/>", "unsupported-format", "got a feed element in namespace 'urn:x'"),
     ],
 )
 def test_what_is_no_readable_feed_is_named(body: bytes, slug: str, found: str) -> None:

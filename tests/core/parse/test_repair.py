@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import URL, atom, rss, slices
-from wholefeed.core.model import FeedDocument
+from wholefeed.core.model import ATOM_NS, FeedDocument, entry_id
 from wholefeed.core.notes import DocumentRepaired, DocumentTruncated
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
@@ -491,6 +491,84 @@ def test_a_misspelt_end_tag_of_the_feed_s_title_ends_it_before_its_image_s() -> 
 
 
 # Ends
+
+
+ATOM_ENTRY = (
+    "<entry><id>urn:{n}</id><title>{n}</title><updated>2026-01-0{n}T00:00:00Z</updated>{inside}</entry>"
+)
+
+
+def an_atom_entry(n: int, inside: str = "") -> str:
+    return ATOM_ENTRY.replace("{n}", str(n)).replace("{inside}", inside)
+
+
+@pytest.mark.fault("149")
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "",
+        "<content>x",
+        "<author><name>A",
+        '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>x',
+    ],
+)
+@pytest.mark.parametrize("places", [(1,), (2,), (3,), (1, 2, 3)])
+def test_an_atom_entry_that_is_not_closed_swallows_no_other(inside: str, places: tuple[int, ...]) -> None:
+    """Row 149: the next entry ends it, wherever it breaks off; also with a prefix, and in another case."""
+    entries = "".join(
+        an_atom_entry(n, inside).removesuffix("</entry>") if n in places else an_atom_entry(n)
+        for n in (1, 2, 3)
+    )
+    body = f'<feed xmlns="{ATOM_NS}"><title>T</title>{entries}</feed>'
+    identities = [entry_id(f"urn:{n}") for n in (1, 2, 3)]
+    assert [each.identity for each in repaired(body.encode(), "end-tags").entries] == identities
+
+    other_case = body.replace("entry>", "Entry>")
+    document = repaired(other_case.encode(), "element-names", "end-tags")
+    assert [each.identity for each in document.entries] == identities
+    if not inside:
+        prefixed = body.replace("</", "</a:").replace("<", "<a:").replace("<a:/a:", "</a:")
+        document = repaired(prefixed.replace("xmlns=", "xmlns:a=").encode(), "end-tags")
+        assert [each.identity for each in document.entries] == identities
+
+
+@pytest.mark.fault("149")
+@pytest.mark.parametrize(
+    "inside",
+    [
+        '<x:list xmlns:x="urn:x"><feed>{entry}</feed></x:list>',
+        '<x:one xmlns:x="urn:x">{entry}</x:one>',
+        '<content type="application/atom+xml">{entry}</content>',
+    ],
+)
+def test_an_entry_may_stand_in_an_entry_all_the_same(inside: str) -> None:
+    """Row 149: in a feed, an extension or content that is XML, also where another entry is not closed."""
+    whole = an_atom_entry(1, inside.replace("{entry}", an_atom_entry(9)))
+    unclosed = an_atom_entry(2).removesuffix("</entry>")
+    body = f'<feed xmlns="{ATOM_NS}">{whole}{unclosed}{an_atom_entry(3)}</feed>'
+    document = repaired(body.encode(), "end-tags")
+
+    assert [each.identity for each in document.entries] == [entry_id(f"urn:{n}") for n in (1, 2, 3)]
+    assert slices(document)[0] == whole.encode()
+
+
+@pytest.mark.fault("148")
+@pytest.mark.parametrize(
+    ("body", "entries"),
+    [
+        (
+            "<RSS><Channel><ttl>&</ttl><Item><guid>1</guid><Item><guid>2</guid></Item></Channel></RSS>",
+            2,
+        ),
+        ("<rss><channel><items><item><guid>1</guid></item><item><guid>2", 1),
+        ("<channel><title>&nbsp;</title><item><guid>1</guid></item></channel>", 1),
+        (f"Warning: x <Feed xmlns='{ATOM_NS}/'>{an_atom_entry(1)}</Feed>", 1),
+        ("<html><body><RSS><channel><item><guid>1</guid></item></channel></RSS></body></html>", 1),
+    ],
+)
+def test_names_that_are_spelt_otherwise_are_known_in_what_is_repaired_too(body: str, entries: int) -> None:
+    """Row 148: the repairs come first."""
+    assert len(parse(body.encode(), URL).entries) == entries
 
 
 def truncated(body: bytes) -> FeedDocument:

@@ -89,6 +89,7 @@ from wholefeed.core.parse.spelling import (
     OddSpellingError,
     holds_entry_tag,
     holds_odd_child,
+    is_capitalised,
     is_misspelt,
 )
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
@@ -379,7 +380,7 @@ class FamilyParser(ABC):
         """A child of the container that is no entry began."""
         self.start_at = self.parser.CurrentByteIndex
         namespace, _, local = name.rpartition("}")
-        self.pass_over(local)
+        self.pass_over(namespace, local)
         relation = ""
         if name in _LINKS:
             self.links.append(_head_link(attributes, self.scope))
@@ -392,13 +393,14 @@ class FamilyParser(ABC):
             self.parser.CharacterDataHandler = self._add
         self.until, self.on_end = self.watch, self._head_child_ended
 
-    def pass_over(self, local: str) -> None:
+    def pass_over(self, namespace: str, local: str) -> None:
         """An element began that is no entry.
 
         Raises:
-            OddSpellingError: Its name says that it should be one, or holds some.
+            OddSpellingError: Its name says that it should be one, or holds some, or should be another.
         """
-        if local.lower() in self.structure and not self._is_respelt:
+        is_odd = local.lower() in self.structure or is_capitalised(namespace, local)
+        if is_odd and not self._is_respelt:
             raise OddSpellingError
 
     def _head_child_ended(self) -> None:
@@ -996,7 +998,7 @@ class _RssParser(FamilyParser):
             self.place = self.place or self.numbered(self._around)
             self.entry_began(attributes)
         else:
-            self.pass_over(local)
+            self.pass_over(namespace, local)
 
     def _channel_child(self, name: str, attributes: list[str]) -> None:
         if name == "item":

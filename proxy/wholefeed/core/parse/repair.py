@@ -360,10 +360,13 @@ class _Mender:
                 for name, value in _odd_attributes(token.attributes).items()
             )
             return b"<%s%s%s>" % (token.name, made, b"/" if token.mark is Mark.EMPTY else b"")
-        if b"&" not in token.attributes:
+        if b"&" not in token.attributes and b"xmlns:" not in token.attributes:
             return None
         written = self._text[token.start : token.end]
-        changed = mended_references(written, self._repairs)
+        declared = _NO_NAMESPACE.sub(b"", written)
+        if declared != written:
+            self._repairs.add(PREFIXES)
+        changed = mended_references(declared, self._repairs)
         return None if changed == written else changed
 
     # Inside of a text element, of which one is open at a time. While all in it nests, it is XML and stays as
@@ -730,6 +733,8 @@ class _Edit:
 
 # Namespace prefixes: which are declared where, and what those mean that are not (docs/faults.md row 45)
 
+_NO_NAMESPACE: Final = re.compile(rb"\s++xmlns:[^\s=]++\s*+=\s*+(?:\"\"|'')")
+"""The declaration of a prefix that binds it to nothing (Namespaces in XML 1.0, section 5)."""
 UNKNOWN_NAMESPACE: Final = "urn:wholefeed:undeclared-prefix:"
 """Before a prefix that nobody declared and nobody knows: what its names are in, in every document."""
 _PREFIX_AND_NAME: Final = re.compile(

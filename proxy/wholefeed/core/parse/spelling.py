@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from wholefeed.core.model import (
@@ -133,15 +134,25 @@ def is_misspelt(namespace: str) -> bool:
 
 # What in a document that was read strictly shows that its names may be spelt otherwise
 
-ROOTS: Final = frozenset({"rss", "feed", "rdf", "channel"})
+ROOTS: Final = frozenset({"rss", "feed", "rdf", "channel", "items", "entries"})
 """Names of roots, in small letters."""
 STRUCTURE: Final = frozenset({"channel", "item", "items", "entry", "entries"})
 """Names that a child of a feed has only if it holds entries, or is one; in small letters."""
+_LOWER_NAMESPACES: Final = frozenset({ATOM_NS, FH_NS})
+
+
+def is_capitalised(namespace: str, local: str) -> bool:
+    """Whether a name with capitals is of a namespace that knows no such name, in the head."""
+    return not local.islower() and right_namespace(namespace) in _LOWER_NAMESPACES
+
+
 _ENTRY_TAG: Final = re.compile(rb"<(?:[^\s<>/:=\"'!?]{1,64}+:)?+(?:item|entry)(?=[\s/>])", re.IGNORECASE)
 _CHILDREN: Final = (
     rb"title|link|guid|pubDate|description|id|updated|published|modified|issued|summary|content"
 )
-_ODD_CHILD: Final = re.compile(rb"<(?!(?:%s)[\s/>])(?i:%s)(?=[\s/>])" % (_CHILDREN, _CHILDREN))
+_ODD_CHILD: Final = re.compile(
+    rb"<(?!(?:%s)[\s/>])(?i:%s)(?=[\s/>])|<link\s(?:[^<>]*\s)?(?!href)(?i:href)\s*+=" % (_CHILDREN, _CHILDREN)
+)
 
 
 def holds_entry_tag(text: bytes | bytearray, start: int, end: int) -> bool:
@@ -185,6 +196,7 @@ def respell(text: bytes, *, max_depth: int) -> Respelt | None:
         guard.close()
 
 
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _MAX_GAIN_FACTOR: Final = 4
 _MAX_GAIN_BYTES: Final = 1 << 20
 _FREE_CHANGES: Final = 20_000
@@ -335,7 +347,7 @@ class _Speller:
         elif folded == "channel" and self._family is not Family.ATOM and len(self._holders) == 1:
             self._channel_began(namespace, local)
         else:
-            self._other_began(local, attributes)
+            self._other_began(namespace, local, attributes)
 
     def _check(self, name: str, attributes: list[str]) -> None:
         self._guard.check_element(name, attributes)
@@ -387,7 +399,12 @@ class _Speller:
             name = "rss" if local != "rss" or not is_right else None
             self._must_hold_entries = not (is_bare or self._is_known(namespace))
         elif folded == "channel":
-            self._wrap_channel(root.start, namespace, local)
+            self._wrap_root(root.start)
+            self._channel_began(namespace, local)
+            return
+        else:
+            self._wrap_root(root.start, is_atom=folded == "entries")
+            self._other_began(namespace, local, attributes)
             return
         if self._family is not Family.ATOM:
             self._namespace = self._root_namespace = self._guard.declarations().get("", "")
@@ -409,16 +426,24 @@ class _Speller:
         self._namespace = right_namespace(declared)
         return None if local == "feed" else f"{self._prefix_at(self._parser.CurrentByteIndex)}feed"
 
-    def _wrap_channel(self, start: int, namespace: str, local: str) -> None:
-        """Put the rss element around a root that is its channel."""
-        self._family = Family.RSS
+    def _wrap_root(self, start: int, *, is_atom: bool | None = None) -> None:
+        """Put the root around one that is its channel, or (`is_atom` says of which format) a wrapper."""
         self._must_hold_entries = True
-        self._copy(start)
-        self._out += b'<rss version="2.0">'
-        self._behind = b"</rss>"
         self._repairs.add(WRAPPERS)
+        self._copy(start)
+        if is_atom:
+            self._family, self._namespace = Family.ATOM, ATOM_NS
+            self._root_namespace = ATOM_NS
+            before, self._behind = f'<feed xmlns="{ATOM_NS}">'.encode(), b"</feed>"
+        elif is_atom is None:
+            self._family = Family.RSS
+            before, self._behind = b'<rss version="2.0">', b"</rss>"
+        else:
+            self._family = Family.RSS
+            before, self._behind = b'<rss version="2.0"><channel>', b"</channel></rss>"
+            self._holders.append(1)
+        self._out += before
         self._open.append(_BARE)
-        self._channel_began(namespace, local)
 
     def _channel_began(self, namespace: str, local: str) -> None:
         self._unwrap()
@@ -426,7 +451,7 @@ class _Speller:
         declared = self._guard.declarations()
         name, values = None, self._right_declarations(is_default_right=self._family is Family.RSS)
         is_right = self._family is Family.RDF or namespace in {self._root_namespace, *RSS_NAMESPACES}
-        if local != "channel" or not is_right:
+        if local != "channel" or not (is_right or self._guard.is_written(local)):
             name = "channel" if self._family is Family.RSS else f"{self._prefix_at(channel.start)}channel"
         if not is_right:
             if "" in declared:
@@ -436,7 +461,7 @@ class _Speller:
         self._holders.append(len(self._open))
         self._respell(channel, name, values)
 
-    def _other_began(self, local: str, attributes: list[str]) -> None:
+    def _other_began(self, namespace: str, local: str, attributes: list[str]) -> None:
         is_child = len(self._open) == self._holders[-1]
         declared = self._guard.declarations()
         if not (is_child or attributes or declared):
@@ -451,8 +476,10 @@ class _Speller:
         other.copied_bytes = len(self._out)
         assert self._family is not None, "the root has begun"
         wanted = _NAMES[self._family].get(local.lower())
-        is_odd = wanted is not None and wanted != local and self._guard.is_written(local)
-        self._respell(other, wanted if is_odd else None, self._right_declarations())
+        name = wanted if wanted is not None and wanted != local and self._guard.is_written(local) else None
+        if is_capitalised(namespace, local):
+            name = self._prefix_at(start) + local.lower()
+        self._respell(other, name, self._right_declarations())
 
     def _other_ended(self, ended: _Open) -> None:
         if ended.is_wrapper:
@@ -505,9 +532,8 @@ class _Speller:
                 values["xmlns"] = None
         if is_foreign:
             self._repairs.add(FOREIGN_ENTRIES)
-        self._inherit(wrappers, attributes, values)
         opened = _Open(start)
-        self._respell(opened, name, values)
+        self._respell(opened, name, values, self._find_inherited(wrappers, attributes))
         assert self._family is not None, "the root has begun"
         self._entry = _OpenEntry(
             self._depth,
@@ -518,20 +544,19 @@ class _Speller:
             foreign=ForeignEntry(self._family) if is_foreign else None,
         )
 
-    def _inherit(
-        self, wrappers: Sequence[_Open], attributes: Sequence[str], values: dict[str, str | None]
-    ) -> None:
-        """Let an entry declare what the wrappers declared that it leaves."""
+    def _find_inherited(self, wrappers: Sequence[_Open], attributes: Sequence[str]) -> Mapping[str, str]:
+        """Return what an entry has to say itself of what the wrappers say that it leaves."""
         if not any(each.declared or each.xml for each in wrappers):
-            return
-        own = self._guard.declarations()
+            return {}
+        own, values = self._guard.declarations(), {}
         for each in wrappers:
             for prefix, uri in each.declared.items():
                 if prefix and prefix not in own:
                     values[f"xmlns:{prefix}"] = right_namespace(uri)
-            for xml_name, value in each.xml:
-                if attribute_of(attributes, f"{XML_NS}}}{xml_name}") is None:
-                    values[f"xml:{xml_name}"] = value
+            for name, value in each.xml:
+                if attribute_of(attributes, f"{XML_NS}}}{name}") is None:
+                    values[f"xml:{name}"] = value
+        return values
 
     def _field_began(self, entry: _OpenEntry, name: str, attributes: list[str]) -> None:
         namespace, _, local = name.rpartition("}")
@@ -541,14 +566,14 @@ class _Speller:
         declared = self._guard.declarations()
         assert self._family is not None, "the root has begun"
         wanted = _NAMES[self._family].get(local.lower())
-        is_odd = wanted is not None and (wanted != local or entry.is_renamed)
+        is_odd = wanted is not None and (wanted != local or entry.is_renamed or _has_odd(attributes))
         if not (is_odd or declared):
             return
         is_bare = self._guard.is_written(local)
         values = self._right_declarations()
         new_name = None
         if is_odd and (is_bare or (entry.is_renamed and right_namespace(namespace) in _RDF_ITEMS)):
-            new_name = wanted if wanted != local or not is_bare else None
+            new_name = wanted
         if self._family is Family.ATOM and wanted is not None and is_bare:
             own = declared.get("")
             if own is not None and right_namespace(own) not in ATOM_NAMESPACES:
@@ -631,12 +656,18 @@ class _Speller:
         match = _PREFIX.match(self._text, start)
         return "" if match is None else match[1].decode()
 
-    def _respell(self, element: _Open, name: str | None, values: Mapping[str, str | None]) -> None:
+    def _respell(
+        self,
+        element: _Open,
+        name: str | None,
+        values: Mapping[str, str | None],
+        inherited: Mapping[str, str] = _NOTHING,
+    ) -> None:
         """Write another start tag for an element where that is needed."""
-        if name is None and not values:
+        if name is None and not values and not inherited:
             return
         start, end = element.start, self._guard.end_of_tag(element.start)
-        self._replace(start, end, self._tag(start, name, values))
+        self._replace(start, end, self._tag(start, name, {**inherited, **values}))
         if name is not None:
             self._repairs.add(ELEMENT_NAMES)
             element.end_name = None if self._text.startswith(b"/>", end - 2) else name.encode()
@@ -694,6 +725,11 @@ _BARE: Final = _Open(0)
 """An element of a wrapper, or of a child of the feed, that says nothing."""
 _NAME: Final = re.compile(rb"<([^\s/>]+)")
 _PREFIX: Final = re.compile(rb"<([^\s/>:]+:)")
+
+
+def _has_odd(attributes: Sequence[str]) -> bool:
+    """Whether the name of an attribute is one of a feed's, in another case."""
+    return any(_ATTRIBUTES.get(name.lower(), name) != name for name in attributes[::2])
 
 
 def _xml_attributes(attributes: Sequence[str]) -> Sequence[tuple[str, str]]:
