@@ -1,11 +1,13 @@
-"""Documents that are not well-formed, through the whole proxy (docs/faults.md rows 32, 45, 49;
+"""Documents that are not well-formed, through the whole proxy (docs/faults.md rows 32, 45, 49, 148;
 docs/repair.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.feeds import an_item, atom, ids, own_ids
+from tests.feeds import an_item, atom, ids, own_ids, rss
 from tests.origin import Origin
 from tests.running import Proxy
 
@@ -116,3 +118,54 @@ async def test_a_truncated_page_makes_the_feed_partial_until_it_is_whole(
     await proxy.refreshed(url, full=True)
     reply = await proxy.whole(url)
     assert sorted(set(ids(reply.body)) & set("abcdef")) == list("abcdef")
+
+
+OTHERWISE = {
+    "Item": lambda feed: feed.replace("item>", "Item>"),
+    "ITEM with TITLE": lambda feed: feed.replace("item>", "ITEM>").replace("title>", "TITLE>"),
+    "a wrapper": lambda feed: feed.replace("<item>", "<items><item>", 1).replace(
+        "</channel>", "</items></channel>"
+    ),
+    "a namespace on the channel": lambda feed: feed.replace("<channel", '<channel xmlns="urn:nobody-s"'),
+    "entries in RSS": lambda feed: feed.replace("item>", "entry>").replace("guid", "id"),
+}
+
+
+@pytest.mark.fault("148")
+@pytest.mark.parametrize("change", OTHERWISE.values(), ids=OTHERWISE)
+async def test_a_feed_that_is_known_does_not_freeze_when_it_is_spelt_otherwise(
+    proxy: Proxy, origin: Origin, change: Callable[[str], str]
+) -> None:
+    """Row 148; R7, R8: what leaves it is remembered, and what is new is seen."""
+    url = origin.url("/feed")
+    origin.publish("/feed", rss(*(an_item(name, n) for name, n in (("c", 3), ("b", 2), ("a", 1)))))
+    assert own_ids((await proxy.whole(url)).body) == ["c", "b", "a"]
+    for number, names in enumerate(("fed", "ihg")):
+        body = rss(*(an_item(name, 10 * (number + 1) - n) for n, name in enumerate(names)))
+        proxy.clock.advance(4000)
+        origin.publish("/feed", change(body.decode()).encode())
+        reply = await proxy.whole(url)
+    assert (reply.status, reply.state) == (200, "remembered")
+    assert own_ids(reply.body) == list("ihgfedcba")
+    assert {note["code"] for note in (await proxy.status(url))["notes"]} >= {"DocumentRepaired"}
+
+
+@pytest.mark.fault("148")
+@pytest.mark.parametrize("written", ["https://www.w3.org/2005/Atom", "http://www.w3.org/2005/atom/", ""])
+@pytest.mark.parametrize("make", [rss, atom])
+async def test_a_chain_is_walked_whatever_its_namespaces_are_spelt(
+    proxy: Proxy, origin: Origin, make: Callable[..., bytes], written: str
+) -> None:
+    """Row 148; R2: links to archives and fh:archive count, in each document."""
+    origin.publish("/feed", _misspelt(make(an_item("c", 3), prev_archive="/2"), written))
+    origin.publish("/2", _misspelt(make(an_item("b", 2), archive=True, prev_archive="/1"), written))
+    origin.publish("/1", make(an_item("a", 1), archive=True))
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, own_ids(reply.body)) == ("complete", ["c", "b", "a"])
+    assert b'"http://www.w3.org/2005/Atom"' in reply.body
+    assert not written or written.encode() not in reply.body
+
+
+def _misspelt(body: bytes, written: str) -> bytes:
+    body = body.replace(b"http://www.w3.org/2005/Atom", written.encode())
+    return body.replace(b"/syndication/history/1.0", b"/syndication/history/1.0/")

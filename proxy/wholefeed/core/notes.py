@@ -271,8 +271,8 @@ DocumentRepaired: Final = NoteKind(
     "DocumentRepaired", "repaired", "XML 1.0, section 2.1; RFC 4287, section 2", is_of_reading=True,
     text=_repaired,
 )
-"""The document was not well-formed and was made so before it was read (docs/faults.md row 45), in the words
-of docs/repair.md."""
+"""The document was made well-formed, or its names were spelt right, before it was read (docs/faults.md rows
+45 and 148), in the words of docs/repair.md."""
 
 
 def _mended(url: str, repairs: tuple[str, ...]) -> str:
