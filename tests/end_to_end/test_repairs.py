@@ -144,7 +144,8 @@ async def test_a_feed_that_is_known_does_not_freeze_when_it_is_spelt_otherwise(
         body = rss(*(an_item(name, 10 * (number + 1) - n) for n, name in enumerate(names)))
         proxy.clock.advance(4000)
         origin.publish("/feed", change(body.decode()).encode())
-        reply = await proxy.whole(url)
+        await proxy.whole(url)
+    reply = await proxy.whole(url)
     assert (reply.status, reply.state) == (200, "remembered")
     assert own_ids(reply.body) == list("ihgfedcba")
     assert {note["code"] for note in (await proxy.status(url))["notes"]} >= {"DocumentRepaired"}

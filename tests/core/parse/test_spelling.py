@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import FrameType
 
 import feedparser
@@ -182,6 +183,22 @@ def test_children_in_another_case_are_found_in_entries_that_are_right_themselves
     assert slices(respelt(f'<feed xmlns="{ATOM_NS}">{title}</feed>', "element-names")) == [ENTRY.encode()]
 
 
+def test_children_of_the_feed_in_another_case_are_found_beside_entries_that_are_right() -> None:
+    """Its title, link and dates; of extensions only links and history."""
+    body = f"<rss><channel><Title>T</Title><lastbuilddate/><x:Title xmlns:x='urn:x'/>{ITEM}</channel></rss>"
+    document = respelt(body, "element-names")
+    assert [child.name for child in document.head.children] == ["title", "lastBuildDate", "Title"]
+
+
+def test_rss_with_a_prefix_of_an_odd_namespace_of_its_own_is_rss() -> None:
+    """The root, the channel, its children, items and theirs."""
+    body = f"<rss version='2.0'><channel><title>T</title>{ITEM}</channel></rss>"
+    prefixed = body.replace("</", "</r:").replace("<", "<r:").replace("<r:/r:", "</r:")
+    odd = prefixed.replace("<r:rss", "<r:rss xmlns:r='http://purl.org/rss/2.0/'")
+    document = respelt(odd, "element-names", "namespace")
+    assert (document.head.title, slices(document)) == ("T", [ITEM.encode()])
+
+
 def test_what_is_no_name_of_the_feed_stays_as_it_is() -> None:
     """Text, CDATA sections, comments, references, XHTML, extensions and what stands in all of these."""
     kept = (
@@ -333,7 +350,9 @@ def test_a_foreign_entry_is_dated_and_linked_by_what_it_has() -> None:
 
 # As readers see it
 
-SPELLINGS = st.sampled_from([str, str, str, str.upper, str.capitalize, str.lower])
+SPELLINGS: st.SearchStrategy[Callable[[str], str]] = st.sampled_from(
+    [str, str, str, str.upper, str.capitalize, str.lower]
+)
 ATOMS = st.sampled_from(
     [
         *(None, "", ATOM_NS, "https://www.w3.org/2005/Atom/", "HTTP://W3.ORG/2005/ATOM", ATOM_03_NS),

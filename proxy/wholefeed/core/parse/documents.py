@@ -25,7 +25,7 @@ from wholefeed.core.parse.expat import XML_10, Guard
 from wholefeed.core.parse.families import Opening, is_within_limits, read_plainly
 from wholefeed.core.parse.identities import FieldsNeededError, check_distinct
 from wholefeed.core.parse.jsonfeed import mend_json, read_json_feed
-from wholefeed.core.parse.limits import MAX_DEPTH, UNLIMITED, ParseError
+from wholefeed.core.parse.limits import MAX_DEPTH, MAX_GAIN_BYTES, MAX_GAIN_FACTOR, UNLIMITED, ParseError
 from wholefeed.core.parse.repair import (
     ROOT,
     VERSION,
@@ -188,18 +188,13 @@ def _with_repairs(notes: Sequence[Note], url: str, names: Sequence[str]) -> tupl
     return (*rest, DocumentRepaired(url, repairs=tuple(sorted({*done, *names}))))
 
 
-_MAX_GAIN_FACTOR: Final = 4
-MAX_GAIN_BYTES: Final = 1 << 20
-"""All that entries and head gain may come to so many times their document's size, and so much more."""
-
-
 def _checked(document: FeedDocument, max_depth: int) -> FeedDocument:
     """See to it that what every entry would repeat does not make much out of little.
 
     Raises:
         ParseError: `xml-limit`.
     """
-    limit_bytes = _MAX_GAIN_FACTOR * len(document.text) + MAX_GAIN_BYTES
+    limit_bytes = MAX_GAIN_FACTOR * len(document.text) + MAX_GAIN_BYTES
     if max_depth >= UNLIMITED or (
         document.family is not Family.JSON and most_gained(document) <= limit_bytes
     ):

@@ -89,8 +89,8 @@ from wholefeed.core.parse.spelling import (
     OddSpellingError,
     holds_entry_tag,
     holds_odd_child,
-    is_capitalised,
     is_misspelt,
+    is_odd_name,
 )
 from wholefeed.core.text.dates import parse_rfc822, parse_rfc3339
 from wholefeed.core.text.markup import ATTRIBUTE_VALUE, attribute_of
@@ -399,7 +399,7 @@ class FamilyParser(ABC):
         Raises:
             OddSpellingError: Its name says that it should be one, or holds some, or should be another.
         """
-        is_odd = local.lower() in self.structure or is_capitalised(namespace, local)
+        is_odd = local.lower() in self.structure or is_odd_name(namespace, local)
         if is_odd and not self._is_respelt:
             raise OddSpellingError
 

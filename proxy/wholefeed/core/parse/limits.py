@@ -50,6 +50,10 @@ MAX_TOKEN_CHARACTERS: Final = 1 << 20
 """Of one name or one attribute value."""
 MAX_TAG_BYTES: Final = 4 * MAX_TOKEN_CHARACTERS
 
+MAX_GAIN_FACTOR: Final = 4
+MAX_GAIN_BYTES: Final = 1 << 20
+"""All that entries and head gain may come to so many times their document's size, and so much more."""
+
 UNLIMITED: Final = MAX_ELEMENTS
 """A `max_depth` that nothing within the limits reaches: no limit of size or number holds then.
 

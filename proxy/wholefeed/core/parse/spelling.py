@@ -40,6 +40,8 @@ from wholefeed.core.parse.foreign import PREFIXES, Child, ForeignEntry
 from wholefeed.core.parse.limits import (
     FREE_NAME_CHARACTERS,
     MAX_ELEMENTS,
+    MAX_GAIN_BYTES,
+    MAX_GAIN_FACTOR,
     NAME_CHARACTERS_PER_BYTE,
     UNLIMITED,
     ParseError,
@@ -138,12 +140,32 @@ ROOTS: Final = frozenset({"rss", "feed", "rdf", "channel", "items", "entries"})
 """Names of roots, in small letters."""
 STRUCTURE: Final = frozenset({"channel", "item", "items", "entry", "entries"})
 """Names that a child of a feed has only if it holds entries, or is one; in small letters."""
+_ATOM_NAMES: Final = {
+    name: name
+    for name in (
+        *("title", "link", "id", "updated", "published", "summary", "content", "author", "contributor"),
+        *("category", "rights", "source", "subtitle", "generator", "icon", "logo"),
+        *("modified", "issued", "created", "copyright", "tagline", "info"),
+    )
+}
+_LOWER_NAMES: Final = {*_ATOM_NAMES, "archive", "complete", "prev", "stateful", "incremental"}
 _LOWER_NAMESPACES: Final = frozenset({ATOM_NS, FH_NS})
+_RSS_HEAD: Final = {
+    name.lower(): name for name in ("title", "link", "description", "pubDate", "lastBuildDate")
+}
 
 
-def is_capitalised(namespace: str, local: str) -> bool:
-    """Whether a name with capitals is of a namespace that knows no such name, in the head."""
-    return not local.islower() and right_namespace(namespace) in _LOWER_NAMESPACES
+def is_odd_name(namespace: str, local: str) -> bool:
+    """Whether a child of a feed is one that should be written in another case."""
+    if namespace in RSS_NAMESPACES:
+        return _RSS_HEAD.get(local.lower(), local) != local
+    return _is_capitalised(namespace, local)
+
+
+def _is_capitalised(namespace: str, local: str) -> bool:
+    """Whether a name of Atom, or of feed history, is written with capitals, which neither has."""
+    is_name = not local.islower() and local.lower() in _LOWER_NAMES
+    return is_name and right_namespace(namespace) in _LOWER_NAMESPACES
 
 
 _ENTRY_TAG: Final = re.compile(rb"<(?:[^\s<>/:=\"'!?]{1,64}+:)?+(?:item|entry)(?=[\s/>])", re.IGNORECASE)
@@ -197,8 +219,6 @@ def respell(text: bytes, *, max_depth: int) -> Respelt | None:
 
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-_MAX_GAIN_FACTOR: Final = 4
-_MAX_GAIN_BYTES: Final = 1 << 20
 _FREE_CHANGES: Final = 20_000
 _BYTES_PER_CHANGE: Final = 16
 """A document that has more than the first of them so densely is no feed: each costs 10 µs."""
@@ -220,14 +240,6 @@ _RSS_NAMES: Final = {
     )
 }
 _RDF_NAMES: Final = {**_RSS_NAMES, "items": "items", "textinput": "textinput"}
-_ATOM_NAMES: Final = {
-    name: name
-    for name in (
-        *("title", "link", "id", "updated", "published", "summary", "content", "author", "contributor"),
-        *("category", "rights", "source", "subtitle", "generator", "icon", "logo"),
-        *("modified", "issued", "created", "copyright", "tagline", "info"),
-    )
-}
 _NAMES: Final = {Family.RSS: _RSS_NAMES, Family.RDF: _RDF_NAMES, Family.ATOM: _ATOM_NAMES}
 """Children of feeds and entries, by their names in small letters."""
 _ATTRIBUTES: Final = {
@@ -292,7 +304,7 @@ class _Speller:
         self._out = bytearray()
         self._at = 0
         """Up to there the text was copied."""
-        self._limit_bytes = _MAX_GAIN_BYTES + (1 + _MAX_GAIN_FACTOR) * len(text)
+        self._limit_bytes = MAX_GAIN_BYTES + (1 + MAX_GAIN_FACTOR) * len(text)
         self._repairs: set[str] = set()
         self._family: Family | None = None
         self._namespace = ""
@@ -372,6 +384,11 @@ class _Speller:
 
     def _is_known(self, namespace: str) -> bool:
         return right_namespace(namespace) in _VOCABULARY or _fold(namespace) in _RSS_SPELLINGS
+
+    def _is_odd_rss(self, namespace: str) -> bool:
+        """Whether an element with a prefix is of RSS for readers, but not for the strict parser."""
+        is_rss = self._is_known(namespace) and right_namespace(namespace) not in ATOM_NAMESPACES
+        return is_rss and self._family is Family.RSS and namespace not in RSS_NAMESPACES
 
     # Roots and what stands between them and the entries.
 
@@ -476,8 +493,10 @@ class _Speller:
         other.copied_bytes = len(self._out)
         assert self._family is not None, "the root has begun"
         wanted = _NAMES[self._family].get(local.lower())
-        name = wanted if wanted is not None and wanted != local and self._guard.is_written(local) else None
-        if is_capitalised(namespace, local):
+        is_bare = self._guard.is_written(local)
+        is_odd = wanted != local if is_bare else self._is_odd_rss(namespace)
+        name = wanted if is_odd else None
+        if _is_capitalised(namespace, local):
             name = self._prefix_at(start) + local.lower()
         self._respell(other, name, self._right_declarations())
 
@@ -572,7 +591,7 @@ class _Speller:
         is_bare = self._guard.is_written(local)
         values = self._right_declarations()
         new_name = None
-        if is_odd and (is_bare or (entry.is_renamed and right_namespace(namespace) in _RDF_ITEMS)):
+        if is_odd and (is_bare or (entry.is_renamed and self._is_odd_rss(namespace))):
             new_name = wanted
         if self._family is Family.ATOM and wanted is not None and is_bare:
             own = declared.get("")
