@@ -107,6 +107,8 @@ BOMBS: dict[str, tuple[Callable[[], Answer], str]] = {
     "declarations": (lambda: element(many(' xmlns:p{}="u:{}"', 100_000)), "xml-limit"),
     "namespace": (lambda: element(f' xmlns:p="u:{"x" * 100_000}"', many("<p:e{}/>", 20_000)), "xml-limit"),
     "elements": (lambda: packed(b'<rss version="2.0"><channel>' + b"<a/>" * 5_000_000), "xml-limit"),
+    "elements of an odd root": (lambda: packed(b"<RSS><items>" + b"<a/>" * 5_000_000), "xml-limit"),
+    "depth of an odd root": (lambda: packed(b"<RSS><items>" + b"<a>" * 1_000_000), "xml-limit"),
     "elements of an entry": (lambda: element(inside="<a/>" * 2_100_000), "xml-limit"),
     "attribute": (lambda: element(f' a="{"x" * LARGE}"'), "xml-limit"),
     "name": (lambda: element(inside=f"<{'x' * LARGE}/>"), "xml-limit"),
