@@ -14,6 +14,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 _RSS: Final = '<rss version="2.0"><channel><title>x</title><item>'
+_ODD_RSS: Final = "<RSS><Channel>"
 _ATOM: Final = '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:n="urn:%s"><id>urn:x</id><title>x</title>' % (
     "n" * 1000
 )
@@ -28,6 +29,18 @@ _UNITS: Final[Mapping[str, tuple[str, _Made, str]]] = {
     "84 crossed end tags": (_RSS, lambda _: "<a>some text<b></a></b>", ""),
     "84 head with xml:base": (_ATOM, lambda n: f'<link xml:base="b{n}/" href="x"/>', "</feed>"),
     "84 references": (_RSS + "<title>", lambda _: "&nbsp;&", ""),
+    "84 items in another case": (_ODD_RSS, lambda n: f"<Item><GUID>{n}</GUID></Item>", "</Channel></RSS>"),
+    "84 entries in RSS": (
+        _ODD_RSS,
+        lambda n: f'<entry><id>{n}</id><link href="/{n}"/></entry>',
+        "</Channel></RSS>",
+    ),
+    "84 misspelt namespaces": (
+        _ATOM,
+        lambda n: f'<entry xmlns="https://www.w3.org/2005/Atom"><id>{n}</id></entry>',
+        "</feed>",
+    ),
+    "149 entries that are not closed": (_ATOM, lambda n: f"<entry><id>{n}</id><b><b>", "</feed>"),
     "87 one item": (_JSON + '{"id":1,"x":[0', lambda _: ",1", "]}]}"),
     "87 one text": (
         _RSS + "<guid>1</guid><description>",

@@ -533,6 +533,20 @@ def test_an_atom_entry_that_is_not_closed_swallows_no_other(inside: str, places:
 
 
 @pytest.mark.fault("149")
+def test_any_number_of_entries_may_be_not_closed() -> None:
+    """Row 149: to the strict parser they stand in one another, deeper than elements may."""
+    for entry, root in (
+        ("<entry><id>{}</id>", f'<feed xmlns="{ATOM_NS}">'),
+        ("<item><guid>{}</guid>", "<rss><channel>"),
+    ):
+        ends = "</feed>" if "feed" in root else "</channel></rss>"
+        body = root + "".join(entry.format(n) for n in range(1000)) + ends
+        assert len(repaired(body.encode(), "end-tags").entries) == 1000
+        with pytest.raises(ParseError, match="levels of elements"):
+            parse((root + "<a>" * 1000 + entry.format(1)).encode(), URL)
+
+
+@pytest.mark.fault("149")
 @pytest.mark.parametrize(
     "inside",
     [

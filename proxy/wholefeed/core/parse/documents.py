@@ -116,10 +116,19 @@ def _encoding_notes(decoded: Decoded, url: str) -> tuple[Note, ...]:
 
 
 def _is_mendable(failure: ParseError, text: bytes) -> bool:
-    """Whether the repair pass may help: what stands before a document can look like one of another kind."""
-    return failure.slug in ("malformed-xml", "dtd-forbidden") or (
-        failure.slug == "not-a-feed" and _begins_late(text)
-    )
+    """Whether the repair pass may help: what stands before a document can look like one of another kind.
+
+    Entries that are not closed stand in one another, too deep for the strict parser.
+    """
+    if failure.slug == "xml-limit":
+        begun = sum(map(text.count, (b"<item>", b"<item ", b"<entry>", b"<entry ")))
+        return begun - sum(map(text.count, (b"</item>", b"</entry>"))) > _LEAST_UNCLOSED
+    if failure.slug in ("malformed-xml", "dtd-forbidden"):
+        return True
+    return failure.slug == "not-a-feed" and _begins_late(text)
+
+
+_LEAST_UNCLOSED: Final = 100
 
 
 def _begins_late(text: bytes) -> bool:
