@@ -6,11 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from protego import Protego
 
 from tests.answers import Answer, Document, Redirect, Reset, Status
 from tests.fetchers import a_fetcher
 from tests.origin import Origin
-from wholefeed.fetch.robots import Robots
+from wholefeed.fetch.robots import Robots, own_rules
 
 DAY = 86400.0
 AGENT = "wholefeed/1.0 (+http://a.example/)"
@@ -111,7 +114,8 @@ async def test_the_mark_of_an_encoding_hides_no_rule(encoding: str) -> None:
 
 async def test_a_long_file_is_read_to_its_first_500_kib() -> None:
     """H1, H9; RFC 9309, 2.5: what stands behind that does not count."""
-    rules = "User-agent: *\n" + "Disallow: /x*y*z\n" * 60_000 + "Disallow: /archive/\n"
+    others = "User-agent: other\n" + "Disallow: /other\n" * 60_000
+    rules = f"User-agent: *\nDisallow: /x*y*z\n{others}User-agent: *\nDisallow: /archive/\n"
     async with Origin() as origin, asking() as robots:
         origin.answer("/robots.txt", a_file(rules))
         assert (await robots.rule(origin.url("/archive/"))).may_ask
@@ -124,4 +128,91 @@ async def test_a_file_that_is_larger_than_any_document_forbids_all() -> None:
     async with Origin() as origin, a_fetcher() as fetcher:
         origin.answer("/robots.txt", a_file("User-agent: *\n" + "Disallow: /x\n" * 100_000))
         rule = await Robots(fetcher, AGENT).rule(origin.url("/archive/"))
+        assert (rule.may_ask, rule.is_lasting) == (False, True)
+
+
+LINES = st.sampled_from(
+    [
+        *(
+            "User-agent: *",
+            "User-agent: wholefeed",
+            "user-agent:WHOLE*",
+            "User-agent: other",
+            "useragent whole",
+        ),
+        *(
+            "User agent: Wholefeed/1.0",
+            "User-agent:",
+            "User-agent: feed",
+            "User-agent: w",
+            "User-agent: *feed*",
+        ),
+        *(
+            "Disallow: /",
+            "Disallow: /a",
+            "Disallow: /a*b$",
+            "Allow: /a/b",
+            "Allow /a",
+            "dissallow: /c",
+            "Disallow:",
+        ),
+        *("Crawl-delay: 3", "crawl delay 7", "Crawl-delay: much", "Sitemap: http://a.test/s", "Host: a.test"),
+        *("", "# nothing", "Clean-param: ref /a", "nonsense", "http://a.test/", "Disallow: /d # but why"),
+        *("Request-rate: 1/5", "Disallow: /caf%C3%A9", "Allow: /index.html", "  Disallow : /e  "),
+    ]
+)
+
+
+@given(lines=st.lists(LINES, max_size=25), end=st.sampled_from(["\n", "\r\n", "\r"]))
+def test_what_is_kept_says_the_same_as_the_whole(lines: list[str], end: str) -> None:
+    """H1; RFC 9309, 2.2.1: of this agent, by the library that reads both."""
+    text = end.join(lines)
+    kept = own_rules(text, "wholefeed")
+    assert kept is not None
+    whole, own = Protego.parse(text), Protego.parse(kept)
+    assert own.crawl_delay("wholefeed") == whole.crawl_delay("wholefeed")
+    for path in ("/", "/a", "/a/b", "/axb", "/c", "/d", "/e", "/caf%C3%A9", "/index.html", "/ref"):
+        url = f"http://a.test{path}"
+        assert own.can_fetch(url, "wholefeed") == whole.can_fetch(url, "wholefeed"), path
+
+
+@pytest.mark.fault("145")
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        ("User-agent: a\n" * 20_000 + "Disallow: /\n" * 20_000, True),
+        ("User-agent: *\n" * 20_000 + "Disallow: /\n" * 20, False),
+        ("User-agent: whole\nUser-agent: wholefeed\n" * 9000 + "Disallow: /\n" * 9000, False),
+        ("User-agent: *\n" + "Disallow: /\n" * 40_000, False),
+        ("User-agent: *\nDisallow: /" + "a*" * 100_000, False),
+        ("User-agent: *\nDisallow: /a\n" + "User-agent: b\nDisallow: /\n" * 15_000, True),
+        ("Disallow: /\n" * 40_000, True),
+        ("\0" * 500_000, True),
+        ("<html>" + "<p>text</p>\n" * 30_000, True),
+    ],
+    ids=[
+        "many names",
+        "all many times",
+        "names of ours",
+        "rules",
+        "one rule",
+        "groups",
+        "none",
+        "NUL",
+        "HTML",
+    ],
+)
+def test_of_a_file_little_is_kept(text: str, is_kept: bool) -> None:
+    """H1; RFC 9309, 2.5: at most so many rules are held of a site; a file with more forbids all."""
+    kept = own_rules(text, "wholefeed")
+    assert (kept is not None) is is_kept
+    assert len(kept or "") < 1 << 16
+
+
+@pytest.mark.fault("145")
+async def test_a_file_that_says_too_much_forbids_all() -> None:
+    """H1; RFC 9309, 2.3.1.4: as one that cannot be had, but that is its publisher's word."""
+    async with Origin() as origin, asking() as robots:
+        origin.answer("/robots.txt", a_file("User-agent: *\n" + "Allow: /\n" * 5000))
+        rule = await robots.rule(origin.url("/archive/"))
         assert (rule.may_ask, rule.is_lasting) == (False, True)

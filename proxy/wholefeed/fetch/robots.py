@@ -4,14 +4,16 @@
     rule = await robots.rule("https://example.org/archive/")
     rule.may_ask, rule.delay_seconds
 
-A library reads the file. It counts for the pages that no reader asked for (H1): a feed is what its publisher
-offers to readers, and is asked for without it.
+A library reads the file, but only what of it may concern this program (`own_rules`): the library gives each
+name that a file lists all rules behind it, so that 45 KB became gigabytes. It counts for the pages that no
+reader asked for (H1): a feed is what its publisher offers to readers, and is asked for without it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import codecs
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -125,10 +127,10 @@ class Robots:
                 and status != HTTPStatus.TOO_MANY_REQUESTS
             )
             return until, Protego.parse("") if is_none else None, is_none or exc.slug == "too-large"
-        text = _text(body)
+        agent = self._agent_for(origin)
         if len(body) <= _INLINE_BYTES:
-            return until, Protego.parse(text), True
-        return until, await asyncio.to_thread(Protego.parse, text), True
+            return until, _read(body, agent), True
+        return until, await asyncio.to_thread(_read, body, agent), True
 
 
 _NOTHING_KNOWN: Final = (0.0, None, False)
@@ -137,6 +139,66 @@ _NOTHING_KNOWN: Final = (0.0, None, False)
 def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _read(body: bytes, agent: str) -> Protego | None:
+    """Return what a file says to this program; None: nothing may be asked, since it says too much."""
+    text = own_rules(_text(body), agent)
+    return None if text is None else Protego.parse(text)
+
+
+def own_rules(text: str, agent: str) -> str | None:
+    """Return what of a file may concern an agent, for a library to read: it says the same of that agent.
+
+    These are the groups that name it, a part of its name, or all (RFC 9309, 2.2.1). None: they have more than
+    `_MOST_RULES` rules, each counted for every name that it is for, or `_MOST_CHARACTERS`. Then the file is
+    one that could not be had, which forbids all (2.3.1.4): to leave out the rest could mean what it forbids.
+    """
+    kept: list[str] = []
+    names, rules, characters = 0, 0, 0
+    is_among_names = False
+    for raw in text.splitlines():
+        line = raw.partition("#")[0].strip()
+        if not line or _SITE_WIDE.match(line):
+            continue
+        named = _NAMES_AGENT.match(line)
+        if named is not None:
+            names = names if is_among_names else 0
+            is_among_names = True
+            if not _may_mean(named[1], agent):
+                continue
+            names += 1
+        elif ":" not in line and not _KNOWN_WITHOUT_COLON.match(line):
+            continue
+        else:
+            is_among_names = False
+            rules += names
+        if names:
+            kept.append(line)
+            characters += len(line)
+            if rules > _MOST_RULES or characters > _MOST_CHARACTERS:
+                return None
+    return "\n".join(kept)
+
+
+_MOST_RULES: Final = 2000
+"""They take 400 bytes each. The longest files of large sites have half as many for one agent."""
+_MOST_CHARACTERS: Final = 1 << 16
+# As generous as the library is: the colon may be missing, and the hyphen.
+_NAMES_AGENT: Final = re.compile(
+    r"(?:user[- ]?agent\s*:|user(?:-|\s+)?agent(?:\s+|$))\s*(.*)", re.IGNORECASE | re.DOTALL
+)
+_SITE_WIDE: Final = re.compile(r"(?:sitemaps?|site-map|host)(?:\s*:|\s|$)", re.IGNORECASE)
+_KNOWN_WITHOUT_COLON: Final = re.compile(
+    r"(?:dis{1,2}al{1,2}ow|diasllow|disallaw|allow|crawl[- ]delay|request[- ]rate|visit[- ]time)(?:\s|$)",
+    re.IGNORECASE,
+)
+
+
+def _may_mean(name: str, agent: str) -> bool:
+    """Whether a group of this name may be the agent's: the library decides."""
+    name, agent = name.strip().lower(), agent.lower()
+    return name == "*" or name in agent or name.replace("*", "") in agent
 
 
 def _text(body: bytes) -> str:
