@@ -11,7 +11,8 @@ or why it was not had, and returns what was found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple, Self, TypeVar
@@ -196,6 +197,10 @@ def look(job: Job) -> Asking[Found]:
 
 MOST_ENTRIES: Final = 50_000
 """Of a list."""
+MOST_PAGE_BYTES: Final = 8 << 20
+"""Of memory for pages that were read, beside the last one; which may take as much (`read_page`)."""
+MOST_LISTED_BYTES: Final = 12 << 20
+"""Of memory for the entries of a list: some 25,000 of the usual kind."""
 MOST_LOOKS: Final = 8
 """Requests for what turns out to be no page of the list."""
 _MOST_TRIES: Final = 4
@@ -219,6 +224,27 @@ class _Way:
     """Whether it may bring more than that."""
 
 
+class _LetGo(NamedTuple):
+    """What is known of a page that is held no longer."""
+
+    url: str
+    said: int
+    """Of its links; those of pages alike are equal."""
+    is_cut: bool
+
+
+def _told(page: ListPage | _LetGo) -> _LetGo:
+    return page if isinstance(page, _LetGo) else _LetGo(page.url, hash(page.links), page.is_cut)
+
+
+def _bytes_of(link: PageLink) -> int:
+    """Return how much memory a link takes, but for what many have in common."""
+    return _LINK_BYTES + sum(map(sys.getsizeof, (link.url, link.key, link.text)))
+
+
+_LINK_BYTES: Final = 250
+
+
 class _Walked(NamedTuple):
     """What a walk came to."""
 
@@ -235,6 +261,23 @@ class _Walked(NamedTuple):
         return self.order in (NEWEST, OLDEST, SHUFFLED)
 
 
+class _Size:
+    """How much a list has come to."""
+
+    def __init__(self) -> None:
+        self._entries = self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more of it is read."""
+        return self._entries >= MOST_ENTRIES or self._bytes >= MOST_LISTED_BYTES
+
+    def add(self, items: Iterable[Item]) -> None:
+        for item in items:
+            self._entries += 1
+            self._bytes += _bytes_of(item.link)
+
+
 class _Look:
     """One look."""
 
@@ -242,8 +285,10 @@ class _Look:
         self._job = job
         self._site = job.site_of(job.feed_url)
         self._feed = Feed.of(job.entries, self._is_own)
-        self._had: dict[str, Answer] = {}
+        self._had: dict[str, Answer | _LetGo] = {}
         """What was answered, by the keys of what was asked for."""
+        self._held: dict[str, int] = {}
+        """The bytes of the pages among that, by their URLs, the oldest first."""
         self._looked: dict[str, Looked] = {}
         self._spare = MOST_LOOKS
         self._requests = 0
@@ -296,8 +341,8 @@ class _Look:
 
     def _guesses(self) -> list[str]:
         """Return pages that nothing links; where each path answers, none."""
-        had = [answer.links for answer in self._had.values() if isinstance(answer, ListPage)]
-        if len({page.url for page in self._had.values() if isinstance(page, ListPage)}) > len(set(had)):
+        had = {_told(answer) for answer in self._had.values() if not isinstance(answer, NotHad)}
+        if len({page.url for page in had}) > len({page.said for page in had}):
             return []
         urls = [resolve_or_empty(self._homes()[0], f"/{name}") for name in ROOT_NAMES]
         return [url for url in urls if not self._feed.shape.fits(link_key(url))]
@@ -321,8 +366,9 @@ class _Look:
         if self._adds_slash and is_page:
             url = _with_slash(url)
         key = link_key(url)
-        if key in self._had:
-            return self._had[key]
+        known = self._had.get(key)
+        if known is not None and not isinstance(known, _LetGo):
+            return known
         if not self._is_own(url):
             return NotHad(url, "cross-origin", None, True)
         self._spare -= 1
@@ -340,7 +386,19 @@ class _Look:
         else:
             self._had.setdefault(link_key(answer.url), answer)
             self._note(url, "no-list")
+            self._hold(answer)
         return answer
+
+    def _hold(self, page: ListPage) -> None:
+        """Count a page, and let the oldest ones go that there is no room for: they are asked for again."""
+        self._held.pop(page.url, None)
+        while self._held and sum(self._held.values()) > MOST_PAGE_BYTES:
+            oldest = next(iter(self._held))
+            del self._held[oldest]
+            for key, answer in self._had.items():
+                if isinstance(answer, ListPage) and answer.url == oldest:
+                    self._had[key] = _told(answer)
+        self._held[page.url] = sum(map(_bytes_of, page.links))
 
     def _note(self, url: str, why: str) -> None:
         self._looked[link_key(url)] = Looked(url=url, why=why)
@@ -417,8 +475,10 @@ class _Look:
         page, kind, is_cut = way.page, "", False
         missing: list[Missing] = []
         is_met = self._feed.begins(row.keys)
+        size = _Size()
         while is_met and not (is_again and self._is_joined(pages[-1].items)):
-            if len(pages) >= self._job.most_pages or len(row.keys) >= MOST_ENTRIES:
+            size.add(pages[-1].items)
+            if len(pages) >= self._job.most_pages or size.is_full:
                 is_cut = any(self._may_ask(each, row) for each in next_urls(page))
                 break
             got = yield from self._follow(page, row, kind, missing)
@@ -513,9 +573,9 @@ class _Look:
         assert way.level is not None, "a way of levels"
         waiting, read = list(way.level.urls), list[list[Read]]()
         shape, seen, missing = "", set[str](), list[Missing]()
-        is_cut = False
+        is_cut, size = False, _Size()
         while waiting:
-            if sum(map(len, read)) >= self._job.most_pages or len(seen) >= MOST_ENTRIES or self._spare <= 0:
+            if sum(map(len, read)) >= self._job.most_pages or size.is_full or self._spare <= 0:
                 is_cut = True
                 break
             url = waiting.pop(0)
@@ -537,6 +597,7 @@ class _Look:
                 return _Walked(way, [], "repeats")
             seen.update(keys)
             read.append(group)
+            size.add(item for each in group for item in each.items)
             self._joined(url)
             if self._feed.has_met(keys) and not _in_order(self._feed, read):
                 return _Walked(way, [], "feeds-entries-not-met")
@@ -658,7 +719,7 @@ class _Look:
         listed = _Entries(self._feed, self._job.now, is_ordered=walked.order != SHUFFLED).listed(pages)
         looked = tuple(self._looked.values())
         urls = {page.url for page in pages}
-        cut = {page.url for page in self._had.values() if isinstance(page, ListPage) and page.is_cut}
+        cut = {page.url for page in self._had.values() if not isinstance(page, NotHad) and page.is_cut}
         is_cut = walked.is_cut or not urls.isdisjoint(cut)
         return Found(pages=listed, missing=walked.missing, looked=looked, known=known, is_cut=is_cut)
 

@@ -78,6 +78,8 @@ MAX_ELEMENTS: Final = 400_000
 MAX_DEPTH: Final = 2000
 MAX_TEXT_CHARACTERS: Final = 300
 MAX_LINK_CHARACTERS: Final = 1000
+MAX_CHARACTERS: Final = 2 << 20
+"""Of URLs and texts of links together: with 20,000 links a page takes some 10 MB of memory."""
 MAX_HOSTS: Final = 500
 """Different ones that the links of a page may lead to: what leads to further ones is left out."""
 _FREE_LINKS: Final = 2000
@@ -244,8 +246,8 @@ class _Page:
         """What links name as their hosts."""
         self._most_elements = min(MAX_ELEMENTS, _FREE_ELEMENTS + size_bytes // _BYTES_PER_ELEMENT)
         self._most_links = min(MAX_LINKS, _FREE_LINKS + size_bytes // _BYTES_PER_LINK)
-        self._room = _FREE_CHARACTERS + _GAIN * size_bytes
-        """Characters that the URLs of links may still have."""
+        self._room = min(_FREE_CHARACTERS + _GAIN * size_bytes, MAX_CHARACTERS)
+        """Characters that the URLs and texts of links may still have."""
         self._shapes: dict[tuple[str, str, str], str] = {}
         self._places: dict[tuple[_Place, str, str, str, str], _Place] = {}
         self._links: list[_Link] = []
@@ -349,10 +351,11 @@ class _Page:
         if not href or href.startswith("#") or not (url := self._target(href)):
             return
         is_next = "next" in (node.get("rel") or "").lower().split()
-        key = self._key(url)
+        key, title = self._key(url), _title(node)
         place = _place_in_row(element, key)
+        self._room -= len(title)
         self._links.append(
-            _Link(node, url, key, _title(node), element, place, self._group, self._heading, is_next, [])
+            _Link(node, url, key, title, element, place, self._group, self._heading, is_next, [])
         )
 
     def _key(self, url: str) -> str:
@@ -454,7 +457,7 @@ class _Page:
             yield PageLink(
                 url=link.url,
                 key=link.key,
-                text=link.text or ("" if title is None else self._titles[title]) or _label(link.node),
+                text=link.text or ("" if title is None else self._titles[title]) or self._label_of(link),
                 shape=place.shape,
                 place=link.place,
                 group=link.group,
@@ -465,6 +468,11 @@ class _Page:
                 is_next=link.is_next,
                 note="".join(link.noted[:1]),
             )
+
+    def _label_of(self, link: _Link) -> str:
+        label = _label(link.node) if self._room > 0 else ""
+        self._room -= len(label)
+        return label
 
 
 def _place_in_row(element: _Element, key: str) -> int:
