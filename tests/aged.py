@@ -38,6 +38,7 @@ UNDOING = {
         "DROP INDEX feed_list_at",
         *(f"ALTER TABLE feed DROP COLUMN {column}" for column in ("listing", "listed", "list_at")),
     ),
+    23: ("ALTER TABLE feed DROP COLUMN had_at", "ALTER TABLE feed DROP COLUMN doubts"),
 }
 """What takes away what each version of the schema has brought."""
 

@@ -152,6 +152,20 @@ class Proxy:
         await self.settled()
         return await self.get(url)
 
+    async def looked(self, url: str) -> Reply:
+        """Let the feed be stale, and GET it: its publisher is asked for news, with conditions."""
+        feed = await self.store.feed_by_url(url)
+        assert feed is not None, "it is known"
+        await self.store.update_feed(feed.id, fresh_until=0.0)
+        return await self.later(url, 0)
+
+    async def later(self, url: str, seconds: float = 90_000) -> Reply:
+        """GET the feed so many seconds later, and wait for the refresh that follows."""
+        self.clock.advance(seconds)
+        reply = await self.whole(url)
+        await self.settled()
+        return reply
+
     async def feeds(self) -> list[dict[str, Any]]:
         """What GET /feeds tells of each feed."""
         async with self.client.get("/feeds") as response:

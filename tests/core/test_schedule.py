@@ -12,16 +12,21 @@ from wholefeed.core.schedule import (
     CacheFields,
     Move,
     Times,
+    ValidatorPair,
     backoff_seconds,
     freshness_seconds,
     is_believed,
     is_private,
     is_uncacheable,
+    may_be_frozen,
     next_attempt_at,
+    next_doubts,
     note_move,
     pause_seconds,
     poll_due_at,
     retry_after_seconds,
+    sound_validators,
+    validators_of,
 )
 from wholefeed.core.text.dates import DAY_SECONDS
 
@@ -433,3 +438,113 @@ def test_jitter_moves_a_pause() -> None:
         for jitter in (0.0, 0.5, 1.0)
     ]
     assert pauses == [36, 27, 18]
+
+
+# What tells whether a document has changed
+
+TODAY = 1_780_000_000.0  # 28 May 2026
+
+
+@pytest.mark.fault("156")
+@pytest.mark.parametrize(
+    "etag",
+    [
+        *(
+            "",
+            '""',
+            "''",
+            '" "',
+            'W/""',
+            'w/""',
+            '"0"',
+            "0",
+            'W/"0"',
+            '"00000000"',
+            '"0-0"',
+            '"-"',
+            "*",
+            '"*"',
+        ),
+        *('""-gzip', '"-gzip"', '"0-gzip"', '"0;br"', '"null"', '"NULL"', '"undefined"', 'W/"none"'),
+        '"d41d8cd98f00b204e9800998ecf8427e"',
+        'W/"da39a3ee5e6b4b0d3255bfef95601890afd80709-gzip"',
+    ],
+)
+def test_an_etag_that_stands_for_nothing_is_no_validator(etag: str) -> None:
+    """docs/faults.md row 156; RFC 9110, 8.8.3: it would be the same for whatever stands there."""
+    assert sound_validators(etag, None, date=TODAY) == ValidatorPair()
+
+
+@pytest.mark.fault("156")
+@pytest.mark.parametrize(
+    "etag", ['"1"', '"10"', '"0-5f"', "abc", "'abc'", 'w/"abc"', '"abc', '"a b"c"', '"abc-gzip"', 'W/"0a"']
+)
+def test_an_etag_of_any_form_is_one(etag: str) -> None:
+    """docs/faults.md row 156: it goes back as it came."""
+    assert sound_validators(etag, None, date=TODAY).etag == etag
+
+
+@pytest.mark.fault("156")
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 02 Jan 1970 23:59:59 GMT", "Wed, 31 Dec 1969 23:59:59 GMT"),
+        *("Tue, 01 Jan 1980 00:00:00 GMT", "Thu, 03 Jan 1980 00:00:00 GMT", "Mon, 31 Dec 1979 00:00:00 GMT"),
+        *("Sat, 26 Oct 1985 08:15:00 GMT", "Mon, 01 Jan 0001 00:00:00 GMT", "Mon, 01 Jan 1601 00:00:00 GMT"),
+        *("Thursday, 01-Jan-70 00:00:00 GMT", "Thu Jan  1 00:00:00 1970", "1970-01-01T00:00:00Z"),
+        *("Sat, 16 Nov 2041 19:11:00 GMT", "2041-11-16", "0", "-1", "never", ""),
+    ],
+)
+def test_a_last_modified_that_cannot_be_is_no_validator(said: str) -> None:
+    """docs/faults.md row 156; RFC 9110, 8.8.2.1: not before there were feeds, nor later than the answer."""
+    assert sound_validators(None, said, date=TODAY) == ValidatorPair()
+
+
+@pytest.mark.fault("156")
+@pytest.mark.parametrize(
+    "said", ["Fri, 01 May 2026 10:00:00 GMT", "2026-05-01 10:00:00", DATE.replace("94", "98")]
+)
+def test_a_last_modified_that_can_be_is_one(said: str) -> None:
+    """docs/faults.md row 156: however it is written, it goes back as it came."""
+    assert sound_validators(None, said, date=TODAY).last_modified == said
+
+
+def test_a_last_modified_is_held_against_the_date_of_its_answer() -> None:
+    """RFC 9110, 8.8.2.1: against Date where that can be read, else against the clock."""
+    modified = "Fri, 01 May 2026 10:00:00 GMT"
+    for date, is_sound in ((modified, True), ("Fri, 01 May 2026 09:59:59 GMT", False), ("today", True)):
+        found = validators_of({"last-modified": modified, "date": date, "etag": '"a"'}, now=TODAY)
+        assert found == ('"a"', modified if is_sound else "")
+    assert validators_of({"last-modified": modified}, now=TODAY - 365 * DAY_SECONDS) == ValidatorPair()
+    assert validators_of({}, now=TODAY) == ValidatorPair()
+
+
+@pytest.mark.fault("157")
+def test_a_publisher_may_be_frozen_after_a_week() -> None:
+    """docs/faults.md row 157: counted from when it sent the document; not by a clock that ran ahead."""
+    found = [may_be_frozen(TODAY, now=TODAY + seconds) for seconds in (0, 604_799, 604_800, -30, -3600)]
+    assert found == [False, False, True, False, True]
+
+
+@pytest.mark.fault("157")
+@pytest.mark.parametrize(
+    ("doubts", "now", "before", "is_contradicted", "expected"),
+    [
+        (0, ("1", "x"), ("1", "x"), False, 2),
+        (0, ("2", "y"), ("1", "x"), False, 0),
+        (0, ("2", "y"), ("1", "x"), True, 2),
+        (2, ("2", "y"), ("1", "x"), False, 1),
+        (1, ("2", "y"), ("1", "x"), False, 0),
+        (1, ("2", "x"), ("1", "x"), False, 2),
+        (1, ("1", "y"), ("1", "x"), False, 2),
+        (2, ("2", ""), ("1", "x"), False, 1),
+        (2, ("", ""), ("1", "x"), False, 0),
+        (0, ("", ""), ("", ""), True, 0),
+    ],
+)
+def test_counts_doubts_about_validators(
+    doubts: int, now: tuple[str, str], before: tuple[str, str], is_contradicted: bool, expected: int
+) -> None:
+    """docs/faults.md row 157: each that there is has to change with the news, twice."""
+    pairs = ValidatorPair(*now), ValidatorPair(*before)
+    assert next_doubts(doubts, *pairs, is_contradicted=is_contradicted) == expected

@@ -380,3 +380,11 @@ def test_spans_of_time_are_told_in_their_largest_unit(seconds: float, told: str)
 def test_how_long_a_replay_takes_is_told(entries: int, rate: str, since: str, on: str, expected: str) -> None:
     """P8: by the month, or by the day where it is near; on the clock of the pace."""
     assert expected in replay_in_words(entries, Pace.read(rate, since, on or None))
+
+
+def test_it_is_said_that_validators_are_not_used() -> None:
+    """R14: the publisher's server can be mended, by whoever knows of it."""
+    note = {"code": "ValidatorsDoubted", "url": "http://o.test/feed", "text": "…"}
+    (said,) = words_of(a_status("complete", notes=[note]), NOW).remarks
+    assert said.startswith("The publisher's server does not tell when this feed changes")
+    assert words_of(a_status("complete", notes=[]), NOW).remarks == ()

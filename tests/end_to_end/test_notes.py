@@ -86,6 +86,10 @@ DOCUMENTS: dict[str, tuple[dict[str, bytes], ...]] = {
         },
     ),
     "PageGone": ({"/feed": atom(an_item("a"), next="/gone")},),
+    "ValidatorsDoubted": (
+        {"/feed": atom(an_item("a", 1))},
+        {"/feed": atom(an_item("b", 2), an_item("a", 1))},
+    ),
     "TextsShortened": (
         {"/feed": atom(an_item("a", text="one two three four"))},
         {"/feed": atom(an_item("a", text="one two\u2026"), updated=1)},
@@ -190,8 +194,8 @@ async def test_a_note_is_shown_with_what_it_rests_on(note: str, tmp_path: Path, 
             PUBLISHERS[note](origin)
         for documents in DOCUMENTS.get(note, ({},)):
             for path, body in documents.items():
-                origin.publish(path, body)
-            proxy.clock.advance(90_000)
+                origin.publish(path, body, etag='"same"' if note == "ValidatorsDoubted" else None)
+            proxy.clock.advance(7 * 90_000)
             await proxy.whole(url)
         if note == "DatesGuessed":
             await looked(proxy)

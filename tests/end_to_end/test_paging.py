@@ -473,10 +473,10 @@ async def test_a_feed_that_an_older_version_has_read_is_read_again(
     url = origin.url("/feed")
     origin.publish("/feed", atom(an_item("a")), etag='"1"')
     await proxy.whole(url)
-    await proxy.refreshed(url)
+    await proxy.looked(url)
     assert "if-none-match" in origin.requests[-1].headers
     set_constant(monkeypatch, "PARSER_VERSION", 10_000)  # one that will not come for long
-    await proxy.refreshed(url)
+    await proxy.looked(url)
     assert "if-none-match" not in origin.requests[-1].headers
 
 

@@ -129,7 +129,7 @@ async def test_a_304_that_says_nothing_of_it_leaves_private_what_is(proxy: Proxy
     await proxy.get(url)
     for said, is_private in ([], True), ([("Cache-Control", "max-age=60")], False), ([], False):
         origin.publish("/feed", body, etag='"1"', headers=said)
-        reply = await proxy.refreshed(url)
+        reply = await proxy.looked(url)
         assert reply.headers["Cache-Control"].startswith("private, ") == is_private
     assert [request.headers.get("if-none-match") for request in origin.requests] == [None, *['"1"'] * 3]
 

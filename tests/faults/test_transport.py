@@ -501,7 +501,7 @@ async def test_row_39_what_is_not_stored_is_asked_for_without_a_condition(
     url = struck.url("/feed")
     struck.publish("/feed", atom(an_item("a"), complete=True), etag='"1"')
     await proxy.whole(url)
-    await proxy.refreshed(url)
+    await proxy.looked(url)
     assert struck.requests[-1].headers["if-none-match"] == '"1"'
     assert (await proxy.ask("DELETE", "/feed", params={"url": url})).status == 204
     assert ids((await proxy.whole(url)).body) == ["a"]

@@ -250,6 +250,22 @@ async def test_a_feed_that_is_being_refreshed_is_left_alone(tmp_path: Path, orig
     assert slugs(lines) == []
 
 
+@pytest.mark.fault("157")
+async def test_a_feed_that_is_frozen_thaws_though_nobody_reads_it(tmp_path: Path, origin: Origin) -> None:
+    """R14; docs/faults.md row 157: a week of 304 ends in a question without a condition, by a poll, too."""
+    url = origin.url("/feed")
+    origin.publish("/feed", atom(an_item("a", 1)), etag='"same"')
+    async with polling(tmp_path, poll_seconds=60) as proxy:
+        await proxy.whole(url)
+        origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"same"')
+        proxy.clock.advance(7 * 86_400 + 1)
+        await until(lambda: len(origin.requests) == 3)
+        await proxy.settled()
+        asked = [request.headers.get("if-none-match") for request in origin.requests]
+        assert asked == [None, '"same"', None]
+        assert [note["code"] for note in (await proxy.status(url))["notes"]] == ["ValidatorsDoubted"]
+
+
 async def test_a_publisher_that_asks_to_be_left_alone_is(tmp_path: Path, origin: Origin) -> None:
     """RFC 9110, 10.2.3: not even another feed of that host is polled, nor does it count as failed."""
     urls = [origin.url("/a"), origin.url("/b")]

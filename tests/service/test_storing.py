@@ -140,7 +140,7 @@ async def test_it_neither_reads_nor_writes_before_it_answers(
 
     async def refreshed(proxy: Proxy) -> int:
         """Ask for the feed when it is stale; return how many statements that took."""
-        proxy.clock.advance(100_000)
+        proxy.clock.advance(10_000)
         faults.heal()
         assert (await proxy.get(url)).state == "remembered"
         return faults.statements

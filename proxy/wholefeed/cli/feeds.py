@@ -197,10 +197,11 @@ def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
 
 def _beside(status: Mapping[str, Any], ending: str) -> list[str]:
     """The notes on the feed that are not told with a document of the chain, or as its end, already."""
-    from wholefeed.core.notes import DatesGuessed
+    from wholefeed.core.notes import DatesGuessed, ValidatorsDoubted
 
+    remarks = (DatesGuessed.code, ValidatorsDoubted.code)
     told = {note["text"] for document in status["chain"] for note in document["notes"]} | {ending}
-    told.update(note["text"] for note in status["notes"] if note["code"] == DatesGuessed.code)  # a remark
+    told.update(note["text"] for note in status["notes"] if note["code"] in remarks)
     return [note["text"] for note in status["notes"] if note["text"] not in told]
 
 
@@ -292,7 +293,7 @@ LIST: Final = Command(
 
 def _add_refresh(parser: argparse.ArgumentParser) -> None:
     add_url(parser)
-    full_help = "ask for every document again, and take the publisher's chain for the truth"
+    full_help = "ask for every document again, whole, and take the publisher's chain for the truth"
     parser.add_argument("--full", action="store_true", help=full_help)
 
 
@@ -314,7 +315,8 @@ def _refresh(options: argparse.Namespace) -> int:
 
 REFRESH: Final = Command(
     name="refresh",
-    summary="ask a feed's publisher now and try again what is missing (exit 0 all of it, 3 partial)",
+    summary="ask a feed's publisher now, without conditions, and try again what is missing"
+    " (exit 0 all of it, 3 partial)",
     examples="  wholefeed refresh https://example.org/feed.atom\n"
     "  wholefeed refresh --full https://example.org/feed.atom",
     run=_refresh,

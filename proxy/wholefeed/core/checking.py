@@ -52,7 +52,7 @@ from wholefeed.core.parse.encodings import to_utf8
 from wholefeed.core.parse.expat import Guard
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.readers import refusing
-from wholefeed.core.schedule import is_uncacheable
+from wholefeed.core.schedule import is_uncacheable, validators_of
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc3339
 from wholefeed.core.text.markup import attribute_places
 from wholefeed.core.text.urls import document_key, safe_url
@@ -126,8 +126,8 @@ _TABLE: Final = (
     Rule(_WARNING, "readers-refuse", "docs/readers.md", "its {size:,} bytes are too many for {readers}",
          "put fewer entries into the document"),
     Rule(_WARNING, "validators-missing", "RFC 9110, section 8.8",
-         "neither ETag nor Last-Modified, so that every look costs the whole document",
-         "let the server send one of them"),
+         "neither ETag nor Last-Modified that tells when it changes, so every look costs the whole document",
+         "let the server send one of them, another for each version"),
     Rule(_WARNING, "not-well-formed", "XML 1.0, section 2.1; RFC 7303, section 3", "{what}",
          "mend what writes the document: many readers will not read it"),
     Rule(_WARNING, "id-missing", "RFC 4287, section 4.2.6; RSS 2.0, guid", "an entry without an id",
@@ -449,7 +449,7 @@ def check(first: Look, second: Look, *, leads: Mapping[str, str | None], now: fl
         _of_ids(first, second),
         _of_feed(first),
         _of_archives(first, now),
-        _of_answers(first),
+        _of_answers(first, now),
     )
     return list(in_order(found))
 
@@ -615,9 +615,9 @@ def _span(at: float, form: str) -> str:
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _of_answers(look: Look) -> Iterator[Finding]:
+def _of_answers(look: Look, now: float) -> Iterator[Finding]:
     for each in look.documents:
-        if not each.headers.keys() & {"etag", "last-modified"}:
+        if not any(validators_of(each.headers, now=now)):
             yield each.finding("validators-missing")
         if names := refusing(each.size):
             yield each.finding("readers-refuse", size=each.size, readers=", ".join(names))

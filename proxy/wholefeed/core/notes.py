@@ -159,6 +159,13 @@ FormatChanged: Final = NoteKind(
 )
 """What was seen of the feed in another format stands apart, until that comes back."""
 
+ValidatorsDoubted: Final = NoteKind(
+    "ValidatorsDoubted", "validators-doubted", "RFC 9110, section 8.8; rule R14",
+    text="its ETag and Last-Modified do not tell when it changes, so it is asked for without them: {url}",
+)
+"""Its publisher said that nothing had changed though something had, or sent news under the validators of what
+was there before (docs/faults.md row 157)."""
+
 HeadCut: Final = NoteKind(
     "HeadCut", "head-cut", "rule R21",
     text="the head is too long for every answer, {left_out} parts of it are left out: {url}",

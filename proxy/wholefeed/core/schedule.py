@@ -3,6 +3,7 @@
     fresh_until = now + freshness_seconds(headers, now=now, minimum=300, default=900, maximum=86_400)
     next_at = next_attempt_at("timeout", None, attempts=1, now=now, …)    # in a minute
     seconds_left(noted_at, fresh_until, now=now, longest_seconds=86_400)
+    validators_of(headers, now=now)     # what a document can be asked for with on a condition
     poll_due_at(checked_at, noted_at, fresh_until, Times(now=now, …))
 
 Instants are epoch seconds. What a wrong clock has noted puts nothing off (docs/faults.md row 73): `is_ahead`
@@ -18,7 +19,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, Self
 
 from wholefeed.core.slugs import may_pass
-from wholefeed.core.text.dates import DAY_SECONDS, parse_http_date, parse_rfc822
+from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS, parse_http_date, parse_rfc822
 
 # How long an answer is fresh, for a shared cache (RFC 9111)
 
@@ -161,6 +162,114 @@ def _seconds(text: str) -> float | None:
 _SECONDS: Final = re.compile(r"[0-9]{1,20}")
 _LARGEST_SECONDS: Final = 2**31
 """RFC 9111, section 1.2.2: what is larger counts as this."""
+
+
+# What tells whether a document has changed (RFC 9110, section 8.8; docs/faults.md rows 156, 157)
+
+
+class ValidatorPair(NamedTuple):
+    """ETag and Last-Modified, those that say anything of the document; empty where there is none.
+
+    A server that compares a constant says 304 for ever.
+    """
+
+    etag: str = ""
+    last_modified: str = ""
+
+    def has_moved_from(self, earlier: ValidatorPair) -> bool:
+        """Whether each one that there is differs from the earlier one: a server may go by either."""
+        pairs = zip(self, earlier, strict=True)
+        return any(self) and all(value != before for value, before in pairs if value)
+
+
+NO_VALIDATORS: Final = ValidatorPair()
+
+
+def validators_of(headers: Mapping[str, str], *, now: float) -> ValidatorPair:
+    """Return the validators that an answer came with; `now` is when, for one without a Date.
+
+    The names of its header fields are in lower case.
+    """
+    date = parse_http_date(headers.get("date", ""), now=now)
+    given = headers.get("etag"), headers.get("last-modified")
+    return sound_validators(*given, date=now if date is None else date)
+
+
+def sound_validators(etag: str | None, last_modified: str | None, *, date: float) -> ValidatorPair:
+    """Return those of two validators that are none of the constants which stand for "unknown".
+
+        ETag            empty, `*`, zeros, a word such as null, the hash of nothing
+        Last-Modified   unreadable, later than `date` (RFC 9110, section 8.8.2.1), or before there were feeds
+
+    Epochs are 1970 (Unix), 1980 (zip files), 1985 (npm), 0001 (.NET).
+    """
+    return ValidatorPair(
+        "" if etag is None or _is_constant(etag) else etag,
+        "" if last_modified is None or not _is_instant(last_modified, date) else last_modified,
+    )
+
+
+def _is_constant(etag: str) -> bool:
+    opaque = etag.strip().lower().removeprefix("w/").strip(_AROUND)
+    for coding in _CODINGS:  # Apache's mod_deflate and others name it behind the tag
+        opaque = opaque.removesuffix(coding).rstrip(_AROUND)
+    return not opaque.strip("0-_.:;*") or opaque in _CONSTANTS
+
+
+def _is_instant(last_modified: str, date: float) -> bool:
+    at = parse_http_date(last_modified, now=date)
+    if at is None:  # servers compare it as they have written it
+        at = parse_rfc822(last_modified)
+    return at is not None and _FIRST_FEED_AT <= at <= date
+
+
+_AROUND: Final = "\"' \t"
+_CODINGS: Final = ("-gzip", ";gzip", "-br", ";br")
+_CONSTANTS: Final = frozenset(
+    {
+        *("null", "none", "nil", "undefined", "unknown", "false", "nan", "etag"),
+        "d41d8cd98f00b204e9800998ecf8427e",
+        "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    }
+)
+"""The last three are MD5, SHA-1 and SHA-256 of nothing."""
+_FIRST_FEED_AT: Final = 852_076_800.0
+"""1 January 1997."""
+
+
+def may_be_frozen(had_at: float, *, now: float) -> bool:
+    """Return whether a publisher that says that nothing has changed is to be asked without conditions.
+
+    It is where it has said nothing else for a week: since `had_at`, when it sent the document last.
+    """
+    return is_ahead(had_at, now=now) or now - had_at >= WEEK_SECONDS
+
+
+def next_doubts(
+    doubts: int, validators: ValidatorPair, stored: ValidatorPair, *, is_contradicted: bool
+) -> int:
+    """Return the doubts about a document's validators after one brought news that was asked for without.
+
+        BELIEVED (0)    a 304 is contradicted, or the validators have not moved   -> FIRST_DOUBTS
+        DOUBTED         the validators have moved with the news                   -> one doubt less
+                        they have not                                             -> FIRST_DOUBTS
+
+    Args:
+        doubts: As they were.
+        validators: Of the news.
+        stored: Of what was there before.
+        is_contradicted: Whether the publisher has just said that there is none.
+    """
+    if not any(validators):
+        return 0
+    if is_contradicted or not validators.has_moved_from(stored):
+        return FIRST_DOUBTS
+    return max(doubts - 1, 0)
+
+
+FIRST_DOUBTS: Final = 2
+"""So often validators have to change with the news until they are believed again."""
 
 
 # When a request, or a document that could not be had, is tried again (R14; docs/faults.md rows 54 to 56)

@@ -2,7 +2,7 @@
 
     target = parse_target("https://Example.org/Feed?a=%2f")     # https://example.org/Feed?a=%2f
     target = redirect_target(target, "../new.atom")
-    Validators(etag=fetched.headers.get("etag"))                # for the next request
+    Validators(etag=fetched.validators.etag)                    # for the next request
     site_of(fetched.final_url)                                  # example.org
 
 Nothing here does a request, and nothing decides whether one may be made.
@@ -19,6 +19,7 @@ from urllib.parse import quote, urlsplit
 
 from publicsuffixlist import PublicSuffixList
 
+from wholefeed.core.schedule import ValidatorPair, validators_of
 from wholefeed.core.text.urls import (
     DEFAULT_PORTS,
     PATH_CHARACTERS,
@@ -276,6 +277,11 @@ class Fetched:
     status: int
     repairs: tuple[str, ...] = ()
     """What was not as HTTP has it (docs/repair.md#responses)."""
+
+    @property
+    def validators(self) -> ValidatorPair:
+        """What it can be asked for conditionally with; the only place where they are read."""
+        return validators_of(self.headers, now=self.fetched_at)
 
 
 KEPT_HEADERS: Final = (

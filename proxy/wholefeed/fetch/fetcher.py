@@ -5,7 +5,7 @@ Redirects are followed by a loop of our own, so that each hop passes the same ch
 
     async with Fetcher.open(config.fetch, config.limits) as fetcher:
         fetched = await fetcher.fetch("https://example.org/feed.atom")
-        validators = Validators(etag=fetched.headers.get("etag"))
+        validators = Validators(etag=fetched.validators.etag)
         assert (await fetcher.fetch(fetched.url, validators=validators)).not_modified
 """
 

@@ -51,6 +51,7 @@ class Put(NamedTuple):
 
 def new_document(obtained: Obtained, placement: Placement) -> Put:
     fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
+    etag, last_modified = fetched.validators
     new = NewDocument(
         url=placement.url,
         final_url=fetched.final_url,
@@ -67,8 +68,8 @@ def new_document(obtained: Obtained, placement: Placement) -> Put:
         body=fetched.body,
         media_type=fetched.media_type,
         digest=read.digest,
-        etag=fetched.headers.get("etag"),
-        last_modified=fetched.headers.get("last-modified"),
+        etag=etag or None,
+        last_modified=last_modified or None,
         fetched_at=fetched.fetched_at,
         updated_at=facts.updated_at,
         memento=obtained.memento,

@@ -47,7 +47,7 @@ from wholefeed.core.refresh.port import (
     Unchanged,
     subscription_of,
 )
-from wholefeed.core.schedule import is_uncacheable
+from wholefeed.core.schedule import is_uncacheable, sound_validators
 from wholefeed.core.walk.chain import Arrival
 from wholefeed.counts import NONE
 from wholefeed.errors import (
@@ -244,7 +244,7 @@ class Refresh:
     # The subscription document
 
     async def ask_subscription(
-        self, url: str, stored: StoredDocument | None, *, searches: bool
+        self, url: str, stored: StoredDocument | None, *, is_whole: bool = False, searches: bool = False
     ) -> SubscriptionCame | Reply | SubscriptionFailed:
         found, self._subscription = self._subscription, None
         self._asked_about = stored
@@ -254,7 +254,8 @@ class Refresh:
             copy = _archived_copy(found.obtained.fetched.url, found.obtained, is_subscription=True)
             return SubscriptionFailed(as_failure(error), error, copy)
         try:
-            came = found or await self._fetched_subscription(url, stored, searches=searches)
+            conditions = None if is_whole else self._conditions(stored)
+            came = found or await self._fetched_subscription(url, stored, conditions, searches=searches)
         except DocumentError as exc:
             return SubscriptionFailed(as_failure(exc), exc)
         if isinstance(came, Fetched):
@@ -266,11 +267,11 @@ class Refresh:
         return SubscriptionCame(url=came.url, reply=reply, fresh=fresh, notes=came.notes)
 
     async def _fetched_subscription(
-        self, url: str, stored: StoredDocument | None, *, searches: bool
+        self, url: str, stored: StoredDocument | None, conditions: Validators | None, *, searches: bool
     ) -> FoundSubscription | Fetched:
         source = self._context.source
         manner = Manner(feed_url=self._feed.url)
-        came = await source.obtain(url, validators=_conditions(stored), manner=manner)
+        came = await source.obtain(url, validators=conditions, manner=manner)
         obtained = await self._with_links_of_304(stored, came, None)
         if isinstance(obtained, Fetched):
             return obtained
@@ -321,16 +322,25 @@ class Refresh:
             self._note_validators(found.obtained.fetched)
         self._storage.note_reply(reply)
 
+    def _conditions(self, stored: StoredDocument | None) -> Validators | None:
+        """Return what a stored document is asked about with; validators may be of an earlier version."""
+        if stored is None:
+            return None
+        date = max(stored.checked_at, self._context.now())
+        etag, last_modified = sound_validators(stored.etag, stored.last_modified, date=date)
+        return Validators(etag=etag, last_modified=last_modified, url=stored.final_url)
+
     def _note_validators(self, fetched: Fetched) -> None:
         """Take what the publisher names the document by now, though it is the same (RFC 9111, 4.3.4)."""
-        stored, names = self._asked_about, ("etag", "last-modified")
+        stored = self._asked_about
         if stored is None or fetched.is_met:
             return
-        etag, last_modified = (fetched.headers.get(name) for name in names)
+        etag, last_modified = fetched.validators
         if fetched.not_modified:  # what it does not say stays
-            etag, last_modified = etag or stored.etag, last_modified or stored.last_modified
-        if (etag, last_modified) != (stored.etag, stored.last_modified):
-            self._storage.touch(stored.id, {"etag": etag, "last_modified": last_modified})
+            before = stored.validators
+            etag, last_modified = etag or before.etag, last_modified or before.last_modified
+        if (etag, last_modified) != stored.validators:
+            self._storage.touch(stored.id, {"etag": etag or None, "last_modified": last_modified or None})
 
     def note_failure(self, failure: Attempt | None, fresh_until: float) -> None:
         changes: FeedChanges = {
@@ -512,7 +522,7 @@ class Refresh:
         )
         came = await self._context.source.obtain(
             url,
-            validators=_conditions(stored),
+            validators=self._conditions(stored),
             early=early,
             is_ahead=lambda: decision.is_ahead(url),
             sizes=self._sizes,
@@ -653,18 +663,12 @@ def _notes_of(feed: FeedRow) -> list[NoteDict]:
     return [each for each in notes if not (KINDS[each["code"]].is_of_reading or each["code"] == HeadCut.code)]
 
 
-def _conditions(stored: StoredDocument | None) -> Validators | None:
-    if stored is None:
-        return None
-    return Validators(etag=stored.etag, last_modified=stored.last_modified, url=stored.final_url)
-
-
 # What a decision is told of what came
 
 
 def _fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
     """Describe a document that was asked for by a URL; `is_collected`: by an adapter."""
-    navigation, headers = obtained.read.navigation, obtained.fetched.headers
+    navigation = obtained.read.navigation
     return FreshDocument(
         arrival=_arrival_of(url, obtained),
         kind=navigation.kind,
@@ -673,7 +677,7 @@ def _fresh_document(url: str, obtained: Obtained, *, is_collected: bool = False)
         updated_at=obtained.read.facts.updated_at,
         marks=obtained.read.marks,
         order=tuple(entry.order_at for entry in obtained.read.facts.entries) if is_collected else (),
-        validators=(headers.get("etag", ""), headers.get("last-modified", "")),
+        validators=obtained.fetched.validators,
         fullness=obtained.read.facts.entries.fullness,
         reading_notes=obtained.read.facts.notes,
         link_notes=navigation.notes,

@@ -401,6 +401,10 @@ def _note_reply(db: Database, feed: int, reply: ReplyFacts) -> None:
         changes["first_seen_at"] = reply.first_seen_at
     if reply.family_since is not None:
         changes["family_since"] = reply.family_since
+    if reply.had_at is not None:
+        changes["had_at"] = reply.had_at
+    if reply.doubts is not None:
+        changes["doubts"] = reply.doubts
     failures.note_refetch(db, feed, None, changes)
     if reply.unchanged is not None:
         documents.touch(db, reply.unchanged, {"checked_at": reply.checked_at})
@@ -413,7 +417,7 @@ def _unchanged(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
     """
     if reply.unchanged is None or feed.is_stale or reply.is_private != feed.is_private:
         return None
-    if reply.fetch_url is not None or reply.move is not None:
+    if reply.fetch_url is not None or reply.move is not None or reply.had_at is not None:
         return None
     cache_control, expires = reply.cache_fields
     row = replace(

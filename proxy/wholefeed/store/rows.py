@@ -118,6 +118,8 @@ class FeedChanges(TypedDict, total=False):
     moved_times: int
     family: Family
     family_since: float
+    had_at: float
+    doubts: int
     kind: Kind
     is_stale: bool
     is_private: bool

@@ -1,18 +1,24 @@
-"""From the document that was asked for to the subscription document (R3)."""
+"""From the document that was asked for to the subscription document (R3); whether it is asked for whole."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 
-from tests.core.refresh.world import run
+import pytest
+
+from tests.core.refresh.world import Outcome, Page, Publisher, World, run
+from tests.makers import FEED
 from wholefeed.core.links import Navigation
 from wholefeed.core.model import Family, Kind
-from wholefeed.core.notes import CurrentUnavailable, NoSubscriptionDocument
+from wholefeed.core.notes import CurrentUnavailable, NoSubscriptionDocument, ValidatorsDoubted
 from wholefeed.core.refresh.port import Failure
 from wholefeed.core.refresh.subscription import MAX_FORWARD_STEPS, Found, Seen, search
 
 O = "http://o.test"  # noqa: E741
 GONE = Failure(slug="publisher-status", publisher_status=404)
+DAY = 86_400.0
+WEEK = 7 * DAY
 
 
 def seen(path: str, *, family: Family = Family.ATOM, is_archive: bool = True, **links: str) -> Seen[None]:
@@ -76,3 +82,120 @@ def test_the_way_forward_is_not_endless() -> None:
     result, asked = found(seen("/1", next_archive="/2"), others)
     assert len(asked) == MAX_FORWARD_STEPS
     assert result.document.url == f"{O}/{MAX_FORWARD_STEPS + 1}"
+
+
+# Publishers that say that nothing has changed (R14; docs/faults.md rows 156, 157)
+
+
+def a_world() -> World:
+    """A feed that was had just now, of a publisher that then says that nothing has changed, whatever has."""
+    world = World(Publisher({FEED: Page(entries=("a",), etag="1")}, is_frozen=True))
+    look(world, 0)
+    return world
+
+
+def look(world: World, seconds: float = DAY, **asked: bool) -> Outcome:
+    """Look for news after so many seconds."""
+    world.now += seconds
+    return world.refresh(random.Random(1), **asked)
+
+
+def publish(world: World, *entries: str, etag: str = "1") -> None:
+    world.publisher.pages[FEED] = Page(entries=entries, etag=etag)
+
+
+def asked(world: World, looks: int) -> list[list[bool]]:
+    """The questions of as many daily looks: whether each had a condition."""
+    return [look(world).conditional for _ in range(looks)]
+
+
+def has_note(outcome: Outcome) -> bool:
+    return ValidatorsDoubted in [note.kind for note in outcome.publication.notes]
+
+
+def test_after_a_week_of_304_it_is_asked_for_whole_and_weekly_from_then_on() -> None:
+    """R14: right after the 304 of that look; where nothing has changed indeed, nothing else follows."""
+    world = a_world()
+    assert asked(world, 15) == [*[[True]] * 6, [True, False]] * 2 + [[True]]
+    assert world.feed.doubts == 0
+
+
+def test_a_publisher_that_sends_the_document_is_not_asked_twice() -> None:
+    """R14: a week is counted from when it was sent last, be it the same; news of the week are no lie."""
+    world = a_world()
+    asked(world, 6)
+    publish(world, "b", "a", etag="2")
+    world.publisher.is_frozen = False
+    assert look(world).conditional == [True]
+    assert world.feed.doubts == 0
+    assert asked(world, 6) == [[True]] * 6
+
+
+@pytest.mark.parametrize("etag", ["1", "2"], ids=["constant", "moving"])
+def test_news_behind_a_304_ends_the_use_of_its_validators(etag: str) -> None:
+    """R14: noted, until they have changed with the news twice; what is asked whole every time counts."""
+    world = a_world()
+    publish(world, "b", "a", etag=etag)
+    asked(world, 6)
+    found = look(world)
+    assert found.conditional == [True, False]
+    assert (has_note(found), world.feed.doubts) == (True, 2)
+    assert asked(world, 3) == [[False]] * 3, "there is no news"
+    publish(world, "c", "b", "a", etag=etag)
+    assert (has_note(look(world)), world.feed.doubts) == (True, 2), "they stayed"
+    publish(world, "d", "c", "b", "a", etag="3")
+    assert (has_note(look(world)), world.feed.doubts) == (True, 1)
+    publish(world, "e", "d", "c", "b", "a", etag="4")
+    assert (has_note(look(world)), world.feed.doubts) == (False, 0)
+    assert look(world).conditional == [True]
+
+
+def test_other_bytes_that_bring_no_news_raise_no_doubt() -> None:
+    """R14: some publishers write the time into each answer, and compare what matters."""
+    world = a_world()
+    publish(world, "a", etag="2")
+    assert asked(world, 7)[-1] == [True, False]
+    assert world.feed.doubts == 0
+
+
+@pytest.mark.parametrize("how", ["is_forced", "is_full"])
+def test_a_person_s_refresh_has_no_conditions(how: str) -> None:
+    """R14: news under the validators of what was there before raises doubts; other news does not."""
+    world = a_world()
+    publish(world, "b", "a", etag="2")
+    found = look(world, 0, **{how: True})
+    assert (found.conditional, has_note(found), world.feed.doubts) == ([False], False, 0)
+    publish(world, "c", "b", "a", etag="2")
+    found = look(world, 0, **{how: True})
+    assert (found.conditional, has_note(found), world.feed.doubts) == ([False], True, 2)
+    publish(world, "d", "c", "b", "a", etag="")
+    look(world)
+    assert world.feed.doubts == 0, "there is nothing left to be doubted"
+
+
+def test_a_full_refresh_has_every_document_whole() -> None:
+    """R14: nothing is asked on a condition, archives neither."""
+    pages = {
+        FEED: Page(links={"prev-archive": f"{O}/1"}, entries=("b",)),
+        f"{O}/1": Page(entries=("a",)),
+    }
+    world = World(Publisher(pages, is_frozen=True))
+    look(world, 0)
+    found = look(world, 0, is_full=True)
+    assert (found.asked, found.calls.count("put")) == ([FEED, f"{O}/1"], 1)
+
+
+def test_a_clock_that_is_set_back_costs_one_question() -> None:
+    """R14; docs/faults.md row 73: what a clock that ran ahead has noted is asked once more, then as ever."""
+    world = a_world()
+    world.now -= 365 * DAY
+    assert asked(world, 8) == [[True, False], *[[True]] * 6, [True, False]]
+
+
+@pytest.mark.parametrize("failure", [Failure(slug="timeout"), Failure(slug="unexpected-status")])
+def test_a_question_that_fails_leaves_what_the_304_said(failure: Failure) -> None:
+    """R14: the feed is not stale for it, and is asked whole again a day later."""
+    world = a_world()
+    world.publisher.when_whole = failure
+    assert asked(world, 9) == [*[[True]] * 6, *[[True, False]] * 3]
+    assert world.failure is None

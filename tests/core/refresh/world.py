@@ -40,6 +40,7 @@ from wholefeed.core.refresh.port import (
     SubscriptionPlacement,
     Unchanged,
 )
+from wholefeed.core.schedule import ValidatorPair
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival, WalkLimits
 from wholefeed.fetch.base import site_of
@@ -61,6 +62,7 @@ class Page:
     is_uncacheable: bool = False
     is_complete: bool = False
     site_id: str = "urn:feed"
+    etag: str = ""
 
     def fresh(self, url: str) -> FreshDocument:
         is_archive = False if url == FEED else self.is_marked
@@ -78,6 +80,7 @@ class Page:
             older_relation=finding.relation,
             is_tentative=finding.is_tentative,
             fullness=bytes([Fullness.UNKNOWN]) * len(self.entries),
+            validators=ValidatorPair(self.etag),
         )
 
 
@@ -87,6 +90,10 @@ class Publisher:
 
     pages: dict[str, Page]
     failing: dict[str, Failure] = field(default_factory=dict)
+    is_frozen: bool = False
+    """Whether it says that nothing has changed whenever it is asked that of its subscription document."""
+    when_whole: Failure | None = None
+    """How it fails where that is asked for without a condition."""
 
     def answer(self, url: str) -> Page | Failure:
         gone = Failure(slug="publisher-status", publisher_status=404)
@@ -108,6 +115,8 @@ class Outcome:
     """What a refresh did."""
 
     asked: list[str] = field(default_factory=list)
+    conditional: list[bool] = field(default_factory=list)
+    """Of each question for the subscription document: whether it was on the condition that it changed."""
     published: list[Published] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     """The methods of `RefreshIO`, in the order in which they were called."""
@@ -213,7 +222,7 @@ class World:
             is_marked=page.is_marked,
             is_uncacheable=page.is_uncacheable,
             digest=arrival.digest,
-            etag=None,
+            etag=page.etag or None,
             last_modified=None,
             fetched_at=self.now,
             checked_at=self.now,
@@ -307,17 +316,19 @@ class WorldIO:
     # the subscription document
 
     async def ask_subscription(
-        self, url: str, stored: StoredDocument | None, *, searches: bool
+        self, url: str, stored: StoredDocument | None, *, is_whole: bool = False, searches: bool = False
     ) -> SubscriptionCame | Reply | SubscriptionFailed:
         self.call("ask_subscription")
         self.told.asked.append(url)
-        reply = Reply(url=url, permanent_url=None, headers={})
-        page = self.world.publisher.answer(url)
+        reply, publisher = Reply(url=url, permanent_url=None, headers={}), self.world.publisher
+        asks = not is_whole and is_validated(stored)
+        self.told.conditional.append(asks)
+        page = (publisher.when_whole if not asks else None) or publisher.answer(url)
         if isinstance(page, Failure):
             return SubscriptionFailed(page, OSError(page.slug))
         fresh = page.fresh(url)
-        if is_validated(stored) and stored.digest == fresh.arrival.digest:
-            return reply
+        if asks and (publisher.is_frozen or (stored and stored.digest == fresh.arrival.digest)):
+            return dataclasses.replace(reply, is_update=True)
         self.held[url] = page
         return SubscriptionCame(url=url, reply=reply, fresh=fresh)
 
@@ -343,6 +354,9 @@ class WorldIO:
     def note_reply(self, reply: ReplyFacts) -> None:
         self.call("note_reply")
         self.world.failure = None
+        noted = {name: getattr(reply, name) for name in ("had_at", "doubts")}
+        said = {name: value for name, value in noted.items() if value is not None}
+        self.world.feed = dataclasses.replace(self.world.feed, **said)
         self.held.clear()
 
     def note_failure(self, failure: Attempt | None, fresh_until: float) -> None:

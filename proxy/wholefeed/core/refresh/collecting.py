@@ -169,7 +169,7 @@ class Collecting:
     @property
     def _validators(self) -> tuple[str, str]:
         row = self._subscription
-        return self._current.validators or (row.etag or "", row.last_modified or "")
+        return self._current.validators or row.validators
 
     @property
     def _is_daily(self) -> bool:
@@ -666,7 +666,7 @@ def _page_stored(row: StoredDocument, entries: Sequence[tuple[EntryId, float | N
         family=row.family,
         identities=tuple(identity for identity, _ in entries),
         updated_at=row.updated_at,
-        validators=(row.etag or "", row.last_modified or ""),
+        validators=row.validators,
         is_ascending=is_downward(order),
         dates=tuple(order),
         marks=Marks.read(row.marks or "{}"),

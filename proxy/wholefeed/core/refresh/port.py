@@ -22,7 +22,15 @@ from wholefeed.core.notes import (
     Note,
 )
 from wholefeed.core.refresh.listing import Listing
-from wholefeed.core.schedule import CacheFields, Move, is_ahead, next_attempt_at, seconds_left
+from wholefeed.core.schedule import (
+    NO_VALIDATORS,
+    CacheFields,
+    Move,
+    ValidatorPair,
+    is_ahead,
+    next_attempt_at,
+    seconds_left,
+)
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
 from wholefeed.core.walk.ahead import count_left
 from wholefeed.core.walk.chain import Arrival, WalkLimits
@@ -34,12 +42,12 @@ class RefreshIO(Protocol):
     # the subscription document
 
     async def ask_subscription(
-        self, url: str, stored: StoredDocument | None, *, searches: bool
+        self, url: str, stored: StoredDocument | None, *, is_whole: bool = False, searches: bool = False
     ) -> SubscriptionCame | Reply | SubscriptionFailed:
         """Fetch the subscription document; a mere reply: what is stored is what its publisher would send.
 
-        `stored`: ask whether this has changed; None: have it whole. `searches`: look for it from the document
-        of this URL on, which may be an archive (R3).
+        `stored`: ask whether this has changed; None, or `is_whole`: have it whole. `searches`: look for it
+        from the document of this URL on, which may be an archive (R3).
         """
 
     async def store_subscription(self, placement: SubscriptionPlacement) -> None:
@@ -286,9 +294,9 @@ class RefreshRequest:
     """What a refresh is asked to do beside the usual."""
 
     is_forced: bool = False
-    """Try at once what failed before (R14)."""
+    """A person asks: try at once what failed before, and have the subscription document whole (R14)."""
     is_full: bool = False
-    """Revalidate every document and take the publisher's chain for the truth (R14)."""
+    """Have every document whole and take the publisher's chain for the truth (R14)."""
     may_walk: bool = True
     """Whether to walk; if not, only the subscription document is fetched."""
     is_polled: bool = False
@@ -351,6 +359,10 @@ class StoredFeed:
     """Epoch seconds."""
     family_since: float | None
     """When it came in its family after it had been of another; None: it has been of this one ever since."""
+    had_at: float | None = None
+    """When its publisher sent the subscription document last, be it the same; None: nobody knows."""
+    doubts: int = 0
+    """About its validators, as `schedule.next_doubts` counts them; 0: they are used."""
 
     @property
     def visible_state(self) -> State:
@@ -460,6 +472,10 @@ class StoredDocument:
             return is_a_day_ago or is_outdated
         return is_a_day_ago and is_outdated
 
+    @property
+    def validators(self) -> ValidatorPair:
+        return ValidatorPair(self.etag or "", self.last_modified or "")
+
     def as_memento(self) -> Note:
         """Return the note that a web archive's copy stands in for the document, and from when it is."""
         captured = format_rfc3339(self.fetched_at)
@@ -532,8 +548,7 @@ class FreshDocument:
     updated_at: float | None = None
     """Of the document itself (R10)."""
     marks: Marks = field(default_factory=Marks)
-    validators: tuple[str, str] = ("", "")
-    """ETag and Last-Modified, empty where there is none."""
+    validators: ValidatorPair = NO_VALIDATORS
     order: tuple[float | None, ...] = ()
     """What the output sorts its entries by, from the top; of a page that an adapter asked for."""
     fullness: bytes = b""
@@ -645,6 +660,10 @@ class ReplyFacts:
     """When the feed was first seen, where a clock that ran ahead had noted a later time."""
     family_since: float | None = None
     """The same of when it came in its family."""
+    had_at: float | None = None
+    """As in `StoredFeed`; None: it is as it was."""
+    doubts: int | None = None
+    """The same."""
 
 
 # What came of a fetch of the walk

@@ -16,7 +16,14 @@ from typing import Final, Generic, TypeVar
 from wholefeed.core.adapters.base import NOTHING_COLLECTED
 from wholefeed.core.links import Navigation, current_elsewhere, recall
 from wholefeed.core.model import Family, Kind, Role
-from wholefeed.core.notes import CurrentUnavailable, LimitReached, NoSubscriptionDocument, Note, NoteKind
+from wholefeed.core.notes import (
+    CurrentUnavailable,
+    LimitReached,
+    NoSubscriptionDocument,
+    Note,
+    NoteKind,
+    ValidatorsDoubted,
+)
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.listing import NOTHING_LISTED
 from wholefeed.core.refresh.port import (
@@ -36,12 +43,16 @@ from wholefeed.core.refresh.port import (
 from wholefeed.core.schedule import (
     CacheFields,
     Move,
+    ValidatorPair,
     freshness_seconds,
     is_ahead,
     is_believed,
     is_private,
+    may_be_frozen,
+    next_doubts,
     note_move,
 )
+from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 from wholefeed.core.text.urls import canonical_url, same_document
 from wholefeed.core.walk.chain import Arrival, has_news
 
@@ -58,6 +69,10 @@ class Subscription:
         self._documents = documents
         self._stored = subscription_of(documents)
         self._has_moved = self._has_gap = False
+        self._is_whole = self._is_contradicted = False
+        """Whether it was asked for without the conditions that there are; right after a 304."""
+        self._had_at: float | None = None  # what is noted where it was not sent
+        self._doubts = self._feed.doubts
         self.is_confirmed = False
         """Whether its publisher has answered."""
 
@@ -89,10 +104,31 @@ class Subscription:
                 and stored.marks is not None  # nobody has looked yet who publishes it (R26)
                 and not basis.is_truncated(stored.final_url)  # what broke off is asked for whole
             )
-            return await self._io.ask_subscription(url, stored if is_usable else None, searches=False)
+            if stored is None or not is_usable:
+                return await self._io.ask_subscription(url, None)
+            return await self._ask_about(stored)
         if self._lacks(NoSubscriptionDocument) and stored is not None:
             url = stored.url  # forward from the newest archive that is known
         return await self._io.ask_subscription(url, None, searches=True)
+
+    async def _ask_about(self, stored: StoredDocument) -> SubscriptionCame | Reply | SubscriptionFailed:
+        """Ask for news of the stored document, without conditions where a person does or these are doubted.
+
+        What has said nothing but 304 for a week is asked once more, without, and weekly from then on. To ask
+        right after a 304 tells one that is wrong from news that came with the week.
+        """
+        request, feed, url = self._basis.request, self._feed, self._feed.fetch_url
+        self._is_whole = request.is_forced or request.is_full or feed.doubts > 0
+        came = await self._io.ask_subscription(url, stored, is_whole=self._is_whole)
+        now, had_at = self._basis.now(), stored.fetched_at if feed.had_at is None else feed.had_at
+        if not (isinstance(came, Reply) and may_be_frozen(had_at, now=now)):
+            return came
+        whole = await self._io.ask_subscription(url, stored, is_whole=True)
+        if isinstance(whole, SubscriptionFailed):  # that nothing has changed counts until tomorrow
+            self._had_at = now - WEEK_SECONDS + DAY_SECONDS
+            return came
+        self._is_whole = self._is_contradicted = True
+        return whole
 
     def _lacks(self, *notes: NoteKind) -> bool:
         """Return whether something was missing for one of these reasons."""
@@ -117,11 +153,13 @@ class Subscription:
             return False, False, notes
         brings_news = True
         is_listed = self._feed.listing != NOTHING_LISTED
-        if kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED or is_listed:
+        is_looked_at = kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED or is_listed
+        if is_looked_at or self._is_whole:
             known = await self._io.known(fresh.arrival.url, fresh.arrival)
             keys = list(fresh.arrival.keys or ())
             brings_news = has_news(keys, known.updated_at)
             self._has_gap = is_listed and bool(keys) and keys[-1][0] not in known.updated_at
+            self._doubt(fresh, brings_news=brings_news)
         is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for
         is_kept = kind is not Kind.COMPLETE and (self._basis.settings.remembers or is_paged)
         if stored is not None and stored.memento and self._stands_behind(stored.memento):
@@ -137,6 +175,16 @@ class Subscription:
             )
         )
         return True, brings_news, (*notes, *full)
+
+    def _doubt(self, fresh: FreshDocument, *, brings_news: bool) -> None:
+        """Count doubts about validators, where what brings news was asked for without them."""
+        if self._is_whole and brings_news and self._stored is not None:
+            self._doubts = next_doubts(
+                self._doubts,
+                fresh.validators,
+                self._stored.validators,
+                is_contradicted=self._is_contradicted,
+            )
 
     def _stands_behind(self, memento: str) -> bool:
         """Whether a web archive's copy is part of the feed as one of an earlier subscription document."""
@@ -199,6 +247,8 @@ class Subscription:
             is_private=is_private(headers),
             cache_fields=CacheFields.of(headers),
             unchanged=unchanged.id if unchanged is not None else None,
+            had_at=self._had_at if reply.is_update else now,
+            doubts=self._doubts if self._doubts != feed.doubts else None,
             fetch_url=target or fetch_url,
             move=move,
             first_seen_at=now if is_ahead(feed.first_seen_at, now=now) else None,
@@ -256,6 +306,8 @@ class Subscription:
     ) -> Current:
         """Return the subscription document as it came, else as it is stored."""
         stored = self._stored
+        if self._doubts:
+            notes = (*notes, ValidatorsDoubted(self._feed.fetch_url))
         if fresh is not None:
             arrival, kind = fresh.arrival, self._kind_of(fresh)
             relation, is_tentative = fresh.older_relation, fresh.is_tentative
@@ -299,8 +351,8 @@ class Current:
     """Of a feed of pages: whether it brought anything that was not stored."""
     has_gap: bool = False
     """Of one whose publisher's pages were looked at: whether not even its last entry was stored (H8)."""
-    validators: tuple[str, str] | None = None
-    """ETag and Last-Modified that it came with; None where it is as it was."""
+    validators: ValidatorPair | None = None
+    """That it came with; None where it is as it was."""
     stored_digest: bytes | None
     """Of its body as it was stored before this refresh; None where none was."""
     notes: tuple[Note, ...]

@@ -252,7 +252,7 @@ class TrailWalk:
     def _fetch(self, url: str, row: StoredDocument | None) -> None:
         self._wanted.add(document_key(url))
         self._answers.fetching.add(document_key(url))
-        self._io.fetch(url, row, self._trail.relation)
+        self._io.fetch(url, None if self._basis.request.is_full else row, self._trail.relation)
 
     # What came
 

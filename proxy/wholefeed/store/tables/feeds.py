@@ -316,7 +316,7 @@ class Version(NamedTuple):
     """The columns `AGES`."""
 
 
-AGES: Final = ("checked_at", "failed_at", "fresh_until", "cache_control", "expires")
+AGES: Final = ("checked_at", "failed_at", "fresh_until", "cache_control", "expires", "had_at", "doubts")
 _VERSION_COLUMNS: Final = (
     "digest",
     "modified_at",
