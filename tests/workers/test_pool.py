@@ -474,6 +474,6 @@ async def test_a_program_that_has_no_python_of_its_own_gets_no_workers(
 async def test_an_error_of_a_job_is_told_with_its_place() -> None:
     """A fault of ours is seen in the log, not only that there was one."""
     async with opened() as workers:
-        with pytest.raises(WorkError, match=r"(?s)expected a worker to do read_document.*AttributeError"):
+        with pytest.raises(WorkError, match=r"(?s)expected a worker to do read_document.*TypeError"):
             await workers.run(LARGE, read_document, 1, a_sender(), max_depth=256)  # type: ignore[arg-type]
         assert (await read(workers)).facts.entries

@@ -19,9 +19,9 @@ from __future__ import annotations
 import codecs
 import re
 import sys
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, Final
 
 import brotli  # type: ignore[import-untyped]
@@ -97,9 +97,8 @@ class Decoder:
         self._left = known
         self._unknown = next((name for name in named if name not in _DECOMPRESSORS), "")
         self._limit_bytes = limit_bytes
-        self._layers = [
-            _Layer(self._choose, partial(self._check, number)) for number in range(len(known) + 1)
-        ]
+        decoder = weakref.proxy(self)  # a cycle would wait for the collector, with the head of the body
+        self._layers = [_Layer(decoder, number) for number in range(len(known) + 1)]
         self.wire_bytes = 0
 
     @property
@@ -147,7 +146,7 @@ class Decoder:
             if before_bytes == self.decoded_bytes:
                 yield b""
 
-    def _choose(self, head: bytes, *, is_all: bool) -> str | None:
+    def choose(self, head: bytes, *, is_all: bool) -> str | None:
         """Return the coding of the next layer, of which these are the first bytes.
 
         Empty: none. None: more of them have to come, unless that is all.
@@ -174,7 +173,8 @@ class Decoder:
         self._unknown = ""
         return ""
 
-    def _check(self, number: int, decoded_bytes: int, coding: str) -> None:
+    def check(self, number: int, decoded_bytes: int, coding: str) -> None:
+        """Refuse too many decoded bytes of a layer; raises `DecodeError`."""
         if decoded_bytes > self._limit_bytes:
             raise DecodeError(f"expected at most {self._limit_bytes} bytes", slug="too-large")
         is_coded_again = any(layer.coding for layer in self._layers[number + 1 :])
@@ -191,13 +191,13 @@ class _Layer:
     """One coding of a body, or none: told by its first bytes.
 
     Args:
-        choose: Returns the coding; is given the head, and whether that is all.
-        check: Refuses too many decoded bytes, of a coding.
+        decoder: Chooses the coding, and refuses too many bytes.
+        number: Of the layer, from the wire on.
     """
 
-    def __init__(self, choose: Callable[..., str | None], check: Callable[[int, str], None]) -> None:
-        self._choose = choose
-        self._check = check
+    def __init__(self, decoder: Decoder, number: int) -> None:
+        self._decoder = decoder
+        self._number = number
         self._head = b""  # until the coding is known; then the beginning of a member, until that is known
         self._member: Any = None  # as zlib's: `decompress`, `eof`, `unused_data`
         self._members = 0
@@ -225,7 +225,7 @@ class _Layer:
         self.is_padded = self.is_padded or bool(self._head)
 
     def _begin(self, head: bytes, *, is_all: bool) -> bool:
-        self.coding = self._choose(head, is_all=is_all)
+        self.coding = self._decoder.choose(head, is_all=is_all)
         if self.coding is None:
             return False
         self._head = b""
@@ -236,14 +236,14 @@ class _Layer:
     def _decode_within_limits(self, data: bytes) -> Iterator[bytes]:
         if not self.coding:
             self.decoded_bytes += len(data)
-            self._check(self.decoded_bytes, "identity")
+            self._decoder.check(self._number, self.decoded_bytes, "identity")
             yield data
             return
         try:
             for start in range(0, len(data), SLICE_BYTES):
                 for piece in self._decode(data[start : start + SLICE_BYTES]):
                     self.decoded_bytes += len(piece)
-                    self._check(self.decoded_bytes, self.coding)
+                    self._decoder.check(self._number, self.decoded_bytes, self.coding)
                     yield piece
         except _CODING_ERRORS as exc:
             raise DecodeError(f"expected a {self.coding} stream: {exc}") from exc
