@@ -1,7 +1,8 @@
 """What hostile publishers cost, one by one and many at once: `python -m benchmarks.hostile`.
 
 First each document that is made to cost much, as `benchmarks.costly` has it, and what the reading of pages,
-lists and heads costs by itself (row 147). Then clients that mean harm:
+lists and heads costs by itself (row 147), and bodies of requests without a token (row 143). Then clients that
+mean harm:
 connections that never say the whole of what they want, a thousand and more at once, and how long a supervisor
 and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then what the lists of feeds cost where a hundred
 have heads as long as 20 KB on the wire can make them (rows 117 and 118). Then people who read what is made to
@@ -35,6 +36,7 @@ from typing import Final
 from urllib.parse import quote
 
 from benchmarks.costly import measure_all
+from benchmarks.support.bodies import measure_bodies
 from benchmarks.support.flood import FORM, HALF_A_HEAD, LONG_FORM, flooding
 from benchmarks.support.hostile import HOSTS, KINDS, PAGES, Hostile, running_hostile
 from benchmarks.support.reading import measure_reading
@@ -326,6 +328,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--costly-megabytes", type=float, default=1.0, help="size of a document that costs much (default 1)"
     )
+    parser.add_argument(
+        "--body-megabytes", type=float, default=1.0, help="size of a body that nobody asked for (default 1)"
+    )
     parser.add_argument("--listed", type=int, default=100, help="feeds with long heads (default 100)")
     parser.add_argument("--pages", type=int, default=20, help="pages at once of each kind (default 20)")
     return parser.parse_args()
@@ -337,6 +342,7 @@ def main() -> None:
     begin()
     measure_all(options.costly_megabytes)
     measure_reading(options.costly_megabytes)
+    measure_bodies(int(options.body_megabytes * (1 << 20)))
     measure_floods()
     measure_lists(options.listed)
     with running_hostile(document_bytes=1 << 16) as hostile:

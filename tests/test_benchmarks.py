@@ -37,7 +37,7 @@ SMALL = {
     "first": [*CHAIN, "--runs", "1", "--hops"],
     "hostile": [
         *("--megabytes", "0.1", "--copies", "1", "--seconds", "0", "--costly-megabytes", "0.02"),
-        *("--listed", "3", "--pages", "1"),
+        *("--listed", "3", "--pages", "1", "--body-megabytes", "0.02"),
     ],
     "large": ["--runs", "1", "--scale", "0.01"],
     "many": ["--feeds", "20", "--seconds", "1"],

@@ -18,6 +18,7 @@ from wholefeed.core.listing.reading import read_page
 from wholefeed.core.opml import read_opml
 from wholefeed.core.parse.discovery import discover
 from wholefeed.core.parse.limits import ParseError
+from wholefeed.fetch.robots import own_rules
 
 _URL: Final = "https://a.example/feed"
 _LONG: Final = f"https://a.example/{'a/' * 880}"
@@ -29,6 +30,10 @@ _ATOM: Final = f'<feed xmlns="http://www.w3.org/2005/Atom" xml:base="{_LONG}"><i
 def _page(body: bytes) -> None:
     read_page(body, _URL, "text/html")
     discover(body, _URL, "text/html")
+
+
+def _robots(body: bytes) -> None:
+    own_rules(body[: 500 * 1024].decode(), "wholefeed")
 
 
 def _feed(body: bytes) -> None:
@@ -76,6 +81,18 @@ KINDS: Final = {
     "page of dates": Kind(_page, "", lambda _: "<p>4 March 2011</p>"),
     "page of texts": Kind(_page, "", lambda _: "x<br>"),
     "page of headings": Kind(_page, "", lambda _: "<h2>2011</h2>"),
+    "robots.txt of names, then rules": Kind(
+        _robots, "", lambda n: "User-agent: a\n" if n < 30_000 else "Disallow: /\n"
+    ),
+    "robots.txt of lines": Kind(_robots, "User-agent: *\n", lambda _: "\n"),
+    "feed of surrogates": Kind(_feed, _RSS, lambda _: "<item>&#55357;&#56832;x</item>", "</channel></rss>"),
+    "feed with a subset": Kind(_feed, "<!DOCTYPE rss [", lambda _: '<!ENTITY nbsp "&#160;">', f"]>{_RSS}"),
+    "JSON of quotes": Kind(
+        _feed, '{"version": "https://jsonfeed.org/version/1.1", "items": [', lambda _: '\\"'
+    ),
+    "JSON with commas": Kind(
+        _feed, '{"version": "https://jsonfeed.org/version/1.1", "items": [', lambda _: ",\n"
+    ),
     "list of <": Kind(read_opml, "<opml><body>", lambda _: "<", "</body></opml>"),
     "list of tags": Kind(read_opml, "<opml><body>&nbsp;", lambda _: "<a></b>", "</body></opml>"),
     "head of links": Kind(_feed, _RSS, lambda _: '<link href="?x"/>', "</channel></rss>"),
