@@ -22,6 +22,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from wholefeed.core.compose.weaving import Members
 from wholefeed.store import sqlite_file
 
 if sys.version_info >= (3, 14):
@@ -227,8 +228,8 @@ def check_database(path: Path) -> None:
 def check_rows(ask: Callable[[str], list[tuple[Any, ...]]]) -> None:
     """Assert that nothing is half-written, on either engine.
 
-    Every document has its body, whole, and its entries; every live entry of a published feed's documents
-    stands in a segment, or its document says that it does not yet (dirty).
+    Every document has its body, whole, and its entries; every live entry stands in a segment that is
+    published, or its document says that it does not yet (dirty).
     """
     documents = ask(
         "SELECT d.id, d.body_bytes, d.entries, b.length, b.coded,"
@@ -239,9 +240,15 @@ def check_rows(ask: Callable[[str], list[tuple[Any, ...]]]) -> None:
         assert coded is not None, f"document {number} has no body"
         assert len(zstd.decompress(coded)) == length == body_bytes
         assert counted == entries, f"document {number} has {counted} of {entries} entries"
-    astray = ask(
-        "SELECT d.id FROM document AS d LEFT JOIN segment AS s ON s.id = d.segment"
-        " WHERE d.rank IS NOT NULL AND d.live_bytes > 0 AND d.is_dirty = 0 AND s.position IS NULL"
+    # Segments of a collected feed hold entries of any document (R20): its documents have none of their own.
+    woven = ask(
+        "SELECT m.packed FROM member AS m JOIN segment AS s ON s.id = m.segment WHERE s.position IS NOT NULL"
     )
-    assert astray == [], "clean documents without a segment"
+    members = {(each.document, each.ordinal) for (packed,) in woven for each in Members.read(bytes(packed))}
+    clean = ask(
+        "SELECT e.document, e.ordinal FROM entry AS e JOIN document AS d ON d.id = e.document"
+        " LEFT JOIN segment AS s ON s.id = d.segment"
+        " WHERE d.rank IS NOT NULL AND d.is_dirty = 0 AND e.is_live = 1 AND s.position IS NULL"
+    )
+    assert set(clean) <= members, "live entries of clean documents that stand in no segment"
     assert ask("SELECT id FROM segment WHERE id NOT IN (SELECT segment FROM block)") == []

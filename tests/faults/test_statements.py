@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 from tests import empty_store
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
+from tests.publishers.wordpress import WordPress
 from tests.running import Proxy, Reply, a_config, running
 from tests.sqlite_faults import MESSAGES, ONLY_WRITING, SqliteFaults, check_database
 from wholefeed.config.tables import Config
@@ -154,6 +155,53 @@ async def test_a_store_that_fails_anywhere_in_a_refresh_loses_nothing(
         if not was_hit:
             break
     assert number > (FEWEST_COMMITS if is_late else FEWEST_STATEMENTS)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("is_known", [False, True], ids=["walk", "refresh"])
+@pytest.mark.parametrize("how", ["once", "for-good"])
+@pytest.mark.fault("68", "69")
+async def test_a_store_that_fails_anywhere_in_a_collected_walk_loses_nothing(
+    tmp_path: Path,
+    origin: Origin,
+    faults: SqliteFaults,
+    request: pytest.FixtureRequest,
+    how: str,
+    is_known: bool,
+) -> None:
+    """Rows 68, 69; R20: whichever statement fails, each live entry of a clean document stands in a segment.
+
+    Answers leave early, so that the feed is published in the middle of its walk.
+    """
+    template = tmp_path / "template"
+    template.mkdir()
+    blog = WordPress(origin, posts=45)
+    if is_known:
+        async with running(a_config(template)) as proxy:
+            assert (await proxy.whole(blog.feed_url())).state == "collected"
+        for _ in range(12):
+            blog.add()
+    else:
+        empty_store.put_at(template / "wholefeed.db")
+    path = tmp_path / "run" / "wholefeed.db"
+    stride = 1 if request.config.getoption("--exhaustive") else STRIDE
+    for number in count(1 + hash_of(how) % stride, stride):
+        shutil.rmtree(path.parent, ignore_errors=True)
+        shutil.copytree(template, path.parent)
+        async with running(a_config(path.parent, limits={"respond_within_seconds": 0.01})) as proxy:
+            proxy.clock.advance(4000)
+            faults.arm(number, "SQLITE_FULL", for_good=how == "for-good")
+            await asked(proxy, blog.feed_url())
+            was_hit = faults.failed > 0
+            check_database(path)
+            faults.heal()
+            await asked(proxy, blog.feed_url())
+            reply = await proxy.refreshed(blog.feed_url())
+            assert (reply.state, blog.identities() - set(ids(reply.body))) == ("collected", set())
+        check_database(path)
+        if not was_hit:
+            break
+    assert number > FEWEST_STATEMENTS
 
 
 def hash_of(*words: str) -> int:
