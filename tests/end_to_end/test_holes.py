@@ -250,3 +250,55 @@ async def test_holes_take_nothing_away(proxy: Proxy, origin: Origin) -> None:
     origin.heal("/archive/7")
     reply = await proxy.refreshed(url)
     assert (reply.state, {*own_ids(reply.body)}) == ("complete", {*entries_of(8)})
+
+
+def broken(body: bytes) -> bytes:
+    """A document that breaks off in its last entry."""
+    return body[: body.rindex(b"<content>")]
+
+
+@pytest.mark.parametrize("way", ["truncated", "format"])
+async def test_what_came_whole_is_not_missing_while_another_is(
+    tmp_path: Path, origin: Origin, way: str
+) -> None:
+    """R14, R16, R23: an archive that was cut off, or of another format, is there as soon as it comes whole."""
+    publish_chain(origin, archives=4)
+    whole = atom(an_item("e6", 6), an_item("e5", 5), archive=True, prev_archive="/archive/2", current="/feed")
+    other = rss(an_item("e6", 6), an_item("e5", 5), archive=True, prev_archive="/archive/2", current="/feed")
+    origin.publish("/archive/3", broken(whole) if way == "truncated" else other)
+    origin.remove("/archive/1")
+    url = origin.url("/feed")
+    async with running(a_config(tmp_path)) as proxy:
+        assert set(missing(await _asked(proxy, url))) == {origin.url("/archive/3"), origin.url("/archive/1")}
+        origin.publish("/archive/3", whole)
+        proxy.clock.advance(HOUR)
+        told = await _asked(proxy, url)
+        assert missing(told) == [origin.url("/archive/1")]
+        origin.forget_requests()
+        proxy.clock.advance(4 * HOUR)
+        await _asked(proxy, url)
+        assert "/archive/3" not in paths(origin), "what is settled is asked for no more"
+
+
+async def test_what_nothing_links_any_more_is_not_missing(proxy: Proxy, origin: Origin) -> None:
+    """R14, R16: an archive that was cut off and is replaced by another one, while an older one is missing."""
+    publish_chain(origin, archives=4)
+    cut = atom(an_item("e6", 6), an_item("e5", 5), archive=True, prev_archive="/archive/2", current="/feed")
+    origin.publish("/archive/3", broken(cut))
+    origin.remove("/archive/1")
+    url = origin.url("/feed")
+    await _asked(proxy, url)
+    newest = an_item("e8", 8), an_item("e7", 7)
+    origin.publish("/archive/4", atom(*newest, archive=True, prev_archive="/archive/3b", current="/feed"))
+    origin.publish("/archive/3b", cut)
+    origin.publish("/feed", atom(an_item("e10", 10), an_item("e9", 9), updated=11, prev_archive="/archive/4"))
+    proxy.clock.advance(30 * HOUR)
+    assert missing(await _asked(proxy, url)) == [origin.url("/archive/1")]
+
+
+async def _asked(proxy: Proxy, url: str) -> dict[str, Any]:
+    """What is told of a feed once nothing is under way."""
+    await proxy.whole(url)
+    await proxy.settled()
+    await proxy.whole(url)
+    return await proxy.status(url)

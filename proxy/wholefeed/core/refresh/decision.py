@@ -487,9 +487,29 @@ class Decision:
         is_listed, is_plain = walked.state is State.LISTED, walked.state in (State.LISTED, State.REMEMBERED)
         is_plain = is_plain and current.kind is Kind.PLAIN
         await self._place_added(current.arrival.family, current.kind, state, has_lists=is_listed)
-        missing = _missing(basis, notes, walked)
+        missing = await self._missing(notes, walked)
         self._plan_look(current, is_plain=is_plain, missing=missing)
         await self._io.publish(state=state, notes=notes, ending=walked.ending, missing=missing)
+
+    async def _missing(self, notes: Sequence[Note], walked: WalkResult) -> tuple[Attempt, ...]:
+        """Return all that makes the feed partial, each with the time of its next attempt (R14)."""
+        partial = {note.url: note for note in notes if note.partial}
+        unseen = [
+            attempt
+            for url, attempt in self._basis.missing.items()
+            if url not in partial and not await self._is_there_or_gone(attempt, walked)
+        ]  # the walk has not come by: it is as it was
+        return (*unseen, *(_attempt(self._basis, url, note, walked) for url, note in partial.items()))
+
+    async def _is_there_or_gone(self, attempt: Attempt, walked: WalkResult) -> bool:
+        """Whether a stored document that counted as missing does so no longer, though another one is missing.
+
+        The walk has come to it, or nothing links to it any more.
+        """
+        if walked.is_true_end or attempt.reason not in _OF_STORED or self.is_met(attempt.url):
+            return True
+        key = document_key(attempt.url)
+        return key in _linked(self._documents) and key not in _linked(await self._io.documents())
 
     async def _take_drift(self, current: Current, walked: WalkResult) -> None:
         """R15: what the publisher replaced in the chain leaves; the order is the path's.
@@ -598,15 +618,9 @@ def _put_aside(basis: Basis, documents: Sequence[StoredDocument], family: Family
     ]
 
 
-def _missing(basis: Basis, notes: Sequence[Note], walked: WalkResult) -> tuple[Attempt, ...]:
-    """Return all that makes the feed partial, each with the time of its next attempt (R14)."""
-    partial = {note.url: note for note in notes if note.partial}
-    unseen = [
-        attempt
-        for url, attempt in basis.missing.items()
-        if url not in partial and attempt.reason in _OF_STORED and not walked.is_true_end
-    ]  # the walk may not have come by: it is as it was
-    return (*unseen, *(_attempt(basis, url, note, walked) for url, note in partial.items()))
+def _linked(documents: Sequence[StoredDocument]) -> set[str]:
+    """Return the keys of all that stored documents link to."""
+    return {document_key(target) for row in documents for target in row.links.values()}
 
 
 _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
