@@ -151,6 +151,32 @@ async def test_what_a_complete_feed_took_away_does_not_come_back(proxy: Proxy, o
         assert ids((await proxy.refreshed(url)).body) == expected
 
 
+@pytest.mark.parametrize("page", ["same", "changed", "gone", "another"])
+async def test_what_a_complete_feed_took_away_does_not_come_back_from_its_pages(
+    proxy: Proxy, origin: Origin, page: str
+) -> None:
+    """R1, R6, R25: nor when the feed is paged again, unless a page that the publisher has now holds it."""
+    url = origin.url("/feed")
+    old = atom(an_item("b", 2), an_item("a", 1), first="/feed")
+    origin.publish("/feed", atom(an_item("d", 4), an_item("c", 3), next="/page/2"))
+    origin.publish("/page/2", old)
+    assert ids((await proxy.whole(url)).body) == ["d", "c", "b", "a"]
+    origin.publish("/feed", atom(an_item("d", 4), complete=True))
+    assert ids((await proxy.refreshed(url)).body) == ["d"]
+    origin.publish("/feed", atom(an_item("e", 5), an_item("d", 4), next="/page/2"))
+    if page == "changed":
+        origin.publish("/page/2", atom(an_item("b", 2), first="/feed"))
+    elif page == "gone":
+        origin.remove("/page/2")
+    elif page == "another":
+        origin.publish("/feed", atom(an_item("e", 5), an_item("d", 4), next="/page/two"))
+        origin.publish("/page/two", atom(an_item("b", 2), first="/feed"))
+    expected = {"same": ["e", "d", "b", "a"], "gone": ["e", "d"]}.get(page, ["e", "d", "b"])
+    for _ in range(2):
+        assert own_ids((await proxy.refreshed(url)).body) == expected
+        proxy.clock.advance(90_000)
+
+
 async def test_current_is_followed_once(proxy: Proxy, origin: Origin) -> None:
     """R3: the document that it names serves, whatever it says itself."""
     origin.publish("/a", atom(an_item("a", 1), current="/b"))

@@ -261,7 +261,7 @@ def broken(body: bytes) -> bytes:
 async def test_what_came_whole_is_not_missing_while_another_is(
     tmp_path: Path, origin: Origin, way: str
 ) -> None:
-    """R14, R16, R23: an archive that was cut off, or of another format, is there as soon as it comes whole."""
+    """R14, R16, R23: an archive that was cut off, or of another format, is there once it comes whole."""
     publish_chain(origin, archives=4)
     whole = atom(an_item("e6", 6), an_item("e5", 5), archive=True, prev_archive="/archive/2", current="/feed")
     other = rss(an_item("e6", 6), an_item("e5", 5), archive=True, prev_archive="/archive/2", current="/feed")
