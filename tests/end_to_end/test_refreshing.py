@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from email.utils import formatdate
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.feeds import an_item, atom, ids, own_ids, publish_chain, texts
+from tests.feeds import an_item, atom, ids, own_ids, publish_chain, rdf, rss, texts
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Clock, Proxy, Reply, a_config, running
@@ -424,3 +425,39 @@ async def test_a_document_that_gets_another_tag_is_asked_for_by_that(proxy: Prox
     (request,) = origin.requests
     assert request.headers["if-none-match"] == '"3"'
     assert request.headers["if-modified-since"] == formatdate(1_700_000_001, usegmt=True)
+
+
+@pytest.mark.parametrize("make", [atom, rss, rdf])
+@pytest.mark.parametrize("is_dated", [True, False])
+async def test_an_older_copy_of_the_feed_brings_no_old_text_back(
+    proxy: Proxy, origin: Origin, make: Any, is_dated: bool
+) -> None:
+    """R10: a cache gives what the feed was before; its own date says so, whether or not the entry's does."""
+    url = origin.url("/feed")
+    dates = (3, 2) if is_dated else (2, 2)
+    edited = make(an_item("b", dates[0], "right"), an_item("a", 1), updated=9)
+    stale = make(an_item("b", dates[1], "wrong"), an_item("a", 1), updated=8)
+    for body, expected in (
+        (stale, "wrong"),
+        (edited, "right"),
+        (stale, "right"),
+        (edited, "right"),
+        (stale, "right"),
+        (make(an_item("b", dates[0], "again"), an_item("a", 1), updated=10), "again"),
+    ):
+        origin.publish("/feed", body)
+        await proxy.whole(url)
+        assert texts((await proxy.refreshed(url)).body) == {"b": expected, "a": "text of a"}
+
+
+async def test_a_feed_whose_newest_entry_was_deleted_is_believed(proxy: Proxy, origin: Origin) -> None:
+    """R10: its date goes back with that; what was not changed by it is as it will be."""
+    url = origin.url("/feed")
+    for body, expected in (
+        (rss(an_item("b", 2), an_item("a", 1), updated=2), "text of a"),
+        (rss(an_item("a", 1), updated=1), "text of a"),
+        (rss(an_item("a", 1, "edited"), updated=1), "edited"),
+    ):
+        origin.publish("/feed", body)
+        await proxy.whole(url)
+        assert texts((await proxy.refreshed(url)).body)["a"] == expected

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from wholefeed.core.compose.remembering import Kept, StoredMemory, WrittenMemory, remember_copies
 from wholefeed.core.facts import CopyDates, Stored
 from wholefeed.core.jobs import Composed, Rendered, Style, read_again
-from wholefeed.core.merge import OTHER, Fullness, replacement
+from wholefeed.core.merge import OTHER, Fullness, counted_instant, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import BadLink, ExtraLink, ResponseRepaired, TextsShortened
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
@@ -321,6 +321,7 @@ class Leaving:
     ) -> None:
         self._old, self._new, self._now, self._is_page = old, new, now, is_page
         self._is_attached = new.read.facts.family is old.family
+        self._is_set_back = self._is_attached and not is_page and _is_set_back(old, new)
         generated_at = old.fetched_at if old.generated_at is None else old.generated_at
         self._made_at = generated_at if any(row.found_by for row in rows) else None
         """When the old document was made, where that counts for its copies (R10)."""
@@ -362,7 +363,8 @@ class Leaving:
         stood = {each.identity for each in was}
         come = [each for each in standing if each.identity not in stood and each.fullness != Fullness.FULL]
         self._is_shortened |= bool(found.fuller) or live.fuller(db, old.feed, come) > 0
-        if not (found.needs_texts or any(each not in elsewhere for each in (*found.gone, *found.fuller))):
+        needs_texts = found.needs_texts or self._is_set_back
+        if not (needs_texts or any(each not in elsewhere for each in (*found.gone, *found.fuller))):
             return None
         memory = None
         if self._open is not None:
@@ -372,13 +374,14 @@ class Leaving:
             "old": self._document(db, old),
             "present": found.present | dict.fromkeys(elsewhere, OTHER),
             "memory": memory,
-            "new": new.document or _stored_of(new.fetched) if found.needs_texts else None,
+            "new": new.document or _stored_of(new.fetched) if needs_texts else None,
             "known": [each.fullness for each in was],
             "ambiguous": identities.ambiguous_with(db, old.feed, facts.keys, facts.ambiguous),
             "fetched_at": old.fetched_at,
             "next_number": self._next_number,
             "latest": latest,
             "made_at": self._made_at,
+            "is_set_back": self._is_set_back,
         }
 
     def _document(self, db: Database, row: DocumentRow) -> Stored | FeedDocument:
@@ -401,6 +404,13 @@ class Leaving:
         fuller = live.fuller(db, self._old.feed, entries.said()) if self._is_shortened else 0
         note = TextsShortened(new.url, entries=fuller).as_dict()
         return replace(new, notes=[*new.notes, note]) if fuller else new
+
+
+def _is_set_back(old: DocumentRow, new: Obtained) -> bool:
+    """Whether a document is older than the one it replaces, by its own date: caches give such copies."""
+    was = counted_instant(old.updated_at, old.fetched_at)
+    now = new.read.facts.updated_at
+    return was is not None and now is not None and now < was
 
 
 def _stored_of(fetched: Fetched) -> Stored:

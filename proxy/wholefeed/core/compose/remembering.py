@@ -39,6 +39,7 @@ def remember_copies(
     next_number: int,
     latest: float | None = None,
     made_at: float | None = None,
+    is_set_back: bool = False,
     keeps_parsed: bool = False,
 ) -> Kept:
     """Return the memory documents to write so that no entry of `old` is lost, and no full text.
@@ -57,6 +58,8 @@ def remember_copies(
         next_number: What the first new memory document is numbered, the others after it; no other has it.
         latest: The date of `old` counts as at most this: a page's as the subscription document's (R10).
         made_at: When `old` was made, where that counts (R10).
+        is_set_back: Whether `new` is older than `old` by its own date: a copy of a cache's. Then each entry
+            that is written otherwise there is remembered.
         keeps_parsed: Whether to return them parsed, too: for small ones, in the same process.
 
     Raises:
@@ -75,7 +78,10 @@ def remember_copies(
             for entry, own in zip(document.entries, fullness, strict=True)
             if own == Fullness.CUT
         }
-        cut = cut_short(document, _parsed(new, ambiguous), was_cut, remembered)
+        replacing = _parsed(new, ambiguous)
+        cut = cut_short(document, replacing, was_cut, remembered)
+        if is_set_back:
+            present = dict(present) | dict.fromkeys(_written_otherwise(document, replacing), _NOTHING)
         present = {each: Fullness.CUT if each in cut and at != OTHER else at for each, at in present.items()}
     dated = document.head.updated_at
     if dated is not None and latest is not None:
@@ -95,6 +101,16 @@ def remember_copies(
     copies += [copy for copy in held if copy.identity not in gone]
     numbers = itertools.chain([] if memory is None else [memory.number], itertools.count(next_number))
     return Kept(_written(document, copies, numbers, keeps_parsed=keeps_parsed), cut)
+
+
+def _written_otherwise(old: FeedDocument, new: FeedDocument) -> Iterator[EntryId]:
+    """Yield the entries of a document that do not stand in another one as they are written there."""
+    fragments = fragments_of(new)
+    written = {(entry.identity, fragments.entry(n)) for n, entry in enumerate(new.entries)}
+    fragments = fragments_of(old)
+    for n, entry in enumerate(old.entries):
+        if (entry.identity, fragments.entry(n)) not in written:
+            yield entry.identity
 
 
 _NOTHING: Final = -1

@@ -541,7 +541,7 @@ class PageTrailWalk(TrailWalk):
             self._drop(url)
             self._io.touch(row.id)
             return await self._reattach(row, rank)
-        # R1, R25: what left with a feed that called itself complete stays away; R23: what its format took, not.
+        # What a complete feed took away stays away (R1, R25), but not what another format took (R23).
         is_part = row is not None and (row.rank is not None or row.family is not self._family)
         remembers = row if is_part else None
         return await self._put(url, Placement(url=url, role=Role.PAGE, rank=rank, remembers=remembers))
