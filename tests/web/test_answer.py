@@ -161,6 +161,22 @@ async def test_answer_bytes_cuts_every_answer(start: StartProxy, origin: Origin,
     assert gzip.decompress(packed.body) == reply.body == prefixed.body
 
 
+@pytest.mark.parametrize("make", [atom, rss, rdf])
+async def test_a_warning_that_does_not_fit_is_left_out(start: StartProxy, origin: Origin, make: Any) -> None:
+    """R16: `answer_bytes` is never exceeded; the header says what is missing all the same."""
+    origin.publish("/feed", make(an_item("a", 2), an_item("b", 1), prev_archive="/gone"), content_type=None)
+    proxy = await start()
+    url = origin.url("/feed")
+    whole = await proxy.whole(url)
+    assert whole.state == "partial"
+    sizes = range(len(whole.body), 1024, -37)
+    for most in sizes:
+        reply = await proxy.get(url, answer_bytes=str(most))
+        assert reply.state == "partial"
+        assert len(reply.body) <= most
+    assert len(sizes) > 3
+
+
 async def test_a_url_s_own_answer_bytes_cuts_its_answers_alone(start: StartProxy, origin: Origin) -> None:
     """`answer_bytes=`: the cap of one reader; the lower of it and `limits.answer_bytes` counts, and the
     answer bears a tag and a self link of its own."""

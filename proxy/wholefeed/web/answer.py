@@ -341,7 +341,7 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
         reconstruction, wanted = _unlisted(reconstruction, wanted, own.lists)
     if view.page is not None:
         reconstruction, wanted = await _on_page(view.page, reconstruction, wanted)
-    room = _room(reconstruction, wanted)
+    wanted, room = _with_room(reconstruction, wanted)
     cut = Cut(view, reconstruction.feed.entries, room=room, joint=len(_JOINT[family]))
     taken: list[tuple[SegmentRow, _Part]] = []
     async with reconstruction.in_time():
@@ -361,6 +361,18 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
     dated_at = None if view.page is None else cut.newest_at
     is_whole = not (cut.is_cut or own.masks)
     return prepare(reconstruction, wanted, None if is_whole else taken, is_cut=cut.is_cut, dated_at=dated_at)
+
+
+def _with_room(reconstruction: Reconstruction, wanted: Representation) -> tuple[Representation, int | None]:
+    """Return what is wanted, and how many bytes the entries may come to; None: any number.
+
+    The pseudo-entry is left out where there is no room for it: the header says the same (R16).
+    """
+    room = _room(reconstruction, wanted)
+    if room is None or room >= 0 or not wanted.warns:
+        return wanted, room
+    wanted = wanted._replace(warns=False)
+    return wanted, _room(reconstruction, wanted)
 
 
 def _room(reconstruction: Reconstruction, wanted: Representation) -> int | None:
