@@ -216,3 +216,16 @@ async def test_a_file_that_says_too_much_forbids_all() -> None:
         origin.answer("/robots.txt", a_file("User-agent: *\n" + "Allow: /\n" * 5000))
         rule = await robots.rule(origin.url("/archive/"))
         assert (rule.may_ask, rule.is_lasting) == (False, True)
+
+
+@pytest.mark.fault("145")
+@pytest.mark.parametrize("end", ["\n", "\r"])
+async def test_half_a_line_does_not_count(end: str) -> None:
+    """H1; RFC 9309, 2.5: an `Allow` that was cut off would allow more than was meant."""
+    rule = "Allow: /archive/public"
+    filler = f"User-agent: *{end}Disallow: /archive{end}" + f"# {'x' * 97}{end}" * 5200
+    kept = filler[: 500 * 1024 - len("Allow: /archive/")].rpartition(end)[0]
+    padding = "#" * (500 * 1024 - len("Allow: /archive/") - len(kept) - 2)
+    async with Origin() as origin, asking() as robots:
+        origin.answer("/robots.txt", a_file(f"{kept}{end}{padding}{end}{rule}{end}"))
+        assert not (await robots.rule(origin.url("/archive/other"))).may_ask

@@ -116,7 +116,7 @@ class Robots:
                 manner=Manner(at_most=1, turn=turn, feed_url=origin, follows_refresh=False),
             )
             async with fetching as fetched:
-                body = fetched.body[:_READ_BYTES]
+                body = _first_lines(fetched.body)
         except QueueFullError:
             raise
         except DocumentError as exc:
@@ -141,6 +141,14 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def _first_lines(body: bytes) -> bytes:
+    """Return what is read of a file, in whole lines: half an `Allow` allows more than was meant."""
+    if len(body) <= _READ_BYTES:
+        return body
+    end = max(body.rfind(each, 0, _READ_BYTES) for each in (b"\n", b"\r"))
+    return body[: end + 1]
+
+
 def _read(body: bytes, agent: str) -> Protego | None:
     """Return what a file says to this program; None: nothing may be asked, since it says too much."""
     text = own_rules(_text(body), agent)
@@ -151,7 +159,8 @@ def own_rules(text: str, agent: str) -> str | None:
     """Return what of a file may concern an agent, for a library to read: it says the same of that agent.
 
     These are the groups that name it, a part of its name, or all (RFC 9309, 2.2.1). None: they have more than
-    `_MOST_RULES` rules, each counted for every name that it is for, or `_MOST_CHARACTERS`. Then the file is
+    `_MOST_RULES` rules, each counted for every name that it is for, and more than once where the library
+    makes several patterns of it, or `_MOST_CHARACTERS`. Then the file is
     one that could not be had, which forbids all (2.3.1.4): to leave out the rest could mean what it forbids.
     """
     kept: list[str] = []
@@ -172,7 +181,7 @@ def own_rules(text: str, agent: str) -> str | None:
             continue
         else:
             is_among_names = False
-            rules += names
+            rules += names * (1 + line.count("$") + ("*" in line) + line.endswith("/index.html"))
         if names:
             kept.append(line)
             characters += len(line)

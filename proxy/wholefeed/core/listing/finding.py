@@ -11,7 +11,6 @@ or why it was not had, and returns what was found.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
@@ -239,7 +238,7 @@ def _told(page: ListPage | _LetGo) -> _LetGo:
 
 def _bytes_of(link: PageLink) -> int:
     """Return how much memory a link takes, but for what many have in common."""
-    return _LINK_BYTES + sum(map(sys.getsizeof, (link.url, link.key, link.text)))
+    return _LINK_BYTES + sum(each.__sizeof__() for each in (link.url, link.key, link.text))
 
 
 _LINK_BYTES: Final = 250
