@@ -122,6 +122,49 @@ async def test_news_of_which_a_site_leaves_some_out_are_partial(proxy: Proxy, or
     assert len(origin.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "entries", "highest"),
+    [
+        ("blogger", 900, 500),
+        ("blogger", 260, 100),
+        ("gitlab", 400, 149),
+        ("joomla", 200, 99),
+        ("redmine", 200, 9),
+    ],
+)
+async def test_a_publisher_that_gives_nothing_above_some_number_is_left_in_peace(
+    proxy: Proxy, origin: Origin, name: str, entries: int, highest: int
+) -> None:
+    """R17, R31: no going back and forth at that border; what is not given is told where anything shows it.
+    The days after bring no more requests than the feed itself takes."""
+    publisher = MAKERS[name](origin, entries)
+    publisher.highest = highest
+    reply = await proxy.whole(publisher.feed_url())
+    assert reply.state == ("collected" if name == "redmine" else "partial")
+    assert len(own_ids(reply.body)) >= highest
+    assert len(origin.requests) <= 30
+    origin.forget_requests()
+    for _ in range(3):
+        await gone_on(proxy, publisher, DAY)
+    assert len(origin.requests) <= 3 * 30
+
+
+@pytest.mark.parametrize("more", [1, 400])
+async def test_a_blog_that_claims_more_posts_than_it_gives_is_partial(
+    proxy: Proxy, origin: Origin, more: int
+) -> None:
+    """R31: until what it claims is what came; everything is asked for again then."""
+    blogger = Blogger(origin, 130, links_pages=False)
+    blogger.claims_more = more
+    reply = await proxy.whole(blogger.feed_url())
+    assert (reply.state, set(own_ids(reply.body))) == ("partial", expected(blogger))
+    status = await proxy.status(blogger.feed_url())
+    assert f"claims {130 + more} entries" in status["collection"]["reason"]
+    blogger.claims_more = 0
+    blogger.add()
+    assert (await gone_on(proxy, blogger, 2 * DAY)).state == "collected"
+
+
 async def test_more_submissions_than_are_listed_are_partial(proxy: Proxy, origin: Origin) -> None:
     """R31: a thousand come, at a hundred a page; that there may be more is told, and no look changes that."""
     reddit = Reddit(origin, submissions=1500)

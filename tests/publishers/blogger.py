@@ -56,6 +56,10 @@ class Blogger(Front):
         self.most = most
         self.links_pages = links_pages
         self.is_burned = is_burned
+        self.highest: int | None = None
+        """A start above it gives nothing."""
+        self.claims_more = 0
+        """So many posts more than there are stand in openSearch:totalResults."""
         self.blog = Blog(posts)
         self.add, self.edit, self.delete = self.blog.add, self.blog.edit, self.blog.delete
         self.back_date, self.bulk_edit = self.blog.back_date, self.blog.bulk_edit
@@ -81,6 +85,8 @@ class Blogger(Front):
         count = min(absint(fields.get("max-results", str(USUAL))), self.most)
         key = "modified" if fields.get("orderby") == "updated" else "published"
         posts = page_of(self.posts, key=key, ascending=False, start=start - 1, count=count)
+        if self.highest is not None and start > self.highest:
+            posts = []
         body = self._feed(posts, start, count).encode()
         return Document(
             body=body,
@@ -93,7 +99,7 @@ class Blogger(Front):
         )
 
     def _feed(self, posts: list[Post], start: int, count: int) -> str:
-        total = len(self.posts)
+        total = len(self.posts) + self.claims_more
         pages = [("next", start + count)] if count and start + count <= total else []
         pages += [("previous", max(1, start - count))] if start > 1 else []
         pages = pages if self.links_pages else []

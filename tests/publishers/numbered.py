@@ -43,6 +43,8 @@ class _Numbered(Front):
         super().__init__(origin)
         self.blog = Blog(posts)
         self.add, self.edit, self.delete = self.blog.add, self.blog.edit, self.blog.delete
+        self.highest: int | None = None
+        """A place above it gives nothing."""
 
     @property
     def posts(self) -> list[Post]:
@@ -68,7 +70,10 @@ class _Numbered(Front):
         path, _, query = target.partition("?")
         if path != self.path:
             return Status(404)
-        body = self.feed(self.select(dict(parse_qsl(query))), target).encode()
+        asked = dict(parse_qsl(query))
+        places = [int(asked[name]) for name in ("offset", "limitstart", "page") if name in asked]
+        is_beyond = self.highest is not None and any(place > self.highest for place in places)
+        body = self.feed([] if is_beyond else self.select(asked), target).encode()
         headers = (("Content-Type", f"{self.media_type}; charset=utf-8"),)
         return Document(body=body, headers=headers, etag=f'W/"{hashlib.md5(body).hexdigest()}"')
 

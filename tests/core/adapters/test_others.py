@@ -10,7 +10,8 @@ import pytest
 
 from tests.core.adapters.publisher import Entries, looked
 from wholefeed.core.adapters.base import Adapter, Collection, Marks, Refused
-from wholefeed.core.adapters.others import Blogger, Discourse, GitHub, Mastodon, Reddit
+from wholefeed.core.adapters.numbered import Blogger
+from wholefeed.core.adapters.others import Discourse, GitHub, Mastodon, Reddit
 from wholefeed.core.model import Family
 from wholefeed.core.text.dates import DAY_SECONDS
 

@@ -187,11 +187,13 @@ class _Pages:
         """Ask for a page and those behind it, and again down to it: deletions moved something meanwhile."""
         self.last = max(1, first - 1)
         for number in range(first, MOST_PAGES):
+            met = len(self.met)
             page = self._take((yield from one(self._ask(number, is_again=True))))
             if page is None:
                 break
             self.last = number
-            if len(page.identities) < self.full:
+            is_repeated = number > first and len(self.met) == met  # numbers are not honoured any more
+            if is_repeated or len(page.identities) < self.full:
                 break
         for number in range(self.last - 1, first - 1, -1):
             self._take((yield from one(self._ask(number, is_again=True))))

@@ -75,6 +75,8 @@ class Marks:
     """Whether the first entry's identity is that of a comment on a post."""
     is_burned: bool = False
     """Whether an element of FeedBurner's stands in the head."""
+    total: int | None = None
+    """How many entries openSearch:totalResults claims."""
 
     @staticmethod
     def read(text: str) -> Marks:
@@ -103,6 +105,7 @@ def marks_of(document: FeedDocument, *, api_url: str = "", route: str = "") -> M
         last_id=last_id,
         has_comments=has_comments,
         is_burned=any(child.namespace == _FEEDBURNER for child in document.head.children),
+        total=_total(document),
     )
 
 
@@ -127,6 +130,18 @@ _MAX_FRAGMENT_BYTES: Final = 2000
 _TAG: Final = re.compile(r"<[^>]*>")
 _ADDRESS: Final = re.compile(r"""\b(?:uri|url|rdf:resource|resource)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _BLANKS: Final = re.compile(r"\s+")
+
+
+def _total(document: FeedDocument) -> int | None:
+    """Return what openSearch:totalResults in the head says (OpenSearch 1.0, "Response elements")."""
+    for child in document.head.children:
+        if child.name == "totalResults" and child.end - child.start <= _MAX_FRAGMENT_BYTES:
+            found = _TOTAL.search(document.text[child.start : child.end])
+            return int(found[1]) if found else None
+    return None
+
+
+_TOTAL: Final = re.compile(rb">\s*(\d{1,9})\s*<")
 
 
 def _identity(fragment: bytes) -> str:
@@ -269,6 +284,8 @@ class Ask(NamedTuple):
     costs no request (`kept`)."""
     is_trial: bool = False
     """Whether a refusal says something of this question alone, as of HEAD: another one is asked then."""
+    reading: int = 0
+    """Which reading of the pages it belongs to: each is a pass with bounds of its own (R17)."""
 
     @property
     def expected(self) -> frozenset[int]:
@@ -472,9 +489,9 @@ def bears(url: str, asked_url: str) -> bool:
     return set(parse_qsl(urlsplit(asked_url).query, keep_blank_values=True)) <= query
 
 
-def has_parameter(name: str, *urls: str) -> bool:
-    """Return whether one of the URLs has a parameter of that name."""
-    return any(name in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)) for url in urls)
+def has_parameter(name: str, *urls: str, without: str = "") -> bool:
+    """Return whether one of the URLs has a parameter of that name, not empty and not `without`."""
+    return any(dict(parse_qsl(urlsplit(url).query)).get(name, without) != without for url in urls)
 
 
 # How many pages there are: doubling, then bisection, with HEAD where the publisher answers it (rule R28)

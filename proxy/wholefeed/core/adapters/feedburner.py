@@ -22,7 +22,7 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from wholefeed.core.adapters.base import Adapter, Ask, Asking, Job, Outcome, Page, Refused, Sight, kept, one
-from wholefeed.core.adapters.others import Blogger
+from wholefeed.core.adapters.numbered import Blogger
 from wholefeed.core.adapters.wordpress import WordPress
 from wholefeed.core.model import EntryId, Family
 from wholefeed.core.text.dates import parse_rfc822

@@ -8,8 +8,8 @@ from typing import Final
 from wholefeed.core.adapters.ascending import DiscourseTopics, Lemmy
 from wholefeed.core.adapters.base import Adapter, Marks, Sight
 from wholefeed.core.adapters.feedburner import COPIES
-from wholefeed.core.adapters.numbered import GitLab, Joomla, Redmine, Squarespace
-from wholefeed.core.adapters.others import Blogger, Discourse, GitHub, Mastodon, Reddit
+from wholefeed.core.adapters.numbered import Blogger, GitLab, Joomla, Redmine, Squarespace
+from wholefeed.core.adapters.others import Discourse, GitHub, Mastodon, Reddit
 from wholefeed.core.adapters.wordpress import WordPress
 from wholefeed.core.model import Family
 

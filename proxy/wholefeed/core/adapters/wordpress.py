@@ -128,6 +128,7 @@ def _walked(pages: Pages, last: int) -> Asking[Outcome | None]:
         pages.unsettled = str(exc)
         return pages.outcome(way, last)
     if not (pages.is_refused or pages.has_gaps) and (walk.unsettled or _lacks(pages)):
+        pages.reading = 1
         walk = Walk(pages, walk.ask, is_again=True)
         try:
             last = yield from walk.steps(last)

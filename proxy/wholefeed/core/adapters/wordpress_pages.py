@@ -44,6 +44,8 @@ class Pages:
         """Of the page that came last."""
         self.probed: dict[int, Page] = {}
         """Pages by ID that came when they were counted."""
+        self.reading = 0
+        """Which reading of the pages it is: one may be made once more."""
         self.is_tied = False
         """Whether posts were changed meanwhile that the order of change does not tell apart."""
         self.are_told = True
@@ -81,18 +83,18 @@ class Pages:
     def by_id(self, number: int, **kinds: bool) -> Ask:
         """Ask for a page in the order of IDs, the oldest first; `kinds` are fields of the question."""
         url = _numbered(page_url(self.job.url, orderby="ID", order="ASC"), number)
-        return Ask(url, place=-number, **kinds)
+        return Ask(url, place=-number, reading=self.reading, **kinds)
 
     def front(self, number: int, **kinds: bool) -> Ask:
         """Ask for a page in the feed's own order; the first is the subscription document by another URL."""
         url = self.job.url
         url = page_url(url, paged=number) if number > 1 else page_url(url, orderby="date", order="DESC")
-        return Ask(url, place=_FRONT_PLACE + number, **kinds)
+        return Ask(url, place=_FRONT_PLACE + number, reading=self.reading, **kinds)
 
     def modified(self, number: int) -> Ask:
         """Ask for a page in the order of change, the latest first."""
         url = _numbered(page_url(self.job.url, orderby="modified"), number)
-        return Ask(url, place=_MODIFIED_PLACE + number, is_again=True)
+        return Ask(url, place=_MODIFIED_PLACE + number, is_again=True, reading=_BY_CHANGE)
 
     def meet(self, page: Page) -> int:
         """Take in what a page has; return how many of its entries were not met before."""
@@ -161,6 +163,8 @@ _FRONT_PLACE: Final = -2_000_000_000
 """Pages as the feed orders them stand in front of those by ID, which count down from 0."""
 _MODIFIED_PLACE: Final = -1_000_000_000
 """So do those in the order of change."""
+_BY_CHANGE: Final = 2
+"""What was changed was mostly met before: to ask for it is a reading of its own."""
 
 
 def _numbered(url: str, number: int) -> str:

@@ -393,7 +393,8 @@ class _Archives:
         """Ask for a span; return how many posts it shows."""
         url = dated_url(self.pages.job.url, *span)
         assert url is not None, "the feed has archives by date"
-        answer = yield from one(Ask(url, place=_place(*span), is_again=self.is_again))
+        # Most days of some years are empty: each year has a bound of its own.
+        answer = yield from one(Ask(url, place=_place(*span), is_again=self.is_again, reading=span[0]))
         self.asked += 1
         if isinstance(answer, Refused):
             if answer.is_gone or answer.is_objection:

@@ -12,11 +12,12 @@ An adapter (`wholefeed.core.adapters`) says what to ask for; here it is had, and
     not honoured any more       `partial`, tried again later and later
     all had                     `collected`;  some not: `partial`, each tried again in its time
     the publisher has more      `partial` until all is asked for again
+    requests without an end     `partial`, tried again later and later (R17)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
@@ -67,6 +68,7 @@ from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.schedule import seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS, parse_rfc822
 from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.chain import NO_PROGRESS_DOCUMENTS
 
 
 class Collecting:
@@ -275,6 +277,7 @@ class Collecting:
         reason = asking.stop or ("" if found is None else found.reason)
         is_cut_short = found is not None and self._is_cut_short(found)
         is_unsettled = found is not None and (found.wants_all or (is_cut_short and asking.is_all))
+        is_unsettled = is_unsettled or asking.is_endless
         if is_unsettled or (found is not None and not (found.is_honoured or asking.has_failed)):
             known = replace(known, walk=known.walk + 1)  # it is over: the next takes nothing that it had
         is_denied = self._is_denied(found)
@@ -427,6 +430,10 @@ class _PageAsking:
         """Whether anything could not be had, though nobody says that it is not there."""
         self.stop: str | None = None
         """Why nothing more is asked, once that is so."""
+        self._passes: dict[int, _Pass] = {}
+        """By `Ask.reading`."""
+        self.is_endless = False
+        """Whether requests without a new entry were too many (R17)."""
         self.retry_at: float | None = None
         self.paused_url = ""
         """Where that holds for all feeds of a host: what was asked for there."""
@@ -461,6 +468,7 @@ class _PageAsking:
             self._basis.progress.fetched += 1
             at = running.pop(url)
             found[at] = await self._taken(asks[at], came)
+            self._count(asks[at], found[at])
         return [found[at] for at in sorted(found)]
 
     # From the store, or not at all
@@ -474,7 +482,9 @@ class _PageAsking:
         row = self._stored.get(document_key(ask.url))
         is_had = row is not None and row.rank is not None and self.is_all and row.found_in == self._walk
         if row is not None and is_had and not ask.is_head and not ask.is_again:
-            return _page_stored(row, await self._io.entries(row.id))
+            page = _page_stored(row, await self._io.entries(row.id))
+            self._pass_of(ask).meet(page)
+            return page
         if self._basis.waits(ask.url):
             attempt = self._basis.missing[ask.url]
             self.notes.append(DocumentUnavailable(ask.url, reason=attempt.reason))
@@ -496,6 +506,15 @@ class _PageAsking:
             self.has_begun = True
             await self._io.begin_walk()
         self._io.fetch_page(ask.url, is_head=ask.is_head, expected=ask.expected)
+
+    def _pass_of(self, ask: Ask) -> _Pass:
+        return self._passes.setdefault(ask.reading, _Pass(self.first))
+
+    def _count(self, ask: Ask, answer: Answer) -> None:
+        """Ask for nothing more once a pass has no end (R17)."""
+        self.is_endless |= self._pass_of(ask).count(ask.url, answer)
+        if self.is_endless and self.stop is None:
+            self.stop = "request after request brought nothing new"
 
     # What came
 
@@ -632,6 +651,32 @@ class _PageAsking:
             denials += 1
         retry_at = max(self.retry_at or 0.0, self._basis.now() + seconds)
         return replace(known, retry_at=retry_at, denials=denials)
+
+
+class _Pass:
+    """The requests of one reading of the pages; `first` stands in the subscription document."""
+
+    def __init__(self, first: Iterable[EntryId]) -> None:
+        self._met = set(first)
+        self._urls: set[str] = set()
+        self._again = 0
+        """Requests for a URL that was asked for before."""
+        self._idle = 0
+        """Requests in a row that brought no entry that is new to this pass."""
+
+    def meet(self, page: Page) -> bool:
+        """Take in a page; return whether it has an entry that is new to this pass."""
+        before = len(self._met)
+        self._met.update(page.identities)
+        return len(self._met) > before
+
+    def count(self, url: str, answer: Answer) -> bool:
+        """Count a request; return whether there are too many (R17)."""
+        is_new = isinstance(answer, Page) and self.meet(answer)
+        self._idle = 0 if is_new else self._idle + 1
+        self._again += url in self._urls
+        self._urls.add(url)
+        return self._idle >= NO_PROGRESS_DOCUMENTS or self._again >= len(self._urls) + NO_PROGRESS_DOCUMENTS
 
 
 AT_ONCE: Final = 2
