@@ -375,6 +375,25 @@ async def test_comments_and_pages_are_left_alone(proxy: Proxy, origin: Origin, p
     assert {request.target for request in origin.requests} == {path}
 
 
+@pytest.mark.parametrize(
+    "query", ["posts_per_page=50", "posts_per_rss=100", "showposts=5", "nopaging=1", "p=", "paged=&order="]
+)
+async def test_a_feed_with_a_limit_of_its_own_is_collected(proxy: Proxy, origin: Origin, query: str) -> None:
+    """R26: a number of entries is no page, and an empty parameter says nothing."""
+    blog = WordPress(origin, posts=45)
+    blog.canonical = False
+    reply = await proxy.whole(f"{blog.feed_url()}?{query}")
+    assert (reply.state, set(own_ids(reply.body))) == ("collected", blog.identities())
+
+
+async def test_a_feed_that_becomes_one_of_comments_is_left_alone(proxy: Proxy, origin: Origin) -> None:
+    """R26: WordPress makes it so by a parameter; what comes tells."""
+    blog = WordPress(origin, posts=45)
+    blog.canonical = False
+    assert (await proxy.whole(f"{blog.feed_url()}?withcomments=1")).state == "remembered"
+    assert len(origin.requests) == 1
+
+
 async def test_other_publishers_get_no_parameters(proxy: Proxy, origin: Origin) -> None:
     """R26: the shape of a path is no evidence."""
     WordPress(origin, posts=45)

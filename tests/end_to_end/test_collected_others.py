@@ -165,6 +165,20 @@ async def test_a_blog_that_claims_more_posts_than_it_gives_is_partial(
     assert (await gone_on(proxy, blogger, 2 * DAY)).state == "collected"
 
 
+async def test_an_account_that_is_asked_for_some_statuses_is_collected(proxy: Proxy, origin: Origin) -> None:
+    """R26: a limit in the feed's own URL gives way to the largest."""
+    mastodon = Mastodon(origin, 150)
+    url = f"{mastodon.feed_url()}?limit=50"
+    reply = await proxy.whole(url)
+    assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(mastodon))
+    assert len(origin.requests) == 2
+    for _ in range(25):
+        mastodon.add()
+    proxy.clock.advance(2 * HOUR)
+    reply = await proxy.refreshed(url)
+    assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(mastodon))
+
+
 async def test_more_submissions_than_are_listed_are_partial(proxy: Proxy, origin: Origin) -> None:
     """R31: a thousand come, at a hundred a page; that there may be more is told, and no look changes that."""
     reddit = Reddit(origin, submissions=1500)

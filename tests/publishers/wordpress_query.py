@@ -134,7 +134,8 @@ def _feed(under: str, name: str, fields: dict[str, str]) -> Query:
     if under and archive is None:
         return Query(kind="nothing", format=found)
     named = {key: value for key, value in archive.groupdict().items() if value} if archive else {}
-    return Query(kind="feed", format=found, fields=fields | named)
+    kind = "comments" if fields.get("withcomments") else "feed"
+    return Query(kind=kind, format=found, fields=fields | named)
 
 
 def _named(fields: dict[str, str]) -> dict[str, str]:

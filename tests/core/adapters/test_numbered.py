@@ -143,6 +143,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
         (Commits, {"url": f"{GIT}/-/commits/main.atom?feed_token=secret&limit=10"}),
         (Commits, {"marks": Marks(last_id=f"{GIT}/-/commit/{COMMIT}0123456789abcdef01234567")}),
         (Commits, {"site_id": f"{GIT}/commits/main", "marks": Marks(last_id=f"{GIT}/commit/{COMMIT}")}),
+        (Articles, {"url": "https://joomla.example.org/news?format=feed&type=rss&limitstart=0"}),
+        (News, {"url": f"{News.url}?page=1"}),
         (Articles, {"marks": Marks(generator="Joomla! 1.5 - Open Source Content Management")}),
         (Articles, {"url": "https://www.joomla.example.org/?format=feed&type=rss"}),
         (

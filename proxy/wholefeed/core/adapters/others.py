@@ -22,7 +22,7 @@ from collections.abc import Collection as AbstractCollection
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from wholefeed.core.adapters.base import (
     MOST_PAGES,
@@ -388,9 +388,9 @@ class Mastodon:
     name: Final = "mastodon"
 
     def fits(self, sight: Sight) -> bool:
-        """Return whether the generator says so."""
+        """Return whether the generator says so, of a feed that does not ask for as much already."""
         is_one = sight.family is Family.RSS and _MASTODON_GENERATOR.match(sight.marks.generator) is not None
-        return is_one and not has_parameter(_MASTODON_PARAMETER, sight.url, sight.asked_url)
+        return is_one and max(_limit_of(sight.url), _limit_of(sight.asked_url)) < _MASTODON_MOST
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask for the largest page."""
@@ -421,6 +421,14 @@ _MASTODON_GENERATOR: Final = re.compile(r"Mastodon v\d")
 _MASTODON_PARAMETER: Final = "limit"
 _MASTODON_MOST: Final = 200
 _MASTODON_CUT: Final = f"the publisher gives its newest {_MASTODON_MOST} entries, and may have more"
+
+
+def _limit_of(url: str) -> int:
+    limit = dict(parse_qsl(urlsplit(url).query)).get(_MASTODON_PARAMETER, "")
+    return int(limit) if _LIMIT.fullmatch(limit) else 0
+
+
+_LIMIT: Final = re.compile(r"[0-9]{1,9}")
 
 
 def _ask_statuses(job: Job, limit: int, *, is_again: bool = False) -> Ask:

@@ -194,9 +194,13 @@ def has_entries(answer: object) -> bool:
 
 
 def is_left_alone(url: str) -> bool:
-    """Return whether a feed is one of comments, or bears parameters of pages already (R26)."""
+    """Return whether a feed is one of comments, or bears parameters of pages already (R26).
+
+    WordPress takes no notice of empty ones. A number of entries chooses no page, and WordPress reads none in
+    URLs; plugins that do read it on pages, too. `withcomments` shows in what comes (`Marks.has_comments`).
+    """
     parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    query = dict(parse_qsl(parts.query))
     is_of_comments = _COMMENTS.search(parts.path) or _COMMENTS.search(query.get("feed", ""))
     return bool(is_of_comments or _PAGED_PATH.search(parts.path) or query.keys() & _PAGING)
 
@@ -207,7 +211,7 @@ _PAGING: Final = frozenset(
     {
         *("paged", "page", "offset", "order", "orderby"),
         *("m", "year", "monthnum", "day", "w", "hour", "minute", "second", "p", "page_id"),
-        *("nopaging", "showposts", "posts_per_page", "posts_per_rss", "withcomments", "attachment_id"),
+        "attachment_id",
     }
 )
 
