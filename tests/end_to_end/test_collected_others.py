@@ -586,6 +586,23 @@ async def test_a_blog_behind_feedburner_is_collected(proxy: Proxy, origin: Origi
     assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(blogger))
 
 
+@pytest.mark.parametrize("is_copy_rss", [False, True])
+@pytest.mark.parametrize("query", ["", "?alt=rss"])
+async def test_a_blog_behind_feedburner_at_another_site_is_collected(
+    proxy: Proxy, origin: Origin, is_copy_rss: bool, query: str
+) -> None:
+    """R26, R27: in the format that the copy has. The pages come from where the feed was asked for, so that
+    nothing in them has to say whose they are."""
+    async with Origin("127.0.0.2") as there:
+        blogger = Blogger(origin, posts=120, links_pages=False, is_burned=True)
+        blogger.is_copy_rss, blogger.copy_url = is_copy_rss, there.url("/some")
+        there.answer("/some", blogger.copy())
+        reply = await proxy.whole(blogger.feed_url() + query)
+        assert (reply.state, set(own_ids(reply.body))) == ("collected", expected(blogger))
+        assert len(origin.requests) <= 3
+        assert len(there.requests) == 1
+
+
 @pytest.mark.parametrize("query", ["max-results=7", "alt=rss&max-results=50"])
 async def test_a_blog_that_is_asked_for_few_posts_is_collected(
     proxy: Proxy, origin: Origin, query: str

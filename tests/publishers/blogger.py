@@ -56,6 +56,9 @@ class Blogger(Front):
         self.most = most
         self.links_pages = links_pages
         self.is_burned = is_burned
+        self.is_copy_rss = False
+        self.copy_url = self.url + COPY
+        """Where the copy stands for who reads it."""
         self.highest: int | None = None
         """A start above it gives nothing."""
         self.claims_more = 0
@@ -79,19 +82,27 @@ class Blogger(Front):
         if path not in ("/feeds/posts/default", f"/feeds/{BLOG}/posts/default", COPY):
             return Status(404)
         if self.is_burned and path != COPY and "redirect=false" not in query:
-            return Redirect(self.url + COPY)
-        fields = {} if path == COPY else {name: values[-1] for name, values in parse_qs(query).items()}
+            return Redirect(self.copy_url)
+        return self.copy() if path == COPY else self._document(query)
+
+    def copy(self) -> Document:
+        """FeedBurner's copy, as it is now."""
+        return self._document("alt=rss" if self.is_copy_rss else "")
+
+    def _document(self, query: str) -> Document:
+        fields = {name: values[-1] for name, values in parse_qs(query).items()}
         start = max(1, absint(fields.get("start-index", "")))
         count = min(absint(fields.get("max-results", str(USUAL))), self.most)
         key = "modified" if fields.get("orderby") == "updated" else "published"
         posts = page_of(self.posts, key=key, ascending=False, start=start - 1, count=count)
         if self.highest is not None and start > self.highest:
             posts = []
-        body = self._feed(posts, start, count).encode()
+        is_rss = fields.get("alt") == "rss"
+        body = (self._rss(posts) if is_rss else self._feed(posts, start, count)).encode()
         return Document(
             body=body,
             headers=(
-                ("Content-Type", "application/atom+xml; charset=UTF-8"),
+                ("Content-Type", f"application/{'rss' if is_rss else 'atom'}+xml; charset=UTF-8"),
                 ("Cache-Control", "private, max-age=0"),
             ),
             etag=f'W/"{hashlib.md5(body).hexdigest()}"',
@@ -123,6 +134,22 @@ class Blogger(Front):
             f"<openSearch:startIndex>{start}</openSearch:startIndex>"
             f"<openSearch:itemsPerPage>{count}</openSearch:itemsPerPage>"
             f"{''.join(self._entry(post) for post in posts)}</feed>"
+        )
+
+    def _rss(self, posts: list[Post]) -> str:
+        items = "".join(
+            f"<item><guid isPermaLink='false'>{self.identity(post)}</guid>"
+            f"<pubDate>{formatdate(post.published)}</pubDate><title>{escape(post.title)}</title>"
+            f"<description>&lt;p&gt;{escape(post.content)}&lt;/p&gt;</description>"
+            f"<link>{self.url}/{post.slug}.html</link></item>"
+            for post in posts
+        )
+        return (
+            "<?xml version='1.0' encoding='UTF-8'?><rss version='2.0'"
+            " xmlns:openSearch='http://a9.com/-/spec/opensearchrss/1.0/'><channel>"
+            f"<title>{self.blog.title}</title><description></description><generator>Blogger</generator>"
+            f"<openSearch:totalResults>{len(self.posts) + self.claims_more}</openSearch:totalResults>"
+            f"{items}</channel></rss>"
         )
 
     def _page(self, start: int, count: int) -> str:

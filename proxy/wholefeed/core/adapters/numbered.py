@@ -285,7 +285,8 @@ class Blogger(_Numbered):
     paged feeds then; this is for those without the link, such as `alt=rss`.
 
     A blog that leaves its feed to FeedBurner leads there whoever does not say `redirect=false`, which the
-    links of its own pages say; the copy has the newest posts and reads no parameters.
+    links of its own pages say; the copy has the newest posts and reads no parameters. It may be made from the
+    other one of the blog's formats, which `alt` chooses (`rss`, or `atom` where it says nothing).
 
     `openSearch:totalResults` counts the posts of the blog or label. It is reported that a start above some
     number gives nothing (Create-a-Blogger-archive-page, issue 6): the feed is partial then, and so it is
@@ -313,10 +314,13 @@ class Blogger(_Numbered):
         return number if number > 1 else None
 
     def url_of(self, job: Job, start: int) -> str:
-        """Return the URL at the blog itself, for one that leads its feed elsewhere."""
+        """Return the URL at the blog itself, for one that leads its feed elsewhere: in that one's format."""
         if _is_at_blog(job.url):
             return super().url_of(job, start)
-        return page_url(super().url_of(replace(job, url=job.asked_url), start), redirect="false")
+        url, is_rss = super().url_of(replace(job, url=job.asked_url), start), job.page.family is Family.RSS
+        if is_rss != has_parameter("alt", url, without="atom"):
+            url = page_url(url, alt="rss" if is_rss else "atom")
+        return page_url(url, redirect="false")
 
     def total(self, job: Job, pages: _Pages) -> int | None:
         """Return what the last page claims, or else the feed."""

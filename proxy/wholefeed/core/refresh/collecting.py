@@ -529,7 +529,7 @@ class _PageAsking:
 
     async def _arrived(self, ask: Ask, fresh: FreshDocument) -> Answer:
         arrival, url = fresh.arrival, ask.url
-        objection = _objection_to(ask.url, fresh, self._subscription, self._basis.site_of)
+        objection = self._objection_to(ask.url, fresh)
         if objection is not None:
             self._io.drop(url)
             return self._objected(ask, objection)
@@ -555,6 +555,21 @@ class _PageAsking:
         else:
             self._io.drop(url)
         return _page_come(fresh, identities, news=news, now=now)
+
+    def _objection_to(self, url: str, fresh: FreshDocument) -> Refused | None:
+        """Return why a page does not belong here (R27); None when it does.
+
+        It is of another format, or redirects made another question of it. Or it is of another site than the
+        document and what the feed is asked for by: a blog may lead its feed alone elsewhere.
+        """
+        arrival, subscription, site_of = fresh.arrival, self._subscription, self._basis.site_of
+        if arrival.family is not subscription.family:
+            return Refused("format")
+        sites = {site_of(subscription.final_url), site_of(self._basis.feed.url)}
+        is_ours = site_of(arrival.final_url) in sites
+        if not is_ours and (not arrival.site_id or arrival.site_id != subscription.site_id):
+            return Refused("cross-origin-unconfirmed")
+        return None if bears(arrival.final_url, url) else Refused("redirected")
 
     def drop_held(self) -> None:
         """Drop what came and did not prove to be part of the feed."""
@@ -686,22 +701,6 @@ _HOUR_SECONDS: Final = 3600.0
 _FAILURES_IN_A_ROW: Final = 3
 """A publisher that fails as often is left in peace."""
 _MAX_DOUBLINGS: Final = 20
-
-
-def _objection_to(
-    url: str, fresh: FreshDocument, subscription: StoredDocument, site_of: Callable[[str], str]
-) -> Refused | None:
-    """Return why a page does not belong here (R27); None when it does.
-
-    It is of another format or another site, or redirects made another question of it.
-    """
-    arrival = fresh.arrival
-    if arrival.family is not subscription.family:
-        return Refused("format")
-    is_ours = site_of(arrival.final_url) == site_of(subscription.final_url)
-    if not is_ours and (not arrival.site_id or arrival.site_id != subscription.site_id):
-        return Refused("cross-origin-unconfirmed")
-    return None if bears(arrival.final_url, url) else Refused("redirected")
 
 
 def _page_stored(row: StoredDocument, entries: Sequence[tuple[EntryId, float | None]]) -> Page:
