@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from tests.feeds import an_item, own_ids, rss
 from tests.origin import Origin
+from tests.publishers.blog import Post
 from tests.publishers.collected import ALL, DAY, FORMATS, WEEK, Feed, pages_asked
 from tests.publishers.wordpress import WordPress
 from tests.running import Proxy
@@ -264,6 +265,91 @@ async def test_feeds_of_a_part_of_the_site_are_collected(
     reply = await proxy.whole(blog.feed_url(form, under))
     assert reply.state == "collected"
     assert set(own_ids(reply.body)) == blog.identities(form, filter(wanted, blog.posts))
+
+
+def is_german(post: Post) -> bool:
+    return post.id % 4 == 0
+
+
+def is_shown(post: Post) -> bool:
+    return post.category != "news"
+
+
+PARTS: dict[str, tuple[str, Callable[[Post], bool], Callable[[str], bool], str]] = {
+    "a language by a parameter": ("/feed/?lang=de", is_german, lambda target: "paged" not in target
+        and "orderby" not in target, "remembered"),
+    "a language by a path": ("/de/feed/", is_german, lambda target: "?" not in target, "remembered"),
+    "a language, honoured": ("/de/feed/", is_german, lambda target: target.startswith("/de/"), "collected"),
+    "a parameter, honoured": ("/feed/?lang=de", is_german, lambda target: "lang" in target, "collected"),
+    "not by ID": ("/feed/?lang=de", is_german, lambda target: "orderby" not in target, "collected"),
+    "a category that is left out": ("/feed/", is_shown, lambda target: target == "/feed/", "remembered"),
+    "one that is left out everywhere": ("/feed/", is_shown, lambda target: True, "collected"),
+    "archives by date": ("/de/feed/", is_german, lambda target: target == "/de/feed/", "remembered"),
+}  # fmt: skip
+"""The feed, what a plugin leaves in it, where it does so, and what comes of it."""
+
+
+@pytest.mark.parametrize("posts", [60, 146])
+@pytest.mark.parametrize("name", PARTS)
+async def test_nothing_comes_that_the_feed_leaves_out(
+    proxy: Proxy, origin: Origin, name: str, posts: int
+) -> None:
+    """R27: where a plugin's choice holds for the feed alone its pages are not asked further. Where they
+    honour it in another order, or by date, they are read so."""
+    path, wanted, chooses, state = PARTS[name]
+    blog = WordPress(origin, posts=posts)
+    blog.canonical, blog.wanted, blog.chooses = False, wanted, chooses
+    if name == "archives by date":
+        blog.queries, blog.api_link = "ignored", False
+    live = list(filter(wanted, blog.posts))
+    reply = await proxy.whole(blog.url + path)
+    assert reply.state == state
+    assert set(own_ids(reply.body)) == blog.identities(
+        posts=live if state == "collected" else live[-blog.per_feed :]
+    )
+    if state == "remembered":
+        assert len(origin.requests) <= 16
+        status = await proxy.status(blog.url + path)
+        assert "posts that the feed leaves out" in str(status["notes"])
+
+
+async def test_a_feed_of_one_language_that_is_quiet_gets_no_other(proxy: Proxy, origin: Origin) -> None:
+    """R27: all pages for long have newer posts than the feed, and none of its own."""
+    blog = WordPress(origin, posts=200)
+    blog.canonical = False
+    blog.wanted, blog.chooses = (
+        (lambda post: post.id < 60 and post.id % 4 == 0),
+        lambda target: target == "/de/feed/",
+    )
+    reply = await proxy.whole(blog.url + "/de/feed/")
+    assert (reply.state, len(own_ids(reply.body))) == ("remembered", 10)
+    assert len(origin.requests) <= 15
+
+
+@pytest.mark.parametrize("number", range(2, 9))
+async def test_a_post_that_is_published_amid_the_feed_s_is_not_strange(
+    proxy: Proxy, origin: Origin, number: int
+) -> None:
+    """R27: the feed, asked for again, has it; so a post that leaves the feed meanwhile."""
+    blog = WordPress(origin, posts=45)
+
+    def change(count: int, _request: object) -> None:
+        if count == number:
+            blog.back_date(days=(blog.blog.now - blog.posts[-3].published) / DAY + 1)
+            blog.delete(blog.posts[-4])
+
+    blog.on_request = change
+    feed = Feed(proxy, blog)
+    assert feed.shown(await feed.whole()) == ALL
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_pinned_posts_are_not_strange(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R27: an old post on top of the feed makes no span of years; the feed lacks what lies between."""
+    blog = WordPress(origin, posts=45)
+    blog.sticky = (blog.posts[3].id, blog.posts[9].id)
+    feed = Feed(proxy, blog, form)
+    assert feed.shown(await feed.whole()) == ALL
 
 
 async def test_a_day_with_more_posts_than_a_page_is_told(proxy: Proxy, origin: Origin) -> None:

@@ -13,8 +13,9 @@ where one is installed, against a real one (`test_real_wordpress.py`).
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from email.utils import formatdate, parsedate_to_datetime
 from typing import Final
@@ -80,6 +81,12 @@ class WordPress(Front):
         self.paged_ignored = False
         self.orderby_ignored = False
         """`order` too."""
+        self.wanted: Callable[[Post], bool] = lambda _post: True
+        """Which posts a plugin leaves in feeds, those of a language below `/de/` say."""
+        self.chooses: Callable[[str], bool] = lambda _target: True
+        """Where it does so: by path and query string, below the site's folder."""
+        self.sticky: tuple[int, ...] = ()
+        """IDs of posts that a plugin puts on top of feeds."""
         self.default_feed = "rss2"
         """What its filter of that name makes of a feed whose URL names no format."""
         self.add, self.back_date, self.edit, self.bulk_edit = (
@@ -114,7 +121,7 @@ class WordPress(Front):
     # ---- What it answers
 
     async def behind(self, target: str, request: Request) -> Answer:
-        return self._page(parse_target(target), target, request)
+        return self._page(parse_target(target.removeprefix("/de")), target, request)
 
     def _page(self, query: Query, target: str, request: Request) -> Answer:
         match query.kind:
@@ -153,7 +160,14 @@ class WordPress(Front):
             query.fields.pop("orderby", None)
             query.fields.pop("order", None)
         comments = query.kind == "comments"
-        posts = [] if comments else query.select(self.blog, self.per_feed)
+        blog = self.blog
+        if self.chooses(target):
+            blog = copy.copy(self.blog)
+            blog.everything = list(filter(self.wanted, self.blog.everything))
+        posts = [] if comments else query.select(blog, self.per_feed)
+        if self.sticky and query.kind == "feed" and query.paged <= 1 and "orderby" not in query.fields:
+            pinned = [post for post in self.posts if post.id in self.sticky]
+            posts = [*pinned, *(post for post in posts if post not in pinned)]
         beyond = query.paged > 1 and not posts
         before = NO_CACHE if beyond else ()
         if self._is_current(request):

@@ -71,6 +71,9 @@ class Site:
         self.before: Callable[[int], object] = lambda _number: None
         """Called before each answer with its number, the subscription document's being 1."""
         self.asked: list[Ask] = []
+        self.kept: set[EntryId] = set()
+        """What stands on pages that were asked for as pages of the feed."""
+        self._held: dict[str, Answer] = {}
         self.stored: set[EntryId] = set()
         self.known = Collection(adapter="wordpress")
         self.now = float(NOW + 1000)
@@ -107,6 +110,7 @@ class Site:
 
     def _run(self, begin: Callable[[Job], Asking[Outcome]], *, is_daily: bool = True) -> Outcome:
         self.asked.clear()
+        self._held.clear()
         self.before(1)
         url = f"{ROOT}{self.path}"
         page = self._page(url)
@@ -126,6 +130,15 @@ class Site:
             return outcome
 
     def _answer(self, ask: Ask) -> Answer:
+        held = self._held.pop(ask.url, None)
+        answer = self._new_answer(ask) if held is None or ask.is_again else held
+        if ask.is_held:
+            self._held[ask.url] = answer
+        elif isinstance(answer, Page) and not ask.is_probe:
+            self.kept.update(answer.identities)
+        return answer
+
+    def _new_answer(self, ask: Ask) -> Answer:
         self.asked.append(ask)
         assert len(self.asked) < MOST_QUESTIONS, "it asks without an end"
         self.before(1 + len(self.asked))

@@ -51,7 +51,9 @@ from wholefeed.core.adapters.wordpress_pages import (
     is_at_same_host,
     is_left_alone,
     is_main,
+    is_part,
 )
+from wholefeed.core.adapters.wordpress_trial import StrangePagesError, judge_pages
 from wholefeed.core.adapters.wordpress_walk import (
     BY_DATE,
     WITHOUT_NEWS,
@@ -80,9 +82,20 @@ class WordPress:
 
     def collect(self, job: Job) -> Asking[Outcome]:
         """Ask for pages, by ID if that is honoured; where pages are not, by date."""
-        pages = Pages(job)
-        outcome = yield from _collect_all(pages)
-        return outcome or (yield from collect_by_date(pages))
+        pages, strange = Pages(job), ""
+        try:
+            outcome = yield from judge_pages(_collect_all(pages), job, is_part=is_part(job))
+        except StrangePagesError as exc:  # the order alone may be what makes a plugin choose nothing
+            pages, strange = Pages(job), str(exc)
+            outcome = yield from _next_pages(pages)
+        if outcome is not None:
+            return outcome
+        try:
+            outcome = yield from judge_pages(collect_by_date(pages), job, is_part=is_part(job))
+        except StrangePagesError as exc:
+            return job.unproven(str(exc))
+        assert outcome is not None, "reading by date comes to something"
+        return outcome if outcome.is_honoured or not strange else job.unproven(strange)
 
     def look(self, job: Job) -> Asking[Outcome]:
         """Ask for what is new: front pages, what was changed, what was added under a new ID."""
@@ -94,6 +107,14 @@ _FAMILIES: Final = frozenset({Family.ATOM, Family.RSS, Family.RDF})
 
 
 # All posts, page by page (rule R28)
+
+
+def _next_pages(pages: Pages) -> Asking[Outcome | None]:
+    """Ask in the feed's own order for what stands behind it; None where that is not of this feed."""
+    try:
+        return (yield from judge_pages(_from_front(pages), pages.job, is_part=True, is_next=True))
+    except StrangePagesError:
+        return None
 
 
 def _collect_all(pages: Pages) -> Asking[Outcome | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urljoin, urlsplit, urlunsplit
 
 from wholefeed.core.adapters.base import Answer, Ask, Job, Outcome, Page, Refused, page_url
 from wholefeed.core.model import EntryId
@@ -226,6 +226,11 @@ def is_main(url: str, api_url: str) -> bool:
         return path["root"] == root and not query
     file = _FEED_FILE.match(parts.path)
     return file is not None and file["root"] == root and [name for name, _ in query] == ["feed"]
+
+
+def is_part(job: Job) -> bool:
+    """Return whether a feed may have a part of the site's posts; where no REST API is named, by its path."""
+    return not is_main(job.url, job.page.marks.api_url or urljoin(job.url, "/wp-json/"))
 
 
 _FEED_PATH: Final = re.compile(r"^(?P<root>.*/)(?P<feed>feed(?:/(?:rss2|rss|atom|rdf))?/?)$")
