@@ -326,6 +326,25 @@ async def test_a_feed_of_one_language_that_is_quiet_gets_no_other(proxy: Proxy, 
     assert len(origin.requests) <= 15
 
 
+@pytest.mark.parametrize(("is_honoured", "state"), [(True, "collected"), (False, "remembered")])
+async def test_a_site_that_was_imported_the_newest_first_is_judged_at_its_end(
+    proxy: Proxy, origin: Origin, is_honoured: bool, state: str
+) -> None:
+    """R27: the first pages are older than the feed and prove nothing; they wait until one does."""
+    blog = WordPress(origin, posts=146)
+    blog.canonical = False
+    dates = [post.published for post in blog.posts]
+    for post, at in zip(blog.posts, reversed(dates), strict=True):
+        post.published = post.modified = at
+    blog.wanted = is_german
+    blog.chooses = lambda target: target.startswith("/de/") and (is_honoured or "?" not in target)
+    reply = await proxy.whole(blog.url + "/de/feed/")
+    assert reply.state == state
+    german = sorted(filter(is_german, blog.posts), key=lambda post: -post.published)
+    expected = german if is_honoured else german[: blog.per_feed]
+    assert set(own_ids(reply.body)) == blog.identities(posts=expected)
+
+
 @pytest.mark.parametrize("number", range(2, 9))
 async def test_a_post_that_is_published_amid_the_feed_s_is_not_strange(
     proxy: Proxy, origin: Origin, number: int
@@ -341,6 +360,18 @@ async def test_a_post_that_is_published_amid_the_feed_s_is_not_strange(
     blog.on_request = change
     feed = Feed(proxy, blog)
     assert feed.shown(await feed.whole()) == ALL
+
+
+@pytest.mark.parametrize("form", FORMATS)
+async def test_old_posts_that_were_edited_are_not_strange(proxy: Proxy, origin: Origin, form: str) -> None:
+    """R27: Atom dates them by their edit, amid the newest."""
+    blog = WordPress(origin, posts=45)
+    for post in blog.posts[5:40:3]:
+        blog.edit(post)
+    feed = Feed(proxy, blog, form, "author/admin")
+    reply = await feed.whole()
+    admins = [post for post in blog.posts if post.author == "admin"]
+    assert (reply.state, set(own_ids(reply.body))) == ("collected", blog.identities(form, admins))
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -77,9 +77,19 @@ def test_a_copy_of_feedburner_s_is_known_by_its_element(element: bytes, is_burne
     assert marks(RSS % (element, b"")).is_burned is is_burned
 
 
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [(b"420", 420), (b" 7\n", 7), (b"0", 0), (b"", None), (b"-1", None), (b"many", None), (b"1" * 10, None)],
+)
+def test_what_a_publisher_claims_to_have_is_a_number(text: bytes, total: int | None) -> None:
+    """R31: in whichever namespace, as OpenSearch has had several."""
+    head = b'<o:totalResults xmlns:o="http://a9.com/-/spec/opensearchrss/1.0/">%b</o:totalResults>' % text
+    assert marks(RSS % (head, b"")).total == total
+
+
 def test_what_is_kept_comes_back() -> None:
     """Marks are stored with their document, without what is empty."""
-    some = Marks(generator="g", last_id="7", has_comments=True, is_burned=True)
+    some = Marks(generator="g", last_id="7", has_comments=True, is_burned=True, total=7)
     assert Marks.read(some.written()) == some
     assert Marks().written() == "{}"
 

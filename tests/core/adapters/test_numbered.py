@@ -295,6 +295,22 @@ def test_nothing_is_claimed_where_the_first_page_cannot_be_had(
     assert (outcome.is_honoured, outcome.reason, len(feed.asked)) == (False, refusal.slug, 1)
 
 
+@pytest.mark.parametrize(("publisher", "highest"), [(Commits, 149), (Commits, 41), (Articles, 20)])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_nothing_above_some_number_is_told(
+    publisher: Callable[[], Any], highest: int, is_first: bool
+) -> None:
+    """R17, R31: few steps back until a new entry comes, be it that nothing is given or the first page."""
+    feed = publisher()
+    select, parameter = feed.select, feed.adapter.parameter
+    beyond = feed.names[:10] if is_first else []
+    feed.select = lambda query: beyond if int(query[parameter]) > highest else select(query)
+    outcome = feed.collect()
+    assert (outcome.is_honoured, outcome.is_whole, outcome.is_final) == (True, False, not is_first)
+    assert ("moved" if is_first else "gives nothing") in outcome.reason
+    assert len(feed.asked) <= 25
+
+
 @pytest.mark.parametrize("publisher", ALL)
 def test_a_page_that_cannot_be_had_ends_the_walk(publisher: Callable[[], Entries]) -> None:
     """R31: nobody knows what stands behind it."""

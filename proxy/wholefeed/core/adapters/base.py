@@ -311,6 +311,8 @@ class Page:
     """Whether its entries get newer downwards; None where their dates do not tell."""
     dates: tuple[float | None, ...] = ()
     """Of its entries, in the order of `identities`."""
+    has_updates: bool = False
+    """Whether an entry says when it was updated, which is its date then; of a stored page it is not known."""
     marks: Marks = field(default_factory=Marks)
     news: int = 0
     """How many of its identities were not stored before it came."""

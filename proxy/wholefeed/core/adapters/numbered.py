@@ -178,7 +178,7 @@ class _Pages:
         """
         job, adapter, before, step, stalled = self._job, self._adapter, self._job.page, 0, 0
         is_first, is_back, is_up = True, job.is_linked or not job.is_interrupted, False
-        had, has_gone_back = set[int](), False
+        had, has_gone_back, is_nothing = set[int](), False, False
         while start is not None and self._asked < MOST_PAGES:
             answer = yield from one(self._ask(start, is_again=self._is_look or step > 0))
             if isinstance(answer, Refused):
@@ -186,12 +186,14 @@ class _Pages:
                 break
             assert isinstance(answer, Page)
             page = answer.identities
+            has_top = not is_up and job.page.identities[0] in page
             if is_first and job.page.identities[0] in page:
                 break
-            if not adapter.joins(answer, start, before):
+            if has_top or not adapter.joins(answer, start, before):
+                is_nothing = is_nothing if is_up else not page
                 above, step, is_up = adapter.above(start, step, answer, job), step + 1, True
                 if above is None and not is_first:
-                    self._give_up(start, has_end=has_gone_back and not page)
+                    self._give_up(start, has_end=has_gone_back and is_nothing)
                 start = above
                 continue
             if not page:

@@ -90,8 +90,10 @@ class WordPress:
             outcome = yield from _next_pages(pages)
         if outcome is not None:
             return outcome
+        by_date = Pages(job)  # nothing that was met in another order was kept
+        by_date.total = pages.total
         try:
-            outcome = yield from judge_pages(collect_by_date(pages), job, is_part=is_part(job))
+            outcome = yield from judge_pages(collect_by_date(by_date), job, is_part=is_part(job))
         except StrangePagesError as exc:
             return job.unproven(str(exc))
         assert outcome is not None, "reading by date comes to something"

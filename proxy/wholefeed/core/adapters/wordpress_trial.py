@@ -9,7 +9,8 @@ feed's entries such pages have posts that the feed lacks:
 
 Pages are held (`Ask.is_held`) until they have the run or reach back behind it, and are kept then: no request
 more than without this. Of a feed of a part of the site (a query, a path) pages may have newer posts than the
-feed alone: more of them than the feed has entries are strange, too.
+feed alone: more of them than the feed has entries are strange, too. Dates of change, as Atom has them, tell
+nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from wholefeed.core.adapters.base import Answer, Ask, Asking, Job, Outcome, Page, one
-from wholefeed.core.model import EntryId
+from wholefeed.core.model import EntryId, Family
 
 
 class StrangePagesError(Exception):
@@ -78,7 +79,7 @@ class _Trial:
         self._first: Page | None = None
         """The first with entries that is no probe."""
         self._held: dict[str, Ask] = {}
-        self.is_over = not self._run.has_span
+        self.is_over = not self._run.has_span or feed.family is Family.ATOM
         """Whether pages are kept as they come."""
 
     def is_strange(self, asks: Sequence[Ask], answers: Sequence[Answer]) -> bool:
@@ -86,11 +87,12 @@ class _Trial:
         for ask, answer in zip(asks, answers, strict=True):
             if not isinstance(answer, Page):
                 continue
-            self._pages.append(answer)
+            if not answer.has_updates:  # an old post that was edited is no newer one
+                self._pages.append(answer)
             if not ask.is_probe and answer.identities:
                 self._first = self._first or answer
                 self._held[ask.url] = ask
-                self.is_over |= self._is_through(answer)
+                self.is_over |= answer.has_updates or self._is_through(answer)
         return self._is_strange()
 
     def is_strange_to(self, feed: Page) -> bool:

@@ -732,6 +732,7 @@ def _page_come(fresh: FreshDocument, identities: tuple[EntryId, ...], *, news: i
         validators=fresh.validators,
         is_ascending=is_downward(fresh.order),
         dates=tuple(fresh.order),
+        has_updates=any(at is not None for _, at in fresh.arrival.keys or ()),
         marks=fresh.marks,
         news=news,
         had_at=now,
