@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -207,6 +208,32 @@ def test_of_a_file_little_is_kept(text: str, is_kept: bool) -> None:
     kept = own_rules(text, "wholefeed")
     assert (kept is not None) is is_kept
     assert len(kept or "") < 1 << 16
+
+
+@pytest.mark.fault("145")
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *("Disallow: /{}\n", "Disallow: /{}$\n", "Disallow: /*{}*$\n", "Allow: /{}/index.html\n"),
+        *("Allow: /*{}$/index.html\n", "Disallow: /{}*bc*bc*bc*bc*bc*bc*bc*bc$\n", "Crawl-delay: {}\n"),
+        *("Disallow: /{}" + "\u00e9" * 20 + "$\n", "Disallow: /{}" + "\U0001f600*" * 10 + "$\n"),
+        "User-agent: whole*\nDisallow: /{}\n",
+    ],
+)
+def test_no_file_takes_more_memory_than_a_site_may(rule: str) -> None:
+    """H1, H9: the longest file of each kind of rules that is not refused yet."""
+    rules = [rule.replace("{}", str(number)) for number in range(2500)]
+    texts = (f"User-agent: *\n{''.join(rules[:count])}" for count in range(2500, 0, -50))
+    text = next(text for text in texts if own_rules(text, "wholefeed") is not None)
+    tracemalloc.start()
+    try:
+        read = Protego.parse(own_rules(text, "wholefeed") or "")
+        read.can_fetch("http://a.test/" + "b" * 2000, "wholefeed")
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000
+    assert peak < 4_000_000
 
 
 @pytest.mark.fault("145")

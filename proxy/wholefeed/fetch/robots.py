@@ -158,13 +158,12 @@ def _read(body: bytes, agent: str) -> Protego | None:
 def own_rules(text: str, agent: str) -> str | None:
     """Return what of a file may concern an agent, for a library to read: it says the same of that agent.
 
-    These are the groups that name it, a part of its name, or all (RFC 9309, 2.2.1). None: they have more than
-    `_MOST_RULES` rules, each counted for every name that it is for, and more than once where the library
-    makes several patterns of it, or `_MOST_CHARACTERS`. Then the file is
-    one that could not be had, which forbids all (2.3.1.4): to leave out the rest could mean what it forbids.
+    These are the groups that name it, a part of its name, or all (RFC 9309, 2.2.1). None: the library would
+    keep more than `_MOST_BYTES` of them. Then the file is one that could not be had, which forbids all
+    (2.3.1.4): to leave out the rest could mean what it forbids.
     """
     kept: list[str] = []
-    names, rules, characters = 0, 0, 0
+    names, kept_bytes = 0, 0
     is_among_names = False
     for raw in text.splitlines():
         line = raw.partition("#")[0].strip()
@@ -181,18 +180,26 @@ def own_rules(text: str, agent: str) -> str | None:
             continue
         else:
             is_among_names = False
-            rules += names * (1 + line.count("$") + ("*" in line) + line.endswith("/index.html"))
         if names:
             kept.append(line)
-            characters += len(line)
-            if rules > _MOST_RULES or characters > _MOST_CHARACTERS:
+            kept_bytes += names * _bytes_kept(line)
+            if kept_bytes > _MOST_BYTES:
                 return None
     return "\n".join(kept)
 
 
-_MOST_RULES: Final = 2000
-"""They take 400 bytes each. The longest files of large sites have half as many for one agent."""
-_MOST_CHARACTERS: Final = 1 << 16
+_MOST_BYTES: Final = 900_000
+"""Some 1,800 rules. The longest files of large sites have half as many for one agent."""
+
+
+def _bytes_kept(line: str) -> int:
+    """Return about how much the library keeps of a line for each name, as measured: some rules become two."""
+    size = 400 + (4 if line.isascii() else 24) * len(line)
+    if "*" in line:
+        size += 500 + 70 * line.count("*")
+    return size * (1 + ("$" in line)) * (1 + line.endswith("/index.html"))
+
+
 # As generous as the library is: the colon may be missing, and the hyphen.
 _NAMES_AGENT: Final = re.compile(
     r"(?:user[- ]?agent\s*:|user(?:-|\s+)?agent(?:\s+|$))\s*(.*)", re.IGNORECASE | re.DOTALL
