@@ -1,8 +1,8 @@
 """What hostile publishers cost, one by one and many at once: `python -m benchmarks.hostile`.
 
 First each document that is made to cost much, as `benchmarks.costly` has it, and what the reading of pages,
-lists and heads costs by itself (row 147), and bodies of requests without a token (row 143). Then clients that
-mean harm:
+lists and heads costs by itself (row 147). Then each robots.txt and the pages of lists, as `benchmarks.sites`
+has them (rows 145 and 146), and bodies of requests without a token (row 143). Then clients that mean harm:
 connections that never say the whole of what they want, a thousand and more at once, and how long a supervisor
 and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then what the lists of feeds cost where a hundred
 have heads as long as 20 KB on the wire can make them (rows 117 and 118). Then people who read what is made to
@@ -36,6 +36,7 @@ from typing import Final
 from urllib.parse import quote
 
 from benchmarks.costly import measure_all
+from benchmarks.sites import measure_sites
 from benchmarks.support.bodies import measure_bodies
 from benchmarks.support.flood import FORM, HALF_A_HEAD, LONG_FORM, flooding
 from benchmarks.support.hostile import HOSTS, KINDS, PAGES, Hostile, running_hostile
@@ -342,6 +343,7 @@ def main() -> None:
     begin()
     measure_all(options.costly_megabytes)
     measure_reading(options.costly_megabytes)
+    measure_sites()
     measure_bodies(int(options.body_megabytes * (1 << 20)))
     measure_floods()
     measure_lists(options.listed)

@@ -46,6 +46,7 @@ SMALL = {
     "replay": ["--archives", "1", "--times", "1"],
     "replicas": ["--feeds", "20", "--seconds", "1", "--replicas", "2", "--per-second", "10"],
     "refresh": ["--feeds", "2", "--runs", "1", "--hops"],
+    "sites": [],
     "soak": [*CHAIN, "--readers", "5", "--feeds", "3", "--seconds", "3", "--failing", "0"],
     "serve": [*CHAIN, "--connections", "3", "--seconds", "0.2"],
     "store": ["3", "5"],

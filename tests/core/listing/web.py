@@ -100,12 +100,8 @@ def look_in(
     most_pages: int = 200,
     known: Known | None = None,
     known_keys: Container[str] = frozenset(),
-    is_cached: bool = True,
 ) -> Looking:
-    """Look in a site: pages by their paths; a number is the status of an error, `->` a redirect.
-
-    `is_cached`: pages that were read are held by this module for other looks.
-    """
+    """Look in a site: pages by their paths; a number is the status of an error, `->` a redirect."""
     job = Job(
         feed_url=feed_url,
         home_urls=home_urls,
@@ -122,7 +118,7 @@ def look_in(
         while True:
             assert isinstance(ask, Ask)
             asked.append(ask.url.removeprefix(HOST))
-            ask = steps.send(answer(pages, ask.url, is_cached=is_cached))
+            ask = steps.send(answer(pages, ask.url))
     except StopIteration as stop:
         return Looking(stop.value, asked)
 
@@ -131,15 +127,15 @@ def site_of(url: str) -> str:
     return ".".join((urlsplit(url).hostname or "").split(".")[-2:])
 
 
-def answer(pages: Mapping[str, str | int], url: str, *, is_cached: bool = True) -> ListPage | NotHad:
+def answer(pages: Mapping[str, str | int], url: str) -> ListPage | NotHad:
     """What is answered to one question."""
     body = pages.get(url.removeprefix(HOST), pages.get("*", 404))
     if isinstance(body, str) and body.startswith("-> "):
-        return answer(pages, urljoin(url, body[3:]), is_cached=is_cached)
+        return answer(pages, urljoin(url, body[3:]))
     if isinstance(body, int):
         slug = "robots" if body == 0 else "http-status"
         return NotHad(url, slug, body or None, body in (0, 404, 410))
-    return (read if is_cached else read.__wrapped__)(body)._replace(url=url)
+    return read(body)._replace(url=url)
 
 
 @lru_cache(maxsize=64)

@@ -11,13 +11,14 @@ or why it was not had, and returns what was found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from wholefeed.core.adapters.base import GONE
 from wholefeed.core.listing.dates import Day, day_in
+from wholefeed.core.listing.kept import Keeping
 from wholefeed.core.listing.links import link_key, own_link
 from wholefeed.core.listing.lists import (
     LEAST,
@@ -196,10 +197,6 @@ def look(job: Job) -> Asking[Found]:
 
 MOST_ENTRIES: Final = 50_000
 """Of a list."""
-MOST_PAGE_BYTES: Final = 8 << 20
-"""Of memory for pages that were read, beside the last one; which may take as much (`read_page`)."""
-MOST_LISTED_BYTES: Final = 12 << 20
-"""Of memory for the entries of a list: some 25,000 of the usual kind."""
 MOST_LOOKS: Final = 8
 """Requests for what turns out to be no page of the list."""
 _MOST_TRIES: Final = 4
@@ -223,27 +220,6 @@ class _Way:
     """Whether it may bring more than that."""
 
 
-class _LetGo(NamedTuple):
-    """What is known of a page that is held no longer."""
-
-    url: str
-    said: int
-    """Of its links; those of pages alike are equal."""
-    is_cut: bool
-
-
-def _told(page: ListPage | _LetGo) -> _LetGo:
-    return page if isinstance(page, _LetGo) else _LetGo(page.url, hash(page.links), page.is_cut)
-
-
-def _bytes_of(link: PageLink) -> int:
-    """Return how much memory a link takes, but for what many have in common."""
-    return _LINK_BYTES + sum(each.__sizeof__() for each in (link.url, link.key, link.text))
-
-
-_LINK_BYTES: Final = 250
-
-
 class _Walked(NamedTuple):
     """What a walk came to."""
 
@@ -260,23 +236,6 @@ class _Walked(NamedTuple):
         return self.order in (NEWEST, OLDEST, SHUFFLED)
 
 
-class _Size:
-    """How much a list has come to."""
-
-    def __init__(self) -> None:
-        self._entries = self._bytes = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no more of it is read."""
-        return self._entries >= MOST_ENTRIES or self._bytes >= MOST_LISTED_BYTES
-
-    def add(self, items: Iterable[Item]) -> None:
-        for item in items:
-            self._entries += 1
-            self._bytes += _bytes_of(item.link)
-
-
 class _Look:
     """One look."""
 
@@ -284,10 +243,9 @@ class _Look:
         self._job = job
         self._site = job.site_of(job.feed_url)
         self._feed = Feed.of(job.entries, self._is_own)
-        self._had: dict[str, Answer | _LetGo] = {}
+        self._keeping = Keeping(self._feed)
+        self._had: dict[str, Answer] = {}
         """What was answered, by the keys of what was asked for."""
-        self._held: dict[str, int] = {}
-        """The bytes of the pages among that, by their URLs, the oldest first."""
         self._looked: dict[str, Looked] = {}
         self._spare = MOST_LOOKS
         self._requests = 0
@@ -319,7 +277,7 @@ class _Look:
     def _look_around(self, ways: list[_Way], urls: list[str]) -> Asking[None]:
         """Read pages, and those that their links name as lists, until there is one that promises enough."""
         waiting, number = urls, 0
-        while number < len(waiting) and self._spare > 0:
+        while number < len(waiting) and self._may_go_on:
             page = yield from self._ask(waiting[number])
             number += 1
             if not isinstance(page, ListPage):
@@ -340,8 +298,7 @@ class _Look:
 
     def _guesses(self) -> list[str]:
         """Return pages that nothing links; where each path answers, none."""
-        had = {_told(answer) for answer in self._had.values() if not isinstance(answer, NotHad)}
-        if len({page.url for page in had}) > len({page.said for page in had}):
+        if self._keeping.has_twins:
             return []
         urls = [resolve_or_empty(self._homes()[0], f"/{name}") for name in ROOT_NAMES]
         return [url for url in urls if not self._feed.shape.fits(link_key(url))]
@@ -357,6 +314,11 @@ class _Look:
             return False
         return self._is_own(link.url) and not _NO_PAGE.search(split(link.url).path[-80:])
 
+    @property
+    def _may_go_on(self) -> bool:
+        """Whether there are requests left, and room for what they bring."""
+        return self._spare > 0 and not self._keeping.is_full
+
     def _is_own(self, url: str) -> bool:
         return self._job.site_of(url) == self._site
 
@@ -365,9 +327,8 @@ class _Look:
         if self._adds_slash and is_page:
             url = _with_slash(url)
         key = link_key(url)
-        known = self._had.get(key)
-        if known is not None and not isinstance(known, _LetGo):
-            return known
+        if key in self._had:
+            return self._had[key]
         if not self._is_own(url):
             return NotHad(url, "cross-origin", None, True)
         self._spare -= 1
@@ -376,8 +337,9 @@ class _Look:
         if isinstance(answer, ListPage):
             if not self._is_own(answer.url):
                 answer = NotHad(url, "cross-origin", None, True)
-            elif answer.url == f"{url}/":
-                self._adds_slash = True
+            else:
+                self._adds_slash |= answer.url == f"{url}/"
+                answer = self._keeping.keep(answer)
         self._had[key] = answer
         if isinstance(answer, NotHad):
             why = f"{answer.slug} {answer.status}" if answer.status else answer.slug
@@ -385,19 +347,7 @@ class _Look:
         else:
             self._had.setdefault(link_key(answer.url), answer)
             self._note(url, "no-list")
-            self._hold(answer)
         return answer
-
-    def _hold(self, page: ListPage) -> None:
-        """Count a page, and let the oldest ones go that there is no room for: they are asked for again."""
-        self._held.pop(page.url, None)
-        while self._held and sum(self._held.values()) > MOST_PAGE_BYTES:
-            oldest = next(iter(self._held))
-            del self._held[oldest]
-            for key, answer in self._had.items():
-                if isinstance(answer, ListPage) and answer.url == oldest:
-                    self._had[key] = _told(answer)
-        self._held[page.url] = sum(map(_bytes_of, page.links))
 
     def _note(self, url: str, why: str) -> None:
         self._looked[link_key(url)] = Looked(url=url, why=why)
@@ -474,10 +424,8 @@ class _Look:
         page, kind, is_cut = way.page, "", False
         missing: list[Missing] = []
         is_met = self._feed.begins(row.keys)
-        size = _Size()
         while is_met and not (is_again and self._is_joined(pages[-1].items)):
-            size.add(pages[-1].items)
-            if len(pages) >= self._job.most_pages or size.is_full:
+            if len(pages) >= self._job.most_pages or len(row.keys) >= MOST_ENTRIES or self._keeping.is_full:
                 is_cut = any(self._may_ask(each, row) for each in next_urls(page))
                 break
             got = yield from self._follow(page, row, kind, missing)
@@ -485,12 +433,12 @@ class _Look:
                 break
             page, items, kind = got
             pages.append(Read(page.url, items))
-            if not self._may_go_on(row, items):
+            if not self._may_be_list(row, items):
                 return _Walked(way, pages, "feeds-entries-not-met")
         order = self._verdict(way, pages, row, is_again=is_again)
         return _Walked(way, row.all_pages(pages), order, way.listed.shape, tuple(missing), is_cut)
 
-    def _may_go_on(self, row: Row, items: Sequence[Item]) -> bool:
+    def _may_be_list(self, row: Row, items: Sequence[Item]) -> bool:
         """Whether a list may be the feed's, by its last page: the feed's entries come first."""
         if self._feed.has_met(item.key for item in items):
             return self._feed.begins(row.keys)
@@ -520,7 +468,7 @@ class _Look:
         found = [each for each in next_urls(page) if each.url.startswith(below) and self._may_ask(each, row)]
         same = [each for each in found if not kind or each.kind == kind]
         for each in (same or [each for each in found if each.kind != "count"])[:_MOST_TRIES]:
-            if self._spare <= 0 and each.key not in self._had:
+            if not self._may_go_on and each.key not in self._had:
                 break
             answer = yield from self._ask(each.url, is_page=True)
             row.asked.add(each.key)
@@ -540,7 +488,7 @@ class _Look:
     ) -> Asking[tuple[ListPage, list[Item], str] | None]:
         """Ask for the page behind one that could not be had, where pages are counted."""
         count = next((each for each in counts_on(page) if link_key(each.url) == gone.key), None)
-        while count is not None and count.number < count.last and self._spare > 0:
+        while count is not None and count.number < count.last and self._may_go_on:
             count = count.following()
             answer = yield from self._ask(count.url, is_page=True)
             row.asked.add(link_key(count.url))
@@ -572,9 +520,13 @@ class _Look:
         assert way.level is not None, "a way of levels"
         waiting, read = list(way.level.urls), list[list[Read]]()
         shape, seen, missing = "", set[str](), list[Missing]()
-        is_cut, size = False, _Size()
+        is_cut = False
         while waiting:
-            if sum(map(len, read)) >= self._job.most_pages or size.is_full or self._spare <= 0:
+            if (
+                sum(map(len, read)) >= self._job.most_pages
+                or len(seen) >= MOST_ENTRIES
+                or not self._may_go_on
+            ):
                 is_cut = True
                 break
             url = waiting.pop(0)
@@ -596,7 +548,6 @@ class _Look:
                 return _Walked(way, [], "repeats")
             seen.update(keys)
             read.append(group)
-            size.add(item for each in group for item in each.items)
             self._joined(url)
             if self._feed.has_met(keys) and not _in_order(self._feed, read):
                 return _Walked(way, [], "feeds-entries-not-met")
@@ -675,7 +626,7 @@ class _Look:
         read, missing, is_cut = list[Read](), list[Missing](), False
         for url in self._job.known.missing[: self._spare]:
             left = self._job.most_pages - len(walked.pages) - len(read)
-            if left <= 0:
+            if left <= 0 or self._keeping.is_full:
                 missing.append(Missing(url=url, slug="limit", status=None))
                 continue
             page = yield from self._ask(url, is_page=True)
@@ -718,7 +669,7 @@ class _Look:
         listed = _Entries(self._feed, self._job.now, is_ordered=walked.order != SHUFFLED).listed(pages)
         looked = tuple(self._looked.values())
         urls = {page.url for page in pages}
-        cut = {page.url for page in self._had.values() if not isinstance(page, NotHad) and page.is_cut}
+        cut = {page.url for page in self._had.values() if isinstance(page, ListPage) and page.is_cut}
         is_cut = walked.is_cut or not urls.isdisjoint(cut)
         return Found(pages=listed, missing=walked.missing, looked=looked, known=known, is_cut=is_cut)
 

@@ -78,8 +78,8 @@ MAX_ELEMENTS: Final = 400_000
 MAX_DEPTH: Final = 2000
 MAX_TEXT_CHARACTERS: Final = 300
 MAX_LINK_CHARACTERS: Final = 1000
-MAX_CHARACTERS: Final = 2 << 20
-"""Of URLs and texts of links together: with 20,000 links a page takes some 10 MB of memory."""
+MAX_KEPT_BYTES: Final = 7_000_000
+"""Of memory, for all URLs, keys and texts of a page: 350 for each of 20,000 links."""
 MAX_HOSTS: Final = 500
 """Different ones that the links of a page may lead to: what leads to further ones is left out."""
 _FREE_LINKS: Final = 2000
@@ -246,8 +246,9 @@ class _Page:
         """What links name as their hosts."""
         self._most_elements = min(MAX_ELEMENTS, _FREE_ELEMENTS + size_bytes // _BYTES_PER_ELEMENT)
         self._most_links = min(MAX_LINKS, _FREE_LINKS + size_bytes // _BYTES_PER_LINK)
-        self._room = min(_FREE_CHARACTERS + _GAIN * size_bytes, MAX_CHARACTERS)
-        """Characters that the URLs and texts of links may still have."""
+        self._room = _FREE_CHARACTERS + _GAIN * size_bytes
+        """Characters that the URLs of links may still have."""
+        self._room_bytes = MAX_KEPT_BYTES
         self._shapes: dict[tuple[str, str, str], str] = {}
         self._places: dict[tuple[_Place, str, str, str, str], _Place] = {}
         self._links: list[_Link] = []
@@ -286,8 +287,8 @@ class _Page:
 
     @property
     def _is_full(self) -> bool:
-        """Whether it has as many links as it may have."""
-        return len(self._links) >= self._most_links or self._room < 0
+        """Whether it has as many links as it may have, or as long ones."""
+        return len(self._links) >= self._most_links or self._room < 0 or self._room_bytes <= 0
 
     def _begin(self, node: Any, tag: str, parent: _Element | None) -> _Element:
         said = node.get("class") or "", node.get("id") or "", node.get("role") or ""
@@ -351,17 +352,21 @@ class _Page:
         if not href or href.startswith("#") or not (url := self._target(href)):
             return
         is_next = "next" in (node.get("rel") or "").lower().split()
-        key, title = self._key(url), _title(node)
+        key, title = self._key(url), self._kept(_title(node))
         place = _place_in_row(element, key)
-        self._room -= len(title)
         self._links.append(
             _Link(node, url, key, title, element, place, self._group, self._heading, is_next, [])
         )
 
     def _key(self, url: str) -> str:
         if url not in self._keys:
-            self._keys[url] = link_key(url)
+            self._keys[self._kept(url)] = self._kept(link_key(url))
         return self._keys[url]
+
+    def _kept(self, text: str) -> str:
+        """Count the memory that a text takes."""
+        self._room_bytes -= text.__sizeof__()
+        return text
 
     def _target(self, href: str) -> str:
         if href not in self._targets:
@@ -457,7 +462,7 @@ class _Page:
             yield PageLink(
                 url=link.url,
                 key=link.key,
-                text=link.text or ("" if title is None else self._titles[title]) or self._label_of(link),
+                text=link.text or self._named(link, title),
                 shape=place.shape,
                 place=link.place,
                 group=link.group,
@@ -469,10 +474,12 @@ class _Page:
                 note="".join(link.noted[:1]),
             )
 
-    def _label_of(self, link: _Link) -> str:
-        label = _label(link.node) if self._room > 0 else ""
-        self._room -= len(label)
-        return label
+    def _named(self, link: _Link, title: int | None) -> str:
+        """Return what a link without a text is called, while there is room."""
+        if self._room_bytes <= 0:
+            self.is_cut = True
+            return ""
+        return self._kept(("" if title is None else self._titles[title]) or _label(link.node))
 
 
 def _place_in_row(element: _Element, key: str) -> int:

@@ -151,6 +151,17 @@ def _numbers(url: str) -> Iterator[tuple[str, int, str]]:
             yield url[: run.start()], int(run[0]), tail
 
 
+def leads_on(link: PageLink) -> bool:
+    """Whether a link may lead to a page of a list: no other one is asked about here."""
+    return (
+        link.is_next
+        or next(_numbers(link.url), None) is not None  # first, for it takes the least
+        or _is_older(link.text)
+        or _span(link) is not None
+        or _rank(link) is not None
+    )
+
+
 # Years and months
 
 
