@@ -1,12 +1,15 @@
-"""What bodies of requests cost that nobody asked for, and how long a supervisor waits beside them (row 143).
+"""What bodies of requests cost that nobody asked for, and how long a supervisor waits beside them.
 
-measure_bodies(1 << 20)         # a row for each coding: what the server spent, over all routes and methods
+measure_bodies(1 << 20)     # a row for each coding and framing, over all routes and methods
+
+They are those of docs/faults.md rows 143 and 144.
 """
 
 from __future__ import annotations
 
 import gzip
 import socket
+import sys
 import tempfile
 import zlib
 from collections import Counter
@@ -21,6 +24,11 @@ from benchmarks.support.health import asking_health
 from benchmarks.support.report import Table
 from benchmarks.support.server import Server, running_server
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 _TOKEN: Final = "a-token-that-nobody-knows"
 _SECONDS: Final = 5.0
 _TARGETS: Final = (
@@ -28,43 +36,58 @@ _TARGETS: Final = (
     *("/feed?url=http://a.example/", "/status?url=http://a.example/", "/healthz", "/metrics", "/nowhere"),
 )
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
-_CODINGS: Final[dict[str, Callable[[int], bytes]]] = {
-    "": bytes,
-    "gzip": lambda size: gzip.compress(bytes(64 * size)),
-    "deflate": lambda size: zlib.compress(bytes(64 * size)),
-    "br": lambda size: brotli.compress(bytes(256 * size), quality=4),
+_CHUNKED: Final = "Transfer-Encoding: chunked"
+_Body = Callable[[int], bytes]
+_KINDS: Final[dict[str, tuple[str, _Body]]] = {
+    "plain": ("", bytes),
+    "gzip": ("Content-Encoding: gzip", lambda size: gzip.compress(bytes(64 * size))),
+    "deflate": ("Content-Encoding: deflate", lambda size: zlib.compress(bytes(64 * size))),
+    "br": ("Content-Encoding: br", lambda size: brotli.compress(bytes(256 * size), quality=4)),
+    "zstd": ("Content-Encoding: zstd", lambda size: zstd.compress(bytes(256 * size))),
+    "tiny chunks": (_CHUNKED, lambda size: b"1\r\nx\r\n" * (size // 6)),
+    "tiny chunks, gzip": (f"{_CHUNKED}\r\nContent-Encoding: gzip", lambda size: b"1\r\nx\r\n" * (size // 6)),
+    "extension of a chunk": (_CHUNKED, lambda size: b"1;" + b"x" * size),
+    "no chunks": (_CHUNKED, bytes),
+    "long trailer": (_CHUNKED, lambda size: b"0\r\nX: " + b"x" * size),
+    "behind an Upgrade": ("Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 0", bytes),
+    "100-continue": ("Expect: 100-continue", bytes),
 }
-"""What a body of about so many bytes, or a bomb of many times as many, is on the wire."""
+"""Fields of the head, and what a body of so many bytes, or a bomb of many times as many, is on the wire."""
 
 
 def measure_bodies(size_bytes: int) -> None:
-    """Print a row for each coding: every route and method is sent a body without the token."""
-    table = Table("", "requests", "wire KB", "CPU ms each", "grown MB", "healthz p99 ms", first_width=40)
-    with (
-        tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as folder,
-        running_server(Path(folder), server_access_token=_TOKEN) as server,
-    ):
-        for coding, make in _CODINGS.items():
-            body = make(size_bytes)
+    """Print a row for each kind of body: every route and method is sent one without the token.
+
+    Each kind has a server of its own; CPU and memory are those of one request.
+    """
+    units = ("requests", "wire KB", "CPU ms each", "grown MB each", "healthz p99 ms")
+    table = Table("", *units, first_width=40)
+    for kind, (fields, make) in _KINDS.items():
+        body = make(size_bytes)
+        with (
+            tempfile.TemporaryDirectory(prefix="wholefeed-hostile-") as folder,
+            running_server(Path(folder), server_access_token=_TOKEN) as server,
+        ):
             before, resident = server.cpu_seconds(), server.resident_bytes()
             outcomes = Counter[str]()
             with asking_health(server) as durations:
                 for target in _TARGETS:
                     for method in _METHODS:
-                        outcomes[_send(server, method, target, coding, body)] += 1
+                        outcomes[_send(server, method, target, fields, body)] += 1
             count = sum(outcomes.values())
             spent = 1000 * (server.cpu_seconds() - before) / count
             late = 1000 * durations[int(0.99 * len(durations))]
-            grown = (server.peak_bytes() - resident) / 1e6
-            said = ", ".join(f"{status} x{times}" for status, times in outcomes.most_common(3))
-            cells = (str(count), f"{len(body) / 1e3:.0f}", f"{spent:.2f}", f"{grown:.1f}", f"{late:.1f}")
-            table.row(f"{coding or 'plain'}: {said}", *cells)
+            grown = (server.peak_bytes() - resident) / 1e6 / count
+        said = ", ".join(f"{status} x{times}" for status, times in outcomes.most_common(3))
+        cells = (str(count), f"{len(body) / 1e3:.0f}", f"{spent:.2f}", f"{grown:.2f}", f"{late:.1f}")
+        table.row(f"{kind}: {said}", *cells)
 
 
-def _send(server: Server, method: str, target: str, coding: str, body: bytes) -> str:
+def _send(server: Server, method: str, target: str, fields: str, body: bytes) -> str:
     """Send a request with a body; return the status of the answer."""
-    named = f"Content-Encoding: {coding}\r\n" if coding else ""
-    head = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n{named}Content-Length: {len(body)}\r\n\r\n"
+    framed = "" if _CHUNKED in fields or "Content-Length" in fields else f"Content-Length: {len(body)}"
+    lines = (f"{method} {target} HTTP/1.1", "Host: 127.0.0.1", *filter(None, (fields, framed)), "", "")
+    head = "\r\n".join(lines)
     with closing(socket.create_connection(("127.0.0.1", server.port), timeout=_SECONDS)) as client:
         with suppress(ConnectionError, TimeoutError):
             client.sendall(head.encode() + body)

@@ -34,6 +34,7 @@ from wholefeed.logs import get_logger
 from wholefeed.server.clients import Buckets, Networks, TrustedProxies
 from wholefeed.server.listening import (
     NOBODY,
+    BoundedParser,
     Connections,
     Listeners,
     Supervisor,
@@ -154,6 +155,7 @@ def make_app(config: Config, **parts: Any) -> web.Application:
     """
     _require_closed(config)
     hide_version()
+    BoundedParser.use()
     app = web.Application(handler_args=dict(HANDLER_ARGUMENTS))
     app[keys.CONFIG] = config
     counts = app[keys.COUNTS] = Counts()

@@ -41,7 +41,8 @@ async def test_a_known_feed_that_turns_into_such_a_page_goes_on(
         proxy.clock.advance(90_000)
         reply = await proxy.whole(url)
         assert (reply.reconstruction.endswith(";stale"), ids(reply.body)) == (False, ["c", "b", "a"])
-    assert origin.counts() == {"/feed": 1 + days, "/rss.xml": days}
+    looks = days + days // 7  # a week of 304 ends in one look without conditions
+    assert origin.counts() == {"/feed": 1 + looks, "/rss.xml": looks}
     first, *rest = origin.requests_for("/rss.xml")
     assert first.headers.get("if-none-match") is None
     assert {request.headers.get("if-none-match") for request in rest} <= {'"1"'}

@@ -1,9 +1,11 @@
-"""docs/faults.md row 143: bodies of requests, which nobody reads or decodes but who takes one."""
+"""docs/faults.md rows 143 and 144: bodies that only the route that takes one reads, and what is no HTTP."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -199,3 +201,65 @@ async def test_a_request_behind_one_with_a_body_is_answered(served: Proxy) -> No
     answers = await client.rest()
     assert answers.count(b"HTTP/1.1 200 ") == 2
     await client.close()
+
+
+GARBAGE_BYTES = 1 << 18
+HEAD = "POST /feed HTTP/1.1\r\nHost: a\r\n"
+GARBAGE = {
+    "a first line": "",
+    "a field": HEAD + "X: ",
+    "the size of a chunk": HEAD + "Transfer-Encoding: chunked\r\n\r\n",
+    "a field behind the last chunk": HEAD + "Transfer-Encoding: chunked\r\n\r\n0\r\nX: ",
+    "another protocol": HEAD + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    "the request behind one": HEAD + "Content-Length: 1\r\n\r\nx",
+}
+
+
+@pytest.mark.parametrize("head", GARBAGE.values(), ids=GARBAGE)
+@pytest.mark.fault("144")
+async def test_what_is_no_http_is_not_sent_back(served: Proxy, head: str) -> None:
+    """The answer quotes its beginning alone, and the connection ends."""
+    answers = await _answers_to(served, head.encode() + bytes(GARBAGE_BYTES))
+    assert b"HTTP/1.0 400 Bad Request\r\n" in answers
+    assert len(answers) < 4096
+
+
+@pytest.mark.parametrize("head", GARBAGE.values(), ids=GARBAGE)
+@pytest.mark.fault("144")
+async def test_nothing_is_held_of_what_is_no_http(served: Proxy, head: str) -> None:
+    """Neither by the error nor by its traceback, until the collector comes."""
+    garbage = head.encode() + bytes(GARBAGE_BYTES)
+    await _answers_to(served, garbage)
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(10):
+            await _answers_to(served, garbage)
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert held_bytes < 4 * GARBAGE_BYTES, "one for each request would be ten"
+
+
+async def _answers_to(served: Proxy, sent: bytes) -> bytes:
+    """Return all that comes for what one connection sends."""
+    reader, writer = await asyncio.open_connection(served.client.host, served.client.port)
+    writer.write(sent)
+    answers = bytearray()
+    async with asyncio.timeout(20):
+        with suppress(ConnectionError):
+            while piece := await reader.read(1 << 16):
+                answers += piece
+    writer.transport.abort()
+    return bytes(answers)
+
+
+@pytest.mark.fault("144")
+async def test_requests_that_come_at_once_are_all_answered(served: Proxy) -> None:
+    """More than are parsed at once, and more than wait at once: in their order."""
+    request = b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: %b\r\n\r\n" % (b"x" * 900)
+    last = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    answers = await _answers_to(served, 99 * request + last)
+    assert answers.count(b"HTTP/1.1 200 OK\r\n") == 100

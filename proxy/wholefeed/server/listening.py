@@ -25,7 +25,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
-from aiohttp import StreamReader, web
+from aiohttp import StreamReader, web, web_protocol
+from aiohttp.http import HttpRequestParser
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 
 from wholefeed.futures import cancelled
@@ -170,6 +172,46 @@ async def accepting(
         yield listener
     finally:
         listener.close()
+
+
+_SLICE_BYTES: Final = 1 << 14
+"""How much is parsed at once: an error quotes all of it, as escapes."""
+_LONGEST_REFUSAL: Final = 200
+
+
+class BoundedParser(HttpRequestParser):
+    """aiohttp's parser of requests, which holds nothing of what is no HTTP (docs/faults.md row 144).
+
+    aiohttp reads on behind an error, and makes another of each read. Each quotes all that was read, and holds
+    it in a cycle with its traceback until the collector comes: 5 MB for one.
+    """
+
+    @classmethod
+    def use(cls) -> None:
+        """Have aiohttp's servers parse so; there is no argument for it."""
+        web_protocol.HttpRequestParser = cls  # type: ignore[attr-defined]
+
+    def feed_data(self, data: bytes, *_: Any) -> tuple[list[Any], bool, bytes]:
+        """Take what has been read; return messages, whether another protocol follows, and what is of that."""
+        messages: list[Any] = []
+        for at in range(0, len(data) or 1, _SLICE_BYTES):
+            try:
+                found, is_upgraded, rest = super().feed_data(data[at : at + _SLICE_BYTES])
+            except HttpProcessingError as exc:
+                if self.protocol is not None and self.protocol.transport is not None:
+                    self.protocol.transport.pause_reading()
+                return [*messages, _refusal(exc)], False, b""
+            messages += found
+            if is_upgraded:
+                return messages, True, rest + data[at + _SLICE_BYTES :]
+        return messages, False, b""
+
+
+def _refusal(error: HttpProcessingError) -> tuple[Any, StreamReader]:
+    """Return the message of aiohttp's that has an error answered."""
+    short = type(error).__new__(type(error))
+    short.message = error.message[:_LONGEST_REFUSAL]
+    return web_protocol._ErrInfo(status=400, exc=short, message=short.message), EMPTY_PAYLOAD  # noqa: SLF001
 
 
 _REAP_PAUSE_SECONDS: Final = 1.0

@@ -96,9 +96,14 @@ def _bytes_of_body(request: web.Request, response: web.StreamResponse) -> int:
 
 # Bodies of requests that nobody reads (docs/faults.md row 143)
 
-HANDLER_ARGUMENTS: Final[Mapping[str, Any]] = {"auto_decompress": False, "lingering_time": 0.0}
+HANDLER_ARGUMENTS: Final[Mapping[str, Any]] = {
+    "auto_decompress": False,
+    "lingering_time": 0.0,
+    "read_bufsize": 1 << 16,
+}
 """What aiohttp's connections are made with. It would decode a body before anybody is asked whether there is
-one to take (796 bytes of brotli: 3 s of CPU), and read on behind a refusal, for up to ten seconds."""
+one to take (796 bytes of brotli: 3 s of CPU), and read on behind a refusal, for up to ten seconds. Twice
+`read_bufsize` of a body is held at most until somebody reads it."""
 _PARTING_SECONDS: Final = 1.0
 """So long a client may take to read an answer that ends its request early. A socket that is closed over bytes
 that nobody has read resets the connection (RFC 9112, 9.6), and the answer may be lost with it."""
