@@ -2,10 +2,9 @@
 
 First each document that is made to cost much, as `benchmarks.costly` has it, and what the reading of pages,
 lists and heads costs by itself (row 147). Then each robots.txt and the pages of lists, as `benchmarks.sites`
-has them (rows 145 and 146), and bodies of requests without a token and what is no
-HTTP (rows 143 and 144). Then clients that mean harm:
-connections that never say the whole of what they want, a thousand and more at once, and how long a supervisor
-and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then what the lists of feeds cost where a hundred
+has them (rows 145 and 146), and bodies of requests without a token and what is no HTTP (rows 143 and 144).
+Then clients that mean harm: connections that never say the whole of what they want, a thousand and more at
+once, and how long a supervisor and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then what the lists of feeds cost where a hundred
 have heads as long as 20 KB on the wire can make them (rows 117 and 118). Then people who read what is made to
 cost much (rows 119 and 120): the pages of many feeds at once, and once more. Then what holds up others: one
 tag of a subscription list with attributes without end, and who takes the places of those that follow walks

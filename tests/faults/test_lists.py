@@ -191,7 +191,14 @@ async def test_row_118_a_head_that_was_longer_is_made_anew(
     filled = "convert_to(repeat('x', 300000), 'UTF8')" if store_url else "zeroblob(300000)"
     longer = f"head || {filled}" if store_url else f"CAST(head || {filled} AS BLOB)"
     version = "UPDATE wholefeed_schema SET version = 18" if store_url else "PRAGMA user_version = 18"
-    for statement in (f"UPDATE feed SET head = {longer}", *UNDOING[23], *UNDOING[22], *UNDOING[21], *UNDOING[19], version):
+    for statement in (
+        f"UPDATE feed SET head = {longer}",
+        *UNDOING[23],
+        *UNDOING[22],
+        *UNDOING[21],
+        *UNDOING[19],
+        version,
+    ):
         change(statement)
     async with running(config, clock) as proxy:
         assert len((await proxy.get(url)).body) > 300_000

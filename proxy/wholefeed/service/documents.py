@@ -407,7 +407,12 @@ class Leaving:
 
 
 def _is_set_back(old: DocumentRow, new: Obtained) -> bool:
-    """Whether a document is older than the one it replaces, by its own date: caches give such copies."""
+    """Whether a document is older than the one it replaces, by its own date: caches give such copies.
+
+    One of another version is no copy: its publisher has changed its software.
+    """
+    if old.version != new.read.facts.version:
+        return False
     was = counted_instant(old.updated_at, old.fetched_at)
     now = new.read.facts.updated_at
     return was is not None and now is not None and now < was
