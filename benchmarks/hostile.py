@@ -4,11 +4,11 @@ First each document that is made to cost much, as `benchmarks.costly` has it, an
 lists and heads costs by itself (row 147). Then each robots.txt and the pages of lists, as `benchmarks.sites`
 has them (rows 145 and 146), and bodies of requests without a token and what is no HTTP (rows 143 and 144).
 Then clients that mean harm: connections that never say the whole of what they want, a thousand and more at
-once, and how long a supervisor and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then what the lists of feeds cost where a hundred
-have heads as long as 20 KB on the wire can make them (rows 117 and 118). Then people who read what is made to
-cost much (rows 119 and 120): the pages of many feeds at once, and once more. Then what holds up others: one
-tag of a subscription list with attributes without end, and who takes the places of those that follow walks
-(rows 99 and 111). Then the peak memory under all kinds at once:
+once, and how long a supervisor and a reader wait meanwhile (docs/faults.md rows 95 to 96). Then what the
+lists of feeds cost where a hundred have heads as long as 20 KB on the wire can make them (rows 117 and 118).
+Then people who read what is made to cost much (rows 119 and 120): the pages of many feeds at once, and once
+more. Then what holds up others: one tag of a subscription list with attributes without end, and who takes the
+places of those that follow walks (rows 99 and 111). Then the peak memory under all kinds at once:
 
 Readers ask for feeds of every kind in `benchmarks.support.hostile` at the same time, each kind at several
 hosts: gzip bombs, documents of 32 MiB near each limit, drips, endless bodies, silence, chains of 5,000

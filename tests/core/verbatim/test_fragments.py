@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.core.parse.makers import URL, atom, named, rss, slices
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.model import ATOM_NS, MEMORY_URL, WELL_KNOWN_PREFIXES, Family, FeedDocument, HeadContext
-from wholefeed.core.parse.documents import MAX_GAIN_BYTES, parse
-from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, UNLIMITED, ParseError
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.limits import MAX_ATTRIBUTES, MAX_DEPTH, MAX_GAIN_BYTES, UNLIMITED, ParseError
 from wholefeed.core.text.urls import resolve
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES, Fragments, most_gained, prefixes_in
 from wholefeed.core.verbatim.json import MAX_CONTEXT_BYTES
