@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import sys
 from contextlib import suppress
 from pathlib import Path
 from time import process_time
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.calls import counted_calls
 from wholefeed.core.opml import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -317,20 +317,11 @@ def test_what_costs_too_much_is_refused(body: str) -> None:
 @pytest.mark.fault("147")
 def test_what_no_list_can_have_ends_the_reading(unit: str) -> None:
     """Behind markup that cannot be put right nothing is looked at, however much there is."""
-    calls = [0]
-
-    def count(_frame: object, event: str, _arg: object) -> None:
-        calls[0] += event == "call"
-
     document = f"<opml><body>&nbsp;{unit * 100_000}</body></opml>".encode()
-    sys.setprofile(count)
-    try:
-        with pytest.raises(ParseError) as caught:
-            read_opml(document)
-    finally:
-        sys.setprofile(None)
+    with pytest.raises(ParseError) as caught, counted_calls() as calls:
+        read_opml(document)
     assert caught.value.slug == "malformed-xml"
-    assert calls[0] < 1000, "it is not gone through piece by piece"
+    assert calls["call"] < 1000, "it is not gone through piece by piece"
 
 
 def test_a_tag_may_have_so_much_and_no_more() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.calls import counted_calls
 from tests.core.parse.makers import URL, atom, rss
 from wholefeed.core.model import WELL_KNOWN_PREFIXES, Family, FeedDocument
 from wholefeed.core.notes import DocumentRepaired
@@ -180,19 +179,10 @@ def test_an_entry_that_is_not_plain_in_the_end_is_given_up_at_once() -> None:
 def test_a_plain_entry_takes_no_call_for_each_of_its_elements(make: Callable[..., bytes], entry: str) -> None:
     """It is what most documents are made of: a call for each start and end tag takes five times as long."""
     body = make(*[entry.replace("1<", f"{number}<", 1) for number in range(100)])
-    calls = 0
-
-    def count(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(count)
-    try:
+    with counted_calls() as calls:
         document = parse(body, URL)
-    finally:
-        sys.setprofile(None)
     assert len(document.entries) == 100
-    assert calls < 1200, "a dozen for an entry"
+    assert calls["call"] < 1200, "a dozen for an entry"
 
 
 @pytest.mark.parametrize(

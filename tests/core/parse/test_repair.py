@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from time import process_time
-from types import FrameType
 from xml.etree.ElementTree import fromstring
 
 import feedparser
@@ -12,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.calls import counted_calls
 from tests.core.parse.makers import URL, atom, rss, slices
 from wholefeed.core.model import ATOM_NS, FeedDocument, entry_id
 from wholefeed.core.notes import DocumentRepaired, DocumentTruncated
@@ -786,18 +785,9 @@ def test_entries_that_were_well_formed_stay_byte_for_byte(entries: list[tuple[st
 
 def calls(body: bytes) -> int:
     """How many calls of functions the repair pass makes."""
-    count = 0
-
-    def counted(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counted)
-    try:
+    with counted_calls() as calls_made:
         mend(body)
-    finally:
-        sys.setprofile(None)
-    return count
+    return calls_made["call"] + calls_made["c_call"]
 
 
 HOSTILE = [

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 
 import feedparser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.calls import counted_calls
 from tests.core.parse.makers import URL, slices
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.compose.listed import named_entries
@@ -488,18 +487,9 @@ def test_wrappers_do_not_make_much_out_of_little() -> None:
 
 def calls(body: bytes) -> int:
     """How many calls of functions the mend makes."""
-    count = 0
-
-    def counted(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counted)
-    try:
+    with counted_calls() as calls_made:
         respell(body, max_depth=MAX_DEPTH)
-    finally:
-        sys.setprofile(None)
-    return count
+    return calls_made["call"] + calls_made["c_call"]
 
 
 @pytest.mark.fault("84")
