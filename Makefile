@@ -31,8 +31,8 @@ $(if $(filter-out postgres uvloop,$(EXTRAS)),$(error expected EXTRAS=postgres, g
 PUSH :=
 TAG :=
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' proxy/wholefeed/__init__.py)
-# One more than there are cores: tests wait for processes, sockets and clocks half of their time.
-WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Two more than there are cores: tests wait for processes, sockets and clocks half of their time.
+WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # They send megabytes, or thousands of documents, through lines that others reach: counting each line of theirs
 # would double the time of the whole suite.
