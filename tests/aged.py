@@ -38,6 +38,11 @@ UNDOING = {
         "DROP INDEX feed_list_at",
         *(f"ALTER TABLE feed DROP COLUMN {column}" for column in ("listing", "listed", "list_at")),
     ),
+    24: (
+        "DROP INDEX settled_doubtful",
+        "ALTER TABLE settled DROP COLUMN is_doubtful",
+        "ALTER TABLE feed DROP COLUMN shifts",
+    ),
     23: ("ALTER TABLE feed DROP COLUMN had_at", "ALTER TABLE feed DROP COLUMN doubts"),
 }
 """What takes away what each version of the schema has brought."""

@@ -367,6 +367,19 @@ async def test_an_archive_that_is_linked_too_early_is_a_warning(check: Check, or
     assert "/archive/3 has 1 entry, every other one 2" in (await check(url))[1]
 
 
+@pytest.mark.fault("158")
+async def test_archives_that_are_numbered_from_the_newest_are_a_warning(check: Check, origin: Origin) -> None:
+    """R35; RFC 5005, section 4: a new entry moves others from each of them to the next."""
+    body, line = spread(feed(prev_archive="/archive/1"), '<link rel="prev-archive"')
+    url = publish(
+        origin,
+        feed=body,
+        older=newer(self="/archive/1", prev_archive="/archive/2"),
+        newer=older(self="/archive/2", next_archive="/archive/1"),
+    )
+    assert await said_of(check, url) == [warning("archives-shift", FEED, line)]
+
+
 async def test_links_that_contradict_each_other_are_a_warning(check: Check, origin: Origin) -> None:
     """RFC 5005, sections 2 to 4: two of one relation, one of the document and one of HTTP, next-archive and
     self that name another document, fh:complete beside prev-archive, and fh:archive in the subscription

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,23 @@ def test_an_archive_that_is_shorter_than_all_others_may_grow(
 ) -> None:
     """RFC 5005, section 4: where two others at least have one size, and it has less; else nothing shows."""
     assert said(a_feed(*[some(size, 100 * place) for place, size in enumerate(sizes)])) == expected
+
+
+def test_entries_that_move_to_another_archive_are_told() -> None:
+    """R35; RFC 5005, section 4: between the two looks an entry came, and others moved on."""
+    first = a_feed([an_item("d", 4), an_item("c", 3)], [an_item("b", 2), an_item("a", 1)])
+    second = a_feed([an_item("e", 5), an_item("d", 4)], [an_item("c", 3), an_item("b", 2)], [an_item("a", 1)])
+    moved = Look(
+        second.kind,
+        [
+            second.feed,
+            *(
+                replace(new, url=old.url, keys=old.keys)
+                for new, old in zip(second.archives, first.archives, strict=False)
+            ),
+        ],
+    )
+    assert said(first, moved) == ["archive-changed", "archive-changed", "archives-shift"]
 
 
 @pytest.mark.parametrize(

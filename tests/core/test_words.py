@@ -382,6 +382,13 @@ def test_how_long_a_replay_takes_is_told(entries: int, rate: str, since: str, on
     assert expected in replay_in_words(entries, Pace.read(rate, since, on or None))
 
 
+def test_it_is_said_that_archives_shift() -> None:
+    """R35: the publisher can number its archives from the oldest, once somebody tells it."""
+    note = {"code": "ArchivesShift", "url": "http://o.test/feed", "text": "…"}
+    (said,) = words_of(a_status("complete", notes=[note]), NOW).remarks
+    assert said.startswith("Each new entry pushes older ones from one archive document of this feed")
+
+
 def test_it_is_said_that_validators_are_not_used() -> None:
     """R14: the publisher's server can be mended, by whoever knows of it."""
     note = {"code": "ValidatorsDoubted", "url": "http://o.test/feed", "text": "…"}

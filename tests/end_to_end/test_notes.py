@@ -16,6 +16,7 @@ from tests.origin import Origin
 from tests.publishers.archive_page import ArchivePage
 from tests.publishers.wordpress import WordPress
 from tests.running import a_config, running
+from tests.shifting import Shifting
 
 COLLECTION = "/pywb/feeds"
 """Of a web archive."""
@@ -86,6 +87,7 @@ DOCUMENTS: dict[str, tuple[dict[str, bytes], ...]] = {
         },
     ),
     "PageGone": ({"/feed": atom(an_item("a"), next="/gone")},),
+    "ArchivesShift": tuple(Shifting(size=2).documents(count) for count in (7, 8, 9)),
     "ValidatorsDoubted": (
         {"/feed": atom(an_item("a", 1))},
         {"/feed": atom(an_item("b", 2), an_item("a", 1))},

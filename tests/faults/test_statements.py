@@ -18,14 +18,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests import empty_store
+from tests.answers import Status
 from tests.feeds import an_item, atom, ids, publish_chain
 from tests.origin import Origin
 from tests.publishers.wordpress import WordPress
 from tests.running import Proxy, Reply, a_config, running
+from tests.shifting import Shifting, numbers_in, numbers_to
 from tests.sqlite_faults import MESSAGES, ONLY_WRITING, SqliteFaults, check_database
 from wholefeed.config.tables import Config
 
-STRIDE, COMMIT_STRIDE = 97, 7
+STRIDE, COMMIT_STRIDE, PASS_STRIDE = 97, 7, 29
 FEWEST_STATEMENTS, FEWEST_COMMITS = 50, 8
 SLUGS = {"store", "storage-full", "overloaded", "store-damaged"}
 OLD = ["e6", "e5", "e4", "e3", "e2", "e1"]
@@ -198,6 +200,50 @@ async def test_a_store_that_fails_anywhere_in_a_collected_walk_loses_nothing(
             await asked(proxy, blog.feed_url())
             reply = await proxy.refreshed(blog.feed_url())
             assert (reply.state, blog.identities() - set(ids(reply.body))) == ("collected", set())
+        check_database(path)
+        if not was_hit:
+            break
+    assert number > FEWEST_STATEMENTS
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("is_broken_off", [False, True], ids=["whole", "broken off"])
+@pytest.mark.parametrize("how", ["once", "for-good"])
+@pytest.mark.fault("158", "159")
+async def test_a_store_that_fails_anywhere_in_a_pass_through_archives_loses_nothing(
+    tmp_path: Path,
+    origin: Origin,
+    faults: SqliteFaults,
+    request: pytest.FixtureRequest,
+    how: str,
+    is_broken_off: bool,
+) -> None:
+    """Rows 158, 159; R35: an entry that moves from one archive to the next is there after every statement."""
+    publisher, url = Shifting(origin, size=3), origin.url("/feed")
+    publisher.publish(14)
+    template = tmp_path / "template"
+    template.mkdir()
+    async with running(a_patient_config(template)) as proxy:
+        assert numbers_in((await proxy.whole(url)).body) == numbers_to(14)
+    publisher.publish(16)
+    if is_broken_off:
+        origin.fault("/archive/3", Status(404))
+    path = tmp_path / "run" / "wholefeed.db"
+    stride = 1 if request.config.getoption("--exhaustive") else PASS_STRIDE
+    for number in count(1 + hash_of(how) % stride, stride):
+        async with started(template / "wholefeed.db", path.parent) as proxy:
+            proxy.clock.advance(90_000)
+            faults.arm(number, "SQLITE_FULL", for_good=how == "for-good")
+            await asked(proxy, url)
+            was_hit = faults.failed > 0
+            faults.heal()
+        async with running(a_patient_config(path.parent)) as proxy:  # as after a kill
+            proxy.clock.advance(180_000)
+            reply = await proxy.get(url)
+            assert set(numbers_in(reply.body)) >= set(numbers_to(14))
+            await proxy.settled()
+            reply = await proxy.whole(url)
+            assert (reply.state, numbers_in(reply.body)) == ("complete", numbers_to(16))
         check_database(path)
         if not was_hit:
             break

@@ -79,7 +79,7 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
         )  # fmt: skip
         _put(db, "entry_key", document=document, ordinal=ordinal, feed=feed, content=identity)
     _put(db, "tombstone", feed=feed, identity=b"t" * 16, document=document, when_at=at, ref=ODD)
-    _put(db, "settled", feed=feed, identity=b"s" * 16, is_withdrawn=number % 2)
+    _put(db, "settled", feed=feed, identity=b"s" * 16, is_withdrawn=number % 2, is_doubtful=1 - number % 2)
     _put(db, "ambiguous_key", feed=feed, key=b"k" * 16)
     _put(
         db,

@@ -56,6 +56,7 @@ from wholefeed.core.schedule import is_uncacheable, validators_of
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc3339
 from wholefeed.core.text.markup import attribute_places
 from wholefeed.core.text.urls import document_key, safe_url
+from wholefeed.core.walk.ahead import count_from_newest
 from wholefeed.core.words import counted, printable
 
 # The rules
@@ -112,6 +113,8 @@ _TABLE: Final = (
     Rule(_WARNING, "archive-growing", "RFC 5005, section 4",
          "an archive document is linked that seems not to be complete: {why}",
          "link an archive document when nothing will be added to it any more"),
+    Rule(_WARNING, "archives-shift", "RFC 5005, section 4", "{what}",
+         "number archive documents from the oldest, and link each when it is full"),
     Rule(_WARNING, "current-missing", "RFC 5005, section 4", "an archive document without current",
          "add a link current to the subscription document"),
     Rule(_WARNING, "self-missing", "RFC 4287, section 4.1.1", "a document without self",
@@ -489,6 +492,7 @@ UNFINISHED: Final = "unfinished"
 def _of_changes(first: Look, second: Look) -> Iterator[Finding]:
     """Find archives that changed, and other documents whose entries left for nowhere."""
     later = {key: each for each in second.documents for key in each.keys}
+    archived = frozenset[EntryId]().union(*(each.identities for each in second.archives))
     for before in first.archives:
         after = next((later[key] for key in before.keys if key in later), before)
         if before.digest != after.digest:
@@ -498,6 +502,9 @@ def _of_changes(first: Look, second: Look) -> Iterator[Finding]:
             pairs = zip(*(_each_mark(each.marks) for each in (before, after)), strict=False)
             line = next((number for number, (old, new) in enumerate(pairs, 1) if old != new), None)
             yield finding("archive-changed", before.url, line, what=what)
+            if moved := (before.identities - after.identities) & archived:
+                what = f"{counted(len(moved), 'entry', 'entries')} moved to another archive document"
+                yield finding("archives-shift", before.url, None, what=what)
     kept = frozenset[EntryId]().union(*(each.identities | each.tombstones for each in second.documents))
     for each in first.documents[: len(first.documents) - len(first.archives)]:
         for copy in each.copies:
@@ -584,6 +591,9 @@ def _of_archives(look: Look, now: float) -> Iterator[Finding]:
             if target is not None and document_key(target) in known - keys:
                 what = f"{relation} names another document: {target}"
                 yield each.finding("links-contradict", relation, what=what)
+    if count_from_newest([each.url for each in look.archives]):
+        what = "archive documents are numbered from the newest, so new entries push older ones into the next"
+        yield look.feed.finding("archives-shift", look.relation, what=what)
     if len(look.archives) > 1 and (why := _why_growing(look.archives[0], look.archives[1:], now)):
         yield look.feed.finding("archive-growing", look.relation, why=f"{look.archives[0].url} {why}")
 

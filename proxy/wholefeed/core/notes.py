@@ -137,6 +137,13 @@ ArchiveChanged: Final = NoteKind(
 )
 """A document that was taken for an archive had another body when it was revalidated."""
 
+ArchivesShift: Final = NoteKind(
+    "ArchivesShift", "archives-shift", "RFC 5005, section 4; rule R35",
+    text="new entries push older ones from one archive document into the next: {url}",
+)
+"""The publisher numbers its archives from the newest entry, so each new one changes all of them. They are all
+read once a week. What leaves one of them in between is remembered."""
+
 
 # The subscription document
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from wholefeed.core.compose.remembering import Kept, StoredMemory, WrittenMemory, remember_copies
 from wholefeed.core.facts import CopyDates, Stored
 from wholefeed.core.jobs import Composed, Rendered, Style, read_again
-from wholefeed.core.merge import OTHER, Fullness, counted_instant, replacement
+from wholefeed.core.merge import OTHER, Fullness, Replacement, counted_instant, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import BadLink, ExtraLink, ResponseRepaired, TextsShortened
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
@@ -83,6 +83,7 @@ def new_document(obtained: Obtained, placement: Placement) -> Put:
         found_by=placement.found_by,
         found_in=placement.found_in,
         generated_at=fetched.fetched_at - age_seconds(fetched.headers) if placement.found_by else None,
+        is_doubtful=placement.is_doubtful,
     )
     return Put(new, Fresh(read.digest, obtained.document, read.composed, read.rendered, obtained.style))
 
@@ -294,10 +295,11 @@ async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -
 
 
 class Leaving:
-    """What leaves a subscription document or page that is being replaced, for memory documents (R7, R8, R10).
+    """What leaves a document that is being replaced, for memory documents (R7, R8, R10, R35).
 
-    A copy that is fuller than what takes its place is remembered too. The memory documents are detached where
-    the new one is of another family: then every entry has left, and waits for the family to come back (R23).
+    A copy that is fuller than what takes its place is remembered too, except of an archive. The memory
+    documents are detached where the new one is of another family: then every entry has left, and waits for
+    the family to come back (R23).
 
     Args:
         rows: All documents of the feed.
@@ -305,8 +307,9 @@ class Leaving:
         new: What replaces it.
         now: Epoch seconds.
         parsed: What is held of documents as they were parsed.
-        is_page: What leaves a page has mostly moved to another one: remember that of which no other document
-            holds as good a copy.
+
+    What leaves a page has mostly moved to another one: that is remembered of which no other document holds as
+    good a copy. What leaves an archive is remembered where no other document holds it.
     """
 
     def __init__(
@@ -316,12 +319,12 @@ class Leaving:
         new: Obtained,
         now: float,
         parsed: ParsedDocuments | None = None,
-        *,
-        is_page: bool = False,
     ) -> None:
-        self._old, self._new, self._now, self._is_page = old, new, now, is_page
+        self._old, self._new, self._now = old, new, now
+        self._is_page = old.role is not Role.SUBSCRIPTION
+        self._is_archive = old.role is Role.ARCHIVE
         self._is_attached = new.read.facts.family is old.family
-        self._is_set_back = self._is_attached and not is_page and _is_set_back(old, new)
+        self._is_set_back = self._is_attached and not self._is_page and _is_set_back(old, new)
         generated_at = old.fetched_at if old.generated_at is None else old.generated_at
         self._made_at = generated_at if any(row.found_by for row in rows) else None
         """When the old document was made, where that counts for its copies (R10)."""
@@ -355,9 +358,13 @@ class Leaving:
         facts = new.read.facts
         was, standing = documents.said(db, old.id), list(facts.entries.said()) if self._is_attached else []
         found = replacement(was, standing)
+        if self._is_archive:  # its publisher is believed (R10)
+            found = Replacement(present=dict.fromkeys(found.present, OTHER), gone=found.gone)
         is_moved = self._is_page and self._is_attached
         left = [*found.gone, *found.fuller] if is_moved else found.fuller
         elsewhere = live.held_as_good(db, old.feed, left, old.id, is_page=is_moved)
+        if self._is_archive:
+            elsewhere |= set(left) - live.departing(db, old.feed, old.id, ())
         if is_moved:
             latest = None if old.found_by else live.subscription_updated_at(db, old.feed)
         stood = {each.identity for each in was}

@@ -25,6 +25,7 @@ from wholefeed.core.jobs import Style
 from wholefeed.core.links import updated_links
 from wholefeed.core.model import IMPORT_URL, LIST_URL, EntryId, Kind, Role, State
 from wholefeed.core.notes import KINDS, Ending, HeadCut, Note
+from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
 from wholefeed.core.refresh.port import (
@@ -76,7 +77,7 @@ from wholefeed.service.sources import (
 )
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow, NoteDict
-from wholefeed.store.tables import documents, failures, feeds
+from wholefeed.store.tables import documents, failures, feeds, live
 from wholefeed.store.tables.documents import remove
 
 log = get_logger()
@@ -373,6 +374,26 @@ class Refresh:
         asked = tuple(identity for identity, _ in arrival.keys or ())
         return await self._storage.known(asked, waiting, with_copies=with_copies)
 
+    async def departure(self, document: int, url: str, arrival: Arrival, waiting: Sequence[int]) -> Departure:
+        await self._put_gathered()
+        asked = tuple(identity for identity, _ in arrival.keys or ())
+        return await self._storage.departure(document, asked, self._come[url].read.facts, waiting)
+
+    async def doubtful(self) -> frozenset[EntryId]:
+        return await self._storage.read(partial(live.doubtful, feed=self._feed.id))
+
+    async def settle_doubtful(self) -> None:
+        async with self._changing():
+            await self._storage.write(live.settle_doubtful)
+
+    async def put_together(self, placements: Mapping[str, Placement]) -> Sequence[int]:
+        puts = []
+        for url, placement in placements.items():
+            self._count_ahead(url, is_hit=True)
+            puts.append(new_document(self._come.pop(url), placement))
+        async with self._changing():
+            return await self._storage.put(puts)
+
     async def put(self, url: str, placement: Placement) -> int:
         self._count_ahead(url, is_hit=True)
         obtained = self._come.pop(url)
@@ -381,7 +402,7 @@ class Refresh:
             return self._gathered.add(document, obtained.read.facts)
         async with self._changing():
             if placement.remembers is not None:
-                return await self._storage.put_page(document, obtained, placement.remembers)
+                return await self._storage.put_remembering(document, obtained, placement.remembers)
             return (await self._storage.put([document]))[0]
 
     def drop(self, url: str) -> None:
@@ -435,6 +456,9 @@ class Refresh:
     def note_listing(self, listing: str, at: float | None) -> None:
         self._storage.write_later(feeds.update, {"listing": listing, "list_at": at})
         self._context.has_planned_look |= at is not None
+
+    def note_shifts(self, shifts: str) -> None:
+        self._storage.write_later(feeds.update, {"shifts": shifts})
 
     async def unlist(self) -> None:
         async with self._changing():

@@ -20,6 +20,7 @@ from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.facts import DocumentFacts, PackedKeys
 from wholefeed.core.model import EntryId, Role, Tombstone
+from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.port import (
     Attempt,
     KnownEntries,
@@ -129,6 +130,13 @@ class FeedStorage:
         look = partial(_known_entries, feed=self.feed_id, asked=asked, waiting=waiting)
         return await self.read(partial(look, with_copies=with_copies))
 
+    async def departure(
+        self, document: int, asked: Sequence[EntryId], come: DocumentFacts, waiting: Sequence[int]
+    ) -> Departure:
+        """Look for the entries of a stored document that another version of it does not hold (R35)."""
+        look = partial(_departure, feed=self.feed_id, document=document, asked=asked, come=come)
+        return await self.read(partial(look, waiting=waiting))
+
     async def documents(self) -> list[DocumentRow]:
         """Return the documents; nobody else changes them meanwhile."""
         if self._rows is None:
@@ -226,10 +234,13 @@ class FeedStorage:
         """Put documents of which nothing is stored; return their numbers."""
         return await self._put(puts, self._now())
 
-    async def put_page(self, new: Put, obtained: Obtained, old: StoredDocument) -> int:
-        """Put a page in the place of another one, and remember the entries that leave it (R6)."""
+    async def put_remembering(self, new: Put, obtained: Obtained, old: StoredDocument) -> int:
+        """Put a page or an archive document in the place of another version of it (R6, R35).
+
+        The entries that leave it are remembered, where no other document holds them.
+        """
         now, rows = self._now(), await self.documents()
-        leaving = Leaving(rows, _row_of(old, rows), obtained, now, is_page=True)
+        leaving = Leaving(rows, _row_of(old, rows), obtained, now)
         return (await self._put([new], now, leaving=leaving))[0]
 
     async def put_subscription(self, obtained: Obtained, placement: SubscriptionPlacement) -> None:
@@ -446,6 +457,23 @@ def _known_entries(
         return KnownEntries(known)
     served = _renamed(live_table.served(db, feed, present), asked, present)
     return KnownEntries(known, served, live_table.subscription_updated_at(db, feed))
+
+
+def _departure(
+    db: Database,
+    feed: int,
+    document: int,
+    asked: Sequence[EntryId],
+    come: DocumentFacts,
+    waiting: Sequence[int],
+) -> Departure:
+    present = set(_identified_now(db, feed, asked, come) if come.keys else asked)
+    stood = documents.identities_but(db, document, ())
+    gone = [identity for identity in stood if identity not in present]
+    if not gone:
+        return Departure(frozenset())
+    left = live_table.departing(db, feed, document, waiting).difference(present)
+    return Departure(frozenset(left), has_gap=len(gone) == len(stood))
 
 
 def _identified_now(

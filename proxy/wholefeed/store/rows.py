@@ -135,6 +135,7 @@ class FeedChanges(TypedDict, total=False):
     collection: str
     listing: str
     list_at: float | None
+    shifts: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -192,6 +193,8 @@ class NewDocument:
     fetched_at: float
     parser_version: int
     entries: NewEntries
+    is_doubtful: bool = False
+    """Whether what leaves an archive document by this may have moved: it stays as remembered (R35)."""
     coded: bytes | None = None
     """The body as `store.tables.documents` encodes it; None: it is small, and encoded as it is put."""
     version: str = ""
@@ -226,7 +229,8 @@ class NewDocument:
 PUT_COLUMNS: Final = tuple(
     each.name
     for each in fields(NewDocument)
-    if each.name not in ("body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at")
+    if each.name
+    not in ("body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at", "is_doubtful")
 )
 """The columns that a document brings with it, by the names of `NewDocument`."""
 

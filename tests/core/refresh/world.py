@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard, TypeVar
@@ -19,6 +19,7 @@ from wholefeed.core.merge import Copy, Fullness
 from wholefeed.core.model import EntryId, Family, Kind, Role, State, entry_id
 from wholefeed.core.notes import Ending, Note
 from wholefeed.core.parse.limits import PARSER_VERSION
+from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.decision import Decision
 from wholefeed.core.refresh.port import (
     Answer,
@@ -171,6 +172,8 @@ class World:
         self.missing: dict[str, Attempt] = {}
         self.failure: Attempt | None = None
         self.now = NOW
+        self.doubtful: set[str] = set()
+        """Entries that an archive has lost, remembered until it is known where they are (R35)."""
         self.kept: dict[str, Page] = {}
         """What somebody has kept of it, for the next refresh (I1)."""
 
@@ -245,6 +248,28 @@ class World:
     def grow(self) -> None:
         self.feed = dataclasses.replace(self.feed, revision=self.feed.revision + 1)
 
+    @property
+    def names(self) -> set[str]:
+        """The entries that readers have."""
+        return {name for each in self.attached for name in self.entries[each.id]}
+
+    def held_but(self, documents: Iterable[int]) -> set[str]:
+        """The entries that stand in other attached documents of the publisher's than these."""
+        others = [each for each in self.attached if each.role is not Role.MEMORY]
+        return {name for each in others if each.id not in documents for name in self.entries[each.id]}
+
+    def remember(self, names: Iterable[str], family: Family) -> None:
+        """Keep entries that left a document."""
+        if left := tuple(names):
+            number = 1 + sum(each.role is Role.MEMORY for each in self.documents.values())
+            self.put(f"{MEMORY}{number}", Page(entries=left, family=family), Role.MEMORY, -number)
+
+    def forget(self, names: set[str]) -> None:
+        """Let remembered copies of entries go that their publisher has deleted (R8)."""
+        gone = names - self.held_but(())
+        for each in [each for each in self.documents.values() if each.role is Role.MEMORY]:
+            self.entries[each.id] = tuple(name for name in self.entries[each.id] if name not in gone)
+
     def known(self, identities: Sequence[EntryId]) -> dict[EntryId, float | None]:
         live = {entry_id(name) for each in self.attached for name in self.entries[each.id]}
         return {identity: None for identity in identities if identity in live}
@@ -270,6 +295,10 @@ def run(steps: Coroutine[Any, Any, _T]) -> _T:
     raise AssertionError("there is nothing to wait for")
 
 
+_WRITING = {"put", "put_together", "attach", "detach", "settle_doubtful", "publish", "begin_walk"}
+"""The methods that write, and with what they write what was noted before."""
+
+
 class KilledError(Exception):
     """It is all over."""
 
@@ -284,6 +313,8 @@ class WorldIO:
         self.chance = chance
         self.most = most
         self.told = Outcome()
+        self.shifts: str | None = None
+        """What was noted of them, until it is written with what comes next."""
         self.pending: dict[str, StoredDocument | None] = {}
         self.heads: list[tuple[str, str]] = []
         """Documents under way whose head has not come, each with the relation that is looked for."""
@@ -312,6 +343,9 @@ class WorldIO:
         if len(self.told.calls) >= self.most:
             raise KilledError
         self.told.calls.append(name)
+        if self.shifts is not None and name in _WRITING:
+            self.world.feed = dataclasses.replace(self.world.feed, shifts=self.shifts)
+            self.shifts = None
 
     # the subscription document
 
@@ -345,11 +379,7 @@ class WorldIO:
     def remember(self, old: StoredDocument) -> None:
         world = self.world
         kept = set(self.held[FEED].entries)
-        left = tuple(name for name in world.entries[old.id] if name not in kept)
-        if left:
-            memories = [each for each in world.documents.values() if each.role is Role.MEMORY]
-            number = len(memories) + 1
-            world.put(f"{MEMORY}{number}", Page(entries=left, family=old.family), Role.MEMORY, -number)
+        world.remember((name for name in world.entries[old.id] if name not in kept), old.family)
 
     def note_reply(self, reply: ReplyFacts) -> None:
         self.call("note_reply")
@@ -382,12 +412,55 @@ class WorldIO:
         identities = [identity for identity, _ in arrival.keys or ()]
         return KnownEntries(self.world.known(identities), self.world.live(identities))
 
+    async def departure(self, document: int, url: str, arrival: Arrival, waiting: Sequence[int]) -> Departure:
+        self.call("departure")
+        stood, stands = self.world.entries[document], self.held[url].entries
+        gone = [name for name in stood if name not in stands]
+        left = set(gone) - self.world.held_but({document, *waiting})
+        return Departure(frozenset(map(entry_id, left)), has_gap=bool(gone) and len(gone) == len(stood))
+
+    async def doubtful(self) -> frozenset[EntryId]:
+        self.call("doubtful")
+        return frozenset(map(entry_id, self.world.doubtful))
+
+    async def settle_doubtful(self) -> None:
+        self.call("settle_doubtful")
+        doubtful, self.world.doubtful = self.world.doubtful, set()
+        self.world.forget(doubtful)
+        self.world.grow()
+
+    async def put_together(self, placements: Mapping[str, Placement]) -> Sequence[int]:
+        self.call("put_together")
+        stood = {url: self._stood(placement) for url, placement in placements.items()}
+        numbers = [self._put(url, placement, stood=set()) for url, placement in placements.items()]
+        self.world.forget(set().union(*stood.values()) - self.world.doubtful)
+        return numbers
+
     async def put(self, url: str, placement: Placement) -> int:
         self.call("put")
-        page = self.held.pop(url)
+        return self._put(url, placement)
+
+    def _stood(self, placement: Placement) -> set[str]:
+        """Return the entries of what a document replaces."""
+        world, key = self.world, (placement.url, placement.role)
+        same = [each for each in world.attached if (each.url, each.role) == key]
+        return {name for each in same for name in world.entries[each.id]}
+
+    def _put(self, url: str, placement: Placement, stood: set[str] | None = None) -> int:
+        world, page = self.world, self.held.pop(url)
         role, rank = placement.role, placement.rank
+        stood = self._stood(placement) if stood is None else stood
         flags = {"is_settled": placement.is_settled, "brought_news": placement.brought_news}
-        return self.world.put(placement.url, page, role, rank, **flags)
+        number = world.put(placement.url, page, role, rank, **flags)
+        if role is Role.ARCHIVE:
+            left = stood - world.held_but(())
+            world.doubtful -= set(page.entries)
+            if placement.is_doubtful:
+                world.remember(sorted(left), page.family)
+                world.doubtful |= left
+            else:
+                world.forget(left - world.doubtful)
+        return number
 
     def drop(self, url: str) -> None:
         self.call("drop")
@@ -435,6 +508,10 @@ class WorldIO:
     def note_listing(self, listing: str, at: float | None) -> None:
         self.call("note_listing")
         self.world.feed = dataclasses.replace(self.world.feed, listing=listing, list_at=at)
+
+    def note_shifts(self, shifts: str) -> None:
+        self.call("note_shifts")
+        self.shifts = shifts
 
     async def unlist(self) -> None:
         self.call("unlist")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 
 import pytest
@@ -18,6 +19,7 @@ from wholefeed.core.merge import FALLEN_OUT, Burial, Copy, Fullness, Standing, c
 from wholefeed.core.model import IMPORT_URL, Role, Tombstone, entry_id
 from wholefeed.store.base import Database
 from wholefeed.store.rows import NewDocument, NewEntry
+from wholefeed.store.tables.live import doubtful, settle_doubtful
 
 ARCHIVE = "http://o.test/1"
 OLDER = "http://o.test/2"
@@ -221,6 +223,7 @@ PUTS = st.tuples(
     RANKS | st.none(),
     st.sampled_from([NOW, NOW + 9e4]),
     TOMBSTONES,
+    st.booleans(),
 )
 ARRANGEMENTS = st.tuples(
     st.just("arrange"),
@@ -228,7 +231,9 @@ ARRANGEMENTS = st.tuples(
     st.sets(st.integers(0, 6), max_size=2),
     st.booleans(),
 )
-STEPS = st.lists(PUTS | ARRANGEMENTS | st.just(("purge",)) | st.just(("publish",)), max_size=12)
+STEPS = st.lists(
+    PUTS | ARRANGEMENTS | st.sampled_from([("purge",), ("publish",), ("settle doubtful",)]), max_size=12
+)
 
 
 def named(document: NewDocument) -> set[bytes]:
@@ -248,15 +253,18 @@ class Expected:
     ranks: dict[int, int | None] = field(default_factory=dict)
     settled: set[bytes] = field(default_factory=set)
     """What was taken out of the chain, and no document has held since."""
+    doubtful: set[bytes] = field(default_factory=set)
+    """What an archive has lost for nobody knows where (R35)."""
     fallen: dict[bytes, float] = field(default_factory=dict)
     """Tombstones that no document bears any more."""
     fullness: dict[tuple[int, int], int] = field(default_factory=dict)
     """Of remembered copies, by document and ordinal, where an archive has said something else since."""
 
     def put(self, number: int, document: NewDocument) -> None:
-        old = self.documents.get(number)
+        old, were_doubtful = self.documents.get(number), set(self.doubtful)
         if old is not None and old.role is Role.ARCHIVE and self.ranks[number] is not None:
-            self.settled |= {entry.identity for entry in old.entries}
+            new = named(old) - self.settled - self.doubtful
+            (self.doubtful if document.is_doubtful else self.settled).update(new)
             if document.rank is not None:
                 self.believe(full(old) & named(document) - full(document))
         if old is not None:
@@ -266,7 +274,21 @@ class Expected:
             self.keep([each for each in old.tombstones if each.identity not in borne], old)
         self.documents[number] = document
         self.ranks[number] = document.rank
+        self.give_way(number, were_doubtful)
         self.hold()
+
+    def give_way(self, number: int, doubtful: set[bytes]) -> None:
+        """Prefer an archive that holds what was doubtful to what is remembered of it (R35)."""
+        document = self.documents[number]
+        if document.role is not Role.ARCHIVE or document.memento or self.ranks[number] is None:
+            return
+        for identity in named(document) & doubtful:
+            fullness = max(each.fullness for each in document.entries if each.identity == identity)
+            for at, memory in self.documents.items():
+                for ordinal, entry in enumerate(memory.entries if memory.role is Role.MEMORY else ()):
+                    own = self.fullness.get((at, ordinal), entry.fullness)
+                    if entry.identity == identity and own <= fullness:
+                        self.fullness[at, ordinal] = Fullness.CUT
 
     def believe(self, shortened: set[bytes]) -> None:
         for number, document in self.documents.items():
@@ -275,12 +297,14 @@ class Expected:
                     self.fullness[number, ordinal] = Fullness.CUT
 
     def hold(self) -> None:
-        self.settled -= {
+        held = {
             entry.identity
             for number, document in self.documents.items()
             if self.ranks[number] is not None and document.role is not Role.MEMORY and not document.memento
             for entry in document.entries
         }
+        self.settled -= held
+        self.doubtful -= held
 
     def keep(self, tombstones: Sequence[Tombstone], bearer: NewDocument) -> None:
         for each in tombstones:
@@ -290,7 +314,7 @@ class Expected:
     def detach(self, number: int, *, is_withdrawn: bool) -> None:
         document = self.documents[number]
         if is_withdrawn and document.role is Role.ARCHIVE and self.ranks[number] is not None:
-            self.settled |= {entry.identity for entry in document.entries}
+            self.settled |= named(document) - self.doubtful
         if document.role is Role.SUBSCRIPTION and self.ranks[number] is not None:
             self.keep(document.tombstones, document)
             self.documents[number] = replace(document, tombstones=())
@@ -373,7 +397,7 @@ async def test_choosing_step_by_step_equals_choosing_from_nothing(
 
 async def _take(store: NamedStore, feed: int, expected: Expected, step: Sequence[object]) -> None:
     match step:
-        case ("put", (role, slot), entries, date, rank, fetched_at, tombstones):
+        case ("put", (role, slot), entries, date, rank, fetched_at, tombstones, bool(is_doubtful)):
             assert isinstance(role, Role)
             is_imported = isinstance(slot, int) and slot >= IMPORT
             document = a_document(
@@ -386,6 +410,7 @@ async def _take(store: NamedStore, feed: int, expected: Expected, step: Sequence
                 is_settled=role is not Role.SUBSCRIPTION,
                 tombstones=() if is_imported else tombstones,
                 memento="kept.xml" if is_imported else "",
+                is_doubtful=is_doubtful,
             )
             (number,) = await put(store, feed, document)
             expected.put(number, document)
@@ -396,15 +421,24 @@ async def _take(store: NamedStore, feed: int, expected: Expected, step: Sequence
             wanted = {numbers[at]: rank for at, rank in ranks.items() if at in numbers and at not in detached}
             leaving = {numbers[at] for at in detached if at in numbers}
             await store.arrange(feed, ranks=wanted, detached=leaving, now=NOW, is_withdrawn=is_withdrawn)
+            coming = [number for number in wanted if expected.ranks[number] is None]
+            were_doubtful = set(expected.doubtful)
             for number in leaving:
                 expected.detach(number, is_withdrawn=is_withdrawn)
             expected.ranks.update(wanted)
+            for number in coming:
+                expected.give_way(number, were_doubtful)
             expected.hold()
         case ("publish",):
             assert await publish(store, feed) is not None
             assert await published_text(store, feed) == await text_of(
                 store, await in_output_order(store, feed)
             )
+        case ("settle doubtful",):
+            assert await store.read(partial(doubtful, feed=feed)) == expected.doubtful
+            await store.write(partial(settle_doubtful, feed=feed), feed=feed)
+            expected.settled |= expected.doubtful
+            expected.doubtful.clear()
         case ("purge",):
             await store.upkeep.purge(now=NOW + 100 * 86400)
             expected.purge()

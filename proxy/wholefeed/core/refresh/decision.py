@@ -51,6 +51,7 @@ from wholefeed.core.notes import (
     PagesAscend,
 )
 from wholefeed.core.parse.limits import PARSER_VERSION
+from wholefeed.core.refresh.accounting import NO_SHIFTS, Shifts
 from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.refresh.port import (
@@ -146,7 +147,13 @@ class Decision:
         """Whether there is something to be done though nothing is new."""
         is_collecting_due = self._collecting is not None and self._collecting.is_due
         is_archive_due = _is_archive_due(self._basis, self._documents, current)
+        is_archive_due = is_archive_due or self._is_accounting_due(current)
         return is_archive_due or is_collecting_due or self._is_unfinished()
+
+    def _is_accounting_due(self, current: Current) -> bool:
+        """Return whether archives are to be looked at for entries that others have lost (R35)."""
+        is_chain = current.kind in (Kind.ARCHIVED, Kind.LEGACY) and self._feed.shifts != NO_SHIFTS
+        return is_chain and Shifts.read(self._feed.shifts).is_due(self._basis.now())
 
     def _is_unfinished(self) -> bool:
         feed, basis = self._feed, self._basis

@@ -21,6 +21,7 @@ from wholefeed.core.notes import (
     MementoServed,
     Note,
 )
+from wholefeed.core.refresh.accounting import NO_SHIFTS, Departure
 from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.schedule import (
     NO_VALIDATORS,
@@ -77,11 +78,26 @@ class RefreshIO(Protocol):
         copies are live, those in memory documents excepted.
         """
 
+    async def departure(self, document: int, url: str, arrival: Arrival, waiting: Sequence[int]) -> Departure:
+        """Return what becomes of the entries of a stored archive document when what has come replaces it.
+
+        `waiting`: stored documents that are to be replaced, too, and whose entries do not count (R35).
+        """
+
+    async def doubtful(self) -> frozenset[EntryId]:
+        """Return the entries that are stored as doubtful (R35)."""
+
+    async def settle_doubtful(self) -> None:
+        """Let the doubtful entries leave the feed: they were deleted (R35)."""
+
     async def put(self, url: str, placement: Placement) -> int:
         """Store a document that has come under a URL; return its number.
 
         One below 0 is a stand-in, as good as the number wherever documents are named.
         """
+
+    async def put_together(self, placements: Mapping[str, Placement]) -> Sequence[int]:
+        """Store documents that have come, by their URLs, in one transaction; return their numbers."""
 
     def drop(self, url: str) -> None:
         """Let go of a document that has come and is not worth keeping."""
@@ -116,6 +132,9 @@ class RefreshIO(Protocol):
 
     def note_listing(self, listing: str, at: float | None) -> None:
         """Note what is known of the publisher's lists (`Listing.written`), and when to look next (H8)."""
+
+    def note_shifts(self, shifts: str) -> None:
+        """Note what is known of archives that shift, as `Shifts.written` gives it (R35)."""
 
     async def unlist(self) -> None:
         """Take out of the lists what the subscription document has by itself, under the same link (H6)."""
@@ -363,6 +382,8 @@ class StoredFeed:
     """When its publisher sent the subscription document last, be it the same; None: nobody knows."""
     doubts: int = 0
     """About its validators, as `schedule.next_doubts` counts them; 0: they are used."""
+    shifts: str = NO_SHIFTS
+    """What is known of archives that shift, as `Shifts.written` gives it (R35)."""
 
     @property
     def visible_state(self) -> State:
@@ -699,7 +720,9 @@ class Placement:
     rank: int | None
     """None: it is kept, but no part of the feed yet."""
     remembers: StoredDocument | None = None
-    """The page that it replaces, when the entries that leave it are to be kept (R6)."""
+    """What it replaces, when the entries that leave that are to be kept: a page (R6), an archive (R35)."""
+    is_doubtful: bool = False
+    """Whether entries that leave the archive document that it replaces may have moved (R35)."""
     is_settled: bool = False
     brought_news: bool = True
     found_by: str = ""

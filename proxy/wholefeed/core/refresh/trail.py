@@ -15,6 +15,9 @@ that are due are revalidated; a document fetched ahead waits until the trail lin
 A chain is one such walk (`TrailWalk`). A paged feed takes one for each of its trails (`PageTrailWalk`):
 pages are not immutable, so other ones are asked for again, and other ones kept.
 
+`wholefeed.core.refresh.accounting` says which entries have left an archive for nobody knows where, and which
+document is asked for next to learn it (R35). What has changed waits meanwhile, and is stored all at once.
+
 `wholefeed.core.walk.ahead` says which URLs are looked at behind a document that is missing; here is decided
 which of them may cost a request, and whether what stands there is new. A hole whose time has not come (R14)
 is passed by what is stored alone: a refresh in between asks for nothing.
@@ -24,12 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from wholefeed.core.adapters.base import GONE
 from wholefeed.core.model import Relation, Role
 from wholefeed.core.notes import (
     ArchiveChanged,
+    ArchivesShift,
     DocumentTruncated,
     DocumentUnavailable,
     FormatMismatch,
@@ -37,6 +41,7 @@ from wholefeed.core.notes import (
     Note,
     PageGone,
 )
+from wholefeed.core.refresh.accounting import Accounting, Departure, Shifts, Verdict
 from wholefeed.core.refresh.port import (
     Answer,
     Basis,
@@ -50,6 +55,7 @@ from wholefeed.core.refresh.port import (
     adds_to,
 )
 from wholefeed.core.refresh.subscription import Current
+from wholefeed.core.schedule import next_attempt_at
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival, Trail, has_news
 from wholefeed.core.walk.walk import Walk
@@ -100,13 +106,22 @@ class TrailWalk:
         self._wanted: set[str] = set()
         """What this walk has wanted, by `document_key`; fetches that other trails began may end meanwhile."""
         self._revalidated: set[str] = set()
+        """What serves as it is stored, by `document_key`: its publisher has confirmed it, or could not."""
         self._joined = len(self._walk.path)
+        self._accounting = Accounting(Shifts.read(basis.feed.shifts), now=basis.now())
+        self._waiting: dict[str, _Waiting] = {}
+        """What has come and is not stored before it is known what has left others (R35), newest first."""
+        self._verdict = Verdict.IDLE
+        self._noted_shifts = basis.feed.shifts
+        self._refused: set[str] = set()
+        """What came and did not replace what is stored, by `document_key`."""
         self._has_begun = False
         self._result = WalkResult()
 
     async def run(self) -> WalkResult:
         """Walk to the end; the notes say how it ended."""
         self._io.start_timer()
+        await self._begin_accounting()
         taken = 0
         while self._walk.ending is None:
             taken += 1
@@ -115,12 +130,14 @@ class TrailWalk:
             await self._catch_up()
             if self._walk.candidate is not None:
                 await self._keep_joined()
+                await self._end_accounting()
                 await self._judge(self._walk.candidate)
             elif not (await self._answer_again() or self._answer_from_store()):
                 await self._begin_fetching()
                 await self._keep_joined()
                 await self._wait()
         await self._keep_joined()
+        await self._end_accounting()
         self._result.ending = self._walk.ending
         self._result.notes += self._walk.ending.notes
         return self._result
@@ -156,7 +173,12 @@ class TrailWalk:
     # What is next
 
     async def _catch_up(self) -> None:
-        """Have stored what the choice of the next document depends on: in a chain, nothing."""
+        """Have stored what the choice of the next document depends on: what an archive has lost (R35)."""
+        if self._joined == len(self._walk.path):
+            return
+        has_lost = bool(self._answers.fresh) and self._replaced(self._walk.tip.url) is not None
+        if has_lost or self._accounting.is_open:
+            await self._keep_joined()
 
     async def _answer_again(self) -> bool:
         """Give the walk its next document, or why it has none, when another trail asked for it before."""
@@ -179,8 +201,9 @@ class TrailWalk:
         if self._is_left_alone(url):
             self._walk.failed(url, DocumentUnavailable(url, reason=DocumentUnavailable.slug))
             return True
-        if row is not None and (url in self._revalidated or row.memento or not self._is_gap(url)):
-            if url in self._revalidated or not self._is_asked_again(url, row):
+        is_revalidated = document_key(url) in self._revalidated
+        if row is not None and (is_revalidated or row.memento or not self._is_gap(url)):
+            if is_revalidated or not self._is_asked_again(url, row):
                 self._walk.arrived(url, row.as_arrival())
                 return True
             return False
@@ -192,7 +215,8 @@ class TrailWalk:
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
         if row.memento or self._is_unfit(row, url) or self._basis.is_truncated(url):
             return not self._basis.waits(url)
-        return self._basis.request.is_full or self._is_due(url, row)
+        is_asked = self._accounting.asks(url, row.checked_at)
+        return self._basis.request.is_full or is_asked or self._is_due(url, row)
 
     def _is_due(self, _url: str, row: StoredDocument) -> bool:
         changed_at, is_newest = self._subscription_changed_at, len(self._walk.path) == 1
@@ -283,10 +307,11 @@ class TrailWalk:
                 self._walk.arrived(url, await self._arrival(url, answer))
                 return
             self._drop(url)
+            self._refused.add(document_key(url))
         if isinstance(answer, Failure):
             self._result.failures[url] = answer
         if row is not None and self._serves(row, url, answer):
-            self._revalidated.add(url)
+            self._revalidated.add(document_key(url))
             if isinstance(answer, Unchanged):
                 self._io.touch(row.id, is_settled=self._is_settled(), is_uncacheable=answer.is_uncacheable)
             elif isinstance(answer, Failure) and answer.publisher_status in GONE and not row.memento:
@@ -335,9 +360,11 @@ class TrailWalk:
         path = self._walk.path
         while self._joined < len(path):
             arrival = path[self._joined]
+            await self._account(arrival.url)
             kept = await self._keep(arrival.url)
             if kept is not None:
                 self._result.path.append(kept)
+            await self._keep_accounted()
             self._joined += 1
             self._basis.progress.add(arrival.url, arrival.entries, path[0].links.get(Relation.LAST, ""))
 
@@ -376,7 +403,10 @@ class TrailWalk:
             brought_news=self._walk.news(url),
             may_wait=row is None,
         )
-        return await self._put(url, placement)
+        if self._verdict is Verdict.IDLE:
+            return await self._put(url, placement)
+        self._waiting[url] = _Waiting(placement, len(self._result.path))
+        return _UNKNOWN if row is None else row.id
 
     async def _put(self, url: str, placement: Placement) -> int:
         number = await self._io.put(url, placement)
@@ -387,10 +417,156 @@ class TrailWalk:
         del self._answers.fresh[document_key(url)]
         self._io.drop(url)
 
+    # Where the entries are that have left an archive (R35)
+
+    async def _begin_accounting(self) -> None:
+        """Find out what an earlier refresh could not account for."""
+        basis, shifts = self._basis, Shifts.read(self._basis.feed.shifts)
+        self._accounting = Accounting(
+            shifts,
+            await self._io.doubtful() if shifts.left else (),
+            now=basis.now(),
+            is_full=basis.request.is_full,
+            is_forced=basis.request.is_forced,
+        )
+
+    def _replaced(self, url: str) -> StoredDocument | None:
+        """Return the archive document that what has come takes the place of, with other entries perhaps."""
+        row, fresh = self._stored_as(url), self._answers.fresh.get(document_key(url))
+        if row is None or fresh is None or row.rank is None or row.memento:
+            return None
+        is_same = row.digest == fresh.arrival.digest or row.family is not fresh.arrival.family
+        return None if is_same else row
+
+    async def _account(self, url: str) -> None:
+        """Take a document that has joined into the account."""
+        accounting, key, row = self._accounting, document_key(url), self._stored_as(url)
+        fresh, failure = self._answers.fresh.get(key), self._answers.failures.get(key)
+        if fresh is None and accounting.is_idle and key not in self._revalidated:
+            accounting.skip()
+            return
+        if fresh is not None:
+            held = [identity for identity, _ in fresh.arrival.keys or ()]
+            if (old := self._replaced(url)) is not None:
+                self._verdict = accounting.changed(url, await self._departure(old, fresh), held)
+            elif row is not None and row.digest == fresh.arrival.digest:
+                self._verdict = accounting.unchanged(url, row.fetched_at)
+            else:
+                self._verdict = accounting.added(url, held)
+            return
+        assert row is not None, "what joins without a fetch is stored"
+        is_refused = key in self._refused or (accounting.is_open and bool(row.memento))
+        if failure is not None or is_refused:
+            self._verdict = accounting.missed(url, self._tried_again_at(url, failure))
+        elif key in self._revalidated:
+            self._verdict = accounting.unchanged(url, row.fetched_at)
+        elif accounting.asks(url, row.checked_at):  # it was not asked for: its time has not come (R14)
+            self._verdict = accounting.missed(url, self._tried_again_at(url, None))
+        else:
+            self._verdict = accounting.passed(url, row.checked_at, row.fetched_at)
+
+    async def _departure(self, old: StoredDocument, fresh: FreshDocument) -> Departure:
+        waiting = [row.id for url in self._waiting if (row := self._stored_as(url)) is not None]
+        return await self._io.departure(old.id, fresh.arrival.url, fresh.arrival, [*waiting, old.id])
+
+    def _tried_again_at(self, url: str, failure: Failure | None) -> float:
+        """Return when a document that a pass could not have is asked for again (R14)."""
+        attempt, basis = self._basis.missing.get(url), self._basis
+        if failure is None and attempt is not None:
+            return attempt.next_at
+        if failure is None:
+            return basis.now() + basis.settings.retry_missing_seconds
+        return next_attempt_at(
+            reason=failure.slug,
+            status=failure.publisher_status,
+            attempts=self._accounting.attempts(url),
+            now=basis.now(),
+            retry_after_seconds=failure.retry_after_seconds,
+            retry_missing_seconds=basis.settings.retry_missing_seconds,
+        )
+
+    async def _keep_accounted(self) -> None:
+        """Store what has waited, once it is known what has left it, or that nobody can tell."""
+        if self._verdict is Verdict.CLOSED:
+            await self._keep_waiting()
+            if self._accounting.settles:
+                await self._io.settle_doubtful()
+        elif self._verdict is Verdict.BROKEN:
+            await self._keep_doubtful()
+        elif self._accounting.is_passing and self._has_much_waiting():
+            self._accounting.doubt()
+            await self._keep_doubtful()
+        self._note_shifts()
+        self._verdict = Verdict.IDLE
+
+    def _has_much_waiting(self) -> bool:
+        fresh = [self._answers.fresh[document_key(url)] for url in self._waiting]
+        return len(fresh) >= _MOST_WAITING or sum(each.arrival.body_bytes for each in fresh) > _MOST_BYTES
+
+    async def _keep_waiting(self) -> None:
+        """Store what has waited in one transaction: what has moved stands in one of them at every moment."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = dict(reversed(self._waiting.items())), {}
+        numbers = await self._io.put_together({url: each.placement for url, each in waiting.items()})
+        for (url, each), number in zip(waiting.items(), numbers, strict=True):
+            self._result.path[each.place] = number
+            del self._answers.fresh[document_key(url)]
+
+    async def _keep_doubtful(self) -> None:
+        """Store what has waited, the oldest first, and what leaves it as remembered.
+
+        What is new to the feed comes last: before that nothing that is stored leads to it.
+        """
+        self._note_shifts()
+        waiting, self._waiting = self._waiting, {}
+        for url, each in reversed(waiting.items()):
+            if (old := self._replaced(url)) is not None:
+                await self._put(url, replace(each.placement, remembers=old, is_doubtful=True))
+        for url, each in waiting.items():
+            if document_key(url) in self._answers.fresh:
+                self._result.path[each.place] = await self._put(url, each.placement)
+
+    async def _end_accounting(self) -> None:
+        """Take it that the path has come to its end, or to a hole (R34): there nobody can tell."""
+        ending, accounting = self._walk.ending, self._accounting
+        if ending is not None and ending.is_true_end:
+            self._verdict = accounting.end(is_true_end=True)
+        elif accounting.is_open:
+            url = self._walk.hole_url if ending is None else ending.notes[0].url
+            assert url is not None, "a walk goes on, has met a hole, or says why it has ended"
+            failure = self._answers.failures.get(document_key(url))
+            self._verdict = accounting.missed(url, self._tried_again_at(url, failure))
+        await self._keep_accounted()
+        if ending is not None and accounting.shifts.is_known(self._basis.now()):
+            notes = [note for note in self._result.notes if note.kind is not ArchiveChanged]
+            self._result.notes = [*notes, ArchivesShift(self._walk.path[0].url)]
+
+    def _note_shifts(self) -> None:
+        written = self._accounting.shifts.written()
+        if written != self._noted_shifts:
+            self._noted_shifts = written
+            self._io.note_shifts(written)
+
     async def _reattach(self, row: StoredDocument, rank: int) -> int:
         if row.rank is None:
             await self._io.attach({row.id: rank})
         return row.id
+
+
+class _Waiting(NamedTuple):
+    """A document that has come, and is not stored yet."""
+
+    placement: Placement
+    place: int
+    """In the path of the result."""
+
+
+_UNKNOWN: Final = 0
+"""In place of the number of a document that is not stored yet."""
+_MOST_WAITING: Final = 64
+_MOST_BYTES: Final = 8 << 20
+"""Of documents that wait for it to be known what has left them (R35), and of their bodies."""
 
 
 _STEPS_WITHOUT_REST: Final = 64
@@ -507,6 +683,15 @@ class PageTrailWalk(TrailWalk):
             return True
         known = await self._io.known(url, fresh.arrival, with_copies=True)
         return adds_to(known, fresh, self._basis.now())
+
+    async def _begin_accounting(self) -> None:
+        """What leaves a page is remembered."""
+
+    async def _account(self, _url: str) -> None:
+        """The same."""
+
+    async def _end_accounting(self) -> None:
+        """The same."""
 
     async def _catch_up(self) -> None:
         """Whether a stored page is asked for again depends on what the pages before it brought."""

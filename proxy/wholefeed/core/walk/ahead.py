@@ -248,6 +248,22 @@ def count_left(steps: Sequence[str], last_url: str = "") -> int | None:
     return max(0, last.delta // step.delta)
 
 
+def count_from_newest(urls: Sequence[str]) -> bool:
+    """Return whether documents are numbered from the newest one: 0, 1 or 2 is its number, and so on.
+
+    Then a new document changes the numbers of all others, or entries move on from one to the next (R35).
+
+    Args:
+        urls: Of the documents, the newest first.
+    """
+    step = _step(urls[:2], _NUMBERS)
+    return step is not None and step.delta == 1 and step.counter.value <= _HIGHEST_SECOND
+
+
+_HIGHEST_SECOND: Final = 3
+"""Number of the second document at most: where archives are pages, the first one is page 2."""
+
+
 def is_counted(url: str, other: str) -> bool:
     """Return whether counting can lead from one URL to the other: they differ in one number or date."""
     return any(_difference(url, other, pattern) is not None for pattern in (_DATES_AND_NUMBERS, _NUMBERS))

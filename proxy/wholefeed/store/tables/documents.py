@@ -401,7 +401,7 @@ def _take_out(
     number: int = place["id"]
     change.concern(number)
     if document.role is Role.ARCHIVE and place["rank"] is not None and not is_same:
-        change.withdraw(number)
+        change.withdraw(number, is_doubtful=document.is_doubtful)
     run(db, _DELETE_ENTRIES, {"document": number})
     identities.remove(db, number)
     if document.rank is None:

@@ -90,8 +90,8 @@ def remove(db: Database, document: int) -> None:
 
 # A mark that names its keys is another item's, or has gone with them.
 _CARRY_SETTLED: Final = """
-    INSERT INTO settled (feed, identity, is_withdrawn)
-    SELECT feed, :identity, is_withdrawn FROM settled
+    INSERT INTO settled (feed, identity, is_withdrawn, is_doubtful)
+    SELECT feed, :identity, is_withdrawn, is_doubtful FROM settled
     WHERE feed = :feed AND identity = :before AND content IS NULL
     ON CONFLICT DO NOTHING
 """
@@ -184,16 +184,16 @@ def _unlike(documents: Iterable[PackedKeys]) -> set[EntryId]:
 
 
 _SETTLED_BEARERS: Final = """
-    SELECT identity, link, enclosure, content, enclosures, is_withdrawn FROM settled
+    SELECT identity, link, enclosure, content, enclosures, is_withdrawn, is_doubtful FROM settled
     WHERE feed = :feed AND link = :key
     UNION
-    SELECT identity, link, enclosure, content, enclosures, is_withdrawn FROM settled
+    SELECT identity, link, enclosure, content, enclosures, is_withdrawn, is_doubtful FROM settled
     WHERE feed = :feed AND enclosure = :key
 """
 _UNSETTLE: Final = "DELETE FROM settled WHERE feed = :feed AND identity = :identity"
 _SETTLE: Final = """
-    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures, is_withdrawn)
-    VALUES (:feed, :identity, :link, :enclosure, :content, :enclosures, :is_withdrawn)
+    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures, is_withdrawn, is_doubtful)
+    VALUES (:feed, :identity, :link, :enclosure, :content, :enclosures, :is_withdrawn, :is_doubtful)
     ON CONFLICT DO NOTHING
 """
 _BEARERS: Final = """
@@ -226,7 +226,8 @@ def _split(
             identity = settled.identity(known)
             if identity != row["identity"]:
                 run(db, _UNSETTLE, {"feed": feed, "identity": row["identity"]})
-                mark = {"identity": identity, **settled._asdict(), "is_withdrawn": row["is_withdrawn"]}
+                mark = {"identity": identity, **settled._asdict()}
+                mark |= {name: row[name] for name in ("is_withdrawn", "is_doubtful")}
                 run(db, _SETTLE, {"feed": feed, **mark})
     concerned = {document for document, _ in bearers}
     for document in concerned:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from typing import Final, Self
 
@@ -139,8 +140,8 @@ _CONCERN_CLAMPED: Final = """
 # Rule R8: a mark says that the publisher took the identity out of its chain, and none has held it since.
 # Rule R33: a copy of a web archive is no word of the publisher's.
 _WITHDRAW: Final = """
-    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures, is_withdrawn)
-    SELECT e.feed, e.identity, k.link, k.enclosure, k.content, k.enclosures, 1
+    INSERT INTO settled (feed, identity, link, enclosure, content, enclosures, is_withdrawn, is_doubtful)
+    SELECT e.feed, e.identity, k.link, k.enclosure, k.content, k.enclosures, 1, :is_doubtful
     FROM entry AS e LEFT JOIN entry_key AS k ON k.document = e.document AND k.ordinal = e.ordinal
     WHERE e.document = :document AND (SELECT memento FROM document WHERE id = :document) = '' AND NOT EXISTS (
         SELECT 1 FROM entry AS other CROSS JOIN document AS d ON d.id = other.document
@@ -155,6 +156,22 @@ _HOLD: Final = """
         WHERE d.id IN (SELECT value FROM json_each(:documents)) AND d.role <> 'memory' AND d.memento = ''
     )
 """
+# Rule R35: what a publisher has moved to another archive stands there, and is written there as it is now.
+_IN_ARCHIVES: Final = """
+    SELECT e.identity, max(coalesce(e.fullness, 1)) AS fullness
+    FROM document AS d CROSS JOIN entry AS e ON e.document = d.id
+    WHERE d.id IN (SELECT value FROM json_each(:documents)) AND d.role = 'archive' AND d.memento = ''
+    GROUP BY e.identity
+"""
+_GIVE_WAY: Final = """
+    UPDATE entry SET fullness = 0 WHERE feed = ? AND identity = ? AND coalesce(fullness, 1) <= ?
+        AND document IN (SELECT id FROM document WHERE feed = ? AND role = 'memory')
+"""
+_CONCERN_DOUBTFUL: Final = """
+    INSERT INTO concerned SELECT identity, 1 FROM settled WHERE feed = :feed AND is_doubtful = 1
+    ON CONFLICT (identity) DO UPDATE SET is_full = 1
+"""
+_SETTLE_DOUBTFUL: Final = "UPDATE settled SET is_doubtful = 0 WHERE feed = :feed AND is_doubtful = 1"
 _HAS_ARCHIVE: Final = """
     CASE WHEN EXISTS (
         SELECT 1 FROM document WHERE feed = :feed AND role = 'archive' AND rank IS NOT NULL AND memento = ''
@@ -192,7 +209,8 @@ _CONTEST: Final = f"""
             WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0 AND d.role <> 'memory'
         ) AND EXISTS (
             SELECT 1 FROM settled AS s
-            WHERE s.feed = :feed AND s.identity = c.identity AND (s.is_withdrawn = 1 OR {_HAS_ARCHIVE} = 1)
+            WHERE s.feed = :feed AND s.identity = c.identity AND s.is_doubtful = 0
+                AND (s.is_withdrawn = 1 OR {_HAS_ARCHIVE} = 1)
         ) THEN 1 ELSE 0 END
     FROM concerned AS c
     WHERE 1 < (
@@ -307,14 +325,41 @@ class Change:
         """Take the documents' entries for new: they stand as live, and nothing was decided about them yet."""
         self._marked.update(documents)
 
-    def withdraw(self, document: int) -> None:
-        """Settle what no other attached document holds: its publisher takes it out of the chain (R8)."""
-        self._has_settled |= run(self._db, _WITHDRAW, {"document": document}) > 0
+    def withdraw(self, document: int, *, is_doubtful: bool = False) -> None:
+        """Settle what no other attached document holds: its publisher takes it out of the chain (R8).
+
+        `is_doubtful`: it may have moved to another archive document, so what is remembered stays (R35).
+        """
+        if self._has_settled:
+            _ = self._were_doubtful  # before others are
+        mark = {"document": document, "is_doubtful": int(is_doubtful)}
+        self._has_settled |= run(self._db, _WITHDRAW, mark) > 0
+
+    def settle_doubtful(self) -> None:
+        """Settle what is marked as doubtful: no archive document holds it, so it was deleted (R35)."""
+        run(self._db, _CONCERN_DOUBTFUL, {"feed": self._feed})
+        run(self._db, _SETTLE_DOUBTFUL, {"feed": self._feed})
 
     def hold(self, documents: Iterable[int]) -> None:
         """Forget what was settled of the entries of attached documents: the publisher has them again (R8)."""
-        if self._has_settled:
-            run(self._db, _HOLD, {"feed": self._feed, "documents": json_ids(documents)})
+        if not self._has_settled:
+            return
+        held = {"feed": self._feed, "documents": json_ids(documents)}
+        if self._were_doubtful:
+            self._give_way(held)
+        run(self._db, _HOLD, held)
+
+    def _give_way(self, held: Mapping[str, object]) -> None:
+        """Prefer archives that hold what was doubtful to what is remembered of it, unless that is fuller."""
+        rows = fetch_all(self._db, _IN_ARCHIVES, held)
+        moved = [(row["identity"], row["fullness"]) for row in rows if row["identity"] in self._were_doubtful]
+        run_many(self._db, _GIVE_WAY, [(self._feed, *each, self._feed) for each in moved])
+        run_many(self._db, _CONCERN_FULLY, [(identity,) for identity, _ in moved])
+
+    @cached_property
+    def _were_doubtful(self) -> frozenset[EntryId]:
+        """Entries that were doubtful before this change."""
+        return doubtful(self._db, self._feed)
 
     def believe(self, shortened: Collection[EntryId]) -> None:
         """Take the publisher's word for what its archive held in full, and does not any more (R10).
@@ -482,6 +527,42 @@ def held_as_good(
         if most is not None and (most > mine or (is_page and most == mine)):
             found.add(identity)
     return found
+
+
+_DEPARTING: Final = """
+    SELECT DISTINCT e.identity FROM entry AS e
+    WHERE e.document = :document AND NOT EXISTS (
+        SELECT 1 FROM entry AS other CROSS JOIN document AS d ON d.id = other.document
+        WHERE other.feed = :feed AND other.identity = e.identity AND other.is_live >= 0
+            AND other.document <> e.document
+            AND other.document NOT IN (SELECT value FROM json_each(:documents))
+            AND d.role <> 'memory' AND d.memento = ''
+    )
+"""
+
+
+def departing(db: Database, feed: int, document: int, waiting: Iterable[int]) -> set[EntryId]:
+    """Return what stands in an attached document and in no other one of its publisher's (R8, R35).
+
+    `waiting` are documents that do not count: other versions will take their place.
+    """
+    named = {"feed": feed, "document": document, "documents": json_ids(waiting)}
+    return {EntryId(row["identity"]) for row in fetch_all(db, _DEPARTING, named)}
+
+
+_DOUBTFUL: Final = "SELECT identity FROM settled WHERE feed = :feed AND is_doubtful = 1"
+
+
+def doubtful(db: Database, feed: int) -> frozenset[EntryId]:
+    """Return the entries that an archive document has lost and that nobody knows to be deleted (R35)."""
+    return frozenset(EntryId(row["identity"]) for row in fetch_all(db, _DOUBTFUL, {"feed": feed}))
+
+
+def settle_doubtful(db: Database, feed: int) -> None:
+    """Let the doubtful entries of a feed leave it: they were deleted (R35)."""
+    change = Change.begin(db, feed)
+    change.settle_doubtful()
+    change.finish()
 
 
 _NO_RANK: Final = ranked(None, Fullness.CUT, None, None)
