@@ -106,6 +106,24 @@ async def test_what_has_left_the_feed_is_remembered_in_a_kept_store(origin: Orig
     assert b"text of a" in feed.entries[1].source
 
 
+async def test_an_entry_is_removed_from_a_kept_store(origin: Origin, tmp_path: Path) -> None:
+    """I2: by its identity, also where that is made from its content."""
+    url, path = origin.url("/feed"), tmp_path / "kept.db"
+    items = "<item><title>a</title></item><item><title>b</title></item>"
+    origin.publish("/feed", f"<rss version='2.0'><channel><title>F</title>{items}</channel></rss>".encode())
+    async with wholefeed.open(path, config=CONFIG) as library:
+        with pytest.raises(wholefeed.WholefeedError) as caught:
+            await library.forget_entry(url, "a")
+        assert caught.value.slug == "unknown-feed"
+        feed = await library.reconstruct(url)
+        await library.forget_entry(url, feed.entries[0].identity)
+        with pytest.raises(wholefeed.WholefeedError) as caught:
+            await library.forget_entry(url, feed.entries[0].identity)
+        assert caught.value.slug == "no-such-entry"
+        again = await library.reconstruct(url)
+    assert [entry.title for entry in again.entries] == ["b"]
+
+
 async def test_entries_are_a_sequence(origin: Origin) -> None:
     """Counted from either end, in slices, and beyond the end: as of a list; documents that differ in size."""
     publish_chain(origin, archives=3, entries=3)

@@ -14,6 +14,7 @@ WholefeedError
 |   |-- TooManyRequestsError  429 too-many-requests
 |   |-- MisdirectedError      421 misdirected
 |   |-- UnknownFeedError      404 unknown-feed
+|   |-- NoSuchEntryError      404 no-such-entry
 |   |-- NoSuchPageError       404 no-such-page
 |   |-- ImportRefusedError    422 another-feed, format, limit; those of UnreadableError, too
 |   |-- UploadError           422 not-opml, malformed-xml, dtd-forbidden, xml-limit,
@@ -123,6 +124,10 @@ class MisdirectedError(RequestError, slug="misdirected"):
 
 class UnknownFeedError(RequestError, slug="unknown-feed"):
     """Nothing is stored for that URL."""
+
+
+class NoSuchEntryError(RequestError, slug="no-such-entry"):
+    """The feed has no entry of that id."""
 
 
 class NoSuchPageError(RequestError, slug="no-such-page"):

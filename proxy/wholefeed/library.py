@@ -186,10 +186,7 @@ class Library:
             UsageError: The session has ended, perhaps meanwhile; or it belongs to another event loop.
         """
         canonical = _canonical(url)
-        if self._loop is not _running_loop():
-            raise UsageError("expected the event loop that the session was opened in, got another one")
-        if self._is_over:
-            raise UsageError("expected a session that is open, got one whose block has ended")
+        self._require_open()
         work = asyncio.create_task(self._feed(canonical, wait_seconds))
         work.add_done_callback(retrieve_failure)
         self._calls.add(work)
@@ -201,6 +198,33 @@ class Library:
         finally:
             self._calls.discard(work)
             await _ended({work})
+
+    async def forget_entry(self, url: str, identity: str) -> None:
+        """Remove one entry of a feed from the store, until its publisher updates it.
+
+        Later calls of `reconstruct` on the store return the feed without it.
+
+        Args:
+            url: The feed's URL, as for `reconstruct`.
+            identity: As `Entry.identity` gives it.
+
+        Raises:
+            InvalidUrlError: The URL is none that can be fetched.
+            UnknownFeedError: The store has no feed of that URL; `slug` is `unknown-feed`.
+            NoSuchEntryError: The feed has no entry of that identity; `slug` is `no-such-entry`.
+            OverloadedError: The feed is being refreshed; `slug` is `overloaded`.
+            StoreError: The database failed, or its volume is full.
+            UsageError: The session has ended, or it belongs to another event loop.
+        """
+        canonical = _canonical(url)
+        self._require_open()
+        await self._service.forget_entry(canonical, identity)
+
+    def _require_open(self) -> None:
+        if self._loop is not _running_loop():
+            raise UsageError("expected the event loop that the session was opened in, got another one")
+        if self._is_over:
+            raise UsageError("expected a session that is open, got one whose block has ended")
 
     async def _tell_until_done(
         self, work: asyncio.Task[Feed], url: str, progress: Callable[[Progress], object] | None

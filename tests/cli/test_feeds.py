@@ -261,6 +261,23 @@ async def test_forget_deletes_the_feed(cli: Run, origin: Origin, tmp_path: Path,
     )
 
 
+async def test_one_entry_is_removed(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
+    """I2: `forget --entry` removes one entry; one that is not there is exit 1, and an empty id exit 2."""
+    origin.publish("/feed", atom(an_item("a", 2), an_item("b", 1)))
+    url = origin.url("/feed")
+    removal = ["forget", url, "--entry", "urn:a"]
+    assert await known(cli, tmp_path, url, is_running, removal) == [""]
+    assert "1 entry " in (await cli("list"))[1]
+    again = ["forget", url, "--entry", " urn:a"]
+    async with running(a_config(tmp_path)) as proxy:
+        found = await cli(*again, proxy=proxy) if is_running else None
+    code, _, said = found or await cli(*again)
+    assert (code, said) == (1, "wholefeed: the feed has no entry 'urn:a'\n")
+    with pytest.raises(SystemExit, match="2"):
+        await cli("forget", url, "--entry", " ")
+    assert "1 entry " in (await cli("list"))[1]
+
+
 async def test_a_feed_that_is_not_known_is_exit_1_and_one_line(cli: Run) -> None:
     """Nothing is done in silence."""
     for command in ("refresh", "forget"):

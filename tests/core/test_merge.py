@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from wholefeed.core.merge import (
     FALLEN_OUT,
+    FORGOTTEN,
     MAX_PASSED_ON,
     OTHER,
     Burial,
@@ -18,6 +19,7 @@ from wholefeed.core.merge import (
     Said,
     Standing,
     choose,
+    forgotten_at,
     is_buried,
     place_of,
     replacement,
@@ -431,3 +433,32 @@ def test_no_more_tombstones_are_passed_on_than_a_head_can_bear() -> None:
     text = b"".join(elements)
     assert b'ref="4"' not in text
     assert b'ref="5"' in text
+
+
+@pytest.mark.parametrize("role", Role)
+def test_what_was_removed_stays_away_until_it_is_updated(role: Role) -> None:
+    """I2: an undated copy wherever it stands, also where a publisher's tombstone would spare it (R19)."""
+    removed = [Burial(5.0, FORGOTTEN)]
+    for updated_at, is_there in [(None, False), (4.0, False), (5.0, False), (6.0, True)]:
+        copy = a_copy(1, updated_at=updated_at, role=role)
+        live = choose([copy], subscription_updated_at=None, settled=False, burials=removed)
+        assert (live is not None) is is_there
+    in_the_future = a_copy(1, updated_at=NOW + DAY_SECONDS + 1, role=role)
+    assert choose([in_the_future], subscription_updated_at=None, settled=False, burials=removed) is None
+
+
+@pytest.mark.parametrize(
+    ("copies", "instant"),
+    [
+        ([(3.0, NOW), (7.0, NOW), (None, NOW)], 7.0),
+        ([(3.0, NOW), (NOW + 2 * DAY_SECONDS, NOW)], 3.0),
+        ([(None, NOW)], 9.0),
+        ([], 9.0),
+    ],
+    ids=["the latest", "but none in the future", "without any the time of the removal", "nor a copy"],
+)
+def test_a_removal_is_dated_like_the_latest_copy(
+    copies: list[tuple[float | None, float]], instant: float
+) -> None:
+    """I2: an update that was published before the removal and comes after it is one."""
+    assert forgotten_at(copies, now=9.0) == instant

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit
 import pytest
 
 from tests.answers import Status
-from tests.feeds import Item, an_item, atom, publish_chain, rss
+from tests.feeds import Item, an_item, atom, own_ids, publish_chain, rss
 from tests.listing import LISTS, looked
 from tests.origin import Origin
 from tests.publishers.archive_page import ArchivePage
@@ -690,6 +690,22 @@ async def test_a_browser_is_led_on_and_a_program_gets_what_it_always_got(
     assert await proxy.service.feeds() == []
 
 
+async def test_one_entry_is_removed_from_its_page(proxy: Proxy, origin: Origin) -> None:
+    """I2: the page of the feed links the question, the form does it, and the page says so."""
+    origin.publish("/feed", atom(an_item("a", 2), an_item("b", 1)))
+    url = origin.url("/feed")
+    await proxy.whole(url)
+    (link,) = [each for each in read(await browse(proxy, target(url))).links if each.endswith("urn%3Aa")]
+    asked = await browse(proxy, link[1:])
+    assert "Remove this entry?" in text(asked)
+    assert len(own_ids((await proxy.get(url)).body)) == 2
+    (action,) = read(asked).actions
+    done = await submit(proxy, action[1:])
+    assert (done.status, done.headers["Location"]) == (303, f"./?removed=1&url={quote(url, safe='')}")
+    assert "The entry is removed." in text(await browse(proxy, done.headers["Location"][1:]))
+    assert own_ids((await proxy.get(url)).body) == ["b"]
+
+
 @pytest.mark.parametrize(
     ("site", "accept", "is_page"),
     [("same-origin", "text/html", True), ("same-origin", "*/*", False), ("cross-site", "text/html", False)],
@@ -733,7 +749,7 @@ async def test_before_a_feed_is_forgotten_a_page_says_what_is_lost(proxy: Proxy,
     assert reply.status == 200
     assert "A feed" in text(reply)
     assert "All that is stored of it goes: 4 entries out of 2 documents." in text(reply)
-    assert read(reply).actions == [f"./forget?url={quote(url, safe='')}"]
+    assert read(reply).actions == [f"./forget?url={quote(url, safe='')}", "./forget"]
     assert f"./?url={quote(url)}" in read(reply).links
     assert len(await proxy.service.feeds()) == 1
     assert (await browse(proxy, f"/forget?url={quote(origin.url('/none'), safe='')}")).status == 404
@@ -785,7 +801,7 @@ async def test_a_browser_that_does_not_say_where_a_form_stands_proves_it(
     await submit(proxy, "/login", token=TOKEN)
     await proxy.whole(origin.url("/feed"))
     asked = await browse(proxy, f"/forget?url={quote(origin.url('/feed'), safe='')}")
-    (action,) = [each for each in read(asked).actions if "forget" in each]
+    (action,) = [each for each in read(asked).actions if "forget?" in each]
     options = {"headers": {"Accept": "text/html, text/plain"}, "allow_redirects": False}
     assert (await proxy.ask("POST", action[1:].replace("proof=", "proof=A"), **options)).status == 403
     assert (await proxy.ask("POST", action[1:], **options)).status == 303

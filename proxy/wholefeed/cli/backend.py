@@ -36,7 +36,13 @@ from wholefeed.config.tables import Config
 from wholefeed.core.model import State
 from wholefeed.core.opml import compose_opml
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339
-from wholefeed.errors import ImportRefusedError, OverloadedError, UnknownFeedError, WholefeedError
+from wholefeed.errors import (
+    ImportRefusedError,
+    NoSuchEntryError,
+    OverloadedError,
+    UnknownFeedError,
+    WholefeedError,
+)
 from wholefeed.futures import in_daemon
 from wholefeed.library import search_further, stored
 from wholefeed.service.importing import Kept
@@ -152,6 +158,16 @@ class Server:
     async def forget(self, url: str) -> None:
         await self._answer("DELETE", "/feed", url)
 
+    async def forget_entry(self, url: str, entry: str) -> None:
+        """Have one entry of a feed removed (I2), once the feed is not being refreshed.
+
+        Raises:
+            NoSuchEntryError: The feed has no entry of that id.
+        """
+        path, deadline = "/feed?" + urlencode({"entry": entry}), time.monotonic() + self._walk_seconds
+        while await self._sent("DELETE", path, url, deadline) is None:
+            await self._rested(url)
+
     async def put_in(self, url: str, kept: Kept) -> JsonObject:
         """Have a document put into the feed that somebody has kept (I1), and return what came of it.
 
@@ -162,15 +178,19 @@ class Server:
         path = "/import?" + urlencode({name: value for name, value in query.items() if value})
         headers = {"Last-Modified": format_rfc822(kept.file_at)} if kept.file_at else {}
         deadline = time.monotonic() + self._walk_seconds
-        while (said := await self._sent(path, url, kept.body, headers, deadline)) is None:
+        while (
+            answer := await self._sent("POST", path, url, deadline, data=kept.body, headers=headers)
+        ) is None:
             await self._rested(url)
+        said: JsonObject = _json(answer)
         return said
 
-    async def _sent(
-        self, path: str, url: str, body: bytes, headers: Mapping[str, str], deadline: float
-    ) -> JsonObject | None:
-        """Send a document; None: the feed is being refreshed, which may go on until the deadline."""
-        async with self._asked("POST", path, url, data=body, headers=headers) as response:
+    async def _sent(self, method: str, path: str, url: str, deadline: float, **options: Any) -> bytes | None:
+        """Send what waits for the refresh of a feed under way, and return the answer.
+
+        None: the feed is being refreshed, which may go on until the deadline by the monotonic clock.
+        """
+        async with self._asked(method, path, url, **options) as response:
             answered = await response.read()
             if response.status in _REFUSED:
                 raise ImportRefusedError(_said(answered, "detail"))
@@ -178,8 +198,7 @@ class Server:
             if is_busy and time.monotonic() < deadline:
                 return None
             await self._check(response)
-            found: JsonObject = _json(answered)
-            return found
+            return answered
 
     async def _rested(self, url: str) -> None:
         """Wait a moment for the refresh of a feed to end."""
@@ -246,9 +265,11 @@ class Server:
         """Raise what an answer refuses with."""
         if response.status < HTTPStatus.BAD_REQUEST:
             return
-        detail = _said(await response.read(), "detail")
+        answered = await response.read()
+        detail, slug = _said(answered, "detail"), _said(answered, "type")
         if response.status == HTTPStatus.NOT_FOUND:
-            raise UnknownFeedError(detail)
+            is_entry = slug == f"urn:wholefeed:{NoSuchEntryError.default_slug}"
+            raise NoSuchEntryError(detail) if is_entry else UnknownFeedError(detail)
         if response.status == HTTPStatus.UNAUTHORIZED:
             raise StrangerError(f"the proxy on {self._where} answered 401: {_KEPT_OUT}")
         kind = StrangerError if response.status in _NO_ENTRY else WholefeedError
@@ -346,6 +367,10 @@ class Database:
     async def forget(self, url: str) -> None:
         async with self._opened() as service:
             await service.forget(url)
+
+    async def forget_entry(self, url: str, entry: str) -> None:
+        async with self._opened() as service:
+            await service.forget_entry(url, entry)
 
     async def put_in(self, url: str, kept: Kept) -> JsonObject:
         async with open_service(self._patient()) as (_, service):  # of a feed that is not known it is made

@@ -327,19 +327,37 @@ REFRESH: Final = Command(
 def _forget(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import ask
+    from wholefeed.cli.output import watched
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
-    ask(config, lambda feeds: feeds.forget(url))
+    if options.entry is None:
+        ask(config, lambda feeds: feeds.forget(url))
+    else:
+        with watched() as progress:
+            ask(config, lambda feeds: feeds.forget_entry(url, options.entry), progress)
     return EXIT_DONE
+
+
+def _add_forget(parser: argparse.ArgumentParser) -> None:
+    add_url(parser)
+    entry_help = "remove this entry alone, until its publisher updates it: its id, or its link if it has none"
+    parser.add_argument("--entry", metavar="ID", type=_entry, help=entry_help)
+
+
+def _entry(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("expected the id of an entry, got nothing")
+    return text
 
 
 FORGET: Final = Command(
     name="forget",
-    summary="delete a feed and everything that is stored of it",
-    examples="  wholefeed forget https://example.org/feed.atom",
+    summary="delete a feed and everything that is stored of it, or with --entry one entry",
+    examples="  wholefeed forget https://example.org/feed.atom\n"
+    "  wholefeed forget https://example.org/feed.atom --entry tag:example.org,2026:a-post",
     run=_forget,
-    add_arguments=add_url,
+    add_arguments=_add_forget,
 )
 
 

@@ -278,6 +278,29 @@ FALLEN_OUT: Final = Place(_CLASS[Role.SUBSCRIPTION], 1 << 62)
 """Of a tombstone that no document bears any more: behind the subscription document, before all others."""
 
 
+# What the owner of a proxy has removed (I2)
+
+
+FORGOTTEN: Final = Place(-1, 0)
+"""Of the removal of one entry: before all documents, so that an undated copy is buried wherever it stands."""
+FORGOTTEN_REF: Final = "urn:wholefeed:forgotten"
+"""The `ref` of a tombstone that is such a removal. Nobody is sent it: the publisher has deleted nothing."""
+
+
+def forgotten_at(copies: Iterable[tuple[float | None, float]], *, now: float) -> float:
+    """Return the instant of the tombstone that removes an entry: a copy with a later update lives (I2).
+
+    That is the latest update among the copies that are stored. If none has an update instant, it is the time
+    of the removal.
+
+    Args:
+        copies: The update instant of each copy, and when its document was fetched; epoch seconds.
+        now: Epoch seconds.
+    """
+    instants = (counted_instant(updated_at, fetched_at) for updated_at, fetched_at in copies)
+    return max((each for each in instants if each is not None), default=now)
+
+
 def written(tombstones: Sequence[Tombstone]) -> list[bytes]:
     """Return the tombstones as a head passes them on, each on a line: one an identity, the newest first."""
     newest: dict[bytes, Tombstone] = {}

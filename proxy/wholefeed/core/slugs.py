@@ -83,6 +83,7 @@ SLUGS: Final = {
     "no-subscription-document": Slug(
         words="it is an old document, and does not say where the newest entries are"
     ),
+    "no-such-entry": Slug(answers=(404,)),
     "no-such-page": Slug(answers=(404,)),
     "not-a-feed": Slug(answers=(422,), words="what stands there is no feed", lasts=True),
     "not-found": Slug(answers=(404,)),

@@ -10,7 +10,6 @@ of one that is refused.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,16 +30,14 @@ from wholefeed.errors import (
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.refresh import OfferedCopy
-from wholefeed.service.running import Running
+from wholefeed.service.running import AGAIN_SECONDS, Running
 from wholefeed.service.sources import Obtained, silenced
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow
-from wholefeed.store.tables import documents, feeds, identities
+from wholefeed.store.tables import documents, identities
 
 log = get_logger()
 
-_AGAIN_SECONDS: Final = 5
-"""After that, who came while the feed was refreshed may come again."""
 _LONGEST_NAME: Final = 200
 """Characters."""
 
@@ -135,7 +132,7 @@ class Imports:
         if not found:
             raise ImportRefusedError(f"nothing was imported as {name[:_LONGEST_NAME]!r}", slug="not-found")
         request = RefreshRequest(is_polled=True, removes=found)
-        await self._refreshed(feed.id, request, (), time.monotonic() + self._seconds)
+        await self._running.refresh_alone(feed.id, request, (), time.monotonic() + self._seconds)
         log.info("import.removed", feed=feed.id, documents=len(found))
         return len(found)
 
@@ -171,7 +168,9 @@ class Imports:
             return taken._replace(name=known.memento if known else taken.name, is_served=is_served)
         self._require_room(rows, obtained)
         offered = OfferedCopy(url, silenced(obtained), is_subscription=True)
-        feed = await self._refreshed(feed.id, RefreshRequest(is_polled=True), (offered,), deadline)
+        feed = await self._running.refresh_alone(
+            feed.id, RefreshRequest(is_polled=True), (offered,), deadline
+        )
         rows = await self._store.read(partial(documents.list_all, feed=feed.id))
         row = next((row for row in rows if row.url == url), None)
         if row is None:
@@ -208,31 +207,9 @@ class Imports:
                 text = f"the feed would be larger than limits.{key} = {most:g} lets it"
                 raise ImportRefusedError(text, slug="limit")
 
-    async def _refreshed(
-        self, feed_id: int, request: RefreshRequest, copies: Sequence[OfferedCopy], deadline: float
-    ) -> FeedRow:
-        """Let a refresh of its own do it, behind the one under way; return the feed as it is then.
-
-        Raises:
-            OverloadedError: It takes longer; who comes again finds what was done.
-        """
-        is_begun = False
-        while True:
-            feed = await self._store.read(partial(feeds.require, feed=feed_id))
-            if (flight := self._running.running(feed_id)) is None and is_begun:
-                return feed
-            if flight is None:
-                flight, is_begun = self._running.join(feed, request, None, copies), True
-            await asyncio.wait({flight}, timeout=max(0.0, deadline - time.monotonic()))
-            if not flight.done():
-                raise _later("the feed is being refreshed; come again when that has ended")
-            error = None if flight.cancelled() or not is_begun else flight.exception()
-            if error is not None and not isinstance(error, DocumentError):  # a publisher that is gone is none
-                raise error
-
 
 def _later(why: str) -> OverloadedError:
-    return OverloadedError(why, retry_after_seconds=_AGAIN_SECONDS)
+    return OverloadedError(why, retry_after_seconds=AGAIN_SECONDS)
 
 
 def _identified(db: Database, feed: int, obtained: Obtained) -> tuple[list[EntryId], dict[EntryId, bool]]:

@@ -446,6 +446,10 @@ class Refresh:
         async with self._changing():
             await self._storage.write(remove, documents, self._context.now())
 
+    async def forget(self, entries: Sequence[EntryId]) -> None:
+        async with self._changing():
+            await self._storage.write(live.forget, entries, self._context.now())
+
     async def set_kind(self, kind: Kind) -> None:
         async with self._changing():
             await self._storage.write(feeds.update, {"kind": kind})

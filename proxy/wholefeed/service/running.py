@@ -39,6 +39,8 @@ from wholefeed.store.tables import feeds
 
 log = get_logger()
 
+AGAIN_SECONDS: Final = 5
+"""After that, who came while the feed was refreshed may come again."""
 REST_SECONDS: Final = 60.0
 """For so long a publisher is left alone after what a refresh brought could not be kept or rendered."""
 
@@ -106,6 +108,37 @@ class Running:
             run.again = request if run.again is None else run.again.merged(request)
             run.found = found or run.found
         return flight
+
+    async def refresh_alone(
+        self, feed_id: int, request: RefreshRequest, copies: Sequence[OfferedCopy], deadline: float
+    ) -> FeedRow:
+        """Have a refresh of its own do what is asked, behind the one under way; return the feed afterwards.
+
+        Args:
+            feed_id: The feed.
+            request: What the refresh is to do.
+            copies: As for `join`.
+            deadline: By the monotonic clock.
+
+        Raises:
+            OverloadedError: It takes longer; who comes again finds what was done.
+        """
+        is_begun = False
+        while True:
+            feed = await self._context.store.read(partial(feeds.require, feed=feed_id))
+            if (flight := self.running(feed_id)) is None and is_begun:
+                return feed
+            if flight is None:
+                flight, is_begun = self.join(feed, request, None, copies), True
+            await asyncio.wait({flight}, timeout=max(0.0, deadline - time.monotonic()))
+            if not flight.done():
+                raise OverloadedError(
+                    "the feed is being refreshed; come again when that has ended",
+                    retry_after_seconds=AGAIN_SECONDS,
+                )
+            error = None if flight.cancelled() or not is_begun else flight.exception()
+            if error is not None and not isinstance(error, DocumentError):  # a publisher that is gone is none
+                raise error
 
     async def settled(self, feed_id: int) -> FeedRow | None:
         """Return a feed as it is stored once it is not being refreshed; None: it was forgotten."""
@@ -195,9 +228,8 @@ class Running:
             await self._run_once(run, feed)
             return
         request = run.request
-        is_asked = (
-            request.is_forced or request.is_full or bool(run.copies or request.removes or request.listing)
-        )
+        changes = run.copies or request.removes or request.forgets or request.listing
+        is_asked = request.is_forced or request.is_full or bool(changes)
         wanted = Wanted(
             feed=feed,
             insists=lambda has_waited: is_asked or (run.found is not None and not has_waited),

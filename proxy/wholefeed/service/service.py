@@ -21,8 +21,15 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import Heading
+from wholefeed.core.compose.entries import identity_of
 from wholefeed.core.refresh.port import RefreshRequest
-from wholefeed.errors import NothingYetError, OverloadedError, StoreError, UnknownFeedError
+from wholefeed.errors import (
+    NoSuchEntryError,
+    NothingYetError,
+    OverloadedError,
+    StoreError,
+    UnknownFeedError,
+)
 from wholefeed.futures import either_done
 from wholefeed.logs import get_logger
 from wholefeed.service.account import ChainDocument
@@ -40,7 +47,7 @@ from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, described
 from wholefeed.service.watching import Watching
 from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
-from wholefeed.store.tables import feeds
+from wholefeed.store.tables import feeds, live
 from wholefeed.store.tables.feeds import Search
 
 log = get_logger()
@@ -50,6 +57,8 @@ _MAX_LISTED: Final = 1000
 """Feeds in the list of all of them."""
 _FEEDS_PER_PART: Final = 100
 """Feeds that are read at once."""
+_LONGEST_SHOWN: Final = 200
+"""Characters of an id, in an error."""
 _NAMING_SECONDS: Final = 0.5
 """For so long a part of a list reads titles that were not kept at publication; the next list goes on."""
 
@@ -369,6 +378,28 @@ class FeedService:
             await self._running.cancel(feed.id)
             await self._store.forget(feed.id, now=self.now())
         log.info("feed.forgotten", feed=feed.id)
+
+    async def forget_entry(self, url: str, entry: str) -> None:
+        """Remove one entry of a feed, until its publisher updates it (I2).
+
+        Args:
+            url: Of the feed.
+            entry: The entry's id as its feed writes it; of an entry without one, its link. Else what
+                `wholefeed.Entry.identity` says.
+
+        Raises:
+            NoSuchEntryError: The feed has no such entry.
+            OverloadedError: The feed is being refreshed, or the database did not answer in time.
+            UnknownFeedError: Nothing is stored for the URL.
+        """
+        deadline = time.monotonic() + self._context.config.limits.respond_within_seconds
+        identity = identity_of(entry)
+        async with self._of_known(url) as feed:
+            if not await self._store.read(partial(live.is_served, feed=feed.id, identity=identity)):
+                raise NoSuchEntryError(f"the feed has no entry {entry.strip()[:_LONGEST_SHOWN]!r}")
+        request = RefreshRequest(is_polled=True, forgets=(identity,))
+        await self._running.refresh_alone(feed.id, request, (), deadline)
+        log.info("entry.forgotten", feed=feed.id)
 
     # What goes on beside
 

@@ -72,9 +72,25 @@ async def get_prefixed(request: web.Request) -> web.StreamResponse:
 
 
 async def delete_feed(request: web.Request) -> web.StreamResponse:
-    """DELETE /feed?url=U: forget the feed."""
-    await request.app[SERVICE].forget(await named_url(request))
+    """DELETE /feed?url=U: forget the feed; with `entry` one entry of it (I2)."""
+    await forget_named(request)
     return web.Response(status=204)
+
+
+async def forget_named(request: web.Request) -> str:
+    """Forget the feed that is named, or the entry of it; return the feed's URL.
+
+    Raises:
+        RequestError: The entry has no name: the feed is not taken for it.
+    """
+    url, entry = await named_url(request), request[ASKED].query.options.get("entry")
+    if entry is None:
+        await request.app[SERVICE].forget(url)
+    elif not entry.strip():
+        raise RequestError("expected the parameter entry to be the id of an entry, got nothing")
+    else:
+        await request.app[SERVICE].forget_entry(url, entry)
+    return url
 
 
 # The answer to a reader

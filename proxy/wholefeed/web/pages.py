@@ -3,7 +3,7 @@
     GET /                      home: a form and the known feeds; a program gets a few lines of text
     GET /?url=U                the page of the feed that U leads to; the feeds to choose from, where
                                U announces several; home again, where it leads to none
-    GET /forget?url=U          asks whether the feed is to be forgotten
+    GET /forget?url=U          asks whether the feed is to be forgotten, or with `entry` one entry of it
     POST /refresh, /forget     what the forms of the pages do; a program gets no page
     /login, /logout            the page that asks for the token, and the end of a session
     any error                  in words, with what to do, and with a form to try another address
@@ -72,6 +72,7 @@ from wholefeed.store.tables.feeds import ORDERS, Search
 from wholefeed.store.tables.segments import months
 from wholefeed.web.access import take_turn
 from wholefeed.web.api import json_answer, status_object, summary_object
+from wholefeed.web.feed import forget_named
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
 from wholefeed.web.moving import feed_behind, proxied_url, replay_behind
 from wholefeed.web.pages_base import begin_session, end_session, is_browser, page, session_of, time_element
@@ -376,6 +377,7 @@ async def _shown(
         newest=[_entry_line(each) for each in ends.newest],
         oldest=[_entry_line(each) for each in ends.oldest],
         refreshed_words=refreshed_in_words(request.query.get("refreshed", ""), told),
+        has_removed="removed" in request.query,
         sums=_sums(told["entries"], told["documents"]),
         walked=_sums(told["progress"]["entries"], told["progress"]["documents"]),
         left=time_left(told["progress"]),
@@ -517,11 +519,13 @@ def _lists(told: Mapping[str, Any], chain: Sequence[ChainDocument]) -> list[dict
 
 def _entry_line(entry: Shown) -> dict[str, Any]:
     at = entry.published if entry.published is not None else entry.updated
+    identity = entry.identity or entry.link
     return {
         "title": plain(entry.title, _MOST_CHARACTERS) or "(without a title)",
         "link": plain_url(entry.link),
         "author": plain(entry.author, _MOST_CHARACTERS),
         "day": None if at is None else _day(at),
+        "entry": identity if len(identity) <= _MOST_CHARACTERS else "",
     }
 
 
@@ -556,7 +560,10 @@ async def post_refresh(request: web.Request) -> web.StreamResponse:
 
 
 async def get_forget(request: web.Request) -> web.StreamResponse:
-    """GET /forget?url=U: the page that asks whether to forget the feed, and says what is lost with it."""
+    """GET /forget?url=U: the page that asks whether to forget the feed, and says what is lost with it.
+
+    With `entry` it asks whether to remove that entry (I2).
+    """
     url = await named_url(request)
     status = await request.app[SERVICE].status(url)
     title = (await described(status.feed)).title
@@ -565,18 +572,19 @@ async def get_forget(request: web.Request) -> web.StreamResponse:
         "forget.html",
         url=status.feed.url,
         title=plain(title or status.feed.url, _MOST_CHARACTERS),
+        entry=request[ASKED].query.options.get("entry", "").strip(),
         known=status_object(status),
         sums=_sums(status.feed.entries, status.feed.documents),
     )
 
 
 async def post_forget(request: web.Request) -> web.StreamResponse:
-    """POST /forget?url=U: forget the feed, as DELETE does, which no form can send."""
-    url = await named_url(request)
-    await request.app[SERVICE].forget(url)
-    if is_browser(request):
-        return _see_other(f"./?forgotten={quote(url, safe='')}")
-    return web.Response(status=204)
+    """POST /forget?url=U: forget the feed or the entry, as DELETE does, which no form can send."""
+    url = await forget_named(request)
+    if not is_browser(request):
+        return web.Response(status=204)
+    is_entry = "entry" in request[ASKED].query.options
+    return _see_other(f"./?{'removed=1&url' if is_entry else 'forgotten'}={quote(url, safe='')}")
 
 
 def _see_other(location: str) -> web.Response:
@@ -795,6 +803,7 @@ _WHAT_BY_SLUG: Final = {
     "userinfo-not-allowed": "That address has a password in it",
     "not-a-feed": "There is no feed at that address",
     "unknown-feed": "That feed is not known here",
+    "no-such-entry": "This feed has no such entry",
     "no-such-page": "This feed has no such page",
 }
 _TYPE_AN_ADDRESS: Final = "Type an address such as example.org/blog or https://example.org/feed.xml."
@@ -821,6 +830,7 @@ _ADVICE_BY_SLUG: Final = {
     " allows them. Where an address leads to the feed of another site: paste that feed's own address.",
     "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
     "unknown-feed": "Paste its address to begin with it.",
+    "no-such-entry": "Give the id that the entry has in the feed; of an entry without one, its link.",
     "no-such-page": "Its pages are numbered from 1, the one with the newest entries.",
     "too-costly": "Read it where it was published, or subscribe to it: readers get the feed as it is.",
 }

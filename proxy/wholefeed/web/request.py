@@ -48,6 +48,7 @@ HOME: Final = "/"
 LOGIN: Final = "/login"
 VIEW: Final = "/view"
 METRICS: Final = "/metrics"
+FORGET: Final = "/forget"
 IMPORT: Final = "/import"
 STATIC: Final = "/static/{name}"
 PREFIXED: Final = "/{url}"
@@ -88,8 +89,8 @@ class Asked:
     """
 
     __slots__ = (
-        "_query", "_url", "app", "client", "config", "facts", "host", "is_prefixed", "is_vouched_for",
-        "knows_token", "mark", "peer", "request_id", "route", "session", "target",
+        "_options", "_query", "_url", "app", "client", "config", "facts", "host", "is_prefixed",
+        "is_vouched_for", "knows_token", "mark", "peer", "request_id", "route", "session", "target",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +108,7 @@ class Asked:
         self.config: Final = config
         """That of the application."""
         self._url = request.rel_url  # the request itself has this object: each would keep the other
+        self._options = _OPTIONS_OF.get(route) or _OPTIONS_OF.get(request.method, OPTIONS)
         self._query: Query | None = None
         raw = request.raw_path
         self.request_id: Final = next(_IDS)
@@ -152,8 +154,7 @@ class Asked:
             if self.is_prefixed:
                 self._query = Query(read_prefix(self.target), {})
             else:
-                options = {VIEW: PAGE_OPTIONS, IMPORT: IMPORT_OPTIONS}.get(self.route, OPTIONS)
-                self._query = read_query(self._url.raw_query_string, options)
+                self._query = read_query(self._url.raw_query_string, self._options)
         return self._query
 
     @property
@@ -202,8 +203,18 @@ OPTIONS: Final = frozenset({"url", "wait", "replay", *VIEW_OPTIONS, "token", "si
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
 IMPORT_OPTIONS: Final = OPTIONS | {"at", "name", "force"}
 """Those of a document that is imported: publishers' parameters elsewhere."""
+FORGET_OPTIONS: Final = OPTIONS | {"entry"}
+"""Those of what removes a feed or one of its entries: a publisher's parameter elsewhere."""
 PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
 """Those of the feed for people."""
+
+_OPTIONS_OF: Final = {
+    VIEW: PAGE_OPTIONS,
+    IMPORT: IMPORT_OPTIONS,
+    FORGET: FORGET_OPTIONS,
+    "DELETE": FORGET_OPTIONS,
+}
+"""By route, else by method; of any other `OPTIONS`."""
 
 
 class Query(NamedTuple):
@@ -240,6 +251,8 @@ def _read_query(raw_query: str, names: frozenset[str]) -> Query:
             is_raw_url = is_raw_url or is_raw
             if name == "url":
                 value = _blanks_removed(value) if is_raw else value.strip("+")  # as forms write blanks
+            if name == "entry":  # a form's field, which may hold blanks
+                value = value.replace("+", " ")
             options[name] = value if is_raw else unquote(value)
         elif is_raw_url and part and not part.startswith("amp;"):
             options["url"] += "&" + part

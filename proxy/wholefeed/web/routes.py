@@ -21,7 +21,7 @@ from wholefeed.web.pages import (
     post_refresh,
 )
 from wholefeed.web.pages_base import get_static
-from wholefeed.web.request import HOME, IMPORT, LOGIN, METRICS, STATIC, VIEW, await_reader
+from wholefeed.web.request import FORGET, HOME, IMPORT, LOGIN, METRICS, STATIC, VIEW, await_reader
 from wholefeed.web.view import get_view
 
 _PREFIXED: Final = (
@@ -70,8 +70,8 @@ def routes() -> list[web.RouteDef]:
         web.get("/status", get_status),
         web.get("/events", get_events),
         web.post("/refresh", post_refresh),
-        web.get("/forget", get_forget),
-        web.post("/forget", post_forget),
+        web.get(FORGET, get_forget),
+        web.post(FORGET, post_forget),
         web.post(IMPORT, post_import),
         web.delete(IMPORT, delete_import),
         web.get("/feeds", get_feeds),

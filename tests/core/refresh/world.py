@@ -174,6 +174,7 @@ class World:
         self.now = NOW
         self.doubtful: set[str] = set()
         """Entries that an archive has lost, remembered until it is known where they are (R35)."""
+        self.forgotten: set[EntryId] = set()
         self.kept: dict[str, Page] = {}
         """What somebody has kept of it, for the next refresh (I1)."""
 
@@ -495,6 +496,11 @@ class WorldIO:
         self.call("remove")
         for number in documents:
             del self.world.documents[number], self.world.entries[number]
+        self.world.grow()
+
+    async def forget(self, entries: Sequence[EntryId]) -> None:
+        self.call("forget")
+        self.world.forgotten.update(entries)
         self.world.grow()
 
     async def set_kind(self, kind: Kind) -> None:

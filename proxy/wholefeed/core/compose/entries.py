@@ -42,6 +42,7 @@ from wholefeed.core.model import (
     ATOM_NS,
     DC_NS,
     DCTERMS_NS,
+    ENTRY_ID_BYTES,
     RDF_NS,
     WELL_KNOWN_PREFIXES,
     EntryId,
@@ -334,6 +335,17 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 NAMELESS: Final = "urn:wholefeed:entry:"
 """How the identity of an entry begins that has neither id nor link of its own; its digest is the rest."""
+
+
+def identity_of(text: str) -> EntryId:
+    """Return the digest of an entry's identity, as `Entry.identity` gives it."""
+    written = text.strip(SPACES)
+    digest = written.removeprefix(NAMELESS)
+    is_nameless = digest != written and _DIGEST.fullmatch(digest)
+    return EntryId(bytes.fromhex(digest)) if is_nameless else entry_id(written)
+
+
+_DIGEST: Final = re.compile(f"[0-9a-f]{{{2 * ENTRY_ID_BYTES}}}")
 
 
 def _identity(digest: EntryId, candidates: Sequence[str]) -> str:

@@ -5,7 +5,8 @@
 
 States, and what leads on:
 
-    ADDED          what people had kept is stored, or goes; a feed at rest is published as it was: the end.
+    ADDED          what people had kept is stored, or goes, and so do entries that are removed (I2); a feed at
+                   rest is published as it was: the end.
                    What the publisher's pages list is stored
     SUBSCRIPTION   asked for, stored, its reply noted   failed: the end
     REREAD         bodies that an older parser read
@@ -368,7 +369,9 @@ class Decision:
     # What is added: what people had kept of the feed (I1), and what its publisher's pages list (H7)
 
     async def _take_added(self) -> bool:
-        """Store what is added, as no part of the feed yet; drop what is taken back. Say whether any was.
+        """Store what is added, as no part of the feed yet; drop what is taken back or removed (I2).
+
+        Say whether any was.
 
         Such a document is a copy, as a web archive's is: it settles, detaches and buries nothing, and says
         nothing of the feed.
@@ -377,12 +380,16 @@ class Decision:
         for copy in self._basis.added:
             place = Placement(url=copy.copy_url, role=Role.PAGE, rank=attached.get(copy.copy_url))
             await self._io.put(copy.copy_url, place)
-        removed = [row.id for row in self._documents if row.url in self._basis.request.removes]
+        request = self._basis.request
+        removed = [row.id for row in self._documents if row.url in request.removes]
         if removed:
             await self._io.remove(removed)
-        if self._basis.added or removed:
+        if request.forgets:
+            await self._io.forget(request.forgets)
+        has_changed = bool(self._basis.added or removed or request.forgets)
+        if has_changed:
             self._documents = await self._io.documents()
-        return bool(self._basis.added or removed)
+        return has_changed
 
     @property
     def _is_at_rest(self) -> bool:

@@ -124,6 +124,9 @@ class RefreshIO(Protocol):
     async def remove(self, documents: Sequence[int]) -> None:
         """Keep documents no longer: whoever imported them has taken them back (I1)."""
 
+    async def forget(self, entries: Sequence[EntryId]) -> None:
+        """Serve entries no longer, until their publisher updates them (I2)."""
+
     async def set_kind(self, kind: Kind) -> None:
         """Note that the feed turned out to be of another kind."""
 
@@ -322,6 +325,8 @@ class RefreshRequest:
     """Whether no reader waits for it."""
     removes: tuple[str, ...] = ()
     """URLs of imported documents that are to go (I1)."""
+    forgets: tuple[EntryId, ...] = ()
+    """Entries that are to go, until their publisher updates them (I2)."""
     listing: Listing | None = None
     """What a look at the publisher's pages came to (H7); what these list comes with it, as documents."""
 
@@ -332,6 +337,7 @@ class RefreshRequest:
             may_walk=self.may_walk or other.may_walk,
             is_polled=self.is_polled and other.is_polled,
             removes=self.removes + other.removes,
+            forgets=self.forgets + other.forgets,
             listing=other.listing or self.listing,
         )
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Final
 
 from wholefeed.core.facts import PackedKeys
+from wholefeed.core.merge import FORGOTTEN_REF
 from wholefeed.core.model import EntryId, EntryKeys
 from wholefeed.store.base import Database, fetch_all, fetch_one, run
 from wholefeed.store.tables import lines
@@ -95,13 +96,19 @@ _CARRY_SETTLED: Final = """
     WHERE feed = :feed AND identity = :before AND content IS NULL
     ON CONFLICT DO NOTHING
 """
-_CARRY_TOMBSTONES: Final = """
+# A removal stays one (I2); what a publisher has deleted went by another id, which is not repeated.
+_CARRY_TOMBSTONES: Final = f"""
     INSERT INTO tombstone (feed, identity, document, when_at, ref)
-    SELECT feed, :identity, CAST(NULL AS bigint), max(when_at), '' FROM tombstone
+    SELECT feed, :identity, CAST(NULL AS bigint), max(when_at),
+        max(CASE WHEN ref = '{FORGOTTEN_REF}' THEN ref ELSE '' END)
+    FROM tombstone
     WHERE feed = :feed AND identity = :before GROUP BY feed
     ON CONFLICT (feed, identity) WHERE document IS NULL
-    DO UPDATE SET when_at = excluded.when_at WHERE excluded.when_at > tombstone.when_at
-"""
+    DO UPDATE SET
+        ref = CASE WHEN excluded.ref <> '' THEN excluded.ref ELSE tombstone.ref END,
+        when_at = CASE WHEN excluded.when_at > tombstone.when_at THEN excluded.when_at
+            ELSE tombstone.when_at END
+"""  # noqa: S608 - a constant
 
 
 def carry(db: Database, feed: int, before: EntryId, identity: EntryId) -> None:

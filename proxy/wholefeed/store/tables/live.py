@@ -27,12 +27,15 @@ from typing import Final, Self
 
 from wholefeed.core.merge import (
     FALLEN_OUT,
+    FORGOTTEN,
+    FORGOTTEN_REF,
     Burial,
     Copy,
     Fullness,
     Rank,
     Said,
     choose,
+    forgotten_at,
     place_of,
     rank_of,
     ranked,
@@ -609,20 +612,60 @@ def replace_tombstones(
     run_many(db, _PUT_TOMBSTONE, rows)
 
 
-_COUNTING_TOMBSTONES: Final = """
-    SELECT t.identity, t.when_at, t.ref FROM tombstone AS t LEFT JOIN document AS d ON d.id = t.document
-    WHERE t.feed = :feed AND (t.document IS NULL OR d.rank IS NOT NULL)
+_INSTANTS: Final = """
+    SELECT e.updated_at, d.fetched_at FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
+    WHERE e.feed = :feed AND e.identity = :identity
+"""
+# What the publisher has deleted, too, is deleted by one row: what it removes is removed by either.
+_FORGET: Final = f"""
+    INSERT INTO tombstone (feed, identity, document, when_at, ref)
+    VALUES (:feed, :identity, NULL, :when_at, '{FORGOTTEN_REF}')
+    ON CONFLICT (feed, identity) WHERE document IS NULL
+    DO UPDATE SET ref = excluded.ref,
+        when_at = CASE WHEN excluded.when_at > tombstone.when_at THEN excluded.when_at
+            ELSE tombstone.when_at END
+"""  # noqa: S608 - a constant
+
+
+def forget(db: Database, feed: int, identities: Iterable[EntryId], now: float) -> None:
+    """Remove entries of a feed until their publisher updates them (I2); raises `UnknownFeedError`."""
+    change = Change.begin(db, feed)
+    change.has_tombstones = True
+    for identity in identities:
+        of = {"feed": feed, "identity": identity}
+        when_at = forgotten_at(map(tuple, fetch_all(db, _INSTANTS, of)), now=now)
+        run(db, _FORGET, {**of, "when_at": when_at})
+        run_many(db, _CONCERN_FULLY, [(identity,)])
+    change.finish()
+
+
+_IS_SERVED: Final = """
+    SELECT 1 FROM entry WHERE feed = :feed AND identity = :identity AND is_live = 1 LIMIT 1
 """
 
 
+def is_served(db: Database, feed: int, identity: EntryId) -> bool:
+    """Return whether the feed has an entry of that identity."""
+    return fetch_value(db, _IS_SERVED, {"feed": feed, "identity": identity}) is not None
+
+
+_COUNTING_TOMBSTONES: Final = f"""
+    SELECT t.identity, t.when_at, t.ref FROM tombstone AS t LEFT JOIN document AS d ON d.id = t.document
+    WHERE t.feed = :feed AND (t.document IS NULL OR d.rank IS NOT NULL) AND t.ref <> '{FORGOTTEN_REF}'
+"""  # noqa: S608 - a constant
+
+
 def counting(db: Database, feed: int) -> list[Tombstone]:
-    """Return the tombstones of a feed that count; those of detached documents do so when these come back."""
+    """Return the tombstones of a feed that count and are a publisher's.
+
+    Those of detached documents count when these come back.
+    """
     rows = fetch_all(db, _COUNTING_TOMBSTONES, {"feed": feed})
     return [Tombstone(EntryId(row["identity"]), row["when_at"], row["ref"]) for row in rows]
 
 
 _BURIALS: Final = """
-    SELECT t.identity, t.when_at, d.role, d.rank
+    SELECT t.identity, t.when_at, t.ref, d.role, d.rank
     FROM contested AS c
     CROSS JOIN tombstone AS t ON t.feed = :feed AND t.identity = c.identity
     LEFT JOIN document AS d ON d.id = t.document
@@ -634,6 +677,9 @@ def _read_burials(db: Database, feed: int) -> dict[bytes, list[Burial]]:
     """Return what counts against the copies of the contested identities (`Change`)."""
     found: dict[bytes, list[Burial]] = {}
     for row in fetch_all(db, _BURIALS, {"feed": feed}):
-        place = FALLEN_OUT if row["role"] is None else place_of(Role(row["role"]), row["rank"])
+        if row["role"] is None:
+            place = FORGOTTEN if row["ref"] == FORGOTTEN_REF else FALLEN_OUT
+        else:
+            place = place_of(Role(row["role"]), row["rank"])
         found.setdefault(row["identity"], []).append(Burial(row["when_at"], place))
     return found
