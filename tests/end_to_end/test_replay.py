@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import Any
 
 import feedparser
 import pytest
@@ -171,6 +173,52 @@ async def test_validators_move_with_each_release_and_nothing_else(proxy: Proxy, 
         again = await get(proxy, url, asked, headers={condition: reply.headers[field]})
         assert again.status == 200
         assert ids(again.body) == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize("make", [atom, rss, rdf, json_feed], ids=["atom", "rss", "rdf", "json"])
+@pytest.mark.parametrize("limit", [None, "2"])
+async def test_validators_stay_while_the_bytes_do(
+    proxy: Proxy, origin: Origin, make: Any, limit: str | None
+) -> None:
+    """P5: new entries wait for their turn, and so do edits of those that are not out. An edit of one that is
+    out changes both validators, and so does a release."""
+    clock, url = proxy.clock, origin.url("/feed")
+    first = [an_item("c", 3), an_item("b", 2), an_item("a", 1)]
+
+    async def published(*items: Item) -> Reply:
+        clock.advance(5)
+        origin.publish("/feed", make(*items))
+        await proxy.refreshed(url)
+        clock.advance(5)
+        return await get(proxy, url, asked)
+
+    origin.publish("/feed", make(*first))
+    await proxy.whole(url)
+    asked = {"replay": "1/day", "from": instant(int(clock()) - 1000)} | ({"limit": limit} if limit else {})
+    await get(proxy, url, asked)
+    clock.advance(5)
+    before = await get(proxy, url, asked)
+    states = [before]
+    for items in (
+        [an_item("d", 4), *first],
+        [an_item("e", 5), an_item("d", 4, "edited"), *first],
+        [an_item("d", 4, "edited"), an_item("c", 3, "edited"), an_item("b", 2), an_item("a", 1)],
+    ):
+        again = await published(*items)
+        assert again.body == before.body
+        assert again.headers["ETag"] == before.headers["ETag"]
+        assert again.headers["Last-Modified"] == before.headers["Last-Modified"]
+        for field, condition in (("ETag", "If-None-Match"), ("Last-Modified", "If-Modified-Since")):
+            known = {condition: before.headers[field]}
+            assert (await get(proxy, url, asked, headers=known)).status == 304
+    states.append(await published(an_item("f", 6), an_item("b", 7, "edited"), an_item("a", 1)))
+    clock.advance(DAY)
+    states.append(await get(proxy, url, asked))
+    assert len({each.body for each in states}) == 3
+    for earlier, later in itertools.pairwise(states):
+        assert earlier.headers["ETag"] != later.headers["ETag"]
+        modified = [parsedate_to_datetime(each.headers["Last-Modified"]) for each in (earlier, later)]
+        assert modified[0] < modified[1]
 
 
 async def test_the_tag_of_json_moves_with_each_release(proxy: Proxy, origin: Origin) -> None:

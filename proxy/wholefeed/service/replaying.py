@@ -12,8 +12,10 @@ with the feed, as long as that is what it was.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +33,7 @@ from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.documents import stored_as
 from wholefeed.service.results import Reconstruction
-from wholefeed.service.showing import namespace_of, read_places
+from wholefeed.service.showing import DIGEST_BYTES, entry_digests, namespace_of, read_places
 from wholefeed.service.sources import work_bytes
 from wholefeed.store.rows import Snapshot
 from wholefeed.store.tables import documents, lines
@@ -82,8 +84,13 @@ class Released(Sequence[Release]):
 
     @property
     def packed(self) -> bytes:
-        """Something that no other releases have."""
-        return self._instants.tobytes() + self._places.tobytes()
+        """Something that no other instants of releases have."""
+        return self._instants.tobytes()
+
+    @property
+    def places(self) -> Iterable[int]:
+        """As in `Release`, the oldest release first."""
+        return self._places
 
     def __len__(self) -> int:
         return len(self._instants)
@@ -109,6 +116,11 @@ class Replays:
         self._now = context.now
         self._beginning: dict[int, asyncio.Task[None]] = {}
         """By feed."""
+        self._digests: OrderedDict[int, bytes] = OrderedDict()
+        """What `entry_digests` returns, by segment; the one that was looked up last is the last."""
+        self._digest_bytes = 0
+        self._changes: OrderedDict[tuple[int, str], _Change] = OrderedDict()
+        """By feed and URL of a replay, likewise."""
         self._turns = WalkTurns(in_all=2, per_site=1)
         """Of timelines that are reckoned, one of a feed at a time: all its lines are in memory meanwhile."""
 
@@ -223,6 +235,61 @@ class Replays:
         taken.reverse()
         return Released([each.at for each in taken], [each.place for each in taken])
 
+    async def digest(self, reconstruction: Reconstruction, released: Released) -> bytes:
+        """Return a digest of what is out: of the text of each entry, and of when it was released.
+
+        So it does not change with what else the feed has. Segments are read once: one of an id never changes.
+
+        Raises:
+            OverloadedError: They cannot be read in time.
+        """
+        snapshot = reconstruction.snapshot
+        ends = list(accumulate(segment.entries for segment in snapshot.segments))
+        found = hashlib.blake2b(released.packed, digest_size=DIGEST_BYTES)
+        read = dict[int, bytes]()
+        for place in released.places:
+            number = bisect_right(ends, place)
+            if number not in read:
+                async with reconstruction.in_time():
+                    read[number] = await self._entry_digests(snapshot, number)
+            start = (place - ends[number] + snapshot.segments[number].entries) * DIGEST_BYTES
+            found.update(read[number][start : start + DIGEST_BYTES])
+        return found.digest()
+
+    async def _entry_digests(self, snapshot: Snapshot, number: int) -> bytes:
+        segment = snapshot.segments[number]
+        found = self._digests.pop(segment.id, None)
+        if found is None:
+            found = await entry_digests(segment, snapshot.feed, self._store)
+        else:
+            self._digest_bytes -= len(found)
+        self._digests[segment.id] = found
+        self._digest_bytes += len(found)
+        while self._digest_bytes > _MOST_DIGEST_BYTES:
+            self._digest_bytes -= len(self._digests.popitem(last=False)[1])
+        return found
+
+    def changed_at(self, feed: int, url: str, digest: bytes, instants: Sequence[float]) -> float | None:
+        """Return when a replay has changed last, as far as this process has seen it; epoch seconds.
+
+        None: two changes of one second cannot be told apart by it.
+
+        Args:
+            feed: The feed.
+            url: Of the replay, with everything that was chosen.
+            digest: Of its text as it is now.
+            instants: When it may have changed.
+        """
+        known = self._changes.pop((feed, url), None)
+        if known is None or known.digest != digest:
+            before, at = sorted(map(int, instants))[-2:]
+            last = before if known is None or known.at is None else max(before, known.at)
+            known = _Change(digest, at if at > last else None)
+        self._changes[feed, url] = known
+        if len(self._changes) > _MOST_CHANGES:
+            self._changes.popitem(last=False)
+        return None if known.at is None else float(known.at)
+
     async def texts(
         self, snapshot: Snapshot, released: Sequence[Release], *, shows_original: bool
     ) -> AsyncIterator[bytes]:
@@ -250,6 +317,18 @@ class Replays:
         )
 
 
+class _Change(NamedTuple):
+    """What a replay has changed to."""
+
+    digest: bytes
+    at: int | None
+    """As `Replays.changed_at` returns it."""
+
+
+_MOST_DIGEST_BYTES: Final = 1 << 23
+"""Of digests that are held: those of half a million entries."""
+_MOST_CHANGES: Final = 4096
+"""Replays of which it is held when they changed."""
 _LINES_AT_ONCE: Final = 2000
 """In a transaction."""
 _BYTES_EACH: Final = 12

@@ -16,6 +16,7 @@ for those entries.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sys
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -295,6 +296,29 @@ async def read_places(snapshot: Snapshot, store: Store, places: Iterable[int]) -
     return found
 
 
+DIGEST_BYTES: Final = 16
+"""Of what `entry_digests` returns, for each entry."""
+
+
+async def entry_digests(segment: SegmentRow, feed: FeedRow, store: Store) -> bytes:
+    """Return a digest of the text of each entry of a segment, from the top, one behind the other.
+
+    Equal texts have equal digests, whatever segments they stand in. One entry is in memory at a time.
+    """
+    slices = await _slices(segment, feed, store, 0, segment.entries)
+    ranges = [(each.start, each.end, False) for each in slices]
+    joint = SEPARATOR[feed.published_family].strip()
+    taken = _Taken(segment, ranges, partial(_digest_of, joint=joint))
+    async for piece in store.pieces(segment):
+        if await asyncio.to_thread(taken.add, piece):
+            break
+    return b"".join(taken.texts)
+
+
+def _digest_of(text: bytes | bytearray, joint: bytes) -> bytes:
+    return hashlib.blake2b(text.strip().removesuffix(joint), digest_size=DIGEST_BYTES).digest()
+
+
 async def _located(
     snapshot: Snapshot, store: Store, places: Iterable[int]
 ) -> AsyncIterator[tuple[SegmentRow, dict[int, Slice]]]:
@@ -337,29 +361,38 @@ async def _slices(segment: SegmentRow, feed: FeedRow, store: Store, first: int, 
 
 
 class _Taken:
-    """Takes entries out of the text of a segment while that is inflated; `ranges` as for `_taken`."""
+    """Takes entries out of the text of a segment while that is inflated.
 
-    def __init__(self, segment: SegmentRow, ranges: Sequence[tuple[int, int, bool]]) -> None:
+    `ranges` as for `_taken`; `make` returns what is kept of the text of each, by default the text.
+    """
+
+    def __init__(
+        self,
+        segment: SegmentRow,
+        ranges: Sequence[tuple[int, int, bool]],
+        make: Callable[[bytearray], bytes] = bytes,
+    ) -> None:
         self._inflater = Inflater(segment.length, segment.crc32)
         self._at = 0
         self._ranges = ranges
-        self._texts: list[bytes] = []
+        self._make = make
+        self.texts: list[bytes] = []
         self._begun = bytearray()
 
     def add(self, piece: bytes) -> bool:
         """Take what the next piece of the deflated text holds; return whether all is there."""
         for text in self._inflater.add(piece, _INFLATED_BYTES):
-            while len(self._texts) < len(self._ranges):
-                start, end, _ = self._ranges[len(self._texts)]
+            while len(self.texts) < len(self._ranges):
+                start, end, _ = self._ranges[len(self.texts)]
                 self._begun += text[max(start - self._at, 0) : max(end - self._at, 0)]
                 if end > self._at + len(text):
                     break
-                self._texts.append(bytes(self._begun))
+                self.texts.append(self._make(self._begun))
                 self._begun.clear()
             self._at += len(text)
-        return len(self._texts) == len(self._ranges)
+        return len(self.texts) == len(self._ranges)
 
     def entries(self, joint: bytes) -> Iterator[Begun]:
         """Give them; `joint` is what stands behind an entry that is not the last."""
-        for text, (_, _, is_cut) in zip(self._texts, self._ranges, strict=True):
+        for text, (_, _, is_cut) in zip(self.texts, self._ranges, strict=True):
             yield Begun(text if is_cut else text.strip().removesuffix(joint), is_cut)

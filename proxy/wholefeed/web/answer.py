@@ -803,18 +803,18 @@ async def replayed(
         taken = await replays.fitting(reconstruction, taken, room, shows_original=shows_original)
     is_cut = len(taken) < len(released)
     texts = partial(replays.texts, reconstruction.snapshot, taken, shows_original=replay.shows_original)
-    # Of what is published of the feed, what of that is out, and since when.
-    made_of = REPLAY_VERSION + (feed.digest or b"") + taken.packed
-    digest = hashlib.blake2b(made_of, digest_size=DIGEST_BYTES).digest()
-    instants = sorted([feed.modified_at or 0.0, *([timeline.begun_at, newest_at or 0] if timeline else ())])
-    # Two changes of one second cannot be told apart by it.
-    is_told = timeline is not None and int(instants[-1]) != int(instants[-2])
+    digest = REPLAY_VERSION + await replays.digest(reconstruction, taken)
+    opening, changed_at = prologue(is_cut=is_cut), None
+    if timeline is not None:
+        made_of = hashlib.blake2b(opening + digest, digest_size=DIGEST_BYTES).digest()
+        instants = (feed.modified_at or 0.0, timeline.begun_at, newest_at or 0)
+        changed_at = replays.changed_at(feed.id, wanted.self_url, made_of, instants)
     return _answer_of(
         reconstruction,
         wanted,
-        prologue(is_cut=is_cut),
+        opening,
         (_Made(texts, digest, (digest, replay.shows_original)),) if taken else (),
-        changed_at=float(int(instants[-1])) if is_told else None,
+        changed_at=changed_at,
         is_cut=is_cut,
         released=len(released),
     )
