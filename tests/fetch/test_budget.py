@@ -115,6 +115,51 @@ async def test_small_documents_need_no_share_before_they_are_asked_for() -> None
         share.give_back()
 
 
+@pytest.mark.fault("121")
+async def test_what_has_come_of_a_body_does_not_make_the_next_one_smaller() -> None:
+    """Row 121: the part of a large body that is there, when it takes its share, is not its size."""
+    budget, sizes = MemoryBudget(), Sizes()
+    sizes.add(24 << 20)
+    share = Share(budget, URL, is_ahead=lambda: False, sizes=sizes)
+    await share.begin(6 << 20, is_coded=True, limit_bytes=32 << 20)
+    await share.cover(LARGE_BYTES + 1, 0.1)
+    assert sizes.expected_bytes == 30 << 20
+
+
+@pytest.mark.fault("121")
+async def test_a_body_of_an_unknown_length_may_be_as_long_as_any() -> None:
+    """Row 121: so what is fetched ahead is not asked for before there is room for such a one."""
+    sizes = Sizes()
+    share = Share(MemoryBudget(), URL, is_ahead=lambda: False, sizes=sizes)
+    await share.begin(None, is_coded=True, limit_bytes=32 << 20)
+    await share.cover(LARGE_BYTES + 1)
+    assert sizes.expected_bytes == 40 << 20
+    share.came(2 * LARGE_BYTES)
+    assert sizes.expected_bytes == 20 << 20
+
+
+@pytest.mark.fault("121")
+@pytest.mark.parametrize("part", [0.05, 0.0], ids=["of a known length", "of an unknown one"])
+async def test_a_body_that_is_fetched_ahead_takes_what_it_probably_comes_to(part: float) -> None:
+    """Row 121: by how much of it has come, and before those that wait to be asked for. So one of 15 MiB finds
+    room beside one in its turn, which has 32, and is not fetched again."""
+    budget = MemoryBudget()
+    linked, ahead = a_share(budget), a_share(budget, is_ahead=True)
+    for share in (linked, ahead):
+        await share.begin(None, is_coded=True, limit_bytes=32 << 20)
+        await share.cover(LARGE_BYTES + 1)
+    sizes = Sizes()
+    sizes.add(16 << 20)
+    waiting = asyncio.create_task(Share(budget, URL, is_ahead=lambda: True, sizes=sizes).foresee())
+    for body_bytes in range(LARGE_BYTES, 15 << 20, LARGE_BYTES):
+        await asyncio.sleep(0)
+        await ahead.cover(body_bytes, part and body_bytes / (15 << 20))
+    assert not waiting.done()
+    for share in (linked, ahead):
+        share.give_back()
+    await waiting
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["take", "ahead", "back", "cancel"]), st.integers(1, 150)), max_size=40

@@ -9,7 +9,8 @@ A document that may become large takes its whole share at once: none holds a par
 rest, so every document that has a share can be finished. Documents fetched ahead of a walk's path wait for
 others that are not there yet, so they may have half of the budget at most. Such a document waits for its
 share before the request, by the size of the documents before it (`Sizes`): to wait during the answer would
-keep others from asking the publisher. One that finds no room in the middle of its body is fetched again.
+keep others from asking the publisher. If that was too little, it takes more as its body comes, without
+waiting; one that finds no room in the middle of its body is fetched again.
 """
 
 from __future__ import annotations
@@ -64,11 +65,12 @@ class MemoryBudget:
     ) -> bool:
         """Take a part, first come first served, and what is fetched ahead after all else.
 
+        What does not wait comes before what does: its body has begun, and is fetched again without room.
         Return whether there was any: in time, or at once where it does not wait.
         """
         loop = asyncio.get_running_loop()
         granted, until = loop.create_future(), loop.time() + self.wait_seconds
-        turn = _Turn(wanted_bytes, is_ahead, granted)
+        turn = _Turn(wanted_bytes, is_ahead, waits, granted)
         self._waiting.append(turn)
         self._hand_out()
         try:
@@ -93,7 +95,7 @@ class MemoryBudget:
         self._hand_out()
 
     def _hand_out(self) -> None:
-        for turn in sorted(self._waiting, key=lambda turn: turn.is_ahead()):
+        for turn in sorted(self._waiting, key=lambda turn: (turn.is_ahead(), turn.waits)):
             left_bytes = self.free_bytes - turn.wanted_bytes
             if left_bytes < (self.total_bytes // 2 if turn.is_ahead() else 0):
                 break
@@ -107,6 +109,7 @@ class _Turn(NamedTuple):
 
     wanted_bytes: int
     is_ahead: Callable[[], bool]
+    waits: bool
     granted: asyncio.Future[None]
 
 
@@ -124,6 +127,10 @@ class Sizes:
     def add(self, body_bytes: int) -> None:
         """Take the size of one more; where they are of different sizes, a large one counts for a while."""
         self._usual_bytes = max(body_bytes, self._usual_bytes // 2)
+
+    def reach(self, body_bytes: int) -> None:
+        """Take what one more will probably have, while it comes: it may be as large as usual yet."""
+        self._usual_bytes = max(body_bytes, self._usual_bytes)
 
 
 class Share:
@@ -168,11 +175,24 @@ class Share:
             if self._is_ahead():
                 await self.take(likely_bytes)
 
-    async def cover(self, body_bytes: int) -> None:
-        """Have what a body needs of which so much has come; up to `LARGE_BYTES` that is nothing."""
+    async def cover(self, body_bytes: int, part: float = 0.0) -> None:
+        """Have what a body needs of which so much has come; up to `LARGE_BYTES` that is nothing.
+
+        In its turn it takes as much as it may need, since none is to hold a part and wait for the rest. Ahead
+        it takes what it will probably come to, for which there is room more often, and more if it needs more.
+
+        Args:
+            body_bytes: Decoded.
+            part: How much of the body that is on the wire; 0 if its length is not known.
+        """
         if body_bytes > max(LARGE_BYTES, self._held_bytes):
-            self._sizes.add(body_bytes)
-            await self.take(self._most_bytes)
+            whole_bytes = min(int(body_bytes / part), self._most_bytes) if part else self._most_bytes
+            self._sizes.reach(whole_bytes)
+            wanted_bytes = self._most_bytes
+            if self._is_ahead():
+                likely_bytes = (whole_bytes if part else body_bytes) + LARGE_BYTES // 2
+                wanted_bytes = max(body_bytes, min(likely_bytes, wanted_bytes))
+            await self.take(wanted_bytes)
 
     async def take(self, body_bytes: int) -> None:
         """Take what a body of at most so many bytes needs, beside what is there already."""

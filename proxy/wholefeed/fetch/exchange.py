@@ -256,7 +256,8 @@ class Exchange:
                     if decoder.is_coded and not is_coded:  # nobody has said so
                         is_coded = True
                         await begin(is_coded=True)
-                    await share.cover(decoder.decoded_bytes)
+                    part = received_bytes / response.content_length if response.content_length else 0.0
+                    await share.cover(decoder.decoded_bytes, part)
                     body.write(piece)
                     transfer.body_bytes += len(piece)
                     if piece and transfer.on_chunk is not None and response.status == HTTPStatus.OK:
