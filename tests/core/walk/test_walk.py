@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -252,16 +253,22 @@ def wanted_urls(walk: Walk) -> list[str]:
 
 
 def test_guesses_after_two_steps_and_more_with_each_hit() -> None:
-    """docs/design.md#look-ahead: a window of two that grows with hits."""
+    """docs/design.md#look-ahead: a window of two that grows with hits. One guess looks whether the chain goes
+    on so far, then those before it are asked for."""
     walk, publisher = a_walk(an_arrival(FEED, archive(41))), numbered(41)
     assert wanted_urls(walk) == [archive(41)]
     tell(walk, archive(41), publisher)
-    assert wanted_urls(walk) == [archive(n) for n in (40, 39, 38)]
-    assert [want.is_guess for want in walk.wanted] == [False, True, True]
+    assert wanted_urls(walk) == [archive(n) for n in (40, 38)]
+    assert [want.is_guess for want in walk.wanted] == [False, True]
+    tell(walk, archive(38), publisher)
+    assert wanted_urls(walk) == [archive(n) for n in (40, 39, 36)]
     tell(walk, archive(40), publisher)
-    assert wanted_urls(walk) == [archive(n) for n in (39, 38, 37, 36, 35)]
     tell(walk, archive(39), publisher)
-    assert wanted_urls(walk) == [archive(n) for n in range(38, 29, -1)]
+    assert wanted_urls(walk) == [archive(n) for n in (37, 36)]
+    tell(walk, archive(36), publisher)
+    assert wanted_urls(walk) == [archive(n) for n in (37, 28)]
+    tell(walk, archive(28), publisher)
+    assert wanted_urls(walk) == [archive(n) for n in (37, *range(35, 28, -1), 22)]
 
 
 def test_a_wrong_guess_ends_the_guessing() -> None:
@@ -293,7 +300,7 @@ def test_never_guesses_what_is_stored() -> None:
     walk.arrived(archive(41), an_arrival(archive(41), archive(40)))
     assert wanted_urls(walk) == [archive(40)]
     walk.arrived(archive(40), an_arrival(archive(40), archive(39)))
-    assert wanted_urls(walk) == [archive(39), archive(37)]
+    assert wanted_urls(walk) == [archive(39), archive(37), archive(34)]
 
 
 def test_guesses_stay_within_the_documents_allowed() -> None:
@@ -309,8 +316,8 @@ def test_what_is_fetched_ahead_counts_towards_the_bytes() -> None:
     limits = dataclasses.replace(LIMITS, bytes=5000)
     walk = a_walk(an_arrival(FEED, archive(9)), limits=limits)
     walk.arrived(archive(9), an_arrival(archive(9), archive(8)))
-    assert wanted_urls(walk) == [archive(8), archive(7), archive(6)]
-    walk.arrived(archive(7), an_arrival(archive(7), archive(6), body_bytes=9000))
+    assert wanted_urls(walk) == [archive(8), archive(6)]
+    walk.arrived(archive(6), an_arrival(archive(6), archive(5), body_bytes=9000))
     assert wanted_urls(walk) == [archive(8)]
 
 
@@ -358,7 +365,7 @@ def test_an_early_link_lets_the_guessing_begin() -> None:
     """R0: look-ahead begins from a predicted link, before the document has arrived whole."""
     walk = a_walk(an_arrival(FEED, archive(41)))
     walk.predicted(archive(41), archive(40))
-    assert wanted_urls(walk) == [archive(n) for n in (41, 40, 39, 38)]
+    assert wanted_urls(walk) == [archive(n) for n in (41, 40, 38)]
 
 
 def test_an_early_link_back_is_not_wanted() -> None:
@@ -377,7 +384,54 @@ def test_look_ahead_shortens_a_numbered_chain(newest_first: bool) -> None:
         for want in walk.wanted if newest_first else walk.wanted[::-1]:
             tell(walk, want.url, publisher)
     assert (walk.ending, len(walk.path)) == (TRUE_END, 101)
-    assert rounds <= 20
+    assert rounds <= 22
+
+
+def test_pages_are_counted_up_to_the_last_one() -> None:
+    """They name it: no guess has to look whether it is there."""
+    pages = [f"{O}/feed?page={number}" for number in range(1, 20)]
+    documents = {
+        url: an_arrival(url, older, links={"last": pages[-1]}) for url, older in itertools.pairwise(pages)
+    }
+    walk = a_walk(documents[pages[0]], trail=PAGES)
+    walk.arrived(pages[1], documents[pages[1]])
+    assert wanted_urls(walk) == pages[2:5]
+
+
+ENDS = {
+    "down to 1": ([f"/{n}" for n in range(30, 0, -1)], 0),
+    "down to 1, padded": ([f"/{n:03d}" for n in range(30, 0, -1)], 0),
+    "down to 0": ([f"/{n}" for n in range(30, -1, -1)], 0),
+    "down to 10": ([f"/{n}" for n in range(40, 9, -1)], 1),
+    "up": ([f"/{n}" for n in range(1, 31)], 1),
+    "by ten, down": ([f"/{n}" for n in range(300, 0, -10)], 0),
+    "by ten, up": ([f"/{n}" for n in range(10, 310, 10)], 1),
+    "months": ([f"/{2003 - n // 12}/{12 - n % 12:02d}" for n in range(30)], 1),
+    "days": ([f"/2003/03/{n:02d}" for n in range(30, 0, -1)], 1),
+    "years": ([f"/{n}" for n in range(2026, 1996, -1)], 1),
+}
+"""The archives of a chain, and how many requests may go beyond its end."""
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+@pytest.mark.parametrize(("paths", "beyond"), ENDS.values(), ids=ENDS.keys())
+def test_at_most_one_request_goes_beyond_the_end_of_a_chain(
+    paths: list[str], beyond: int, newest_first: bool
+) -> None:
+    """docs/design.md#look-ahead: no number tells where a chain ends; nothing stands below 1."""
+    urls = [O + path for path in paths]
+    older = dict(zip(urls, [*urls[1:], None], strict=True))
+    walk, asked = a_walk(an_arrival(FEED, urls[0]), max_window=4), list[str]()
+    while walk.ending is None:
+        wants = [want.url for want in walk.wanted if want.url not in asked]
+        asked += wants
+        for url in wants if newest_first else wants[::-1]:
+            if url in older:
+                walk.arrived(url, an_arrival(url, older[url]))
+            else:
+                walk.failed(url, DocumentUnavailable(url, reason="publisher-status"))
+    assert (walk.ending, len(walk.path)) == (TRUE_END, 1 + len(urls))
+    assert len(asked) - len(urls) <= beyond
 
 
 # Random link graphs.

@@ -6,7 +6,8 @@ Archives are mostly numbered or dated: after `…/archive/41` and `…/archive/4
     next_urls(["http://o.test/a/41", "http://o.test/a/40"], 2)    # (".../39", ".../38")
 
 Look-ahead (`Ahead`, docs/design.md#look-ahead): a guess only starts a request early; it counts
-for nothing until the chain links to it.
+for nothing until the chain links to it. One guess looks whether the chain goes on so far, and then those
+before it are asked for, so that at most one request goes beyond the end of the chain.
 
 Holes (`Holes`, rule R34): a document that cannot be had hides only the link to the next one, and not where
 that one stands, so what is guessed behind it is asked for without a link. It joins if it says itself that it
@@ -74,6 +75,8 @@ class Ahead:
         self._early: dict[str, str] = {}
         self._answers: dict[str, Arrival | Note] = {}
         self._answered: set[str] = set()
+        self._probe = ""
+        """The guess that was asked for to see whether the chain goes on there; empty: none."""
         self._arrived_bytes = chain.path[0].body_bytes
 
     def is_answered(self, url: str) -> bool:
@@ -154,14 +157,38 @@ class Ahead:
                 return line[1:]
             line.append(older)
         is_stored = self._known(line[-1])  # then the older link costs no wait
-        for guess in () if is_stored else self._guessed_after([*steps[-3:-1], *line]):
+        deep = min(2 * self._max_window, self._limits.documents - len(self._chain.path)) - len(line)
+        for guess in () if is_stored else self._worth_asking([*steps[-3:-1], *line], deep):
             if len(line) > room or self._chain.repetition(guess) or not self._allows(line[-1]):
                 break
             line.append(guess)
         return line[1:]
 
-    def _guessed_after(self, steps: Sequence[str]) -> tuple[str, ...]:
-        guessed = next_urls(steps, self._window) if self._window else ()
+    def _worth_asking(self, steps: Sequence[str], deep: int) -> list[str]:
+        """Return the guesses to ask for: nobody says where a chain ends, and beyond that are only refusals.
+
+        So one guess is the probe, as far ahead as the window; those before it are asked for once it has come.
+        Pages are counted up to the `last` one, which they name.
+
+        Args:
+            steps: As for `next_urls`.
+            deep: How many guesses may be looked at.
+        """
+        if self._chain.trail.is_paged:
+            return list(self._guessed_after(steps, self._window))
+        guesses = self._guessed_after(steps, deep if self._window else 0)
+        there = [place for place, url in enumerate(guesses) if self._is_there(url)]
+        certain = there[-1] + 1 if there else 0
+        if self._probe not in guesses[certain:] or self.is_answered(self._probe):
+            self._probe = next(iter(guesses[certain:][: self._window][-1:]), "")
+        asked = [url for url in guesses[:certain] if not self._is_there(url)]
+        return [*asked, self._probe] if self._probe else asked
+
+    def _is_there(self, url: str) -> bool:
+        return self._known(url) or isinstance(self._answers.get(document_key(url)), Arrival)
+
+    def _guessed_after(self, steps: Sequence[str], count: int) -> tuple[str, ...]:
+        guessed = next_urls(steps, count, lowest=1) if count > 0 else ()
         for url, follower in zip((steps[-1], *guessed), guessed, strict=False):
             self._followers[document_key(url)] = document_key(follower)
         return guessed
@@ -196,7 +223,7 @@ _FIRST_WINDOW: Final = 2
 # Counting on: the URLs that follow those before, by the one number or date in which they differ
 
 
-def next_urls(steps: Sequence[str], count: int) -> tuple[str, ...]:
+def next_urls(steps: Sequence[str], count: int, *, lowest: int = 0) -> tuple[str, ...]:
     """Return the URLs that probably follow, the nearest first; none where no pattern shows.
 
     Two URLs are a pattern when they differ in one date or one number by one; by any other amount when the
@@ -205,20 +232,21 @@ def next_urls(steps: Sequence[str], count: int) -> tuple[str, ...]:
     Args:
         steps: The URLs that the chain linked to so far, in order; the last three are looked at.
         count: Guesses wanted at most.
+        lowest: The lowest number that is worth a guess.
     """
     for pattern in (_DATES_AND_NUMBERS, _NUMBERS):
         step = _step(steps, pattern)
         if step is not None:
-            return _continued(step, count)
+            return _continued(step, count, lowest)
     return ()
 
 
-def _continued(step: _Step, count: int) -> tuple[str, ...]:
+def _continued(step: _Step, count: int, lowest: int) -> tuple[str, ...]:
     urls: list[str] = []
     value = step.counter.value
     while len(urls) < count:
         value += step.delta
-        text = step.counter.write(value)
+        text = step.counter.write(value) if value >= lowest else None
         if text is None or len(step.before) + len(text) + len(step.after) > MAX_URL_CHARACTERS:
             break
         urls.append(f"{step.before}{text}{step.after}")
