@@ -14,6 +14,7 @@ from tests.feeds import an_item
 from tests.feeds import atom as atom_feed
 from tests.nameless import AFTERWARDS, MAKES, SHOW, STAGES, Make, Nameless, atom, rss, stage, titles
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.running import Clock, Proxy, a_config, running
 from tests.sqlite_faults import rows
 from wholefeed.core.model import ATOM_NS, DC_NS, RDF_NS, RSS_10_NS
@@ -283,3 +284,25 @@ async def test_a_settled_item_takes_no_later_one_of_its_link_with_it(proxy: Prox
         origin.publish("/feed", rss(item, older="/1"))
         await proxy.refreshed(url)
     assert titles((await proxy.get(url)).body) == ["last", "two", "other"]
+
+
+@pytest.mark.fault("57")
+@pytest.mark.parametrize("name", MAKES)
+async def test_an_id_that_all_items_have_identifies_none(
+    name: str, proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R7, R9: each item is there once, in the feed and when it has left it, also if a newer parser reads what
+    is remembered again."""
+    items = [Nameless(f"title {n}", f"http://site.test/{n}", id="N/A") for n in range(40)]
+    url = origin.url("/feed")
+    for start in range(36, -1, -3):
+        origin.publish("/feed", MAKES[name](*items[start : start + 4]))
+        await (proxy.refreshed(url) if start < 36 else proxy.whole(url))
+    everything = [item.title for item in items]
+    reply = await proxy.get(url)
+    assert sorted(titles(reply.body)) == sorted(everything)
+    (note,) = (await proxy.status(url))["notes"]
+    assert (note["code"], note["text"].partition(" ")[0]) == ("IdentityUnusable", "4")
+    set_constant(monkeypatch, "PARSER_VERSION", 10_000)
+    again = await proxy.refreshed(url)
+    assert (again.body, again.headers["ETag"]) == (reply.body, reply.headers["ETag"])

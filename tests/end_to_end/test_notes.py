@@ -77,6 +77,14 @@ DOCUMENTS: dict[str, tuple[dict[str, bytes], ...]] = {
     "DocumentRepaired": ({"/feed": atom(an_item("a", 0, "caf&eacute;"))},),
     "DocumentTruncated": ({"/feed": atom(an_item("a"), an_item("b"))[:-30]},),
     "IdentityRepeated": ({"/feed": atom(an_item("a", 1, "one"), an_item("a", 1, "another"))},),
+    "IdentityUnusable": (
+        {
+            "/feed": rss(
+                extra="<item><guid>N/A</guid><title>a</title><link>http://site.test/a</link></item>"
+                "<item><guid>N/A</guid><title>b</title><link>http://site.test/b</link></item>"
+            )
+        },
+    ),
     "CurrentUnavailable": ({"/feed": atom(an_item("a"), archive=True, current="/gone")},),
     "NewerNotOlder": ({"/feed": atom(an_item("a", 1), prev="/2"), "/2": atom(an_item("b", 2))},),
     "PagesAscend": ({"/feed": atom(an_item("a", 1), next="/2"), "/2": atom(an_item("b", 2))},),

@@ -41,6 +41,7 @@ from wholefeed.core.notes import (
     EncodingRetried,
     ExtraLink,
     IdentityRepeated,
+    IdentityUnusable,
     LimitReached,
     NewAddress,
     NewerNotOlder,
@@ -321,7 +322,7 @@ class _Reading:
                 for kind, words in enumerate((" ".join(said.title.split()), date))
                 if said.href and words
             )
-            own_id = said.id[:_MOST_ID_CHARACTERS] if entry.keys is None else ""
+            own_id = said.id.strip()[:_MOST_ID_CHARACTERS]
             yield Copy(entry.identity, own_id, self._at(entry.start), entry.order_at, sames)
 
     def notes(self) -> Iterator[Finding]:
@@ -343,7 +344,7 @@ class _Reading:
                 yield self._say("new-address", self.heads.get(NEW_FEED_URL), what=what)
             elif note.kind is DocumentRepaired:
                 yield self._say("not-well-formed", self._ill_line(), what=what)
-            elif note.kind in (EncodingRetried, IdentityRepeated):
+            elif note.kind in (EncodingRetried, IdentityRepeated, IdentityUnusable):
                 name = "not-well-formed" if note.kind is EncodingRetried else "id-repeated"
                 yield self._say(name, what=what)
 

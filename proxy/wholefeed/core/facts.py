@@ -90,6 +90,8 @@ class CopyDates(NamedTuple):
     """None: nobody has looked."""
     made_at: float | None
     """When that document was made, in a feed with pages that an adapter asked for; None: nobody knows."""
+    identity: EntryId | None = None
+    """What identifies it, where its id may not (R9); None: as it reads."""
 
 
 # The entries of a document in little space
@@ -209,7 +211,8 @@ class PackedEntries:
     def copy_dates(self) -> tuple[CopyDates, ...]:
         """Return what remembered copies are known by."""
         return tuple(
-            CopyDates(each.updated_at, each.document_updated_at, each.fullness, each.made_at) for each in self
+            CopyDates(each.updated_at, each.document_updated_at, each.fullness, each.made_at, each.identity)
+            for each in self
         )
 
     @property

@@ -228,7 +228,7 @@ class Entry(NamedTuple):
     scope: int = 0
     """Which of `FeedDocument.scopes` it stands in: 0 is the head's."""
     keys: EntryKeys | None = None
-    """None where it has an id of its own."""
+    """None where an id of its own identifies it."""
     is_absolute: bool = False
     """Whether it was seen, as it was read, that no URL in it has to be written absolute; in Atom."""
     has_content: bool = False

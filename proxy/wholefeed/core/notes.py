@@ -321,6 +321,12 @@ IdentityRepeated: Final = NoteKind(
     is_of_reading=True,
 )
 
+IdentityUnusable: Final = NoteKind(
+    "IdentityUnusable", "identity-unusable", "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R9",
+    text="{entries} entries have an id that unlike ones have, too, so it identifies none of them: {url}",
+    is_of_reading=True,
+)
+
 TextsShortened: Final = NoteKind(
     "TextsShortened", "texts-shortened", "rule R10", is_of_reading=True,
     text="{entries} entries are shorter than they were, and served as they were: {url}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +15,7 @@ from wholefeed.core.model import (
     EntryKeys,
     entry_id,
 )
+from wholefeed.core.notes import IdentityUnusable
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.identities import MAX_SITE_ID_CHARACTERS
 from wholefeed.core.parse.limits import MAX_TITLE_CHARACTERS
@@ -180,3 +182,58 @@ def test_an_author_tells_items_apart(written: str) -> None:
     assert ann != content(f"<{written}>Bob</{written}>")
     assert ann != content("") == content(f"<{written}/>")
     assert ann == content(f"<{written}>Ann Lee</{written}><dc:creator>Ann Lee</dc:creator>")
+
+
+ALL = "N/A"
+
+
+@pytest.mark.parametrize(
+    ("items", "usable"),
+    [
+        (("one /1 a.mp3", "two /2 b.mp3", "three /3 c.mp3"), False),
+        (("one /1 a.mp3", "two /1 b.mp3"), False),  # each links to the show
+        (("one /1 a.mp3", "two /2 a.mp3"), False),  # each plays the jingle
+        (("one /1 a.mp3", "two /1 a.mp3"), True),  # a version with another title
+        (("one /1 a.mp3", "one /2 b.mp3"), True),  # it has moved
+        (("one /1 a.mp3", "two /2 b.mp3", "two /3 c.mp3"), True),
+        (("one /1 a.mp3", "two  "), True),  # it has lost its link
+        (("one  ", "two  "), True),  # nothing else tells them apart
+        (("one /1 a.mp3",), True),
+    ],
+)
+def test_an_id_that_stands_on_unlike_entries_identifies_none(items: tuple[str, ...], usable: bool) -> None:
+    """R9: their titles all differ, and their links or enclosures; versions of one share one of these."""
+    fields = [item.split(" ") for item in items]
+    written = rss(
+        *(
+            f"<item><guid>{ALL}</guid><title>{title}</title>"
+            + (f"<link>{link}</link>" if link else "")
+            + (f"<enclosure url='{url}'/>" if url else "")
+            + "</item>"
+            for title, link, url in fields
+        )
+    )
+    document = parse(written, URL)
+    found = {entry.identity for entry in document.entries}
+    assert found == {entry_id(ALL)} if usable else len(found) == len(items)
+    assert (entry_id(ALL) in document.ambiguous) is not usable
+    noted = [note.facts["entries"] for note in document.notes if note.kind is IdentityUnusable]
+    assert noted == ([] if usable else [len(items)])
+    assert all((entry.keys is None) is usable for entry in document.entries)
+
+
+def test_other_entries_keep_their_ids_beside_one_that_is_not_usable() -> None:
+    """R9: what else stands in the document is identified as before."""
+    one, two, other, linked = identities(
+        rss(item("/x", "/1", "one"), item("/x", "/2", "two"), item("own", "/3"), item(None, "/x", "linked"))
+    )
+    assert (one, two) == (entry_id("http://example.org/1"), entry_id("http://example.org/2"))
+    assert (other, linked) == (entry_id("own"), entry_id("http://example.org/x"))
+
+
+def test_an_id_in_json_that_stands_on_unlike_items_identifies_none() -> None:
+    """R9: whatever the format."""
+    items = [{"id": 0, "title": f"title {n}", "url": f"http://site.test/{n}"} for n in range(3)]
+    body = json.dumps({"version": "https://jsonfeed.org/version/1.1", "items": items}).encode()
+    found = [entry.identity for entry in parse(body, URL, "application/feed+json").entries]
+    assert found == [entry_id(f"http://site.test/{n}") for n in range(3)]

@@ -288,7 +288,8 @@ async def test_entries_come_back_as_they_were_put(store: NamedStore, count: int)
         found = await store.read(partial(documents.dated_entries, document=number))
         assert found == [(each.identity, each.order_at) for each in put]
         copies = tuple(
-            CopyDates(each.updated_at, each.document_updated_at, each.fullness, each.made_at) for each in put
+            CopyDates(each.updated_at, each.document_updated_at, each.fullness, each.made_at, each.identity)
+            for each in put
         )
         assert await store.copy_dates(number) == copies
     rows = await store.documents(feed)

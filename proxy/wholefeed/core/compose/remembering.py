@@ -16,14 +16,22 @@ import html
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.compose.entries import shown
 from wholefeed.core.facts import CopyDates, DocumentFacts, Stored
 from wholefeed.core.merge import OTHER, Fullness, Rank, counted_instant, fullness_of, ranked
-from wholefeed.core.model import MEDIA_TYPE, MEMORY_URL, EntryId, Family, FeedDocument, default_namespace
+from wholefeed.core.model import (
+    MEDIA_TYPE,
+    MEMORY_URL,
+    Entry,
+    EntryId,
+    Family,
+    FeedDocument,
+    default_namespace,
+)
 from wholefeed.core.verbatim.fragments import fragments_of
 
 
@@ -163,7 +171,15 @@ def _parsed(document: Stored | FeedDocument, ambiguous: Collection[EntryId]) -> 
 
 def _held(document: FeedDocument, dates: Sequence[CopyDates]) -> list[_Copy]:
     fragments = fragments_of(document)
-    return [_Copy(fragments.entry(n), entry.identity, dates[n]) for n, entry in enumerate(document.entries)]
+    return [
+        _Copy(fragments.entry(n), _identity_of(entry, dates[n]), dates[n])
+        for n, entry in enumerate(document.entries)
+    ]
+
+
+def _identity_of(entry: Entry, dates: CopyDates) -> EntryId:
+    """Return what identifies a remembered copy: of one with an id, what is stored."""
+    return entry.identity if entry.keys is not None or dates.identity is None else dates.identity
 
 
 def _fullness_of(document: FeedDocument, known: Sequence[int | None]) -> list[int]:
@@ -186,15 +202,17 @@ def _written(
     written, end = [], len(copies)
     while end:
         start, is_sealed = _filled(copies, end)
-        fragments, _, dates = zip(*copies[start:end], strict=True)
+        fragments, identities, dates = zip(*copies[start:end], strict=True)
         number, text = next(numbers), synthesize(like.family, like.version, fragments)
         document = Stored(text, f"{MEMORY_URL}{number}", media_type)
         parsed = document.parse()
+        facts = DocumentFacts.of(parsed, dates)
+        facts = replace(facts, entries=facts.entries.identified(dict(enumerate(identities))))
         written.append(
             WrittenMemory(
                 number=number,
                 document=document,
-                facts=DocumentFacts.of(parsed, dates),
+                facts=facts,
                 digest=hashlib.sha256(text).digest(),
                 is_sealed=is_sealed,
                 parsed=parsed if keeps_parsed else None,

@@ -45,6 +45,7 @@ from wholefeed.core.model import (
     XML_NS,
     Channel,
     Entry,
+    EntryId,
     EntryKeys,
     Family,
     FeedDocument,
@@ -213,8 +214,8 @@ class FamilyParser(ABC):
         self.head_slots: Mapping[str, str] = {}
         """Children of the head whose text is wanted, and what each is kept as."""
         self.entries: list[Entry] = []
-        self._keys: list[EntryKeys] = []
-        """Of each entry, where all fields are read."""
+        self._keys, self._titles = list[EntryKeys](), list[EntryId]()
+        """Of each entry, where all fields are read; titles are digested."""
         self.values: dict[str, str] = {}
         """Of the entry that is being read."""
         self.enclosures: list[str] = []
@@ -494,6 +495,7 @@ class FamilyParser(ABC):
         if self.is_full:
             keys = entry_keys(self.values, self.enclosures, self.entry_base)
             self._keys.append(keys)
+            self._titles.append(entry_id(self.values.get("title", "")))
             if not has_id(self.values):
                 entry = entry._replace(keys=keys)
         self.entries.append(entry)
@@ -505,7 +507,7 @@ class FamilyParser(ABC):
         links = [self.head_values.get("link", "")]
         links += [each.href for each in self.links if each.relation == "alternate"]
         own_links = [absolute(self.scope.base, each) for each in links]
-        told = told_apart(self.url, self.entries, self._keys, own_links, text)
+        told = told_apart(self.url, self.entries, self._keys, self._titles, own_links, text)
         return FeedDocument(
             self.url,
             self.family,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from wholefeed.core.model import MEMORY_URL, Entry, EntryId, EntryKeys, entry_id
-from wholefeed.core.notes import IdentityRepeated, Note
+from wholefeed.core.notes import IdentityRepeated, IdentityUnusable, Note
 from wholefeed.core.parse.limits import MAX_LIKE_ENTRIES
 from wholefeed.core.text.urls import resolve
 
@@ -73,27 +73,40 @@ def check_distinct(url: str, entries: Sequence[Entry]) -> None:
 
 
 def told_apart(
-    url: str, entries: Sequence[Entry], keys: Sequence[EntryKeys], own_links: Sequence[str], text: bytes
+    url: str,
+    entries: Sequence[Entry],
+    keys: Sequence[EntryKeys],
+    titles: Sequence[EntryId],
+    own_links: Sequence[str],
+    text: bytes,
 ) -> Identified:
     """Return the entries of a document, those without an id identified, and of very many alike only some.
 
     Entries of a document of remembered copies come from several: that two share a key there means nothing,
     and they are as many as were remembered.
 
-    `keys` are of all entries, those with an id too; none where that was not collected. `own_links` is what
-    the feed links to as itself, absolute.
+    `keys` and `titles` (digested) are of all entries, those with an id too; none where that was not
+    collected. `own_links` is what the feed links to as itself, absolute.
     """
     if url.startswith(MEMORY_URL):
         return Identified(tuple(entry.identified(()) for entry in entries), frozenset(), ())
     if not keys:  # each entry has an id, and no two have the same one
         return Identified(_collapsed(entries), _ambiguous_keys(own_links, ()), ())
+    if unusable := _unusable_ids(entries, keys, titles):
+        entries = [
+            entry._replace(keys=own) if entry.keys is None and entry.identity in unusable else entry
+            for entry, own in zip(entries, keys, strict=True)
+        ]
     ids = {entry.identity for entry in entries if entry.keys is None}
     taken = ids.intersection(entry.keys.link for entry in entries if entry.keys is not None)
-    ambiguous = _ambiguous_keys(own_links, keys, taken)
+    ambiguous = _ambiguous_keys(own_links, keys, taken) | unusable.keys()
     identified = tuple(entry.identified(ambiguous) for entry in entries)
-    unlike = _unlike_entries(identified, keys, text)
-    notes = (IdentityRepeated(url, entries=unlike),) if unlike else ()
-    return Identified(_collapsed(identified), ambiguous, notes)
+    notes = list[Note]()
+    if unusable:
+        notes.append(IdentityUnusable(url, entries=sum(unusable.values())))
+    if unlike := _unlike_entries(identified, keys, text):
+        notes.append(IdentityRepeated(url, entries=unlike))
+    return Identified(_collapsed(identified), ambiguous, tuple(notes))
 
 
 class Identified(NamedTuple):
@@ -103,6 +116,36 @@ class Identified(NamedTuple):
     ambiguous: frozenset[EntryId]
     """As `FeedDocument.ambiguous`."""
     notes: tuple[Note, ...]
+
+
+def _unusable_ids(
+    entries: Sequence[Entry], keys: Sequence[EntryKeys], titles: Sequence[EntryId]
+) -> dict[EntryId, int]:
+    """Return the ids that identify nothing, by what stands in one document, and how many entries bear each.
+
+    The titles of all their entries differ, and their links do, or their enclosures. Versions of one entry
+    (RFC 4287, 4.1.1) have the title, or both of the others, in common.
+    """
+    times = Counter(entry.identity for entry in entries if entry.keys is None)
+    bearers: dict[EntryId, list[int]] = {identity: [] for identity, number in times.items() if number > 1}
+    for place, entry in enumerate(entries):
+        if entry.keys is None and entry.identity in bearers:
+            bearers[entry.identity].append(place)
+    return {
+        identity: len(places)
+        for identity, places in bearers.items()
+        if _all_differ(titles[place] for place in places)
+        and (
+            _all_differ(keys[place].link for place in places)
+            or _all_differ(keys[place].enclosures for place in places)
+        )
+    }
+
+
+def _all_differ(values: Iterable[EntryId | None]) -> bool:
+    """Whether no value is absent or stands twice."""
+    found = list(values)
+    return None not in found and len(set(found)) == len(found)
 
 
 _MAX_OWN_LINKS: Final = 16

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from wholefeed.core.model import (
     MEMORY_URL,
     Entry,
+    EntryId,
     EntryKeys,
     Family,
     FeedDocument,
@@ -77,7 +78,7 @@ def read_json_feed(text: str, url: str, max_depth: int, notes: Sequence[Note] = 
         for entry, (start, end) in zip(scanner.entries, spans, strict=True)
     ]
     own_link, encoded = absolute(url, _string(members, "home_page_url")), text.encode()
-    told = told_apart(url, entries, scanner.keys, [own_link], encoded)
+    told = told_apart(url, entries, scanner.keys, scanner.titles, [own_link], encoded)
     head = _head(text, members, url)
     notes = (*notes, *told.notes)
     return FeedDocument(
@@ -262,7 +263,8 @@ class _Scanner:
         self.entries: list[Entry] = []
         """Of the array of items; offsets in characters."""
         self.keys: list[EntryKeys] = []
-        """Of each entry."""
+        self.titles: list[EntryId] = []
+        """Both of each entry; titles are digested."""
         self._text = text
         self._url = url
         self._at = 0
@@ -294,7 +296,7 @@ class _Scanner:
                 return self._ended(found)
 
     def _read_items(self) -> None:
-        self.entries, self.keys = [], []
+        self.entries, self.keys, self.titles = [], [], []
         if not self._follows("["):
             self._value()
             return
@@ -314,6 +316,7 @@ class _Scanner:
                 entry, keys = _item(value, self._url, start, self._at)
                 self.entries.append(entry)
                 self.keys.append(keys)
+                self.titles.append(entry_id(_text(value.get("title"))))
             number += 1
             if number > MAX_LIKE_ENTRIES and written.endswith("}"):
                 seen.add(written)

@@ -61,7 +61,7 @@ It is for documents that are stored, or made of entries of stored ones: these we
 they were fetched, and what has been added to them since must not take them away.
 """
 
-PARSER_VERSION: Final[int] = 9
+PARSER_VERSION: Final[int] = 10
 """Raised whenever the same bytes come out differently: identities, instants, slices, links, what is added.
 
 What is derived from a document is stamped with it."""

@@ -133,7 +133,7 @@ def superseded(db: Database, feed: int) -> dict[int, int]:
 
 
 _COPY_DATES: Final = """
-    SELECT updated_at, document_updated_at, fullness, made_at FROM entry
+    SELECT updated_at, document_updated_at, fullness, made_at, identity FROM entry
     WHERE document = :document ORDER BY ordinal
 """
 
@@ -290,7 +290,12 @@ def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: fl
         place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
         before = [] if place is None else identities_but(db, place["id"], ())
         if document.role is Role.MEMORY:
-            identities.note(db, change, feed, PackedKeys(), identities.proven(document.keys, before))
+            known = identities.note(db, change, feed, PackedKeys(), identities.proven(document.keys, before))
+            entries = _packed_entries(document)
+            if len(entries) == len(before):  # an id that identifies nothing was not taken then, either
+                named = entries.identities()
+                kept = {at: before[at] for at, each in enumerate(named) if each in known}
+                document = replace(document, entries=entries.identified(kept))
         elif place is not None and len(document.entries) == len(before):
             were = enumerate(said(db, place["id"]))
             cut = [ordinal for ordinal, was in were if was.fullness == Fullness.CUT]
