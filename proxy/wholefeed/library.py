@@ -46,7 +46,7 @@ from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents as documents_table
-from wholefeed.store.tables import feeds, identities
+from wholefeed.store.tables import feeds, identities, segments
 from wholefeed.store.tables.documents import list_all, live_ordinals
 from wholefeed.web.answer import Representation, prepare, slices
 from wholefeed.web.request import feed_url
@@ -408,6 +408,8 @@ class _Kept(NamedTuple):
     """Which entries of each document are the feed's."""
     ambiguous: frozenset[EntryId]
     """The keys of no entry (R9)."""
+    order: list[tuple[int, int | None]]
+    """As `segments.contents`, where entries stand elsewhere than in their documents; else empty."""
 
 
 def _kept(db: Database, feed: int) -> _Kept:
@@ -417,6 +419,7 @@ def _kept(db: Database, feed: int) -> _Kept:
         [(row, documents_table.read_coded(db, row.id)) for row in rows],
         live_ordinals(db, [row.id for row in rows]),
         identities.ambiguous(db, feed),
+        segments.contents(db, feed) if not is_collected(rows) and segments.members(db, feed) else [],
     )
 
 
@@ -449,6 +452,10 @@ def _read(kept: _Kept) -> tuple[str, tuple[Link, ...], Entries]:
     """Return a feed's title, its links and its entries."""
     title, links = "", tuple[Link, ...]()
     documents: list[Held] = []
+    order: dict[int, dict[int | None, int]] = {row.id: {} for row, _ in kept.documents}
+    for place, (document, ordinal) in enumerate(kept.order):
+        order[document][ordinal] = place
+    places: list[Mapping[int | None, int]] = []
     for row, coded in kept.documents:
         body = coded.decoded()
         with suppress(ParseError):  # an earlier version could read it: its entries are in the document alone
@@ -456,7 +463,10 @@ def _read(kept: _Kept) -> tuple[str, tuple[Link, ...], Entries]:
                 title, links = _head(row, body)
             is_current = row.parser_version == PARSER_VERSION
             documents.append(held(stored_as(row, body), kept.live[row.id], is_current=is_current))
+            places.append(order[row.id])
     is_sorted = is_collected([row for row, _ in kept.documents])
+    if kept.order:
+        return title, links, Entries.in_places(documents, kept.ambiguous, places)
     return title, links, (Entries.by_publication if is_sorted else Entries)(documents, kept.ambiguous)
 
 

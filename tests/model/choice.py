@@ -75,3 +75,53 @@ def newest_first(group: Sequence[Placed]) -> list[Placed]:
     dated.sort(key=lambda each: -(each.copy.order or 0.0))
     rest = iter(dated)
     return [each if each.copy.order is None else next(rest) for each in group]
+
+
+def in_order(live: Iterable[Placed], copies: Iterable[Placed]) -> list[Placed]:
+    """R20: each where the first document stands that holds it; else, if it is remembered, by its date."""
+    documents: dict[tuple[int, int], list[Placed]] = {(0, 0): []}
+    memory: dict[str, Placed] = {}
+    for each in copies:
+        if each.role == "memory":
+            memory.setdefault(each.copy.name, each)
+        else:
+            documents.setdefault((NEARNESS[each.role], each.position), []).append(each)
+    shown = {each.copy.name: each for each in live}
+    found: list[tuple[tuple[float, float, int], Placed]] = []
+    oldest: list[float | None] = []
+    for number, place in enumerate(sorted(documents)):
+        held = [(at, each.copy.name) for at, each in _with_dates(documents[place]) if each.copy.name in shown]
+        held = [each for n, each in enumerate(held) if each[1] not in [name for _, name in held[:n]]]
+        found += [((number, -at, 0), shown.pop(name)) for at, name in held]
+        dates = [at for at, _ in held if at != NEVER]
+        undated = -NEVER if number == 0 else NEVER
+        oldest.append(None if not held else min(dates, default=undated))
+    left = [
+        (at, shown[each.copy.name])
+        for at, each in _with_dates(list(memory.values()))
+        if each.copy.name in shown
+    ]
+    found += [(_by_date(at, oldest), each) for at, each in left]
+    return [each for _, each in sorted(found, key=lambda each: each[0])]
+
+
+def _by_date(at: float, oldest: Sequence[float | None]) -> tuple[float, float, int]:
+    """Return place, date and side of what stands by its date: behind all that are newer throughout."""
+    if at == NEVER:
+        return (0.5, 0, 0)
+    held = [(number, date) for number, date in enumerate(oldest) if date is not None]
+    newer = [number for number, date in held if date > at or (number == 0 and date == at)]
+    behind = max(newer, default=-1)
+    place = next((number for number, _ in held if number > behind), len(oldest))
+    return (place, -at, -1 if place else 1)
+
+
+def _with_dates(group: Sequence[Placed]) -> list[tuple[float, Placed]]:
+    """An entry without a date has that of the one before it, or else of the first one that has any."""
+    order = newest_first(sorted(group, key=lambda each: each.ordinal))
+    last = next((each.copy.order for each in order if each.copy.order is not None), NEVER)
+    found = []
+    for each in order:
+        last = last if each.copy.order is None else each.copy.order
+        found.append((last, each))
+    return found

@@ -25,8 +25,8 @@ from tests.model.choice import (
     Held,
     Placed,
     counted,
+    in_order,
     is_buried,
-    newest_first,
     or_never,
     precedence,
 )  # fmt: skip
@@ -472,14 +472,7 @@ class Feed:
 
     def entries(self) -> list[tuple[str, str]]:
         """Return name and text of each entry, in output order (R20)."""
-        groups: dict[tuple[int, int], list[Placed]] = {}
-        for placed in self.live():
-            groups.setdefault((NEARNESS[placed.role], placed.position), []).append(placed)
-        return [
-            (placed.copy.name, placed.copy.text)
-            for key in sorted(groups)
-            for placed in newest_first(sorted(groups[key], key=lambda each: each.ordinal))
-        ]
+        return [(each.copy.name, each.copy.text) for each in in_order(self.live(), self._copies())]
 
     @property
     def documents(self) -> int:

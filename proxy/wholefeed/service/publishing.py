@@ -36,11 +36,12 @@ from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.service.documents import stored_as
 from wholefeed.service.sources import work_bytes
-from wholefeed.service.storing import FeedStorage, ToRender, read_to_render
-from wholefeed.service.weaving import is_current, new_segment, woven
+from wholefeed.service.storing import FeedStorage, ToRender, is_collected, read_to_render
+from wholefeed.service.weaving import is_current, segment_of, woven
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
 from wholefeed.store.tables import documents
+from wholefeed.store.tables import segments as segments_table
 from wholefeed.workers.pool import INLINE_BYTES
 
 
@@ -72,7 +73,7 @@ async def assemble(
     published = {segment.id: segment for segment in stored.published if is_alike}
     rows = {row.id: row for row in documents}
     segments: list[SegmentRow | NewSegment] = []
-    if stored.is_collected:
+    if stored.is_woven:
         segments = await woven(rendering.rendered, storage, stored, published, style, is_walking=is_walking)
     else:
         for step in plan([_as_stands(place, published, style) for place in stored.places]):
@@ -108,7 +109,7 @@ async def assemble(
         notes=json.dumps(_noted([*cut, *notes], documents)),
         parser_version=PARSER_VERSION,
         version=version,
-        is_woven=stored.is_collected,
+        is_woven=stored.is_woven,
         dates=await rendering.said_dates([row for row in documents if row.id in stored.unlined], stored.held),
     )
     published_feed = await storage.publish(publication, revision=feed.revision)
@@ -143,7 +144,15 @@ async def _is_published(
     attached = [row for row in await storage.documents() if row.rank is not None]
     before: list[NoteDict] = json.loads(feed.notes)
     cut = [note for note in before[:1] if note["code"] == HeadCut.code]  # the head is what it was
-    return before == _noted([*cut, *notes], attached)
+    return before == _noted([*cut, *notes], attached) and not await _is_of_older_order(storage, attached)
+
+
+async def _is_of_older_order(storage: FeedStorage, attached: Sequence[DocumentRow]) -> bool:
+    """Whether an earlier version has published the feed, with what is remembered in front of all archives."""
+    remembered = sum(row.role is Role.MEMORY for row in attached)
+    if not remembered or remembered + 1 == len(attached) or is_collected(attached):
+        return False
+    return await storage.read(partial(segments_table.holds_memory, feed=storage.feed_id))
 
 
 def _as_stands(place: Placed, published: dict[int, SegmentRow], style: Style) -> Placed:
@@ -235,9 +244,7 @@ class Rendering:
         self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
     ) -> NewSegment:
         """Return the live entries of documents as one segment; of what is not in `held`, that is read now."""
-        rendered = await self.rendered(rows, style, held)
-        outline = rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b""
-        return new_segment(rendered, outline=outline, documents=[row.id for row in rows])
+        return segment_of(await self.rendered(rows, style, held), [row.id for row in rows])
 
     async def rendered(
         self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
@@ -287,8 +294,6 @@ class Rendering:
         return None if held.body is None else stored_as(row, held.body)
 
 
-_OUTLINED_BYTES: Final = 1 << 16
-"""Of a segment: what of a smaller one a view takes shows its text."""
 _Shape = Document | Rendered
 """As `Part.document`."""
 

@@ -20,6 +20,7 @@ from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.facts import DocumentFacts, PackedKeys
 from wholefeed.core.model import EntryId, Role, Tombstone
+from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.port import (
     Attempt,
@@ -42,6 +43,7 @@ from wholefeed.service.documents import (
     returning,
 )
 from wholefeed.service.memory import Beginning, Memory
+from wholefeed.service.ordering import Order, Stored, read_order
 from wholefeed.service.sharing import Fence
 from wholefeed.service.sources import Obtained
 from wholefeed.store.base import Database
@@ -320,6 +322,13 @@ class FeedStorage:
 
     # Publishing
 
+    async def order(self, stored: Material, sound: Collection[int]) -> Order | None:
+        """Find out where entries stand if no other segments than these can stay."""
+        what = Stored(stored.documents, stored.places, stored.published, stored.members)
+        return await self.read(
+            partial(read_order, stored=what, is_current=lambda row: row.id in sound, is_certain=True)
+        )
+
     async def material(self) -> Material | None:
         """Return what a publication is made of; None: the feed has no subscription document."""
         if self._material is not None:
@@ -539,9 +548,16 @@ class Material(NamedTuple):
     is_collected: bool
     """Whether it has pages that an adapter asked for: then segments hold entries (R20)."""
     members: dict[int, bytes]
-    """Of such segments, by number."""
+    """Of segments that hold entries, by number."""
+    order: Order | None
+    """Where entries stand, if not in their documents, one after the other; None in a collected feed."""
     unlined: Collection[int]
     """Documents with live entries that have no line, where the feed has any (P1)."""
+
+    @property
+    def is_woven(self) -> bool:
+        """Whether segments hold entries, and not only whole documents."""
+        return self.is_collected or self.order is not None
 
 
 _READ_AHEAD_BYTES: Final = 256 * 1024
@@ -563,15 +579,24 @@ def _read_material(
     if feed is None or not attached or attached[0].role is not Role.SUBSCRIPTION:
         return None
     has_pages = is_collected(attached)
+    is_apart = any(place.is_clean and place.segment is None and place.live_bytes for place in places)
+    published = segments.shown(db, feed)
+    members = segments.members(db, feed_id) if has_pages or is_apart else {}
+    order = None
+    if not has_pages:
+        order = read_order(db, Stored(attached, places, published.segments, members), _is_of_this_parser)
+    changed_since = [
+        place.document
+        for place in places
+        if not place.is_clean or (place.segment is None and place.live_bytes and order is None)
+    ]
     wanted, room = [attached[0].id], _READ_AHEAD_BYTES
     for place, row in () if has_pages else zip(places, attached, strict=True):
-        if (place.segment is None or not place.is_clean) and place.live_bytes and row is not attached[0]:
+        if place.document in changed_since and place.live_bytes and row is not attached[0]:
             room -= 0 if row.id in at_hand else row.body_bytes
             if room < 0:
                 break
             wanted.append(row.id)
-    published = segments.shown(db, feed)
-    changed_since = [place.document for place in places if not place.is_clean or place.segment is None]
     return Material(
         feed=feed,
         documents=attached,
@@ -581,9 +606,14 @@ def _read_material(
         published=published.segments,
         held=read_to_render(db, wanted, at_hand),
         is_collected=has_pages,
-        members=segments.members(db, feed_id) if has_pages else {},
+        members=members,
+        order=order,
         unlined=() if feed.lines_begun is None else lines.without(db, feed_id, changed_since),
     )
+
+
+def _is_of_this_parser(segment: SegmentRow) -> bool:
+    return segment.parser_version == PARSER_VERSION
 
 
 def is_collected(attached: Iterable[DocumentRow]) -> bool:

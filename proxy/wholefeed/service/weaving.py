@@ -1,9 +1,10 @@
-"""The segments of a collected feed, whose entries stand by publication across its documents (R20).
+"""The segments of a feed whose entries stand in another order than its documents (R20).
 
     segments = await woven(render, storage, stored, published, style, is_walking=False)
 
-`wholefeed.core.compose.weaving` decides. What is not in a segment yet is rendered from its document; what is
-moved is taken from the segments that it stands in, so no document is read again for it.
+`wholefeed.core.compose.weaving` decides: of a collected feed by publication, of others by what
+`wholefeed.service.ordering` has found out. What is not in a segment yet is rendered from its document; what
+is moved is taken from the segments that it stands in, so no document is read again for it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Final, TypeVar
 
-from wholefeed.core.compose.segments import TARGET_BYTES, Keep, Sealed
-from wholefeed.core.compose.weaving import STAMP_BYTES, Members, Strand, Weave, compare, weave
+from wholefeed.core.compose.segments import TARGET_BYTES, Build, Keep, Sealed
+from wholefeed.core.compose.weaving import STAMP_BYTES, Member, Members, Stand, Strand, Weave, compare, weave
 from wholefeed.core.jobs import Rendered, Sheaf, Style, fragments_in
 from wholefeed.core.model import Family
 from wholefeed.core.parse.limits import PARSER_VERSION
@@ -44,7 +45,7 @@ async def woven(
     *,
     is_walking: bool,
 ) -> list[SegmentRow | NewSegment]:
-    """Return the segments of a feed with pages that an adapter asked for, in output order.
+    """Return the segments of a feed, some of which hold entries and not whole documents, in output order.
 
     Args:
         render: Renders what is in no segment.
@@ -52,12 +53,16 @@ async def woven(
         stored: What a publication is made of.
         published: The segments that may stay, by number.
         style: What they are rendered for.
-        is_walking: Whether documents still come; then entries are not sorted across segments yet.
+        is_walking: Whether documents still come; then entries of a collected feed are not sorted across
+            segments yet.
     """
-    sound = dict(published)
+    sound = {number: row for number, row in published.items() if is_current(row, style)}
     while True:
+        material = stored
+        if stored.order is not None and any(row.id not in sound for row in stored.published):
+            material = stored._replace(order=await storage.order(stored, sound))
         try:
-            return await _woven(render, storage, stored, sound, style, is_walking=is_walking)
+            return await _woven(render, storage, material, sound, style, is_walking=is_walking)
         except _DamagedError as exc:  # its entries are rendered from their documents
             del sound[exc.segment]
 
@@ -79,20 +84,27 @@ async def _woven(
     *,
     is_walking: bool,
 ) -> list[SegmentRow | NewSegment]:
-    members = _members(stored)
+    order = stored.order
+    members = _members(stored) if order is None else order.members
     strands = [
-        Strand(number, members[number], row.length)
-        for number, row in published.items()
-        if number in members and is_current(row, style)
+        Strand(number, members[number], row.length) for number, row in published.items() if number in members
     ]
     stamps = {row.id: _stamp(row) for row in stored.documents}
-    live = await _live(storage, stored, members, {strand.number for strand in strands})
-    found = await _worked(_judged_bytes(strands), partial(compare, strands, stamps, live))
+    places = None if order is None else order.places
+    if order is None:
+        live = await _live(storage, stored, members, {strand.number for strand in strands})
+    else:
+        live = order.live
+    found = await _worked(_judged_bytes(strands), partial(compare, strands, stamps, live, places))
     new = await _rendered_anew(render, stored, found.missing, style._replace(lists_members=True))
-    for place, (rows, each) in enumerate(new):
-        own = {row.id: stamps[row.id] for row in rows}
-        strands.append(Strand(~place, Members(own, each.members), each.sealed.length))
-    decide = partial(weave, strands, list(stamps), gone=found.gone, is_walking=is_walking)
+    for number, (rows, each) in enumerate(new):
+        own = Members({row.id: stamps[row.id] for row in rows}, each.members)
+        if places is not None:
+            own = Members.of(_standing(own, places), stamps)
+        strands.append(Strand(~number, own, each.sealed.length))
+    decide = partial(weave, strands, list(stamps), gone=found.gone, is_walking=is_walking and order is None)
+    if order is not None:
+        decide = partial(decide, key_of=order.key_of, wholes=order.wholes)
     steps = await _worked(_judged_bytes(strands), decide)
     weaves = [each for each in steps if isinstance(each, Weave)]
     sewn: list[NewSegment] = []
@@ -102,7 +114,25 @@ async def _woven(
     made = iter(sewn)
     subscription = stored.documents[0].id
     storage.fresh.drop(number for number in found.missing if number != subscription)
-    return [published[step.segment] if isinstance(step, Keep) else next(made) for step in steps]
+    documents = {row.id: row for row in stored.documents}
+    segments: list[SegmentRow | NewSegment] = []
+    for step in steps:
+        match step:
+            case Keep(segment):
+                segments.append(published[segment])
+            case Weave():
+                segments.append(next(made))
+            case Build(numbers):
+                rows = [documents[number] for number in numbers]
+                segments.append(segment_of(await render(rows, style, stored.held), numbers))
+    return segments
+
+
+def _standing(members: Iterable[Member], places: Mapping[tuple[int, int], Stand]) -> Iterator[Member]:
+    """Give entries with where they stand."""
+    for member in members:
+        at, spot = places[member.document, member.ordinal]
+        yield member._replace(published_at=at, spot=spot)
 
 
 def is_current(segment: SegmentRow, style: Style) -> bool:
@@ -143,7 +173,7 @@ def _members(stored: Material) -> dict[int, Members]:
     for segment in stored.published:
         with suppress(KeyError, ValueError):
             members = Members.read(stored.members[segment.id])
-            if len(members) == segment.entries:
+            if len(members) == segment.entries and not members.has_spots:
                 found[segment.id] = members
     return found
 
@@ -257,6 +287,16 @@ def _read(db: Database, row: SegmentRow) -> Rendered:
         outline=segments.outline(db, row.id) or b"",
         members=b"",
     )
+
+
+def segment_of(rendered: Rendered, documents: Sequence[int]) -> NewSegment:
+    """Return whole documents as a new segment."""
+    outline = rendered.outline if rendered.sealed.length > _OUTLINED_BYTES else b""
+    return new_segment(rendered, outline=outline, documents=documents)
+
+
+_OUTLINED_BYTES: Final = 1 << 16
+"""Of a segment: what of a smaller one a view takes shows its text."""
 
 
 def new_segment(

@@ -302,7 +302,7 @@ class Publication:
     parser_version: int
     version: str = ""
     is_woven: bool = False
-    """Whether the segments hold entries, and not whole documents."""
+    """Whether segments hold entries, and not only whole documents."""
     dates: Mapping[int, Sequence[float | None]] = field(default_factory=dict)
     """Of a feed with lines (P1): of documents with entries that have none, when those were published."""
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.feeds import BASE_AT, an_item, atom, rss
-from wholefeed.core.compose.segments import Keep
+from wholefeed.core.compose.segments import Build, Keep
 from wholefeed.core.compose.weaving import (
     UNDATED,
     Member,
@@ -68,7 +68,7 @@ class Feed:
                     self.dirty.add(other)
                     break
 
-    def publish(self, *, is_walking: bool = False) -> list[Keep | Weave]:
+    def publish(self, *, is_walking: bool = False) -> list[Keep | Weave | Build]:
         stamps = {document: bytes([self.versions[document]]) * 16 for document in self.documents}
         published = [Strand(number, each, size_of(each)) for number, each in self.segments.items()]
         live = {
@@ -93,7 +93,7 @@ class Feed:
         for step in steps:
             if isinstance(step, Keep):
                 segments[step.segment] = self.segments[step.segment]
-            else:
+            elif isinstance(step, Weave):
                 segments[self.next] = Members.read(
                     Members.of((pick.member for pick in step.picks), stamps).written()
                 )

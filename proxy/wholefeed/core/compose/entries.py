@@ -35,7 +35,7 @@ from defusedxml.ElementTree import DefusedXMLParser, fromstring
 
 from wholefeed.core.compose.compose import newest_first, synthesize
 from wholefeed.core.compose.segments import Sealed, inflate, seal
-from wholefeed.core.compose.weaving import Key, publication_dates, published_at
+from wholefeed.core.compose.weaving import publication_dates, published_at
 from wholefeed.core.facts import Stored
 from wholefeed.core.model import (
     ATOM_03_NS,
@@ -179,8 +179,8 @@ class Entries(Sequence[Entry]):
     """The entries of a feed in output order (R20): documents newest first, in each the newest entry first.
 
     One document at a time is read and kept, so going through them in order reads each once, whereas jumping
-    to and fro reads one for each jump; `list(feed.entries)` keeps them all, uncompressed. Of collected pages
-    (R26), whose entries are sorted across them, some more are kept.
+    to and fro reads one for each jump; `list(feed.entries)` keeps them all, uncompressed. Where entries are
+    sorted across documents (of collected pages, R26, or where some are remembered), some more are kept.
 
     Documents are given in output order, with the keys that identify no entry of the feed (`ambiguous`, R9);
     `order` says how the entries stand, as their places in the documents one after the other (None: as there).
@@ -204,6 +204,28 @@ class Entries(Sequence[Entry]):
         held = [each for each in documents if each.live]
         keys = [key for place, each in enumerate(held) for key in _keys(each, place)]
         return cls(held, ambiguous, sorted(range(len(keys)), key=keys.__getitem__))
+
+    @classmethod
+    def in_places(
+        cls,
+        documents: Sequence[Held],
+        ambiguous: Collection[EntryId],
+        places: Sequence[Mapping[int | None, int]],
+    ) -> Self:
+        """Return entries that stand in another order than their documents.
+
+        Args:
+            documents: In output order.
+            ambiguous: As for the class.
+            places: For each document the place of each entry by its ordinal, or of the whole one by None.
+        """
+        held = [(each, own) for each, own in zip(documents, places, strict=True) if each.live]
+        keys = [
+            (own.get(ordinal, own.get(None, _LAST)), number)
+            for number, (each, own) in enumerate(held)
+            for ordinal in _ordinals(_parsed(each), each.live)
+        ]
+        return cls([each for each, _ in held], ambiguous, sorted(range(len(keys)), key=keys.__getitem__))
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -245,6 +267,8 @@ class Entries(Sequence[Entry]):
         return entries
 
 
+_LAST: Final = 1 << 62
+"""The place of an entry that is not published yet."""
 _OPENED: Final = 8
 """Documents that are kept open where entries are sorted across them."""
 
@@ -284,11 +308,11 @@ def _ordinals(document: FeedDocument, live: Sequence[int]) -> list[int]:
     return [live[place] for place in order]
 
 
-def _keys(kept: Held, place: int) -> Iterator[Key]:
+def _keys(kept: Held, place: int) -> Iterator[tuple[float, int, int]]:
     """Yield what the entries of a document are sorted by across documents, in the order of `_read`."""
     document = _parsed(kept)
     dates = publication_dates(document)
-    return (Key(-dates[ordinal], place, ordinal) for ordinal in _ordinals(document, kept.live))
+    return ((-dates[ordinal], place, ordinal) for ordinal in _ordinals(document, kept.live))
 
 
 def _read(kept: Held, ambiguous: Collection[EntryId]) -> list[Entry]:

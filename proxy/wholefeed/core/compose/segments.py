@@ -55,21 +55,21 @@ def plan(documents: Sequence[Placed], *, target_bytes: int = TARGET_BYTES) -> li
     Documents are the attached ones in output order; those without live bytes belong to no segment. One that
     is larger than the target stands alone.
     """
-    groups: list[_Group] = []
-    for group in _kept_or_single(documents):
-        joined = group
-        while groups and may_join(groups[-1], joined, target_bytes):
-            older = groups.pop()
-            joined = _Group(
-                documents=older.documents + joined.documents,
+    joined: list[DocumentGroup] = []
+    for group in groups(documents):
+        newer = group
+        while joined and may_join(joined[-1], newer, target_bytes):
+            older = joined.pop()
+            newer = DocumentGroup(
+                documents=newer.documents + older.documents,
                 segment=None,
                 is_settled=True,
-                live_bytes=older.live_bytes + joined.live_bytes,
+                live_bytes=older.live_bytes + newer.live_bytes,
             )
-        groups.append(joined)
+        joined.append(newer)
     return [
-        Keep(group.segment) if group.segment is not None else Build(group.documents[::-1])
-        for group in reversed(groups)
+        Keep(group.segment) if group.segment is not None else Build(group.documents)
+        for group in reversed(joined)
     ]
 
 
@@ -111,13 +111,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Group(Group):
+class DocumentGroup(Group):
+    """Documents that share a segment, or one that has none yet."""
+
     documents: tuple[int, ...]
-    """From old to new."""
+    """In output order."""
 
 
-def _kept_or_single(documents: Sequence[Placed]) -> Iterable[_Group]:
-    """Yield a group for each intact segment and for each other document, from old to new."""
+def groups(documents: Sequence[Placed]) -> Iterator[DocumentGroup]:
+    """Yield a group for each intact segment and for each other document with live bytes, from old to new."""
     tainted = {placed.segment for placed in documents if not placed.is_clean}
     live = (placed for placed in reversed(documents) if placed.live_bytes)
     runs = [
@@ -132,9 +134,9 @@ def _kept_or_single(documents: Sequence[Placed]) -> Iterable[_Group]:
             yield from (_group([placed], None) for placed in run)
 
 
-def _group(run: Sequence[Placed], segment: int | None) -> _Group:
-    return _Group(
-        documents=tuple(placed.document for placed in run),
+def _group(run: Sequence[Placed], segment: int | None) -> DocumentGroup:
+    return DocumentGroup(
+        documents=tuple(placed.document for placed in reversed(run)),
         segment=segment,
         is_settled=all(placed.is_settled for placed in run),
         live_bytes=sum(placed.live_bytes for placed in run),

@@ -1,8 +1,9 @@
-"""The entries of a collected feed in the order of their publication, across its documents (R20).
+"""Segments that hold entries of any documents, in an order of their own (R20).
 
-Of other feeds a segment holds whole documents (`wholefeed.core.compose.segments`). The pages that an adapter
-asked for hold what was published at any time, so here a segment holds entries, whatever documents they are
-of, and says which (`Members`):
+Of most feeds a segment holds whole documents (`wholefeed.core.compose.segments`). The pages that an adapter
+asked for hold what was published at any time; and an entry whose text is remembered may stand in the place
+that an archive gives it (`wholefeed.core.compose.ordering`). So here a segment holds entries, whatever
+documents they are of, and says which (`Members`):
 
     found = compare(strands, stamps, live)      # what is in them and not live, what is live and not in them
     steps = weave([*strands, *rendered], order, gone=found.gone, ...)
@@ -11,9 +12,11 @@ of, and says which (`Members`):
             case Keep(number): ...
             case Weave(picks): ...              # entries of one strand or several become one new segment
 
-A strand is a segment that is published, or what was rendered just now because no segment has it. Published
-ones are kept wherever they can be: an entry that is newer than all stands in a segment of its own until those
-in front are worth joining; an older one has the segment written anew in which it belongs, and no other.
+The order is that of publication across all documents, or what the caller sorts by; then whole documents may
+stand between the entries. A strand is a segment that is published, or what was rendered just now because no
+segment has it. Published ones are kept wherever they can be: an entry that is newer than all stands in a
+segment of its own until those in front are worth joining; an older one has the segment written anew in which
+it belongs, and no other.
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from math import ceil, inf
 from operator import itemgetter
 from typing import Final, NamedTuple, Self
 
-from wholefeed.core.compose.segments import TARGET_BYTES, Group, Keep, may_join
+from wholefeed.core.compose.segments import TARGET_BYTES, Build, Group, Keep, may_join
 from wholefeed.core.model import Family, FeedDocument
 from wholefeed.core.text.dates import parse_rfc3339
 
@@ -78,26 +81,43 @@ class Member(NamedTuple):
     size: int
     """Of its text, in bytes, without what stands between two."""
     published_at: float
-    """As `publication_dates` gives it."""
+    """As `publication_dates` gives it; with a spot, as `wholefeed.core.compose.ordering.sequence` does."""
+    spot: Spot | None = None
+    """Where it stands; None in a collected feed, where that is by publication alone."""
+
+
+class Spot(NamedTuple):
+    """Where an entry stands in a feed of documents."""
+
+    home: int | None
+    """The document that gives it its place; None: its date does."""
+    place: int
+    """Among the entries of that document, from the top of what is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The entries of a segment, from the top, in 20 bytes each."""
+    """The entries of a segment, from the top, in 20 bytes each, or 28 with their spots."""
 
     stamps: Mapping[int, bytes]
     """By document, in output order: what it has as long as its entries read the same."""
     packed: bytes
     """As `pack_member` makes them; documents are counted in the order of `stamps`."""
+    has_spots: bool = False
+    """Whether the entries have spots: then each is packed with that."""
 
     @classmethod
     def of(cls, members: Iterable[Member], stamps: Mapping[int, bytes]) -> Self:
         """Pack members of documents; `stamps` has those of more, in output order."""
         held = list(members)
         present = {member.document for member in held}
+        present |= {home for member in held if member.spot and (home := member.spot.home) is not None}
         own = {document: stamp for document, stamp in stamps.items() if document in present}
         places = {document: place for place, document in enumerate(own)}
-        return cls(own, b"".join([pack_member(places[document], *rest) for document, *rest in held]))
+        if held and held[0].spot is not None:
+            return cls(own, b"".join([_pack_placed(places, *member) for member in held]), has_spots=True)
+        packed = [pack_member(places[document], *rest) for document, *rest, _ in held]
+        return cls(own, b"".join(packed))
 
     @classmethod
     def read(cls, text: bytes) -> Self:
@@ -108,21 +128,24 @@ class Members:
         """
         try:
             (count,) = _COUNT.unpack_from(text)
+            has_spots, count = bool(count & _HAS_SPOTS), count & ~_HAS_SPOTS
             start = _COUNT.size + count * _DOCUMENT.size
             stamps = dict(_DOCUMENT.iter_unpack(text[_COUNT.size : start]))
         except struct.error as exc:
             raise ValueError("expected documents and entries") from exc
-        if len(stamps) != count or (len(text) - start) % _MEMBER.size:
+        record = _PLACED if has_spots else _MEMBER
+        if len(stamps) != count or (len(text) - start) % record.size:
             raise ValueError(f"expected {count} documents and their entries")
-        return cls(stamps, text[start:])
+        return cls(stamps, text[start:], has_spots)
 
     def written(self) -> bytes:
         """Return it as bytes."""
         documents = [_DOCUMENT.pack(*each) for each in self.stamps.items()]
-        return b"".join([_COUNT.pack(len(documents)), *documents, self.packed])
+        count = len(documents) | (_HAS_SPOTS if self.has_spots else 0)
+        return b"".join([_COUNT.pack(count), *documents, self.packed])
 
     def __len__(self) -> int:
-        return len(self.packed) // _MEMBER.size
+        return len(self.packed) // self._size
 
     def __iter__(self) -> Iterator[Member]:
         return self._of(self.packed)
@@ -130,19 +153,40 @@ class Members:
     @property
     def ends(self) -> tuple[Member, Member]:
         """The first and the last, of at least one."""
-        first, last = self._of(self.packed[: _MEMBER.size] + self.packed[-_MEMBER.size :])
+        first, last = self._of(self.packed[: self._size] + self.packed[-self._size :])
         return first, last
+
+    @property
+    def _size(self) -> int:
+        return _PLACED.size if self.has_spots else _MEMBER.size
 
     def _of(self, packed: bytes) -> Iterator[Member]:
         documents = list(self.stamps)
-        for place, ordinal, size, published_at in _MEMBER.iter_unpack(packed):
-            yield Member(documents[place], ordinal, size, published_at)
+        if not self.has_spots:
+            for place, ordinal, size, published_at in _MEMBER.iter_unpack(packed):
+                yield Member(documents[place], ordinal, size, published_at)
+            return
+        for place, ordinal, size, at, home, there in _PLACED.iter_unpack(packed):
+            spot = Spot(None if home == _NO_HOME else documents[home], there)
+            yield Member(documents[place], ordinal, size, at, spot)
+
+
+def _pack_placed(
+    places: Mapping[int, int], document: int, ordinal: int, size: int, at: float, spot: Spot | None
+) -> bytes:
+    assert spot is not None, "all entries of a segment have a spot, or none has"
+    home = _NO_HOME if spot.home is None else places[spot.home]
+    return _PLACED.pack(places[document], ordinal, size, at, home, spot.place)
 
 
 STAMP_BYTES: Final = 16
 _COUNT: Final = struct.Struct("=I")
 _DOCUMENT: Final = struct.Struct(f"=q{STAMP_BYTES}s")
+_HAS_SPOTS: Final = 1 << 31
+"""Beside the number of documents."""
 _MEMBER: Final = struct.Struct("=IIId")
+_PLACED: Final = struct.Struct("=IIIdII")
+_NO_HOME: Final = (1 << 32) - 1
 pack_member: Final = _MEMBER.pack
 """Of a document's place among several, ordinal, size and `published_at`."""
 unpack_members: Final = _MEMBER.iter_unpack
@@ -163,21 +207,20 @@ class Strand(NamedTuple):
         return self.number < 0
 
 
-class Key(NamedTuple):
-    """What entries are sorted by.
-
-    What has no date of its own comes right behind the entry that it has it of, which is before it in the same
-    document.
-    """
-
-    published: float
-    """Less than that of what is older: `publication_dates` turned round."""
-    place: int
-    """Of the document, in output order."""
-    ordinal: int
+Key = tuple[float, ...]
+"""What entries are sorted by: in a collected feed less the date of publication, then place of the document
+and ordinal. So what has no date of its own comes right behind the entry that it has it of, which is before it
+in the same document."""
 
 
 # What has changed
+
+
+class Stand(NamedTuple):
+    """Where an entry stands, and what it is dated there."""
+
+    at: float
+    spot: Spot
 
 
 class Difference(NamedTuple):
@@ -190,12 +233,18 @@ class Difference(NamedTuple):
 
 
 def compare(
-    strands: Iterable[Strand], stamps: Mapping[int, bytes], live: Mapping[int, Sequence[int]]
+    strands: Iterable[Strand],
+    stamps: Mapping[int, bytes],
+    live: Mapping[int, Collection[int]],
+    places: Mapping[tuple[int, int], Stand] | None = None,
 ) -> Difference:
     """Compare what is published, and can stay so, with what is live.
 
-    The stamps are those of all attached documents, in output order; `live` has the ordinals of the live
-    entries of those that may have changed: the others have not.
+    Args:
+        strands: What is published.
+        stamps: Of all attached documents, in output order.
+        live: The ordinals of the live entries of the documents that may have changed: the others have not.
+        places: Where each of these entries stands, by document and ordinal; None in a collected feed.
     """
     wanted = {document: set(ordinals) for document, ordinals in live.items()}
     gone: dict[int, set[int]] = {}
@@ -204,9 +253,11 @@ def compare(
         if not changed:
             continue
         lost = set()
-        for place, (document, ordinal, _, _) in enumerate(members):
+        for place, (document, ordinal, _, at, spot) in enumerate(members):
             if document in changed:
                 is_same = members.stamps[document] == stamps.get(document)
+                if places is not None:
+                    is_same = is_same and places.get((document, ordinal)) == (at, spot)
                 if is_same and ordinal in wanted[document]:
                     wanted[document].remove(ordinal)
                 else:
@@ -243,6 +294,20 @@ class Pick(NamedTuple):
     member: Member
 
 
+class Whole(NamedTuple):
+    """Documents that stand between the entries, as a segment that is kept or to be made."""
+
+    documents: tuple[int, ...]
+    """In output order."""
+    segment: int | None
+    """None: it is to be made."""
+    is_settled: bool
+    live_bytes: int
+    first: Key
+    """What its first entry is sorted by; no entry of a strand stands between that and the last one."""
+    last: Key
+
+
 def weave(
     strands: Iterable[Strand],
     order: Sequence[int],
@@ -250,8 +315,10 @@ def weave(
     gone: Mapping[int, Collection[int]],
     is_walking: bool = False,
     target_bytes: int = TARGET_BYTES,
-) -> list[Keep | Weave]:
-    """Return the segments of a feed in the order of publication, newest first.
+    key_of: Callable[[Member], Key] | None = None,
+    wholes: Iterable[Whole] = (),
+) -> list[Keep | Weave | Build]:
+    """Return the segments of a feed, newest first.
 
     While documents still come, each strand stays for itself and only strands are sorted: an import is sorted
     once, at its end.
@@ -262,9 +329,12 @@ def weave(
         gone: As in `Difference`.
         is_walking: Whether documents still come.
         target_bytes: What a segment may come to; a longer entry stands alone.
+        key_of: Gives what an entry is sorted by; None: its publication.
+        wholes: What stands between the entries, in output order.
     """
-    loom = _Loom({document: place for place, document in enumerate(order)}, gone, target_bytes)
-    return loom.joined(loom.apart(strands) if is_walking else loom.in_order(strands))
+    places = {document: place for place, document in enumerate(order)}
+    loom = _Loom(places, gone, target_bytes, key_of)
+    return loom.joined(loom.apart(strands) if is_walking else loom.in_order(strands, wholes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -276,15 +346,22 @@ class _Piece(Group):
     strand: Strand | None = None
     """What is kept; None: the picks are written."""
     picks: Sequence[Pick] = ()
+    documents: tuple[int, ...] = ()
+    """Of what stands whole."""
 
 
 class _Loom:
     def __init__(
-        self, places: Mapping[int, int], gone: Mapping[int, Collection[int]], target_bytes: int
+        self,
+        places: Mapping[int, int],
+        gone: Mapping[int, Collection[int]],
+        target_bytes: int,
+        key_of: Callable[[Member], Key] | None = None,
     ) -> None:
         self._places = places
         self._gone = gone
         self._target_bytes = target_bytes
+        self._key = self._publication if key_of is None else key_of
 
     def apart(self, strands: Iterable[Strand]) -> list[_Piece]:
         """Return a piece for each strand, those that begin newest first."""
@@ -294,9 +371,9 @@ class _Loom:
             pieces += self._written(sorted(self._picks(strand))) if whole is None else [whole]
         return sorted(pieces, key=lambda piece: piece.first)
 
-    def in_order(self, strands: Iterable[Strand]) -> list[_Piece]:
+    def in_order(self, strands: Iterable[Strand], wholes: Iterable[Whole] = ()) -> list[_Piece]:
         """Return pieces of which each ends before the next begins."""
-        kept, loose = list[_Piece](), list[Pick]()
+        kept, loose = [_whole_piece(each) for each in wholes], list[Pick]()
         for strand in strands:
             whole = self._kept(strand)
             if whole is None:
@@ -307,10 +384,11 @@ class _Loom:
         for group in _overlapping(kept):
             if len(group) > 1:
                 loose += [pick for piece in group for pick in self._taken(piece)]
+                alone += [piece for piece in group if piece.documents]
             else:
                 alone += group
         loose.sort()
-        parted = [piece for piece in alone if _is_parted(piece, loose)]
+        parted = [piece for piece in alone if not piece.documents and _is_parted(piece, loose)]
         if parted:
             alone = [piece for piece in alone if piece not in parted]
             loose = sorted([*loose, *(pick for piece in parted for pick in self._taken(piece))])
@@ -321,18 +399,23 @@ class _Loom:
             start = end
         return pieces + self._written(loose[start:])
 
-    def joined(self, pieces: Sequence[_Piece]) -> list[Keep | Weave]:
+    def joined(self, pieces: Sequence[_Piece]) -> list[Keep | Weave | Build]:
         """Let small neighbours become one where that is worth its cost, from the old end on."""
         joined = list[_Piece]()
         for piece in reversed(pieces):
             newer = piece
-            while joined and may_join(joined[-1], newer, self._target_bytes):
+            while joined and self._may_join(joined[-1], newer):
                 older = joined.pop()
-                newer = self._piece(sorted([*self._taken(newer), *self._taken(older)]))
+                if newer.documents:
+                    newer = _joined_documents(older, newer)
+                else:
+                    newer = self._piece(sorted([*self._taken(newer), *self._taken(older)]))
             joined.append(newer)
-        return [
-            Weave(piece.picks) if piece.segment is None else Keep(piece.segment) for piece in reversed(joined)
-        ]
+        return [_step(piece) for piece in reversed(joined)]
+
+    def _may_join(self, older: _Piece, newer: _Piece) -> bool:
+        is_alike = bool(older.documents) == bool(newer.documents)
+        return is_alike and may_join(older, newer, self._target_bytes)
 
     def _kept(self, strand: Strand) -> _Piece | None:
         """Return a strand as it is published; None where it has to be taken apart."""
@@ -341,7 +424,13 @@ class _Loom:
         places = [self._places[document] for document in strand.members.stamps]
         if places != sorted(places):  # documents have traded places
             return None
-        first, last = map(self._key, strand.members.ends)
+        if strand.members.has_spots:  # what stands by its date may have come to stand elsewhere
+            keys = [self._key(member) for member in strand.members]
+            if any(a >= b for a, b in pairwise(keys)):
+                return None
+            first, last = keys[0], keys[-1]
+        else:
+            first, last = map(self._key, strand.members.ends)
         return _Piece(
             segment=strand.number,
             is_settled=self._is_settled(strand.members.stamps),
@@ -362,15 +451,15 @@ class _Loom:
             if place not in gone
         ]
 
-    def _key(self, member: Member) -> Key:
-        return Key(-member.published_at, self._places[member.document], member.ordinal)
+    def _publication(self, member: Member) -> Key:
+        return (-member.published_at, self._places[member.document], member.ordinal)
 
     def _is_settled(self, documents: Iterable[int]) -> bool:
         return any(self._places[document] for document in documents)
 
     def _written(self, picks: Sequence[Pick]) -> list[_Piece]:
         """Return new pieces of about one size; what the subscription document has in front is for itself."""
-        lead = len(list(takewhile(lambda pick: not pick.key.place, picks)))
+        lead = len(list(takewhile(lambda pick: not self._places[pick.member.document], picks)))
         stretches = [picks[:lead], picks[lead:]] if lead else [picks]
         return [self._piece(part) for stretch in stretches for part in _cut(stretch, self._target_bytes)]
 
@@ -385,12 +474,41 @@ class _Loom:
         )
 
 
+def _whole_piece(whole: Whole) -> _Piece:
+    return _Piece(
+        segment=whole.segment,
+        is_settled=whole.is_settled,
+        live_bytes=whole.live_bytes,
+        first=whole.first,
+        last=whole.last,
+        documents=whole.documents,
+    )
+
+
+def _joined_documents(older: _Piece, newer: _Piece) -> _Piece:
+    return _Piece(
+        segment=None,
+        is_settled=True,
+        live_bytes=older.live_bytes + newer.live_bytes,
+        first=newer.first,
+        last=older.last,
+        documents=newer.documents + older.documents,
+    )
+
+
+def _step(piece: _Piece) -> Keep | Weave | Build:
+    if piece.segment is not None:
+        return Keep(piece.segment)
+    return Build(piece.documents) if piece.documents else Weave(piece.picks)
+
+
 _key: Final = itemgetter(0)
 
 
 def _overlapping(pieces: Iterable[_Piece]) -> list[list[_Piece]]:
     """Return pieces in groups of which each ends before the next begins."""
-    groups, end = list[list[_Piece]](), Key(-inf, 0, 0)
+    groups: list[list[_Piece]] = []
+    end: Key = (-inf,)
     for piece in sorted(pieces, key=lambda each: each.first):
         if groups and piece.first < end:
             groups[-1].append(piece)

@@ -118,6 +118,13 @@ _CONCERN_MOVED: Final = """
     WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 0
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
+# Rule R20: which of two documents holds an entry first depends on their order, too.
+_CHANGE_MOVED: Final = """
+    INSERT INTO changed
+    SELECT DISTINCT document FROM entry
+    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 0
+    ON CONFLICT DO NOTHING
+"""
 # An undated copy is deleted by a tombstone in its own or a newer document: the order of documents counts.
 _CONCERN_ALL_BURIED: Final = """
     INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE feed = :feed
@@ -320,7 +327,9 @@ class Change:
 
     def concern_moved(self, documents: Iterable[int]) -> None:
         """Choose again among the copies that lost in these documents: they have traded places."""
-        run(self._db, _CONCERN_MOVED, {"documents": json_ids(documents)})
+        moved = {"documents": json_ids(documents)}
+        run(self._db, _CONCERN_MOVED, moved)
+        run(self._db, _CHANGE_MOVED, moved)
         if self.has_tombstones:
             run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
 

@@ -104,6 +104,31 @@ def members(db: Database, feed: int) -> dict[int, bytes]:
     return {row[0]: bytes(row[1]) for row in fetch_all(db, _MEMBERS, {"feed": feed})}
 
 
+_LINKED: Final = """
+    SELECT d.segment, d.id FROM document AS d JOIN segment AS s ON s.id = d.segment
+    WHERE d.feed = :feed AND d.rank IS NOT NULL AND s.position IS NOT NULL
+    ORDER BY CASE d.role WHEN 'subscription' THEN 0 WHEN 'memory' THEN 1 ELSE 2 END, d.rank, d.id
+"""
+_IN_ORDER: Final = "SELECT id FROM segment WHERE feed = :feed AND position IS NOT NULL ORDER BY position"
+
+
+def contents(db: Database, feed: int) -> list[tuple[int, int | None]]:
+    """Return what is published of a feed, in output order: document and ordinal of an entry, or a document.
+
+    The ordinal of a document that is sent whole is None.
+    """
+    found, documents = members(db, feed), dict[int, list[int]]()
+    for segment, document in fetch_all(db, _LINKED, {"feed": feed}):
+        documents.setdefault(segment, []).append(document)
+    order: list[tuple[int, int | None]] = []
+    for (segment,) in fetch_all(db, _IN_ORDER, {"feed": feed}):
+        if segment in found:
+            order += [(member.document, member.ordinal) for member in Members.read(found[segment])]
+        else:
+            order += [(document, None) for document in documents.get(segment, ())]
+    return order
+
+
 class Own(NamedTuple):
     """Which entries of some segments do not stand in the publisher's pages alone (H7)."""
 
@@ -149,6 +174,19 @@ def places(db: Database, feed: int) -> list[Placed]:
     return [Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4]) for row in rows]
 
 
+_HOLDS_MEMORY: Final = """
+    SELECT EXISTS (
+        SELECT 1 FROM document AS d JOIN segment AS s ON s.id = d.segment
+        WHERE d.feed = :feed AND d.role = 'memory' AND d.rank IS NOT NULL AND s.position IS NOT NULL
+    )
+"""
+
+
+def holds_memory(db: Database, feed: int) -> bool:
+    """Return whether a document of remembered copies is published as a whole."""
+    return bool(fetch_value(db, _HOLDS_MEMORY, {"feed": feed}))
+
+
 # Publication
 
 
@@ -166,10 +204,12 @@ _UNLINK: Final = """
     UPDATE document SET segment = NULL, is_dirty = 0
     WHERE feed = :feed AND live_bytes = 0 AND (segment IS NOT NULL OR is_dirty <> 0)
 """
-# Of a feed whose segments hold entries no document has one.
-_UNLINK_ALL: Final = """
+# A document whose entries stand in segments of entries has none.
+_UNLINK_WOVEN: Final = """
     UPDATE document SET segment = NULL, is_dirty = 0
-    WHERE feed = :feed AND (segment IS NOT NULL OR is_dirty <> 0)
+    WHERE feed = :feed AND (is_dirty <> 0 OR segment IN (
+        SELECT id FROM segment WHERE feed = :feed AND position IS NULL
+    ))
 """
 _LIVE: Final = "SELECT count(*) FROM entry WHERE feed = :feed AND is_live = 1"
 _MISPLACED: Final = """
@@ -261,7 +301,7 @@ def publish(
 
 def _settle(db: Database, feed: int, publication: Publication) -> None:
     """Take the documents for what is published of them, once all that is live is in a segment."""
-    run(db, _UNLINK_ALL if publication.is_woven else _UNLINK, {"feed": feed})
+    run(db, _UNLINK_WOVEN if publication.is_woven else _UNLINK, {"feed": feed})
     if publication.is_woven:
         if (live := fetch_value(db, _LIVE, {"feed": feed})) != publication.entries:
             raise StoreError(f"expected {live} live entries in segments, got {publication.entries}")

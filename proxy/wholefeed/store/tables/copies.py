@@ -1,0 +1,66 @@
+"""Copies of entries, as the order of a feed's entries asks for them (`wholefeed.core.compose.ordering`).
+
+rows = read(db, documents)              # the entries of documents, from the top of each
+pairs = shared(db, feed, documents)     # those of which one copy is served and another one is not
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from wholefeed.core.compose.ordering import Pair, Row
+from wholefeed.store.base import Database, fetch_all, fetch_value, json_ids
+
+_SUPERSEDED: Final = """
+    SELECT EXISTS (
+        SELECT 1 FROM document AS d CROSS JOIN entry AS e ON e.document = d.id AND e.is_live = 0
+        WHERE d.feed = :feed AND d.rank IS NOT NULL
+    )
+"""
+
+
+def are_shared(db: Database, feed: int) -> bool:
+    """Return whether any entry of a feed stands in more than one attached document."""
+    return bool(fetch_value(db, _SUPERSEDED, {"feed": feed}))
+
+
+_ROWS: Final = """
+    SELECT document, ordinal, order_at, is_live FROM entry
+    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live >= 0
+    ORDER BY document, ordinal
+"""
+
+
+def read(db: Database, documents: Iterable[int]) -> list[Row]:
+    """Return the entries of attached documents, from the top of each."""
+    rows = fetch_all(db, _ROWS, {"documents": json_ids(documents)})
+    return [Row(row[0], row[1], row[2], bool(row[3])) for row in rows]
+
+
+_PAIRS: Final = """
+    SELECT own.document, own.ordinal, own.is_live, other.document, other.ordinal
+    FROM entry AS own
+    CROSS JOIN entry AS other
+        ON other.feed = :feed AND other.identity = own.identity AND other.is_live = 1 - own.is_live
+    WHERE own.document IN (SELECT value FROM json_each(:documents)) AND own.is_live >= 0
+"""
+
+
+def shared(db: Database, feed: int, documents: Iterable[int]) -> list[Pair]:
+    """Return the copies that entries of attached documents have elsewhere, if one of both is served."""
+    rows = fetch_all(db, _PAIRS, {"feed": feed, "documents": json_ids(documents)})
+    return [Pair(row[0], row[1], bool(row[2]), row[3], row[4]) for row in rows]
+
+
+_SPANS: Final = """
+    SELECT document, min(order_at), max(order_at) FROM entry
+    WHERE document IN (SELECT value FROM json_each(:documents)) AND is_live = 1
+    GROUP BY document
+"""
+
+
+def spans(db: Database, documents: Iterable[int]) -> dict[int, tuple[float | None, float | None]]:
+    """Return the dates of the oldest and the newest entry of each document that has live ones."""
+    rows = fetch_all(db, _SPANS, {"documents": json_ids(documents)})
+    return {row[0]: (row[1], row[2]) for row in rows}
