@@ -140,7 +140,7 @@ SCENARIOS = {
     ),
     "a partial walk past the newest archive": Scenario(
         documents=(("/may", archive("f", "/gone")),),
-        entries="hgefdcba",  # what is gone may have it (R35)
+        entries="hgfedcba",  # what is gone may have it (R35)
         asked=("/may", "/gone"),
         state="partial",
     ),

@@ -175,16 +175,14 @@ def places(db: Database, feed: int) -> list[Placed]:
 
 
 _HOLDS_MEMORY: Final = """
-    SELECT EXISTS (
-        SELECT 1 FROM document AS d JOIN segment AS s ON s.id = d.segment
-        WHERE d.feed = :feed AND d.role = 'memory' AND d.rank IS NOT NULL AND s.position IS NOT NULL
-    )
+    SELECT 1 FROM document AS d CROSS JOIN segment AS s ON s.id = d.segment
+    WHERE d.feed = :feed AND d.role = 'memory' AND d.rank IS NOT NULL AND s.position IS NOT NULL LIMIT 1
 """
 
 
 def holds_memory(db: Database, feed: int) -> bool:
     """Return whether a document of remembered copies is published as a whole."""
-    return bool(fetch_value(db, _HOLDS_MEMORY, {"feed": feed}))
+    return fetch_value(db, _HOLDS_MEMORY, {"feed": feed}) is not None
 
 
 # Publication
