@@ -207,6 +207,19 @@ PageGone: Final = NoteKind(
 of the error that the fetch ended with."""
 
 
+LastNotReached: Final = NoteKind(
+    "LastNotReached", "last-not-reached", "RFC 5005, section 3; rule R6", partial=True,
+    text="the feed says that this is its last page, and its links end before it: {url}",
+)
+"""The pages that `next` leads through are not all: the `last` link names one that is not among them."""
+
+PageStale: Final = NoteKind(
+    "PageStale", "page-stale", "RFC 5005, section 3; rule R6", partial=True,
+    text="expected the entries behind those of the page before it, got an older copy: {url}",
+)
+"""A page does not join the one before it, which is new throughout: caches give such copies."""
+
+
 # A history that the publisher does not link, and copies in a web archive
 
 

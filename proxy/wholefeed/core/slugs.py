@@ -79,6 +79,8 @@ SLUGS: Final = {
     "memory-short": Slug(answers=(503,), words="this proxy had too little memory to read the document"),
     "method-not-allowed": Slug(answers=(405,)),
     "misdirected": Slug(answers=(421,)),
+    "last-not-reached": Slug(words="the feed names a last page that its links do not lead to"),
+    "page-stale": Slug(words="an older copy of this page came, which does not join the page before it"),
     "no-progress": Slug(words="the documents go on without anything new in them"),
     "no-subscription-document": Slug(
         words="it is an old document, and does not say where the newest entries are"

@@ -465,7 +465,10 @@ def _known_entries(
     if not with_copies:
         return KnownEntries(known)
     served = _renamed(live_table.served(db, feed, present), asked, present)
-    return KnownEntries(known, served, live_table.subscription_updated_at(db, feed))
+    updated_at = live_table.subscription_updated_at(db, feed)
+    held = documents.on_pages(db, feed, present)
+    on_pages = frozenset(old for old, new in zip(asked, present, strict=True) if new in held)
+    return KnownEntries(known, served, updated_at, on_pages)
 
 
 def _departure(

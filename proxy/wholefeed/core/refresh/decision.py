@@ -30,11 +30,11 @@ to others; `is_met`, whether a redirect leads to what is there already.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from wholefeed.core.adapters.base import NOTHING_COLLECTED, Collection
+from wholefeed.core.adapters.base import GONE, NOTHING_COLLECTED, Collection
 from wholefeed.core.links import says_incremental
 from wholefeed.core.listing.lists import LEAST
 from wholefeed.core.model import Family, Kind, Relation, Role, State
@@ -46,19 +46,25 @@ from wholefeed.core.notes import (
     FormatChanged,
     FormatMismatch,
     HistoryNotOffered,
+    LastNotReached,
     MementoServed,
     NewerNotOlder,
     Note,
+    PageGone,
     PagesAscend,
+    PageStale,
 )
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.accounting import NO_SHIFTS, Shifts
 from wholefeed.core.refresh.collecting import Collecting
 from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.refresh.port import (
+    Answer,
     Attempt,
     Basis,
     Failure,
+    FreshDocument,
+    LedBack,
     Placement,
     StoredDocument,
     StoredFeed,
@@ -304,7 +310,75 @@ class Decision:
             if total.is_true_end:
                 total.ending = walked.ending
         _put_in_order(total, asked, before, behind, ascent)
+        if total.is_true_end and total.ending.end is not End.COLLECTED:
+            note = await self._look_at_last([asked, *passed], stored, total)
+            if note is not None:
+                total.notes.append(note)
+                total.ending = Ending(None, (note,)) if note.partial else total.ending
         return total
+
+    async def _look_at_last(
+        self, pages: Sequence[Arrival], stored: Mapping[str, StoredDocument], walked: WalkResult
+    ) -> Note | None:
+        """R6: return what is to be said of the page that is named as the last one, if no link led to it.
+
+        It is asked for: some publishers name one page too many, or name the last one in another way.
+        """
+        asked = pages[0]
+        last = asked.links.get(Relation.LAST) or pages[-1].links.get(Relation.LAST) or ""
+        # One that is empty, or repeats others, is there and is not what was to be there.
+        reached = [asked, *(page for page in pages[1:] if page.entries and page.news)]
+        tip = reached[-1]
+        names = {document_key(name) for page in reached for name in (page.url, page.final_url, *page.hops)}
+        if not last or document_key(last) in names:
+            return None
+        if self._basis.waits(last):
+            return LastNotReached(last)
+        answer = await self._answer_to(last, stored.get(document_key(last)))
+        match answer:
+            case Failure() if answer.publisher_status in GONE:
+                return PageGone(last, reason=answer.slug)
+            case Failure():
+                walked.failures[last] = answer
+                return DocumentUnavailable(last, reason=answer.slug)
+            case FreshDocument():
+                is_last = await self._is_among(answer, reached, walked)
+            case LedBack():
+                is_last = document_key(answer.met_url) in {document_key(tip.url), document_key(tip.final_url)}
+            case _:
+                is_last = False
+        return None if is_last else LastNotReached(last)
+
+    async def _answer_to(self, url: str, row: StoredDocument | None) -> Answer | None:
+        """Ask for one more page, unless a walk has; None: the time is over."""
+        key, answers = document_key(url), self._answers
+        if key not in answers.fresh and key not in answers.failures:
+            self._io.start_timer()
+            if key not in answers.fetching:
+                self._io.fetch(url, None if self._basis.request.is_full else row, Relation.LAST)
+            while (ended := await self._io.wait()) is not None:
+                self.progress.fetched += 1
+                answers.take(*ended)
+                if document_key(ended[0]) == key:
+                    return ended[1]
+            return None
+        return answers.fresh.get(key) or answers.failures[key]
+
+    async def _is_among(self, last: FreshDocument, pages: Sequence[Arrival], walked: WalkResult) -> bool:
+        """Whether a page that is named as the last one is the last of these, or repeats what these hold.
+
+        What repeats the first one, or where pages have repeated each other, tells nothing.
+        """
+        asked, tip = pages[0], pages[-1]
+        if last.arrival.digest == asked.digest:
+            return tip is asked and Relation.NEXT not in asked.links
+        if walked.ending.end is not End.OLDEST:
+            return False
+        known = await self._io.known(last.arrival.url, last.arrival)
+        keys = list(last.arrival.keys or ())
+        return last.arrival.digest == tip.digest or (
+            bool(keys) and all(identity in known.updated_at for identity, _ in keys)
+        )
 
     def _was_collected(self, family: Family) -> bool:
         """Whether all pages were collected before, in the family of today (R23)."""
@@ -641,6 +715,10 @@ _OF_STORED: Final = frozenset({DocumentTruncated.slug, FormatMismatch.slug})
 """Why a document that is stored may count as missing."""
 
 
+_STALE_SECONDS: Final = 60.0
+"""Until a page that a cache has given in an older copy is asked for again, with the next refresh."""
+
+
 def _attempt(basis: Basis, url: str, note: Note, walked: WalkResult) -> Attempt:
     earlier, failure = basis.missing.get(url), walked.failures.get(url)
     is_waiting = failure is None and earlier is not None and earlier.waits(basis.now())
@@ -650,4 +728,5 @@ def _attempt(basis: Basis, url: str, note: Note, walked: WalkResult) -> Attempt:
     reason = note.slug if failure is None else failure.slug
     if failure is not None and note.kind is DocumentUnavailable:
         reason = note.facts["reason"]
-    return basis.attempted(url, earlier, failure, reason=reason)
+    attempt = basis.attempted(url, earlier, failure, reason=reason)
+    return replace(attempt, next_at=basis.now() + _STALE_SECONDS) if note.kind is PageStale else attempt

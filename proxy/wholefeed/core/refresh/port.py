@@ -762,6 +762,8 @@ class KnownEntries(NamedTuple):
     """Where that was asked for: the copies that are live in documents other than memory."""
     subscription_updated_at: float | None = None
     """Where that was asked for: the date of the subscription document."""
+    on_pages: frozenset[EntryId] = frozenset()
+    """Where that was asked for: those that stand on attached pages."""
 
 
 def adds_to(

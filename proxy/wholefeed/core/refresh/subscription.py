@@ -68,7 +68,7 @@ class Subscription:
         self._feed = basis.feed
         self._documents = documents
         self._stored = subscription_of(documents)
-        self._has_moved = self._has_gap = False
+        self._has_moved = self._has_gap = self._is_new_throughout = False
         self._is_whole = self._is_contradicted = False
         """Whether it was asked for without the conditions that there are; right after a 304."""
         self._had_at: float | None = None  # what is noted where it was not sent
@@ -158,6 +158,7 @@ class Subscription:
             known = await self._io.known(fresh.arrival.url, fresh.arrival)
             keys = list(fresh.arrival.keys or ())
             brings_news = has_news(keys, known.updated_at)
+            self._is_new_throughout = not any(identity in known.updated_at for identity, _ in keys)
             self._has_gap = is_listed and bool(keys) and keys[-1][0] not in known.updated_at
             self._doubt(fresh, brings_news=brings_news)
         is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for
@@ -326,6 +327,7 @@ class Subscription:
             has_moved=self._has_moved,
             has_news=has_news,
             has_gap=self._has_gap,
+            is_new_throughout=self._is_new_throughout,
             validators=None if fresh is None else fresh.validators,
             stored_digest=None if stored is None else stored.digest,
             notes=notes,
@@ -351,6 +353,8 @@ class Current:
     """Of a feed of pages: whether it brought anything that was not stored."""
     has_gap: bool = False
     """Of one whose publisher's pages were looked at: whether not even its last entry was stored (H8)."""
+    is_new_throughout: bool = False
+    """Of a feed of pages: whether none of its entries was stored."""
     validators: ValidatorPair | None = None
     """That it came with; None where it is as it was."""
     stored_digest: bytes | None

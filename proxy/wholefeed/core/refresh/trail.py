@@ -40,6 +40,7 @@ from wholefeed.core.notes import (
     LimitReached,
     Note,
     PageGone,
+    PageStale,
 )
 from wholefeed.core.refresh.accounting import Accounting, Departure, Shifts, Verdict
 from wholefeed.core.refresh.port import (
@@ -56,6 +57,7 @@ from wholefeed.core.refresh.port import (
 )
 from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.schedule import next_attempt_at
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival, Trail, has_news
 from wholefeed.core.walk.walk import Walk
@@ -288,12 +290,8 @@ class TrailWalk:
             return
         url, answer = ended
         key = document_key(url)
-        self._answers.fetching.discard(key)
+        self._answers.take(url, answer)
         self._basis.progress.fetched += 1
-        if isinstance(answer, FreshDocument):
-            self._answers.fresh[key] = answer
-        elif isinstance(answer, Failure):
-            self._answers.failures[key] = answer
         if key in self._wanted:
             await self._take(url, answer)
 
@@ -589,6 +587,15 @@ class Answers:
     """Arrived, and not put."""
     failures: dict[str, Failure] = field(default_factory=dict)
 
+    def take(self, url: str, answer: Answer) -> None:
+        """Take in what has come."""
+        key = document_key(url)
+        self.fetching.discard(key)
+        if isinstance(answer, FreshDocument):
+            self.fresh[key] = answer
+        elif isinstance(answer, Failure):
+            self.failures[key] = answer
+
     def knows(self, url: str) -> bool:
         """Whether there is nothing to be asked for under a URL any more."""
         key = document_key(url)
@@ -630,6 +637,8 @@ class PageTrailWalk(TrailWalk):
         self._news = {self._walk.tip.url: current.has_news}
         """Of the subscription document and each page fetched: whether it brought anything not stored."""
         self._is_past_gap = False
+        self._new_throughout = {self._walk.tip.url} if current.is_new_throughout else set[str]()
+        """Those of them of which no entry was stored."""
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
         if row.memento:
@@ -660,6 +669,40 @@ class PageTrailWalk(TrailWalk):
     def _serves(self, row: StoredDocument, _url: str, answer: Answer) -> bool:
         return isinstance(answer, Unchanged) or bool(row.memento)
 
+    async def _take(self, url: str, answer: Answer) -> None:
+        """Take a page, unless it is an older copy that leaves a gap behind the page before it."""
+        if isinstance(answer, FreshDocument | Unchanged) and await self._is_stale(url, answer):
+            if isinstance(answer, FreshDocument):
+                self._drop(url)
+            self._walk.failed(url, PageStale(url))
+            return
+        await super()._take(url, answer)
+
+    async def _is_stale(self, url: str, answer: FreshDocument | Unchanged) -> bool:
+        """R6: whether entries are missing between a page and the one before it, which is new throughout.
+
+        Then all have moved: it brings some that were not stored, or those that only the page before had, or its
+        dates reach up to that.
+        Where it does neither for a day, the publisher has put as many entries in the place of others.
+        """
+        attempt = self._basis.missing.get(url)
+        if attempt is None or attempt.reason != PageStale.slug:
+            is_start = self._walk.tip is self._walk.path[0] and bool(self._trail.first_relation)
+            is_new_before = self._walk.tip.url in self._new_throughout
+            if not (self._trail.is_closing and is_new_before) or is_start or self._trail.is_backward:
+                return False
+        elif self._basis.now() > attempt.first_at + DAY_SECONDS:
+            return False
+        if isinstance(answer, Unchanged):
+            return True
+        span, before = answer.arrival.span, self._walk.tip.span
+        if span is not None and before is not None and span.newest_at >= before.oldest_at:
+            return False
+        known = await self._io.known(url, answer.arrival, with_copies=True)
+        keys = list(answer.arrival.keys or ())
+        is_elsewhere = bool(keys) and all(identity in known.on_pages for identity, _ in keys)
+        return is_elsewhere and not has_news(keys, known.updated_at)
+
     async def _arrival(self, url: str, fresh: FreshDocument) -> Arrival:
         if self._trail.is_closing:  # then one page is asked for at a time
             await self._compare(url, fresh)
@@ -672,7 +715,10 @@ class PageTrailWalk(TrailWalk):
         That is asked when the pages before it are stored, so the order in which they come decides nothing.
         """
         known = await self._io.known(url, fresh.arrival)
-        self._news[url] = has_news(fresh.arrival.keys or (), known.updated_at)
+        keys = list(fresh.arrival.keys or ())
+        self._news[url] = has_news(keys, known.updated_at)
+        if not any(identity in known.updated_at for identity, _ in keys):
+            self._new_throughout.add(url)
 
     async def _adds(self, url: str, fresh: FreshDocument) -> bool:
         """R6: whether a page holds an entry that no other document does, memory excepted, or a better copy.

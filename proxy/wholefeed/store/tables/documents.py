@@ -243,6 +243,19 @@ def known(
     return found
 
 
+_ON_PAGES: Final = f"""
+    SELECT DISTINCT e.identity FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
+    WHERE e.feed = ? AND e.identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
+        AND e.is_live >= 0 AND d.role = 'page'
+"""  # noqa: S608 - question marks
+
+
+def on_pages(db: Database, feed: int, identities: Sequence[EntryId]) -> frozenset[EntryId]:
+    """Return those of these entries that stand in attached pages, whichever copies are live."""
+    rows = (row for asked in _parts(identities) for row in db.execute(_ON_PAGES, (feed, *asked)))
+    return frozenset(EntryId(row["identity"]) for row in rows)
+
+
 # Documents that come
 
 
