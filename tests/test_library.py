@@ -350,6 +350,26 @@ async def test_calls_of_a_session_share_its_store(origin: Origin, tmp_path: Path
     assert origin.counts() == asked
 
 
+async def test_entries_stand_as_in_the_document_where_some_are_remembered(
+    origin: Origin, tmp_path: Path
+) -> None:
+    """R20: those of which an archive gives the place, and such as stand by their dates."""
+    url, config = origin.url("/feed"), a_config(tmp_path)
+    async with running(config) as proxy:
+        for newest in (4, 9):
+            older = [an_item(f"e{n}", n) for n in range(newest - 3, 0, -1)]
+            front = [an_item(f"e{n}", n) for n in range(newest, newest - 3, -1) if n != 8]
+            origin.publish("/archive", atom(*older, archive=True, current="/feed"))
+            origin.publish("/feed", atom(*front, updated=newest, prev_archive="/archive"))
+            await proxy.whole(url)
+            proxy.clock.advance(90_000)
+            body = (await proxy.refreshed(url)).body
+    assert ids(body) == ["e9", "e7", "e6", "e5", "e4", "e3", "e2", "e1"]
+    async with wholefeed.open(config.store.path, config=CONFIG) as library:
+        feed = await library.reconstruct(url)
+    assert [entry.title for entry in feed.entries] == ids(body)
+
+
 async def test_a_session_without_a_store_has_a_temporary_one(
     origin: Origin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

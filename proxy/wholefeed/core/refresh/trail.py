@@ -681,9 +681,9 @@ class PageTrailWalk(TrailWalk):
     async def _is_stale(self, url: str, answer: FreshDocument | Unchanged) -> bool:
         """R6: whether entries are missing between a page and the one before it, which is new throughout.
 
-        Then all have moved: it brings some that were not stored, or those that only the page before had, or its
-        dates reach up to that.
-        Where it does neither for a day, the publisher has put as many entries in the place of others.
+        Then all have moved: it brings some that were not stored, or those that only the page before had, or
+        its dates reach up to that. Where it does none of this for a day, its publisher has put as many others
+        in their place.
         """
         attempt = self._basis.missing.get(url)
         if attempt is None or attempt.reason != PageStale.slug:
