@@ -168,24 +168,51 @@ async def done(gateway: Origin, quiet_seconds: float) -> None:
 async def answered(name: str, program: Path) -> dict[str, dict[str, str]]:
     """Let a program serve a copy of a database while no publisher can be reached.
 
-    Returns of each feed its state and its counts, and a digest of its entries, without the one that tells
-    what is missing: its words differ from version to version.
+    Returns of each feed its state and its counts, a digest of its entries, without the one that tells what is
+    missing, whose words differ from version to version, and its ETag.
     """
     found = {}
+    async with _unreachable(name, program) as (reader, urls):
+        for url in urls:
+            async with reader.get("/feed", params={"url": url}, headers=_AS_ASKED) as reply:
+                body = await reply.read()
+                state = ";".join(reply.headers["Feed-Reconstruction"].split(";")[:4])
+                etag = reply.headers["ETag"]
+            entries = [entry[0] for entry in _ENTRY.finditer(body)]
+            told = entries[1:] if state.startswith("partial") else entries
+            digest = hashlib.sha256(b"".join(told)).hexdigest()
+            found[url] = {"state": state, "entries": digest, "etag": etag}
+    return found
+
+
+_AS_ASKED = {"Host": "127.0.0.1:8080", "Accept-Encoding": "identity"}
+"""An answer has its own URL in it, which is made of the Host."""
+
+
+async def known(name: str, program: Path, tags: dict[str, str]) -> list[str]:
+    """Let a program serve a copy of a database likewise, and return which of these ETags it says 304 to.
+
+    `tags` are by the URL of their feed.
+    """
+    found = []
+    async with _unreachable(name, program) as (reader, _):
+        for url, etag in tags.items():
+            fields = {**_AS_ASKED, "If-None-Match": etag}
+            async with reader.get("/feed", params={"url": url}, headers=fields) as reply:
+                found += [url] if reply.status == 304 else []
+    return found
+
+
+@asynccontextmanager
+async def _unreachable(name: str, program: Path) -> AsyncIterator[tuple[aiohttp.ClientSession, list[str]]]:
+    """Run a program on a copy of a database; yield a reader, and the URLs of its feeds."""
     with TemporaryDirectory() as folder:
         settings = {"STORE_PATH": str(unpacked(name, Path(folder))), "FETCH_RETRIES": "0"}
         settings |= {"FETCH_PROXY": "http://127.0.0.1:9"}  # where nothing listens: the port of RFC 863
         async with serving(program, Path(folder), settings) as base, aiohttp.ClientSession(base) as reader:
             async with reader.get("/feeds") as reply:
                 urls = sorted(feed["url"] for feed in await reply.json())
-            for url in urls:
-                async with reader.get("/feed", params={"url": url}) as reply:
-                    body = await reply.read()
-                    state = ";".join(reply.headers["Feed-Reconstruction"].split(";")[:4])
-                entries = [entry[0] for entry in _ENTRY.finditer(body)]
-                told = entries[1:] if state.startswith("partial") else entries
-                found[url] = {"state": state, "entries": hashlib.sha256(b"".join(told)).hexdigest()}
-    return found
+            yield reader, urls
 
 
 async def record(name: str) -> None:

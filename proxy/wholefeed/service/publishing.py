@@ -13,10 +13,11 @@ import functools
 import json
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from wholefeed.core.compose.compose import ComposedHead
+from wholefeed.core.compose.compose import Address, ComposedHead, compose_prologue
 from wholefeed.core.compose.entries import said_dates
 from wholefeed.core.compose.segments import Build, Keep, Placed, TextDigest, may_be_drawn_in, plan
 from wholefeed.core.facts import Stored
@@ -83,6 +84,10 @@ async def assemble(
                 case Build(members):
                     parts = [rows[member] for member in members]
                     segments.append(await rendering.segment(parts, style, stored.held))
+    is_upgraded = feed.parser_version != PARSER_VERSION
+    was = ComposedHead(feed.head or b"", feed.head_prefixes)
+    if is_upgraded:
+        segments = [_with_former_digest(each, stored.published) for each in segments]
     shown = stored.missing if missing is None else missing
     via_url = storage.fetch_url or feed.fetch_url
     version = common_version(style.family, style.version, {row.version for row in documents})
@@ -110,6 +115,10 @@ async def assemble(
         parser_version=PARSER_VERSION,
         version=version,
         is_woven=stored.is_woven,
+        is_alike=is_upgraded
+        and (feed.state, feed.via_url, *map(_shown, stored.missing)) == (state, via_url, *map(_shown, shown))
+        and _bytes_of(was, stored.published, feed.version, style)
+        == _bytes_of(head, segments, version, style),
         dates=await rendering.said_dates([row for row in documents if row.id in stored.unlined], stored.held),
     )
     published_feed = await storage.publish(publication, revision=feed.revision)
@@ -178,6 +187,36 @@ def _digest(
             digest.add_text(separator)
             digest.add(text)
     return digest.bytes()
+
+
+def _bytes_of(
+    head: ComposedHead, segments: Sequence[SegmentRow | NewSegment], version: str, style: Style
+) -> tuple[bytes, bytes]:
+    """Return what tells whether two publications have the same bytes, whatever version has made them."""
+    prologue = compose_prologue(
+        style.family,
+        head.text,
+        prefixes=functools.reduce(operator.or_, (each.prefixes for each in segments), head.prefixes),
+        address=Address("", "", ""),
+        is_complete=False,
+        version=version,
+    )
+    return prologue, _digest(head._replace(text=b""), segments, said=(), family=style.family)
+
+
+def _with_former_digest(
+    segment: SegmentRow | NewSegment, published: Sequence[SegmentRow]
+) -> SegmentRow | NewSegment:
+    """Let a segment that is made anew keep what the same text was known by: readers have it (`Sealed`)."""
+    if isinstance(segment, SegmentRow):
+        return segment
+    sealed = segment.sealed
+    same = (
+        each.digest
+        for each in published
+        if (each.length, each.crc32, each.digest[-4:]) == (sealed.length, sealed.crc32, sealed.digest)
+    )
+    return replace(segment, sealed=replace(sealed, digest=next(same, sealed.digest)))
 
 
 def _shown(attempt: Attempt) -> str:

@@ -303,6 +303,8 @@ class Publication:
     version: str = ""
     is_woven: bool = False
     """Whether segments hold entries, and not only whole documents."""
+    is_alike: bool = False
+    """Whether readers have the same bytes already, by a publication that was digested in another way."""
     dates: Mapping[int, Sequence[float | None]] = field(default_factory=dict)
     """Of a feed with lines (P1): of documents with entries that have none, when those were published."""
 

@@ -23,6 +23,7 @@ import shlex
 import shutil
 import sqlite3
 import stat
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -399,6 +400,7 @@ def _migrate_file(path: Path, migrations: Sequence[Migration] | None) -> list[st
             return []
         with closing(sqlite3.connect(path, timeout=_LOOK_BUSY_SECONDS, isolation_level=None)) as db:
             _copy(db, Path(f"{path}.before-{missing[0].version:04}"), path)
+            _complete_digests(db, path)
             return _apply(db, missing, path)
 
 
@@ -432,6 +434,42 @@ def _draft_of(path: Path) -> Iterator[Path]:
         sync(path.absolute().parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+_INCOMPLETE: Final = "SELECT id, digest FROM segment WHERE length(digest) = 16"
+_BLOCK: Final = "SELECT deflated FROM block WHERE segment = :segment"
+_BLOCK_REST: Final = "SELECT deflated FROM block_rest WHERE segment = :segment ORDER BY number"
+_TABLES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+_COMPLETE: Final = "UPDATE segment SET digest = :digest WHERE id = :segment"
+
+
+def _complete_digests(db: sqlite3.Connection, path: Path) -> None:
+    """Add the Adler-32 of its text to the digest of each segment that wholefeed 0.1 has made.
+
+    The ETags of later versions are made of that. Without it they would be others until the segment is made
+    anew, of the same text.
+    """
+    try:
+        tables = {name for (name,) in db.execute(_TABLES)}
+        rest = _BLOCK_REST if "block_rest" in tables else ""
+        found = db.execute(_INCOMPLETE).fetchall() if "segment" in tables else []
+        db.execute("BEGIN IMMEDIATE")
+        for segment, digest in found:
+            inflater, adler32 = zlib.decompressobj(-zlib.MAX_WBITS), 1
+            for sql in filter(None, (_BLOCK, rest)):
+                for (deflated,) in db.execute(sql, {"segment": segment}):
+                    left = deflated
+                    while left:
+                        adler32 = zlib.adler32(inflater.decompress(left, _INFLATED_BYTES), adler32)
+                        left = inflater.unconsumed_tail
+            db.execute(_COMPLETE, {"segment": segment, "digest": digest + adler32.to_bytes(4)})
+        db.execute("COMMIT")
+    except (sqlite3.Error, zlib.error) as exc:  # closing the connection rolls back
+        raise StoreUnusableError(f"cannot read the segments in {path}, which is unchanged: {exc}") from exc
+
+
+_INFLATED_BYTES: Final = 1 << 20
+"""Of the text of a segment, what is inflated at once."""
 
 
 def _apply(db: sqlite3.Connection, migrations: Sequence[Migration], path: Path) -> list[str]:

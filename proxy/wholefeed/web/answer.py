@@ -38,6 +38,7 @@ from wholefeed.core.compose.replaying import REPLAY_VERSION, replay_head
 from wholefeed.core.compose.segments import (
     DIGEST_BYTES,
     FINAL_BLOCK,
+    FORMER_DIGEST_BYTES,
     GZIP_HEADER,
     Deflater,
     Inflater,
@@ -261,8 +262,21 @@ class Answer:
 
     def is_known(self, headers: Mapping[str, str], now: float) -> bool:
         """Whether a reader that asks now with these fields has it already."""
-        fields = headers.get(hdrs.IF_NONE_MATCH), headers.get(hdrs.IF_MODIFIED_SINCE)
-        return is_not_modified(self.etag, self.modified_at(now), *fields)
+        if_none_match = headers.get(hdrs.IF_NONE_MATCH)
+        if_modified_since = headers.get(hdrs.IF_MODIFIED_SINCE)
+        if is_not_modified(self.etag, self.modified_at(now), if_none_match, if_modified_since):
+            return True
+        return if_none_match is not None and bool(self.former_etag) and self.former_etag in if_none_match
+
+    @cached_property
+    def former_etag(self) -> str:
+        """The tag by which wholefeed 0.1 knew these bytes, so that no reader has them again; empty: none."""
+        digest = hashlib.blake2b(self.prologue, digest_size=DIGEST_BYTES)
+        for part in self.parts:
+            if not isinstance(part, SegmentRow) or len(part.digest) != FORMER_DIGEST_BYTES:
+                return ""
+            digest.update(part.digest[:DIGEST_BYTES])
+        return f'"{digest.hexdigest()}{"-gzip" if self.is_gzip else ""}"' if self.parts else ""
 
     def modified_at(self, now: float) -> float | None:
         """Return the Last-Modified of an answer that is made now, epoch seconds; None: it has none.

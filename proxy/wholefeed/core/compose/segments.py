@@ -179,7 +179,7 @@ class Sealed:
     crc_shift: int
     """As the function of that name gives it."""
     digest: bytes
-    """Adler-32 of the text, for `TextDigest`; of what earlier versions sealed, BLAKE2b."""
+    """Adler-32 of the text, for `TextDigest`; of what wholefeed 0.1 sealed, BLAKE2b and that behind it."""
 
 
 def seal(text: bytes) -> Sealed:
@@ -370,6 +370,8 @@ class _Part(Protocol):
 
 
 DIGEST_BYTES: Final = 16
+FORMER_DIGEST_BYTES: Final = DIGEST_BYTES + 4
+"""Of a text that wholefeed 0.1 has sealed."""
 _ADLER_BASE: Final = 65521
 
 

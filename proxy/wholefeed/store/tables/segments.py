@@ -216,7 +216,9 @@ _MISPLACED: Final = """
         AND (d.is_dirty <> 0 OR s.position IS NULL)
 """
 _PUBLISHED: Final = tuple(
-    each.name for each in fields(Publication) if each.name not in ("segments", "missing", "is_woven", "dates")
+    each.name
+    for each in fields(Publication)
+    if each.name not in ("segments", "missing", "is_woven", "is_alike", "dates")
 )
 """The columns that a publication gives a feed, but for `published_family`, which is its family."""
 _PUBLISH: Final = varied(
@@ -234,7 +236,7 @@ _PUBLISH: Final = varied(
                     :now - 1,
                     {earliest}((SELECT modified_at FROM forgotten WHERE id = 1) + 1, :now + 86400)
                 )
-            WHEN digest = :digest AND is_walking = :is_walking THEN modified_at
+            WHEN (digest = :digest OR :is_alike = 1) AND is_walking = :is_walking THEN modified_at
             ELSE {latest}(:now, modified_at + 1)
         END,
         listed = (
@@ -292,7 +294,7 @@ def publish(
         first_at = failures.first_failed_at(db, feed) if publication.state is State.PARTIAL else None
         turn = turn.next(first_at, is_lost=is_lost, now=now)
     shown_as = {"feed": feed, "now": now, "warning": turn.warned, "warned_at": turn.dated_at}
-    row = fetch_one(db, _PUBLISH, {**values, **shown_as})
+    row = fetch_one(db, _PUBLISH, {**values, **shown_as, "is_alike": int(publication.is_alike)})
     assert row is not None, "it was there when this began"
     return feed_row(row)
 
