@@ -137,7 +137,7 @@ def test_every_rule_has_its_row() -> None:
         "R": range(36),
         "G": range(1, 4),
         "P": range(1, 10),
-        "I": range(1, 3),
+        "I": range(1, 4),
         "H": range(1, 10),
         "A": range(1, 7),
     }

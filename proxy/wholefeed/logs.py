@@ -48,6 +48,7 @@ Events
     feed.unpublished    feed, slug: the store could not keep a publication while a walk runs; the next one may
     feed.evicted        feed, used_bytes: the store was larger than store.max_bytes
     entry.forgotten     feed
+    feed.continued      feed, entries, new: it has those of another feed
     feed.forgotten      feed
     import.taken        feed, outcome (taken, or known), entries, new: a document that somebody had kept
     import.refused      feed, slug: it is not readable, or not this feed's

@@ -218,3 +218,25 @@ async def test_row_127_a_file_is_as_large_as_a_document_may_be(
     code, text, messages = await cli("import", url, "large.xml", "kept.zip")
     assert (code, text) == (1, "")
     assert messages.count("larger than limits.document_bytes = 4096") == 2
+
+
+async def test_a_feed_continues_another(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
+    """I3: `continue OLD NEW` says what came of it; what cannot be continued is exit 1 and one line."""
+    old, new = origin.url("/old"), origin.url("/new")
+    origin.publish("/old", atom(an_item("b", 2), an_item("a", 1)))
+    origin.publish("/new", atom(an_item("c", 3)))
+    async with running(a_config(tmp_path)) as proxy:
+        await proxy.whole(old)
+        await proxy.whole(new)
+        beside = [
+            await cli("continue", *urls, proxy=proxy) if is_running else None
+            for urls in ((old, new), (new, old), (old, origin.url("/none")))
+        ]
+    found = [
+        each or await cli("continue", *urls)
+        for each, urls in zip(beside, ((old, new), (new, old), (old, origin.url("/none"))), strict=True)
+    ]
+    assert found[0][:2] == (0, "continued: 2 entries, 2 of them new\n")
+    assert [code for code, _, _ in found[1:]] == [1, 1]
+    assert "a circle" in found[1][2]
+    assert "nothing is stored for" in found[2][2]

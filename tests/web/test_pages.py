@@ -690,6 +690,24 @@ async def test_a_browser_is_led_on_and_a_program_gets_what_it_always_got(
     assert await proxy.service.feeds() == []
 
 
+async def test_a_feed_continues_another_from_its_page(proxy: Proxy, origin: Origin) -> None:
+    """I3: the page of the feed links the question, the form does it, and the page says so."""
+    old, new = origin.url("/old"), origin.url("/new")
+    origin.publish("/old", atom(an_item("a", 1)))
+    origin.publish("/new", atom(an_item("b", 2)))
+    await proxy.whole(old)
+    await proxy.whole(new)
+    (link,) = [each for each in read(await browse(proxy, target(new))).links if "continue?" in each]
+    assert read(await browse(proxy, link[1:])).actions == ["./continue"]
+    asked = await browse(proxy, f"{link[1:]}&old={quote(old, safe='')}")
+    assert old in text(asked)
+    (action,) = read(asked).actions
+    done = await submit(proxy, action[1:])
+    assert (done.status, done.headers["Location"]) == (303, f"./?continued=1&url={quote(new, safe='')}")
+    assert "has 1 entry more of it" in text(await browse(proxy, done.headers["Location"][1:]))
+    assert own_ids((await proxy.get(new)).body) == ["b", "a"]
+
+
 async def test_one_entry_is_removed_from_its_page(proxy: Proxy, origin: Origin) -> None:
     """I2: the page of the feed links the question, the form does it, and the page says so."""
     origin.publish("/feed", atom(an_item("a", 2), an_item("b", 1)))

@@ -49,7 +49,7 @@ from wholefeed.service.importing import Kept
 from wholefeed.service.service import FeedService
 from wholefeed.web.answer import Representation, prepare, slices
 from wholefeed.web.api import account_object, status_object, summary_object
-from wholefeed.web.importing import taken_object
+from wholefeed.web.importing import continued_object, taken_object
 from wholefeed.web.opml import exported
 
 _T = TypeVar("_T")
@@ -167,6 +167,18 @@ class Server:
         path, deadline = "/feed?" + urlencode({"entry": entry}), time.monotonic() + self._walk_seconds
         while await self._sent("DELETE", path, url, deadline) is None:
             await self._rested(url)
+
+    async def continue_feed(self, old_url: str, new_url: str) -> JsonObject:
+        """Let a feed continue another one (I3), and return what came of it.
+
+        Raises:
+            ImportRefusedError: It cannot.
+        """
+        path, deadline = "/continue?" + urlencode({"old": old_url}), time.monotonic() + self._walk_seconds
+        while (answer := await self._sent("POST", path, new_url, deadline)) is None:
+            await self._rested(new_url)
+        said: JsonObject = _json(answer)
+        return said
 
     async def put_in(self, url: str, kept: Kept) -> JsonObject:
         """Have a document put into the feed that somebody has kept (I1), and return what came of it.
@@ -371,6 +383,10 @@ class Database:
     async def forget_entry(self, url: str, entry: str) -> None:
         async with self._opened() as service:
             await service.forget_entry(url, entry)
+
+    async def continue_feed(self, old_url: str, new_url: str) -> JsonObject:
+        async with self._opened() as service:
+            return continued_object(await service.imports.continue_feed(old_url, new_url))
 
     async def put_in(self, url: str, kept: Kept) -> JsonObject:
         async with open_service(self._patient()) as (_, service):  # of a feed that is not known it is made

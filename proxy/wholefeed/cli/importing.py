@@ -90,6 +90,38 @@ IMPORT: Final = Command(
 )
 
 
+def _add_continue(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("old", metavar="OLD", help="the URL of the feed as it was")
+    parser.add_argument("new", metavar="NEW", help="the URL of the feed that continues it")
+
+
+def _continue(options: argparse.Namespace) -> int:
+    config = load_for_result(options)
+    from wholefeed.cli.backend import ask
+    from wholefeed.cli.output import watched
+    from wholefeed.core.words import counted
+    from wholefeed.web.request import feed_url
+
+    old, new = feed_url(options.old), feed_url(options.new)
+    with watched() as progress:
+        said = ask(config, lambda feeds: feeds.continue_feed(old, new), progress)
+    entries = counted(said["entries"], "entry", "entries")
+    kept = (
+        "" if said["served"] else "; kept and not served, since the publisher says that the feed is complete"
+    )
+    show(f"continued: {entries}, {said['new']:,} of them new{kept}\n")
+    return EXIT_DONE
+
+
+CONTINUE: Final = Command(
+    name="continue",
+    summary="let a feed continue another one: the entries of OLD join NEW",
+    examples="  wholefeed continue https://old.example/feed.atom https://new.example/feed.atom",
+    run=_continue,
+    add_arguments=_add_continue,
+)
+
+
 def _told(said: dict[str, Any]) -> str:
     from wholefeed.core.words import counted
 

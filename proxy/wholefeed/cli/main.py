@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn
 from wholefeed import __version__
 from wholefeed.cli.base import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE, fail, give_up, show, with_hint
 from wholefeed.cli.feeds import CHECK, EXPLAIN, FETCH, FORGET, LIST, REFRESH
-from wholefeed.cli.importing import IMPORT
+from wholefeed.cli.importing import CONTINUE, IMPORT
 from wholefeed.cli.serving import CONFIG, DOCTOR, HEALTHCHECK, SERVE
 from wholefeed.cli.storage import BACKUP, MIGRATE
 from wholefeed.cli.urls import OPML, SIGN, URL
@@ -38,6 +38,7 @@ COMMANDS: Final = (
     REFRESH,
     FORGET,
     IMPORT,
+    CONTINUE,
     SIGN,
     CONFIG,
     MIGRATE,

@@ -1,4 +1,4 @@
-"""What people have kept of a feed: put into it, and taken back (I1).
+"""What people have kept of a feed: put into it, and taken back (I1); and feeds that continue others (I3).
 
     imports = Imports(context, running, ready)
     taken = await imports.take(url, Kept(body, name="2012.xml"))    # raises ImportRefusedError
@@ -10,6 +10,7 @@ of one that is refused.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,13 +18,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
+from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.importing import Named, refusal, time_of
-from wholefeed.core.model import IMPORT_URL, EntryId
+from wholefeed.core.model import IMPORT_URL, EntryId, Family, State
 from wholefeed.core.refresh.port import RefreshRequest, subscription_of
+from wholefeed.core.text.urls import is_http
 from wholefeed.errors import (
     DocumentError,
+    ForbiddenTargetError,
     ImportRefusedError,
     OverloadedError,
+    RequestError,
     UnknownFeedError,
     WorkTooLargeError,
 )
@@ -31,9 +36,10 @@ from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.refresh import OfferedCopy
 from wholefeed.service.running import AGAIN_SECONDS, Running
+from wholefeed.service.showing import namespace_of, read_places
 from wholefeed.service.sources import Obtained, silenced
 from wholefeed.store.base import Database
-from wholefeed.store.rows import DocumentRow, FeedRow
+from wholefeed.store.rows import DocumentRow, FeedRow, Snapshot
 from wholefeed.store.tables import documents, identities
 
 log = get_logger()
@@ -72,6 +78,19 @@ class Taken(NamedTuple):
     """Whether it was taken; else all that it has was there."""
     is_served: bool = False
     """Whether it is part of the feed; a complete one has no such part."""
+
+
+class Continued(NamedTuple):
+    """What a feed that continues another one has of it."""
+
+    feed: FeedRow
+    """The feed that continues, as it is then."""
+    entries: int
+    """Of the other one, as it is served."""
+    new_entries: int
+    """Of these, how many the feed did not have."""
+    is_served: bool
+    """Whether they are part of the feed; a complete one has no such part."""
 
 
 class Imports:
@@ -115,14 +134,71 @@ class Imports:
         log.info("import.taken", feed=feed.id, outcome=outcome, entries=taken.entries, new=taken.new_entries)
         return taken
 
+    async def continue_feed(self, old_url: str, new_url: str) -> Continued:
+        """Let a feed continue another one: that one's entries, as they are served, join it as imports (I3).
+
+        Their name is the URL of the other feed. What is there already stays as it is, so who comes again
+        brings what the other feed has got since.
+
+        Raises:
+            UnknownFeedError: Nothing is stored for one of the URLs.
+            RequestError: They are one feed, or the other one continues this one.
+            ForbiddenTargetError: One of them is a private publisher's, and the other is not that publisher's.
+            ImportRefusedError: They are of different formats; or the feed is as large as it may be.
+            OverloadedError: The feed is being refreshed, or there is more to do: come again.
+        """
+        deadline = time.monotonic() + self._seconds
+        old, new = await self._known(old_url), await self._known(new_url)
+        if self._context.publishers.are_apart(old.url, new.url):
+            raise ForbiddenTargetError(
+                "it is a private publisher's feed, which no other continues", url=old.url
+            )
+        if old.id == new.id or new.url[:_LONGEST_NAME] in await self._continued_by(old.url):
+            raise RequestError("expected a feed that does not continue this one, got a circle")
+        entries = new_entries = 0
+        is_served = new.state is not State.COMPLETE
+        async with self._store.snapshot(old.id) as snapshot:
+            for number in range(len(snapshot.segments)):
+                kept = Kept(await self._served(snapshot, number), name=old.url, is_forced=True)
+                taken = await self._take(new, kept, deadline)
+                new, entries = taken.feed, entries + taken.entries
+                new_entries += taken.new_entries if taken.is_new else 0
+                is_served = taken.is_served if taken.is_new else is_served
+        log.info("feed.continued", feed=new.id, entries=entries, new=new_entries)
+        return Continued(new, entries, new_entries, is_served)
+
+    async def _known(self, url: str) -> FeedRow:
+        feed = await self._context.find(url)
+        if feed is None:
+            raise UnknownFeedError(f"nothing is stored for {url}")
+        return feed
+
+    async def _continued_by(self, url: str) -> set[str]:
+        """Return the URLs of all feeds that a feed continues, also of those that these continue."""
+        found, left = set[str](), [url]
+        while left:
+            feed = await self._store.find(left.pop())
+            rows = [] if feed is None else await self._store.read(partial(documents.list_all, feed=feed.id))
+            names = {row.memento for row in rows if row.is_imported} - found
+            found |= names
+            left += [name for name in names if is_http(name)]
+        return found
+
+    async def _served(self, snapshot: Snapshot, number: int) -> bytes:
+        """Return the entries of a segment as a document: each is self-contained there."""
+        feed, sizes = snapshot.feed, [segment.entries for segment in snapshot.segments]
+        start = sum(sizes[:number])
+        found = await read_places(snapshot, self._store, range(start, start + sizes[number]))
+        texts, namespace = list(found.values()), namespace_of(feed)
+        version = feed.version or ("1.1" if feed.published_family is Family.JSON else "2.0")
+        return await asyncio.to_thread(synthesize, feed.published_family, version, texts, namespace=namespace)
+
     async def remove(self, url: str, name: str) -> int:
         """Take back what was imported by a name; return how many documents went.
 
         That of an archive stands for all in it. The URL of one document is a name, too.
         """
-        feed = await self._context.find(url)
-        if feed is None:
-            raise UnknownFeedError(f"nothing is stored for {url}")
+        feed = await self._known(url)
         rows = await self._store.read(partial(documents.list_all, feed=feed.id))
         found = tuple(
             row.url

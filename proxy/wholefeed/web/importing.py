@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 from wholefeed.core.text.dates import format_rfc3339, parse_rfc822
 from wholefeed.core.words import printable
 from wholefeed.errors import RequestError
-from wholefeed.service.importing import Kept, Taken
+from wholefeed.service.importing import Continued, Kept, Taken
 from wholefeed.web.api import json_answer
 from wholefeed.web.keys import ASKED, CONFIG, SERVICE, UPLOADS, named_url
 from wholefeed.web.request import is_set, read_instant, uploaded
@@ -55,6 +55,16 @@ def taken_object(taken: Taken) -> dict[str, Any]:
         "new": taken.new_entries,
         "served": taken.is_served,
         "state": taken.feed.visible_state,
+    }
+
+
+def continued_object(continued: Continued) -> dict[str, Any]:
+    """Return what a feed has of the one that it continues, as `/openapi.json` describes it."""
+    return {
+        "entries": continued.entries,
+        "new": continued.new_entries,
+        "served": continued.is_served,
+        "state": continued.feed.visible_state,
     }
 
 

@@ -3,8 +3,9 @@
     GET /                      home: a form and the known feeds; a program gets a few lines of text
     GET /?url=U                the page of the feed that U leads to; the feeds to choose from, where
                                U announces several; home again, where it leads to none
+    GET /continue?url=U        asks which feed the feed continues
     GET /forget?url=U          asks whether the feed is to be forgotten, or with `entry` one entry of it
-    POST /refresh, /forget     what the forms of the pages do; a program gets no page
+    POST /refresh, /forget, /continue   what the forms of the pages do; a program gets no page
     /login, /logout            the page that asks for the token, and the end of a session
     any error                  in words, with what to do, and with a form to try another address
 
@@ -73,6 +74,7 @@ from wholefeed.store.tables.segments import months
 from wholefeed.web.access import take_turn
 from wholefeed.web.api import json_answer, status_object, summary_object
 from wholefeed.web.feed import forget_named
+from wholefeed.web.importing import continued_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
 from wholefeed.web.moving import feed_behind, proxied_url, replay_behind
 from wholefeed.web.pages_base import begin_session, end_session, is_browser, page, session_of, time_element
@@ -83,6 +85,7 @@ from wholefeed.web.request import (
     base_url,
     begun_replay,
     completed,
+    feed_url,
     is_set,
     read_replay,
     replay_options,
@@ -378,6 +381,7 @@ async def _shown(
         oldest=[_entry_line(each) for each in ends.oldest],
         refreshed_words=refreshed_in_words(request.query.get("refreshed", ""), told),
         has_removed="removed" in request.query,
+        continued=continued if _COUNT.fullmatch(continued := request.query.get("continued", "")) else "",
         sums=_sums(told["entries"], told["documents"]),
         walked=_sums(told["progress"]["entries"], told["progress"]["documents"]),
         left=time_left(told["progress"]),
@@ -585,6 +589,31 @@ async def post_forget(request: web.Request) -> web.StreamResponse:
         return web.Response(status=204)
     is_entry = "entry" in request[ASKED].query.options
     return _see_other(f"./?{'removed=1&url' if is_entry else 'forgotten'}={quote(url, safe='')}")
+
+
+async def get_continue(request: web.Request) -> web.StreamResponse:
+    """GET /continue?url=U&old=O: the page that asks whether the feed is to continue another one (I3)."""
+    url = await named_url(request)
+    status = await request.app[SERVICE].status(url)
+    title = (await described(status.feed)).title
+    return await page(
+        request,
+        "continue.html",
+        url=status.feed.url,
+        title=plain(title or status.feed.url, _MOST_CHARACTERS),
+        old=plain_url(request[ASKED].query.options.get("old", "").strip()),
+    )
+
+
+async def post_continue(request: web.Request) -> web.StreamResponse:
+    """POST /continue?url=U&old=O: let the feed continue another one; what came of it as JSON, or its page."""
+    url, old = await named_url(request), request[ASKED].query.options.get("old", "").strip()
+    if not old:
+        raise RequestError("expected the parameter old, the URL of the feed that is continued, got none")
+    continued = await request.app[SERVICE].imports.continue_feed(feed_url(old), url)
+    if is_browser(request):
+        return _see_other(f"./?continued={continued.new_entries}&url={quote(url, safe='')}")
+    return json_answer(continued_object(continued))
 
 
 def _see_other(location: str) -> web.Response:

@@ -48,6 +48,7 @@ HOME: Final = "/"
 LOGIN: Final = "/login"
 VIEW: Final = "/view"
 METRICS: Final = "/metrics"
+CONTINUE: Final = "/continue"
 FORGET: Final = "/forget"
 IMPORT: Final = "/import"
 STATIC: Final = "/static/{name}"
@@ -203,6 +204,8 @@ OPTIONS: Final = frozenset({"url", "wait", "replay", *VIEW_OPTIONS, "token", "si
 """Parameters of our own; whatever else stands behind an unencoded URL belongs to it."""
 IMPORT_OPTIONS: Final = OPTIONS | {"at", "name", "force"}
 """Those of a document that is imported: publishers' parameters elsewhere."""
+CONTINUE_OPTIONS: Final = OPTIONS | {"old"}
+"""Those of a feed that continues another one."""
 FORGET_OPTIONS: Final = OPTIONS | {"entry"}
 """Those of what removes a feed or one of its entries: a publisher's parameter elsewhere."""
 PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
@@ -211,6 +214,7 @@ PAGE_OPTIONS: Final = OPTIONS | {"page", "media"}
 _OPTIONS_OF: Final = {
     VIEW: PAGE_OPTIONS,
     IMPORT: IMPORT_OPTIONS,
+    CONTINUE: CONTINUE_OPTIONS,
     FORGET: FORGET_OPTIONS,
     "DELETE": FORGET_OPTIONS,
 }

@@ -12,16 +12,18 @@ from wholefeed.web.importing import delete_import, post_import
 from wholefeed.web.metrics import get_metrics
 from wholefeed.web.opml import get_opml, post_opml
 from wholefeed.web.pages import (
+    get_continue,
     get_forget,
     get_home,
     get_login,
+    post_continue,
     post_forget,
     post_login,
     post_logout,
     post_refresh,
 )
 from wholefeed.web.pages_base import get_static
-from wholefeed.web.request import FORGET, HOME, IMPORT, LOGIN, METRICS, STATIC, VIEW, await_reader
+from wholefeed.web.request import CONTINUE, FORGET, HOME, IMPORT, LOGIN, METRICS, STATIC, VIEW, await_reader
 from wholefeed.web.view import get_view
 
 _PREFIXED: Final = (
@@ -72,6 +74,8 @@ def routes() -> list[web.RouteDef]:
         web.post("/refresh", post_refresh),
         web.get(FORGET, get_forget),
         web.post(FORGET, post_forget),
+        web.get(CONTINUE, get_continue),
+        web.post(CONTINUE, post_continue),
         web.post(IMPORT, post_import),
         web.delete(IMPORT, delete_import),
         web.get("/feeds", get_feeds),
