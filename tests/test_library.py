@@ -354,7 +354,7 @@ async def test_entries_stand_as_in_the_document_where_some_are_remembered(
     origin: Origin, tmp_path: Path
 ) -> None:
     """R20: those of which an archive gives the place, and such as stand by their dates."""
-    url, config = origin.url("/feed"), a_config(tmp_path)
+    url, config, body = origin.url("/feed"), a_config(tmp_path), b""
     async with running(config) as proxy:
         for newest in (4, 9):
             older = [an_item(f"e{n}", n) for n in range(newest - 3, 0, -1)]

@@ -58,8 +58,10 @@ async def test_the_entries_of_the_old_feed_join_behind_and_stay(
 
 @on_both
 async def test_what_the_old_feed_does_not_serve_does_not_come(proxy: Proxy, origin: Origin) -> None:
-    """I3, R19, I2: neither what its publisher deleted nor what was removed; relative URLs are the old feed's; and
-    the new publisher's own entry wins."""
+    """I3, R19, I2: neither what was deleted nor what was removed; relative URLs are the old feed's.
+
+    The new publisher's own entry wins.
+    """
     old, new = origin.url("/old"), origin.url("/new")
     space, when = "http://purl.org/atompub/tombstones/1.0", "2030-01-01T00:00:00Z"
     deleted = f'<at:deleted-entry xmlns:at="{space}" ref="urn:b" when="{when}"/>'

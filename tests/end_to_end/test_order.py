@@ -93,7 +93,7 @@ async def test_a_feed_that_an_earlier_version_published_gets_its_order(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, *, is_full: bool
 ) -> None:
     """R20: by the next publication, and by a full refresh that brings nothing new."""
-    url = origin.url("/feed")
+    url, body = origin.url("/feed"), b""
     with monkeypatch.context() as earlier:
         earlier.setattr("wholefeed.service.storing.read_order", lambda *_given, **_more: None)
         for posts in (40, 65):
