@@ -18,7 +18,7 @@ from tests.store.conftest import connected
 from wholefeed.store import tables
 from wholefeed.store.base import TWINS, either
 from wholefeed.store.postgres_connection import PostgresDatabase
-from wholefeed.store.tables import documents, feeds, live, segments
+from wholefeed.store.tables import copies, documents, feeds, live, segments
 from wholefeed.store.tables.live import TEMPORARY_TABLES
 
 LISTS_ALL = {
@@ -53,7 +53,7 @@ def named(sql: str) -> set[str]:
 
 def test_no_statement_walks_through_a_table_of_sqlite(database: Path) -> None:
     """What returns or counts a whole table is named."""
-    found = statements(documents, feeds, live, segments)
+    found = statements(copies, documents, feeds, live, segments)
     assert len(found) > 40
     walking = dict[str, list[str]]()
     with closing(sqlite3.connect(database)) as db:

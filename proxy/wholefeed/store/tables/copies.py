@@ -10,19 +10,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from wholefeed.core.compose.ordering import Pair, Row
-from wholefeed.store.base import Database, fetch_all, fetch_value, json_ids
+from wholefeed.store.base import Database, fetch_all, fetch_one, json_ids
 
 _SUPERSEDED: Final = """
-    SELECT EXISTS (
-        SELECT 1 FROM document AS d CROSS JOIN entry AS e ON e.document = d.id AND e.is_live = 0
-        WHERE d.feed = :feed AND d.rank IS NOT NULL
-    )
+    SELECT 1 FROM document AS d CROSS JOIN entry AS e ON e.document = d.id AND e.is_live = 0
+    WHERE d.feed = :feed AND d.rank IS NOT NULL
+    LIMIT 1
 """
 
 
 def are_shared(db: Database, feed: int) -> bool:
     """Return whether any entry of a feed stands in more than one attached document."""
-    return bool(fetch_value(db, _SUPERSEDED, {"feed": feed}))
+    return fetch_one(db, _SUPERSEDED, {"feed": feed}) is not None
 
 
 _ROWS: Final = """
