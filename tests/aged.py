@@ -44,6 +44,15 @@ UNDOING = {
         "ALTER TABLE feed DROP COLUMN shifts",
     ),
     23: ("ALTER TABLE feed DROP COLUMN had_at", "ALTER TABLE feed DROP COLUMN doubts"),
+    25: (
+        *(
+            "DROP TABLE trait",
+            "DROP TABLE other_id",
+            "DROP INDEX entry_own",
+            "ALTER TABLE entry DROP COLUMN own",
+        ),
+        *(f"ALTER TABLE feed DROP COLUMN {each}" for each in ("renamed", "renamed_since", "renaming_looks")),
+    ),
 }
 """What takes away what each version of the schema has brought."""
 

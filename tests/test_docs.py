@@ -130,11 +130,11 @@ def cited(docstring: str) -> set[str]:
 
 
 def test_every_rule_has_its_row() -> None:
-    """docs/rules.md has one row for each rule, in order: R0 to R35, of pages, replays, imports,
+    """docs/rules.md has one row for each rule, in order: R0 to R36, of pages, replays, imports,
     lists and publishers."""
     rows = [row["rule"] for _, row in matches(RULE_ROW, RULES)]
     numbered = {
-        "R": range(36),
+        "R": range(37),
         "G": range(1, 4),
         "P": range(1, 10),
         "I": range(1, 4),

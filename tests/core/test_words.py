@@ -389,6 +389,22 @@ def test_it_is_said_that_archives_shift() -> None:
     assert said.startswith("Each new entry pushes older ones from one archive document of this feed")
 
 
+@pytest.mark.parametrize(
+    ("posts", "codes", "expected"),
+    [
+        (1, (), "Since 2 November 2026, 1 post has come again under other ids; each is here once."),
+        (2, (), "Since 2 November 2026, 2 posts have come again under other ids; each is here once."),
+        (2, ("IdsUnstable",), "each is here once. Every look brings new ones."),
+    ],
+)
+def test_it_is_said_that_ids_have_changed(posts: int, codes: tuple[str, ...], expected: str) -> None:
+    """R36: the publisher can be told, by whoever knows of it."""
+    changed = {"code": "IdsChanged", "url": "http://o.test/feed", "text": "…", "posts": str(posts)}
+    notes = [changed | {"since": "2026-11-02T06:00:00Z"}, *({"code": code} for code in codes)]
+    (said,) = words_of(a_status("complete", notes=notes), NOW).remarks
+    assert expected in said
+
+
 def test_it_is_said_that_validators_are_not_used() -> None:
     """R14: the publisher's server can be mended, by whoever knows of it."""
     note = {"code": "ValidatorsDoubted", "url": "http://o.test/feed", "text": "…"}

@@ -22,6 +22,12 @@ COLLECTION = "/pywb/feeds"
 """Of a web archive."""
 
 
+GUID = (
+    "<item><guid>{}</guid><title>a</title><link>http://site.test/a</link>"
+    "<pubDate>Sat, 13 Dec 2003 18:30:02 GMT</pubDate></item>"
+)
+
+
 DOCUMENTS: dict[str, tuple[dict[str, bytes], ...]] = {
     "DocumentUnavailable": ({"/feed": atom(an_item("a"), prev_archive="/gone")},),
     "NoSubscriptionDocument": ({"/feed": atom(an_item("a"), archive=True)},),
@@ -85,6 +91,8 @@ DOCUMENTS: dict[str, tuple[dict[str, bytes], ...]] = {
             )
         },
     ),
+    "IdsChanged": ({"/feed": rss(extra=GUID.format("a"))}, {"/feed": rss(extra=GUID.format("b"))}),
+    "IdsUnstable": tuple({"/feed": rss(extra=GUID.format(n))} for n in range(4)),
     "CurrentUnavailable": ({"/feed": atom(an_item("a"), archive=True, current="/gone")},),
     "NewerNotOlder": ({"/feed": atom(an_item("a", 1), prev="/2"), "/2": atom(an_item("b", 2))},),
     "PagesAscend": ({"/feed": atom(an_item("a", 1), next="/2"), "/2": atom(an_item("b", 2))},),

@@ -71,7 +71,7 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
         _put(
             db, "entry", document=document, ordinal=ordinal, feed=feed, identity=identity, size=100,
             updated_at=at, order_at=None, is_live=1, fullness=(None, 0, 1, 2)[ordinal % 4],
-            made_at=at + ordinal,
+            made_at=at + ordinal, own=b"o" * 16 if ordinal else None,
         )  # fmt: skip
         _put(
             db, "line", feed=feed, number=ordinal + 1, identity=identity, arrived_at=2**33, sorted_at=at,
@@ -80,6 +80,8 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
         _put(db, "entry_key", document=document, ordinal=ordinal, feed=feed, content=identity)
     _put(db, "tombstone", feed=feed, identity=b"t" * 16, document=document, when_at=at, ref=ODD)
     _put(db, "settled", feed=feed, identity=b"s" * 16, is_withdrawn=number % 2, is_doubtful=1 - number % 2)
+    _put(db, "trait", feed=feed, key=-(2**63) + number, identity=b"i" * 16)
+    _put(db, "other_id", feed=feed, own=b"o" * 16, identity=b"i" * 16, since=at, is_usual=1)
     _put(db, "ambiguous_key", feed=feed, key=b"k" * 16)
     _put(
         db,

@@ -197,9 +197,9 @@ def _remarks(document: Mapping[str, Any], now: float) -> list[str]:
 
 def _beside(status: Mapping[str, Any], ending: str) -> list[str]:
     """The notes on the feed that are not told with a document of the chain, or as its end, already."""
-    from wholefeed.core.notes import DatesGuessed, ValidatorsDoubted
+    from wholefeed.core.notes import DatesGuessed, IdsChanged, IdsUnstable, ValidatorsDoubted
 
-    remarks = (DatesGuessed.code, ValidatorsDoubted.code)
+    remarks = [kind.code for kind in (DatesGuessed, IdsChanged, IdsUnstable, ValidatorsDoubted)]
     told = {note["text"] for document in status["chain"] for note in document["notes"]} | {ending}
     told.update(note["text"] for note in status["notes"] if note["code"] in remarks)
     return [note["text"] for note in status["notes"] if note["text"] not in told]

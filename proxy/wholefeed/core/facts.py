@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isnan, nan
 from typing import Final, NamedTuple, Self, cast
 
 from wholefeed.core.merge import Fullness, Said, fullness_of
-from wholefeed.core.model import ENTRY_ID_BYTES, EntryId, EntryKeys, Family, FeedDocument, Tombstone
+from wholefeed.core.model import ENTRY_ID_BYTES, EntryId, EntryKeys, Family, FeedDocument, Tombstone, Traits
 from wholefeed.core.notes import Note
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import UNLIMITED
@@ -58,6 +58,14 @@ class DocumentFacts:
     """Of entries without an id of their own."""
     ambiguous: frozenset[EntryId]
     """As `FeedDocument.ambiguous`."""
+    own: Mapping[int, EntryId] = field(default_factory=dict)
+    """What identifies entries by themselves that are known under another identity, by ordinal (R36)."""
+    traits: Mapping[int, Traits] = field(default_factory=dict)
+    """Of the entries that are new to the feed, by ordinal (R36)."""
+    pairs: Mapping[EntryId, EntryId] = field(default_factory=dict)
+    """The identities of those that the feed has under another id (R36)."""
+    has_renamed: bool = False
+    """Whether posts of its feed have had several ids (R36)."""
 
     @classmethod
     def of(cls, document: FeedDocument, dates: Sequence[CopyDates] = ()) -> Self:
@@ -78,6 +86,16 @@ class DocumentFacts:
         """Return the same, with entries identified by what is ambiguous in their feed (R9)."""
         return replace(self, entries=self.entries.identified(self.keys.identities(ambiguous)))
 
+    def renamed(self, names: Mapping[EntryId, EntryId]) -> Self:
+        """Return the same, with entries under the identities of their posts (R36)."""
+        ids = list(self.entries.identities())
+        own = {ordinal: each for ordinal, each in enumerate(ids) if each in names}
+        entries = self.entries.identified({ordinal: names[each] for ordinal, each in own.items()})
+        tombstones = tuple(
+            each._replace(identity=names.get(each.identity, each.identity)) for each in self.tombstones
+        )
+        return replace(self, entries=entries, own=own, tombstones=tombstones)
+
 
 class CopyDates(NamedTuple):
     """What R10 needs to know of a remembered copy, when its document is long gone."""
@@ -91,7 +109,9 @@ class CopyDates(NamedTuple):
     made_at: float | None
     """When that document was made, in a feed with pages that an adapter asked for; None: nobody knows."""
     identity: EntryId | None = None
-    """What identifies it, where its id may not (R9); None: as it reads."""
+    """What identifies it, where its id may not (R9, R36); None: as it reads."""
+    own: EntryId | None = None
+    """What identifies it by itself, where that is another (R36)."""
 
 
 # The entries of a document in little space

@@ -30,6 +30,7 @@ from wholefeed.core.compose.listed import named_entries, without
 from wholefeed.core.compose.reading import show_entries
 from wholefeed.core.compose.remembering import remember_copies
 from wholefeed.core.compose.replaying import replay_entries
+from wholefeed.core.compose.same_posts import read_traits
 from wholefeed.core.compose.segments import (
     Sealed,
     each_of,
@@ -153,7 +154,8 @@ def read_again(stored: Stored, dates: Sequence[CopyDates] = ()) -> DocumentFacts
     `dates` are those of remembered copies; they count where there is one for each entry.
     """
     document = stored.parse()
-    return DocumentFacts.of(document, dates if len(dates) == len(document.entries) else ())
+    facts = DocumentFacts.of(document, dates if len(dates) == len(document.entries) else ())
+    return replace(facts, traits=dict(enumerate(read_traits(document, range(len(document.entries))))))
 
 
 # What is sent of documents: the head, and the text of a segment
@@ -396,7 +398,7 @@ class Sheaf:
 JOBS: Final[Mapping[str, Callable[..., Any]]] = {
     job.__name__: job
     for job in (
-        *(read_document, read_again, render, compose, remember_copies),
+        *(read_document, read_again, read_traits, render, compose, remember_copies),
         *(show_entries, said_dates, replay_entries),
         *(read_page, named_entries, without),
     )

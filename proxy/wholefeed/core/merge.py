@@ -94,6 +94,8 @@ class Copy(NamedTuple):
     """As a `Fullness`."""
     standing: int = Standing.OWN
     """As a `Standing`."""
+    has_usual_id: bool = True
+    """Whether it has the id that its post is served under (R36)."""
 
 
 def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | None) -> bool:
@@ -103,7 +105,7 @@ def is_preferred(copy: Copy, other: Copy, *, subscription_updated_at: float | No
 
 def _precedence(
     copy: Copy, subscription_updated_at: float | None
-) -> tuple[int, float, int, float, float, int, int, int, bool]:
+) -> tuple[int, float, int, bool, float, float, int, int, int, bool]:
     rank = rank_of(copy, subscription_updated_at=subscription_updated_at)
     is_archive = copy.role is Role.ARCHIVE  # between an archive document and a page in one place
     return (*rank, _NEARNESS[copy.role], -copy.position, -copy.ordinal, is_archive)
@@ -111,7 +113,7 @@ def _precedence(
 
 _NEARNESS: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: -1, Role.ARCHIVE: -2, Role.PAGE: -2}
 
-Rank = tuple[int, float, int, float, float]
+Rank = tuple[int, float, int, bool, float, float]
 """What R10 compares before it asks where a copy stands; first of all whose document it stands in."""
 
 
@@ -123,7 +125,14 @@ def rank_of(copy: Copy, *, subscription_updated_at: float | None) -> Rank:
     elif document is not None and copy.role in _CLAMPED and subscription_updated_at is not None:
         document = min(document, subscription_updated_at)
     instant = counted_instant(copy.updated_at, copy.fetched_at)
-    return ranked(instant, copy.fullness, document, copy.generated_at, standing=copy.standing)
+    return ranked(
+        instant,
+        copy.fullness,
+        document,
+        copy.generated_at,
+        standing=copy.standing,
+        has_usual_id=copy.has_usual_id,
+    )
 
 
 _CLAMPED: Final = frozenset({Role.ARCHIVE, Role.PAGE})
@@ -137,6 +146,7 @@ def ranked(
     made_at: float | None,
     *,
     standing: int = Standing.OWN,
+    has_usual_id: bool = True,
 ) -> Rank:
     """Return what is to be compared, of instants that count: a dated copy goes first.
 
@@ -146,6 +156,7 @@ def ranked(
         standing,
         _UNDATED if updated_at is None else updated_at,
         fullness,
+        has_usual_id,
         _UNDATED if document_updated_at is None else document_updated_at,
         _UNDATED if made_at is None else made_at,
     )

@@ -265,6 +265,27 @@ class EntryKeys(NamedTuple):
         return self.content
 
 
+class Traits(NamedTuple):
+    """What two copies of one post have in common, whatever their ids are (rule R36); each is a digest."""
+
+    ids: tuple[int, ...]
+    """Of an id that is a URL, but for how it is spelt."""
+    links: tuple[int, ...]
+    """Of its link and when it was published."""
+    titles: tuple[int, ...]
+    """Of its title and when it was published."""
+    link: EntryId | None
+    """Of its link as R9 has it."""
+    has_id: bool
+    """Whether it has an id of its own; else its link, if it is not ambiguous, stands for one."""
+
+    def without_link(self, ambiguous: Container[EntryId]) -> Traits:
+        """Return the same, without those of a link that identifies nothing in the feed (R9)."""
+        if self.link is None or self.link not in ambiguous:
+            return self
+        return self._replace(ids=self.ids if self.has_id else (), links=())
+
+
 def entry_id(text: str) -> EntryId:
     """Digest the text that identifies an entry: compared by character, trimmed (RFC 4287, 4.2.6.1)."""
     return written_id(text.encode())

@@ -173,6 +173,24 @@ ValidatorsDoubted: Final = NoteKind(
 """Its publisher said that nothing had changed though something had, or sent news under the validators of what
 was there before (docs/faults.md row 157)."""
 
+
+def _renamed(url: str, *, posts: str, since: str) -> str:
+    one = posts == "1"
+    return f"{posts} {'post has' if one else 'posts have'} come under other ids since {since}: {url}"
+
+
+IdsChanged: Final = NoteKind(
+    "IdsChanged", "ids-changed", "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R36",
+    text=_renamed,
+    shown=("posts", "since"),
+)
+"""Posts that are known have come under other ids; each is served once."""
+
+IdsUnstable: Final = NoteKind(
+    "IdsUnstable", "ids-unstable", "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R36",
+    text="every look brings new ids for posts that are known: {url}",
+)
+
 HeadCut: Final = NoteKind(
     "HeadCut", "head-cut", "rule R21",
     text="the head is too long for every answer, {left_out} parts of it are left out: {url}",

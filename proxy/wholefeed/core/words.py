@@ -35,7 +35,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.model import State
-from wholefeed.core.notes import ArchivesShift, ValidatorsDoubted
+from wholefeed.core.notes import ArchivesShift, IdsChanged, IdsUnstable, ValidatorsDoubted
 from wholefeed.core.replay import Pace
 from wholefeed.core.slugs import failure_in_words, may_pass, slug_in_words
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -256,13 +256,18 @@ def _remarks(status: Mapping[str, Any], now: float) -> Iterable[str]:
     yield from _collected(status.get("collection"))
     yield from _listed(status.get("listing"), now)
     yield from _imported(status.get("imported"))
-    codes = {note["code"] for note in status.get("notes", ())}
-    if ArchivesShift.code in codes:
+    notes = {note["code"]: note for note in status.get("notes", ())}
+    if ArchivesShift.code in notes:
         yield (
             "Each new entry pushes older ones from one archive document of this feed into the next. So these"
             " are all read once a week, and what leaves one of them in between is remembered."
         )
-    if ValidatorsDoubted.code in codes:
+    if (renamed := notes.get(IdsChanged.code)) is not None:
+        posts = counted(int(renamed["posts"]), "post has", "posts have")
+        more = " Every look brings new ones." if IdsUnstable.code in notes else ""
+        day = day_of(renamed["since"])
+        yield f"Since {day}, {posts} come again under other ids; each is here once.{more}"
+    if ValidatorsDoubted.code in notes:
         yield (
             "The publisher's server does not tell when this feed changes (by ETag and Last-Modified), so it"
             " is asked for whole each time."

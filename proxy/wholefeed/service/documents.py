@@ -32,7 +32,7 @@ from wholefeed.service.sources import HELD_BYTES, Obtained, work_bytes
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents, identities, live
+from wholefeed.store.tables import documents, identities, live, posts
 from wholefeed.store.tables.documents import copy_dates, put_again
 from wholefeed.workers.pool import Workers
 
@@ -78,6 +78,9 @@ def new_document(obtained: Obtained, placement: Placement) -> Put:
         tombstones=facts.tombstones,
         keys=facts.keys,
         ambiguous=facts.ambiguous,
+        own=facts.own,
+        traits=facts.traits,
+        pairs=facts.pairs,
         notes=[replace(note, url=placement.url).as_dict() for note in (*facts.notes, *read.navigation.notes)],
         marks=read.marks.written(),
         found_by=placement.found_by,
@@ -360,6 +363,7 @@ class Leaving:
         found = replacement(was, standing)
         if self._is_archive:  # its publisher is believed (R10)
             found = Replacement(present=dict.fromkeys(found.present, OTHER), gone=found.gone)
+        names = self._note_renamed(db, found) if facts.has_renamed else {}
         is_moved = self._is_page and self._is_attached
         left = [*found.gone, *found.fuller] if is_moved else found.fuller
         elsewhere = live.held_as_good(db, old.feed, left, old.id, is_page=is_moved)
@@ -381,15 +385,39 @@ class Leaving:
             "old": self._document(db, old),
             "present": found.present | dict.fromkeys(elsewhere, OTHER),
             "memory": memory,
-            "new": new.document or _stored_of(new.fetched) if needs_texts else None,
+            "new": new.document or stored_of(new.fetched) if needs_texts else None,
             "known": [each.fullness for each in was],
             "ambiguous": identities.ambiguous_with(db, old.feed, facts.keys, facts.ambiguous),
+            "names": names,
             "fetched_at": old.fetched_at,
             "next_number": self._next_number,
             "latest": latest,
             "made_at": self._made_at,
             "is_set_back": self._is_set_back,
         }
+
+    def _note_renamed(self, db: Database, found: Replacement) -> dict[EntryId, EntryId]:
+        """Take posts whose ids have changed for gone where they were served under the old ones (R36).
+
+        What the document had under an id that the post is not served under need not be remembered while
+        another copy is served. Returns the identities of entries by what identifies them by themselves.
+        """
+        old, facts = self._old, self._new.read.facts
+        was = posts.own_ids(db, old.id)
+        now = {
+            identity: facts.own.get(ordinal, identity)
+            for ordinal, identity in enumerate(facts.entries.identities())
+        }
+        usual = posts.find_usual(db, old.feed, was.keys())
+        for identity, own in was.items():
+            if own.id != usual.get(identity, identity):
+                if not own.is_live:
+                    found.present[identity] = OTHER
+            elif identity in found.present and now[identity] != own.id:
+                found.present.pop(identity)
+                found.gone.append(identity)
+        names = {own.id: identity for identity, own in was.items() if own.id != identity}
+        return names | {own: identity for identity, own in now.items() if own != identity}
 
     def _document(self, db: Database, row: DocumentRow) -> Stored | FeedDocument:
         return self._held.get(row.id) or stored_as(row, documents.read_body(db, row.id))
@@ -425,7 +453,7 @@ def _is_set_back(old: DocumentRow, new: Obtained) -> bool:
     return was is not None and now is not None and now < was
 
 
-def _stored_of(fetched: Fetched) -> Stored:
+def stored_of(fetched: Fetched) -> Stored:
     return Stored(fetched.body, fetched.final_url, fetched.media_type)
 
 
@@ -452,6 +480,7 @@ def _memory_put(written: WrittenMemory, like: DocumentRow, now: float, *, is_att
         parser_version=PARSER_VERSION,
         entries=written.facts.entries,
         keys=written.facts.keys,
+        own=written.facts.own,
     )
     return Put(new, Fresh(written.digest, written.parsed))
 
@@ -516,6 +545,7 @@ async def _read_again(store: Store, work: Workers, row: DocumentRow) -> NewDocum
         tombstones=() if row.memento else facts.tombstones,  # R33, I1
         keys=facts.keys,
         ambiguous=facts.ambiguous,
+        traits=facts.traits,
         notes=[replace(note, url=row.url).as_dict() for note in facts.notes] + _lasting_notes(row),
     )
 

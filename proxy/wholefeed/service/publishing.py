@@ -32,9 +32,10 @@ from wholefeed.core.model import (
     default_namespace,
     segment_separator,
 )
-from wholefeed.core.notes import Ending, HeadCut
+from wholefeed.core.notes import Ending, HeadCut, IdsChanged, IdsUnstable
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.documents import stored_as
 from wholefeed.service.sources import work_bytes
 from wholefeed.service.storing import FeedStorage, ToRender, is_collected, read_to_render
@@ -43,6 +44,7 @@ from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
 from wholefeed.store.tables import documents
 from wholefeed.store.tables import segments as segments_table
+from wholefeed.store.tables.posts import UNSTABLE_LOOKS
 from wholefeed.workers.pool import INLINE_BYTES
 
 
@@ -111,7 +113,7 @@ async def assemble(
         documents=sum(row.role is not Role.MEMORY for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),
-        notes=json.dumps(_noted([*cut, *notes], documents)),
+        notes=json.dumps(_noted([*cut, *_notes_on_ids(feed, via_url), *notes], documents)),
         parser_version=PARSER_VERSION,
         version=version,
         is_woven=stored.is_woven,
@@ -153,7 +155,8 @@ async def _is_published(
     attached = [row for row in await storage.documents() if row.rank is not None]
     before: list[NoteDict] = json.loads(feed.notes)
     cut = [note for note in before[:1] if note["code"] == HeadCut.code]  # the head is what it was
-    return before == _noted([*cut, *notes], attached) and not await _is_of_older_order(storage, attached)
+    said = [*cut, *_notes_on_ids(feed, feed.via_url), *notes]
+    return before == _noted(said, attached) and not await _is_of_older_order(storage, attached)
 
 
 async def _is_of_older_order(storage: FeedStorage, attached: Sequence[DocumentRow]) -> bool:
@@ -162,6 +165,17 @@ async def _is_of_older_order(storage: FeedStorage, attached: Sequence[DocumentRo
     if not remembered or remembered + 1 == len(attached) or is_collected(attached):
         return False
     return await storage.read(partial(segments_table.holds_memory, feed=storage.feed_id))
+
+
+def _notes_on_ids(feed: FeedRow, url: str) -> list[NoteDict]:
+    """Return what is to be said of posts whose ids have changed (R36)."""
+    if not feed.renamed or feed.renamed_since is None:
+        return []
+    since = format_rfc3339(feed.renamed_since)
+    notes = [IdsChanged(url, posts=str(feed.renamed), since=since)]
+    if feed.renaming_looks >= UNSTABLE_LOOKS:
+        notes.append(IdsUnstable(url))
+    return [note.as_dict() for note in notes]
 
 
 def _as_stands(place: Placed, published: dict[int, SegmentRow], style: Style) -> Placed:

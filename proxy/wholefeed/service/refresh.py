@@ -24,7 +24,7 @@ from wholefeed.core.facts import DocumentFacts
 from wholefeed.core.jobs import Style
 from wholefeed.core.links import updated_links
 from wholefeed.core.model import IMPORT_URL, LIST_URL, EntryId, Kind, Role, State
-from wholefeed.core.notes import KINDS, Ending, HeadCut, Note
+from wholefeed.core.notes import KINDS, Ending, HeadCut, IdsChanged, IdsUnstable, Note
 from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.collecting import AT_ONCE
 from wholefeed.core.refresh.decision import Decision
@@ -359,6 +359,10 @@ class Refresh:
     async def reread(self) -> bool:
         return await self._storage.reread()
 
+    async def settle_ids(self) -> bool:
+        async with self._changing():
+            return await self._storage.settle_ids(joins=self._request.is_full)
+
     async def documents(self) -> Sequence[StoredDocument]:
         await self._put_gathered()
         return await self._storage.documents()
@@ -686,9 +690,10 @@ class Refresh:
 
 
 def _notes_of(feed: FeedRow) -> list[NoteDict]:
-    """Return the notes that a feed was published with, but those that go with its head and its documents."""
+    """Return the notes that a feed was published with, but those that each publication makes anew."""
     notes: list[NoteDict] = json.loads(feed.notes)
-    return [each for each in notes if not (KINDS[each["code"]].is_of_reading or each["code"] == HeadCut.code)]
+    anew = {HeadCut.code, IdsChanged.code, IdsUnstable.code}
+    return [each for each in notes if not (KINDS[each["code"]].is_of_reading or each["code"] in anew)]
 
 
 # What a decision is told of what came

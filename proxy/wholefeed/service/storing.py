@@ -17,9 +17,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
+from wholefeed.core.compose.same_posts import read_traits
 from wholefeed.core.compose.segments import Placed
-from wholefeed.core.facts import DocumentFacts, PackedKeys
-from wholefeed.core.model import EntryId, Role, Tombstone
+from wholefeed.core.facts import DocumentFacts
+from wholefeed.core.model import EntryId, FeedDocument, Role, Tombstone, Traits
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.port import (
@@ -30,6 +31,8 @@ from wholefeed.core.refresh.port import (
     StoredDocument,
     SubscriptionPlacement,
 )
+from wholefeed.errors import WorkError
+from wholefeed.logs import get_logger
 from wholefeed.service.documents import (
     ANY,
     FreshDocuments,
@@ -41,11 +44,13 @@ from wholefeed.service.documents import (
     new_document,
     reparse,
     returning,
+    stored_of,
 )
+from wholefeed.service.identifying import LookedUp, look_up, name_posts
 from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.ordering import Order, Stored, read_order
 from wholefeed.service.sharing import Fence
-from wholefeed.service.sources import Obtained
+from wholefeed.service.sources import Obtained, work_bytes
 from wholefeed.store.base import Database
 from wholefeed.store.rows import (
     DocumentChanges,
@@ -59,10 +64,12 @@ from wholefeed.store.rows import (
     Snapshot,
 )
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents, failures, feeds, identities, lines, segments
+from wholefeed.store.tables import documents, failures, feeds, identities, lines, posts, segments
 from wholefeed.store.tables import live as live_table
 from wholefeed.store.tables.documents import live_counts, live_ordinals
 from wholefeed.workers.pool import Workers
+
+log = get_logger()
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -146,17 +153,40 @@ class FeedStorage:
         return self._rows
 
     async def identified(self, obtained: Obtained, others: Sequence[DocumentFacts]) -> Obtained:
-        """Return a document that has come, its entries identified by what is ambiguous in the feed (R9).
+        """Return a document that has come, its entries identified as they are in the feed (R9, R36).
 
         `others` are of the documents that have come before it and are not stored yet.
         """
-        facts = obtained.read.facts
-        if not facts.keys:
-            return obtained
-        own = facts.ambiguous.union(*(each.ambiguous for each in others))
-        besides = [each.keys for each in others]
-        look = partial(_identified_facts, feed=self.feed_id, facts=facts, own=own, besides=besides)
-        return replace(obtained, read=replace(obtained.read, facts=await self.read(look)))
+        facts, document = obtained.read.facts, obtained.document
+        if not facts.keys and any(row.digest == obtained.read.digest for row in self._rows or ()):
+            return obtained  # as it is stored: nothing is new
+        is_first = self._rows == [] and not (facts.keys or others)  # then nothing is known
+        if document is not None and not is_first:
+            look = partial(
+                _identified_facts, feed=self.feed_id, facts=facts, document=document, others=others
+            )
+            return _with_facts(obtained, await self.read(look))
+        found = LookedUp.of_first(facts)
+        if not is_first:
+            found = await self.read(partial(look_up, feed=self.feed_id, facts=facts, others=others))
+        traits = await self._read_traits(obtained, found.new)
+        if is_first or not (traits or found.posts):
+            return _with_facts(obtained, name_posts(None, self.feed_id, found, traits, others))
+        name = partial(name_posts, feed=self.feed_id, found=found, traits=traits, others=others)
+        return _with_facts(obtained, await self.read(name))
+
+    async def _read_traits(self, obtained: Obtained, ordinals: Sequence[int]) -> Sequence[Traits]:
+        """Return the traits of some entries; of a document that takes too much computing there are none."""
+        if not ordinals:
+            return ()
+        if obtained.document is not None:
+            return read_traits(obtained.document, ordinals)
+        stored = stored_of(obtained.fetched)
+        try:
+            return await self.work.run(work_bytes(stored.body), read_traits, stored, ordinals)
+        except WorkError as exc:
+            log.warning("document.unreadable", feed=self.feed_id, slug=exc.slug)
+            return ()
 
     # Writing, now and with what comes next
 
@@ -319,6 +349,14 @@ class FeedStorage:
         """Put the documents again that an older parser has read; return whether there were any."""
         rows = await self.documents()
         return await reparse(self._store, self.write, self.work, rows, self._now())
+
+    async def settle_ids(self, *, joins: bool) -> bool:
+        """Do what `posts.settle_due` does, if there is anything; return whether there was."""
+        now = self._now()
+        if not await self.read(partial(posts.is_due, feed=self.feed_id, now=now, joins=joins)):
+            return False
+        await self.write(posts.settle_due, now, joins=joins)
+        return True
 
     # Publishing
 
@@ -494,7 +532,8 @@ def _identified_now(
     ambiguous = identities.ambiguous_with(db, feed, waiting.keys, waiting.ambiguous)
     present = list(asked)
     for ordinal, identity in waiting.keys.identities(ambiguous).items():
-        present[ordinal] = identity
+        if waiting.own.get(ordinal) != identity:  # else it is known by its post's (R36)
+            present[ordinal] = identity
     return present
 
 
@@ -507,14 +546,15 @@ def _renamed(
 
 
 def _identified_facts(
-    db: Database, feed: int, facts: DocumentFacts, own: Collection[EntryId], besides: Sequence[PackedKeys]
+    db: Database, feed: int, facts: DocumentFacts, document: FeedDocument, others: Sequence[DocumentFacts]
 ) -> DocumentFacts:
-    """Return what was read of a document, its entries identified by what is ambiguous in the feed.
+    """Return what is known of a document that is at hand, its entries identified as they are in the feed."""
+    found = look_up(db, feed, facts, others)
+    return name_posts(db, feed, found, read_traits(document, found.new), others)
 
-    Each entry is looked at in the connection's thread: they may be a hundred thousand.
-    """
-    found = identities.ambiguous_with(db, feed, facts.keys, own, besides)
-    return facts if found == facts.ambiguous else facts.identified(found)
+
+def _with_facts(obtained: Obtained, facts: DocumentFacts) -> Obtained:
+    return replace(obtained, read=replace(obtained.read, facts=facts))
 
 
 # What one transaction puts, and what it looks at for what comes next

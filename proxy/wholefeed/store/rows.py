@@ -15,7 +15,17 @@ from typing import Any, Final, NamedTuple, Self, TypedDict, TypeVar
 from wholefeed.core.compose.segments import Sealed
 from wholefeed.core.compose.views import Turn, Warned
 from wholefeed.core.facts import EntryFacts, PackedEntries, PackedKeys
-from wholefeed.core.model import IMPORT_URL, LIST_URL, EntryId, Family, Kind, Role, State, Tombstone
+from wholefeed.core.model import (
+    IMPORT_URL,
+    LIST_URL,
+    EntryId,
+    Family,
+    Kind,
+    Role,
+    State,
+    Tombstone,
+    Traits,
+)
 from wholefeed.core.refresh.port import Attempt, StoredDocument, StoredFeed
 from wholefeed.store.base import Row
 
@@ -60,6 +70,10 @@ class FeedRow(StoredFeed):
     warned_at: float | None
     lines_begun: int | None
     """How many lines it had when they were begun (P1); None: nobody has asked for a replay of it."""
+    renamed_since: float | None
+    """When that was first seen, epoch seconds."""
+    renaming_looks: int
+    """How many looks in a row have brought new ids for most of what was known."""
 
     @property
     def since(self) -> float:
@@ -213,6 +227,10 @@ class NewDocument:
     """Of entries without an id of their own; what identifies them is settled as they are put (R9)."""
     ambiguous: Collection[EntryId] = ()
     """As `FeedDocument.ambiguous`."""
+    own: Mapping[int, EntryId] = field(default_factory=dict)
+    """As `DocumentFacts` has it, like the next two."""
+    traits: Mapping[int, Traits] = field(default_factory=dict)
+    pairs: Mapping[EntryId, EntryId] = field(default_factory=dict)
     notes: Sequence[NoteDict] = ()
     marks: str | None = None
     found_by: str = ""
@@ -230,7 +248,10 @@ PUT_COLUMNS: Final = tuple(
     each.name
     for each in fields(NewDocument)
     if each.name
-    not in ("body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at", "is_doubtful")
+    not in (
+        *("body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at", "is_doubtful"),
+        *("own", "traits", "pairs"),
+    )
 )
 """The columns that a document brings with it, by the names of `NewDocument`."""
 

@@ -400,6 +400,10 @@ class WorldIO:
         self.call("reread")
         return False
 
+    async def settle_ids(self) -> bool:
+        self.call("settle_ids")
+        return False
+
     async def documents(self) -> Sequence[StoredDocument]:
         self.call("documents")
         return self.world.ordered()

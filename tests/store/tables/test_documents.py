@@ -25,7 +25,10 @@ from wholefeed.store.tables.documents import encode_body, moved_documents
 
 DAY = 86400.0
 
-NO_COLUMNS = {"body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at", "is_doubtful"}
+NO_COLUMNS = {
+    *("body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at", "is_doubtful"),
+    *("own", "traits", "pairs"),
+}
 """What a document brings that goes into other tables, or follows from its rank where it is not given."""
 
 

@@ -390,7 +390,7 @@ def said_dates(document: Stored | FeedDocument) -> list[float | None]:
         spans = (parsed.entries[place] for place in updated)
         found = [published_at(parsed.text, entry.start, entry.end) for entry in spans]
     else:
-        found = [each.published_at for each in _said(parsed, updated)]
+        found = [each.published_at for each in said_of(parsed, updated)]
     for place, at in zip(updated, found, strict=True):
         dates[place] = dates[place] if at is None else at
     return dates
@@ -401,10 +401,11 @@ def said_dates(document: Stored | FeedDocument) -> list[float | None]:
 
 def said_in(document: FeedDocument) -> Iterator[Said]:
     """Yield what each entry of a document says of itself, from the top."""
-    return _said(document, range(len(document.entries)))
+    return said_of(document, range(len(document.entries)))
 
 
-def _said(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
+def said_of(document: FeedDocument, ordinals: Sequence[int]) -> Iterator[Said]:
+    """Yield what some entries of a document say of themselves."""
     return map(_SAID[document.family], _written(document, ordinals))
 
 

@@ -17,6 +17,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import synthesize
@@ -43,6 +44,7 @@ def remember_copies(
     new: Stored | FeedDocument | None = None,
     known: Sequence[int | None] = (),
     ambiguous: Collection[EntryId] = (),
+    names: Mapping[EntryId, EntryId] = MappingProxyType({}),
     fetched_at: float,
     next_number: int,
     latest: float | None = None,
@@ -62,6 +64,7 @@ def remember_copies(
         new: What replaces it, where the texts have to be compared.
         known: The fullness of the old entries, as it is stored.
         ambiguous: Keys that identify nothing in the feed (R9).
+        names: The identities of entries that are known under another id (R36).
         fetched_at: When `old` was fetched, epoch seconds.
         next_number: What the first new memory document is numbered, the others after it; no other has it.
         latest: The date of `old` counts as at most this: a page's as the subscription document's (R10).
@@ -73,7 +76,8 @@ def remember_copies(
     Raises:
         ParseError: Only when another parser has stored one of them.
     """
-    document = _parsed(old, ambiguous)
+    by_itself = _parsed(old, ambiguous)
+    document = _named(by_itself, names)
     held, remembered = list[_Copy](), None
     if memory is not None:
         remembered = _parsed(memory.document, ambiguous)
@@ -86,7 +90,7 @@ def remember_copies(
             for entry, own in zip(document.entries, fullness, strict=True)
             if own == Fullness.CUT
         }
-        replacing = _parsed(new, ambiguous)
+        replacing = _named(_parsed(new, ambiguous), names)
         cut = cut_short(document, replacing, was_cut, remembered)
         if is_set_back:
             present = dict(present) | dict.fromkeys(_written_otherwise(document, replacing), _NOTHING)
@@ -102,6 +106,8 @@ def remember_copies(
         dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated, fullness[n], made_at)
         rank = best.get(entry.identity)
         if rank is None or rank <= _rank_of(dates):  # R10: of equal ones the copy that leaves now
+            own = by_itself.entries[n].identity
+            dates = dates if own == entry.identity else dates._replace(own=own)
             copies.append(_Copy(fragments.entry(n), entry.identity, dates))
     if not copies:
         return Kept([], cut)
@@ -169,6 +175,14 @@ def _parsed(document: Stored | FeedDocument, ambiguous: Collection[EntryId]) -> 
     return parsed.identified(ambiguous)
 
 
+def _named(document: FeedDocument, names: Mapping[EntryId, EntryId]) -> FeedDocument:
+    """Return a document with its entries under the identities of their posts (R36)."""
+    if not names:
+        return document
+    entries = (each._replace(identity=names.get(each.identity, each.identity)) for each in document.entries)
+    return replace(document, entries=tuple(entries))
+
+
 def _held(document: FeedDocument, dates: Sequence[CopyDates]) -> list[_Copy]:
     fragments = fragments_of(document)
     return [
@@ -178,8 +192,9 @@ def _held(document: FeedDocument, dates: Sequence[CopyDates]) -> list[_Copy]:
 
 
 def _identity_of(entry: Entry, dates: CopyDates) -> EntryId:
-    """Return what identifies a remembered copy: of one with an id, what is stored."""
-    return entry.identity if entry.keys is not None or dates.identity is None else dates.identity
+    """Return what identifies a remembered copy: of one with an id, or with another id, what is stored."""
+    is_by_itself = entry.keys is not None and dates.own != entry.identity
+    return entry.identity if is_by_itself or dates.identity is None else dates.identity
 
 
 def _fullness_of(document: FeedDocument, known: Sequence[int | None]) -> list[int]:
@@ -207,7 +222,8 @@ def _written(
         document = Stored(text, f"{MEMORY_URL}{number}", media_type)
         parsed = document.parse()
         facts = DocumentFacts.of(parsed, dates)
-        facts = replace(facts, entries=facts.entries.identified(dict(enumerate(identities))))
+        own = {n: at.own for n, at in enumerate(dates) if at.own not in (None, identities[n])}
+        facts = replace(facts, entries=facts.entries.identified(dict(enumerate(identities))), own=own)
         written.append(
             WrittenMemory(
                 number=number,

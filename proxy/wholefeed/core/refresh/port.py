@@ -65,6 +65,12 @@ class RefreshIO(Protocol):
     async def reread(self) -> bool:
         """Parse the stored bodies that an older parser has read; return whether there were any."""
 
+    async def settle_ids(self) -> bool:
+        """Serve posts under the ids that their publisher has used for a day (R36).
+
+        A full refresh also joins posts that an earlier version took for two. Returns whether any changed.
+        """
+
     async def documents(self) -> Sequence[StoredDocument]:
         """Return the documents as they are stored now, in output order, the detached ones last."""
 
@@ -386,6 +392,8 @@ class StoredFeed:
     """When it came in its family after it had been of another; None: it has been of this one ever since."""
     had_at: float | None = None
     """When its publisher sent the subscription document last, be it the same; None: nobody knows."""
+    renamed: int = 0
+    """How many of its posts have had several ids (R36)."""
     doubts: int = 0
     """About its validators, as `schedule.next_doubts` counts them; 0: they are used."""
     shifts: str = NO_SHIFTS

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from wholefeed.core.facts import CopyDates, PackedEntries, PackedKeys
 from wholefeed.core.merge import Fullness, Said
-from wholefeed.core.model import EntryId, Role
+from wholefeed.core.model import IMPORT_URL, LIST_URL, EntryId, Role
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.base import (
@@ -46,7 +46,7 @@ from wholefeed.store.rows import (
     imported,
     listed,
 )
-from wholefeed.store.tables import feeds, identities, live
+from wholefeed.store.tables import feeds, identities, live, posts
 from wholefeed.store.tables.feeds import require_known
 from wholefeed.store.tables.live import Change
 
@@ -133,7 +133,7 @@ def superseded(db: Database, feed: int) -> dict[int, int]:
 
 
 _COPY_DATES: Final = """
-    SELECT updated_at, document_updated_at, fullness, made_at, identity FROM entry
+    SELECT updated_at, document_updated_at, fullness, made_at, identity, own FROM entry
     WHERE document = :document ORDER BY ordinal
 """
 
@@ -374,10 +374,19 @@ def _put_one(
     number = int(row["id"])
     body = {"document": number, "length": len(document.body), "coded": _coded_body(document)}
     run(db, _PUT_BODY, body)
-    packed = _packed_entries(document)
-    packed = packed.identified(named) if named else packed
+    packed, own, names = _named_entries(db, change, feed, document, named)
     _put_entries(db, feed, [_Coming(number, packed, None if document.rank is None else 1)])
     identities.put(db, feed, number, document.keys)
+    _put_traits(db, change, feed, [(document, packed)])
+    pairs = {each: names[each] for each in document.pairs if each in names}
+    if own:
+        is_own = not document.memento and not document.url.startswith((IMPORT_URL, LIST_URL))
+        since = now if is_own else None
+        posts.put(db, change, feed, number, own, pairs, since=since)
+    if change.has_renamed and document.role is Role.SUBSCRIPTION and not is_same:
+        by_itself = {own.get(ordinal, each) for ordinal, each in enumerate(packed.identities())}
+        known = len(by_itself) - len(document.traits.keys() - own.keys())
+        posts.look(db, change, feed, by_itself, names, pairs, known=known, now=now)
     change.has_tombstones = change.has_tombstones or bool(document.tombstones)
     if change.has_tombstones:
         live.replace_tombstones(db, feed, number, document.tombstones, document.fetched_at)
@@ -393,6 +402,49 @@ def _put_one(
         ):
             change.believe(shortened)
     return number
+
+
+def _named_entries(
+    db: Database, change: Change, feed: int, document: NewDocument, named: Mapping[int, EntryId]
+) -> tuple[PackedEntries, dict[int, EntryId], dict[EntryId, EntryId]]:
+    """Return the entries of a document under the identities of their posts (R36).
+
+    With them, by ordinal, what identifies those by themselves that have another identity, and their
+    identities by that. `named` is what identifies those without an id by now (R9).
+    """
+    packed = _packed_entries(document)
+    if not (change.has_renamed or document.own):
+        return (packed.identified(named) if named else packed), {}, {}
+    packed = packed.identified({**document.own, **named})
+    ids = list(packed.identities())
+    pairs = {each: post for each, post in document.pairs.items() if each in ids}
+    if document.role is Role.MEMORY:  # which keep the identities that they were remembered under
+        before = list(_packed_entries(document).identities())
+        pairs = {ids[at]: before[at] for at, each in document.own.items() if ids[at] == each}
+    names = posts.settle(db, change, feed, ids, pairs, is_memory=document.role is Role.MEMORY)
+    own = {ordinal: each for ordinal, each in enumerate(ids) if each in names}
+    return packed.identified({ordinal: names[each] for ordinal, each in own.items()}), own, names
+
+
+def _put_traits(
+    db: Database, change: Change, feed: int, documents: Iterable[tuple[NewDocument, PackedEntries]]
+) -> None:
+    """Keep the traits of the entries that are new to the feed (R36).
+
+    Those of posts that are known under other ids are kept, too, but not without end.
+    """
+    for document, packed in documents:
+        if not document.traits:
+            continue
+        is_unstable = change.renaming_looks >= posts.UNSTABLE_LOOKS
+        ambiguous = document.ambiguous if change.ambiguous is None else change.ambiguous
+        named = list(packed.identities())
+        found = [
+            (named[ordinal], traits.without_link(ambiguous))
+            for ordinal, traits in document.traits.items()
+            if not (is_unstable and ordinal in document.own)
+        ]
+        posts.put_traits(db, feed, found)
 
 
 _FULL_IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document AND fullness = 2"
@@ -479,7 +531,7 @@ def _put_arrivals(
     for place, document in enumerate(documents):
         if _is_plain(document):
             plain.setdefault((document.url, document.role), place)
-    if len(plain) < 2 or change.has_tombstones:  # noqa: PLR2004 - one alone is put as any other
+    if len(plain) < 2 or change.has_tombstones or change.has_renamed:  # noqa: PLR2004 - one alone is put as any other
         return {}
     places, found = list(plain.values()), dict[int, int]()
     for start in range(0, len(places), _MOST_DOCUMENTS):
@@ -492,7 +544,11 @@ def _is_plain(document: NewDocument) -> bool:
     """Whether its entries are new to it and have ids of their own, if it is new to the feed itself."""
     is_old = document.role in (Role.ARCHIVE, Role.PAGE)
     is_attached = document.rank is not None
-    return is_old and is_attached and not (document.keys or document.ambiguous or document.tombstones)
+    return (
+        is_old
+        and is_attached
+        and not (document.keys or document.ambiguous or document.tombstones or document.own)
+    )
 
 
 def _put_arrived(
@@ -509,6 +565,7 @@ def _put_arrived(
         sql = inserting("body", "document, length, coded", len(bodies))
         run(db, sql, list(chain.from_iterable(bodies)))
         _put_entries(db, feed, [_Coming(found[at], _packed_entries(each), 1) for at, each in new.items()])
+        _put_traits(db, change, feed, [(each, _packed_entries(each)) for each in new.values()])
         change.concern_new(found.values())
         change.mark(found.values())
         change.hold(found.values())

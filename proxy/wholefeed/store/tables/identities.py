@@ -204,7 +204,7 @@ _SETTLE: Final = """
     ON CONFLICT DO NOTHING
 """
 _BEARERS: Final = """
-    SELECT k.document, k.ordinal, k.link, k.enclosure, k.content, e.identity
+    SELECT k.document, k.ordinal, k.link, k.enclosure, k.content, coalesce(e.own, e.identity) AS identity
     FROM entry_key AS k JOIN entry AS e ON e.document = k.document AND e.ordinal = k.ordinal
     WHERE k.feed = :feed AND k.{} = :key
 """
@@ -212,7 +212,7 @@ _BEARERS_OF_LINK: Final = _BEARERS.format("link")
 _BEARERS_OF_ENCLOSURE: Final = _BEARERS.format("enclosure")
 # In attached documents they stand as live until the change is finished, as those of a new document do.
 _IDENTIFY: Final = """
-    UPDATE entry SET identity = :identity, is_live = CASE WHEN is_live >= 0 THEN 1 END
+    UPDATE entry SET identity = :identity, own = NULL, is_live = CASE WHEN is_live >= 0 THEN 1 END
     WHERE document = :document AND ordinal = :ordinal
 """
 

@@ -90,7 +90,7 @@ _SUBSCRIPTION_UPDATED_AT: Final = """
 """
 _BEFORE: Final = f"""
     SELECT ({_SUBSCRIPTION_UPDATED_AT}), EXISTS (SELECT 1 FROM tombstone WHERE feed = :feed),
-        EXISTS (SELECT 1 FROM settled WHERE feed = :feed)
+        EXISTS (SELECT 1 FROM settled WHERE feed = :feed), renamed > 0, renaming_looks
     FROM feed WHERE id = :feed
 """  # noqa: S608 - a constant
 _CONCERN: Final = """
@@ -270,6 +270,9 @@ _COPY_COLUMNS: Final = f"""
     e.identity, e.document, e.ordinal, e.is_live, e.updated_at, e.fullness, d.role, d.rank, d.fetched_at,
     CASE d.role WHEN 'memory' THEN e.document_updated_at ELSE d.updated_at END AS document_updated_at,
     d.generated_at IS NOT NULL AS is_collected,
+    coalesce((
+        SELECT o.is_usual FROM other_id AS o WHERE o.feed = e.feed AND o.own = coalesce(e.own, e.identity)
+    ), 1) AS has_usual_id,
     CASE WHEN {listed("d.url")} THEN 0 WHEN {imported("d.url")} THEN 1 ELSE 2 END AS standing,
     CASE WHEN (SELECT f.collection FROM feed AS f WHERE f.id = e.feed) = '{{}}' THEN NULL
         WHEN d.role = 'memory' THEN e.made_at
@@ -290,11 +293,15 @@ _DECIDE: Final = "INSERT INTO decided VALUES (?, ?, ?)"
 class Change:
     """One change to the documents of a feed, inside one transaction of the writer."""
 
-    def __init__(self, db: Database, feed: int, before: tuple[float | None, bool, bool]) -> None:
+    def __init__(self, db: Database, feed: int, before: Row) -> None:
         self._db = db
         self._feed = feed
-        self._before, self.has_tombstones, self._has_settled = before
-        """Whether the feed has any, or is about to; where it has none they are not asked for."""
+        self._before: float | None = before[0]
+        self.has_tombstones, self._has_settled, self.has_renamed = (bool(before[at]) for at in (1, 2, 3))
+        """Whether the feed has any, or is about to; where it has none they are not asked for. Renamed: posts
+        that have had several ids (R36)."""
+        self.renaming_looks: int = before[4]
+        """How many looks in a row have brought new ids for most of what was known (R36)."""
         self.ambiguous: frozenset[EntryId] | None = None
         """The keys that identify nothing in the feed (R9), once they were read."""
         self._marked: set[int] = set()
@@ -305,7 +312,7 @@ class Change:
         row = fetch_one(db, _BEFORE, {"feed": feed})
         if row is None:
             raise unknown(feed)
-        return cls(db, feed, (row[0], bool(row[1]), bool(row[2])))
+        return cls(db, feed, row)
 
     def concern(self, document: int) -> None:
         """Choose again among the copies of each entry that stands in the document now."""
@@ -379,7 +386,11 @@ class Change:
         What is remembered of these entries counts as less than what stands there.
         """
         run_many(self._db, _DOUBT, [(self._feed, each, self._feed) for each in shortened])
-        run_many(self._db, _CONCERN_FULLY, [(each,) for each in shortened])
+        self.concern_fully(shortened)
+
+    def concern_fully(self, identities: Iterable[EntryId]) -> None:
+        """Choose again among all copies of these."""
+        run_many(self._db, _CONCERN_FULLY, [(each,) for each in identities])
 
     def finish(self) -> None:
         """Decide, mark the documents whose live entries changed as dirty, and count the change."""
@@ -490,6 +501,7 @@ def _copy_of_row(key: int, row: Row) -> Copy:
         is_collected=bool(row["is_collected"]),
         fullness=_fullness(row),
         standing=row["standing"],
+        has_usual_id=bool(row["has_usual_id"]),
     )
 
 

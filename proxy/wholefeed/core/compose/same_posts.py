@@ -1,0 +1,210 @@
+"""Which entries are one post under several ids (rule R36).
+
+    traits = read_traits(document, [0, 3])                  # of entries that are new to their feed
+    pairs = pair_posts(traits, owners, present=present)     # new id -> the identity that is known already
+
+A trait is a digest of something that two copies of one post have in common: its id but for how it is spelt,
+its link at its instant of publication, its title at that instant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from wholefeed.core.compose.entries import Said, said_of
+from wholefeed.core.facts import Stored
+from wholefeed.core.listing.links import link_key
+from wholefeed.core.model import Entry, EntryId, FeedDocument, Traits, entry_id
+from wholefeed.core.parse.identities import SPACES, absolute
+
+
+def read_traits(document: Stored | FeedDocument, ordinals: Sequence[int]) -> list[Traits]:
+    """Return the traits of some entries of a document, at most of the first `MOST_ENTRIES` of them.
+
+    Raises:
+        ParseError: Only when another parser has stored the document.
+    """
+    parsed = document.parse() if isinstance(document, Stored) else document
+    wanted = [ordinal for ordinal in ordinals[:MOST_ENTRIES] if ordinal < len(parsed.entries)]
+    entries = (parsed.entries[ordinal] for ordinal in wanted)
+    return [
+        _traits_of(entry, said, said.base or parsed.scopes[entry.scope].base)
+        for entry, said in zip(entries, said_of(parsed, wanted), strict=True)
+    ]
+
+
+MOST_ENTRIES: Final = 10_000
+"""Entries of one document whose traits are read: half a second of computing."""
+
+
+def _traits_of(entry: Entry, said: Said, base: str) -> Traits:
+    """Return the traits of one entry.
+
+    What the keys of R9 tell apart, of entries without an id, is not joined by a link, nor by a title if their
+    enclosures differ.
+    """
+    link = absolute(base, said.href)
+    title = " ".join(said.title.split())
+    at = entry.order_at if said.published_at is None else said.published_at
+    has_id = entry.keys is None
+    files = "" if entry.keys is None or entry.keys.enclosures is None else entry.keys.enclosures.hex()
+    return Traits(
+        ids=tuple(_id_traits(said.id.strip(SPACES) if has_id else link, title)),
+        links=tuple(_link_traits(link, title, at)) if has_id else (),
+        titles=() if at is None or not title else (_digest("title", str(int(at)), title, files),),
+        link=entry_id(link) if link else None,
+        has_id=has_id,
+    )
+
+
+def _id_traits(text: str, title: str) -> Iterable[int]:
+    """Yield what an id that is a URL has in common with its other spellings."""
+    if not _IS_URL.match(text):
+        return
+    key, fragment = _url_key(text)
+    yield _digest("id", key, fragment)
+    if title and (not fragment or fragment.isdecimal()):
+        yield _digest("numbered id", key, title)
+
+
+def _link_traits(link: str, title: str, at: float | None) -> Iterable[int]:
+    if not link:
+        return
+    key = _url_key(link) if _IS_URL.match(link) else (link, "")
+    if at is not None:
+        yield _digest("link", str(int(at)), *key)
+    elif title:
+        yield _digest("link and title", title, *key)
+
+
+def _digest(*parts: str) -> int:
+    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True) & ~1 | parts[0].endswith("id")
+
+
+def is_of_id(trait: int) -> bool:
+    """Whether a trait is of how an id is spelt."""
+    return bool(trait & 1)
+
+
+_IS_URL: Final = re.compile(r"https?://", re.IGNORECASE)
+_WEB_ARCHIVE: Final = re.compile(
+    r"https?://[^/]+/(?:[\w.-]+/){0,2}[0-9]{4,14}(?:[a-z]{2}_)?/(?=https?://)", re.IGNORECASE
+)
+"""How a web archive begins the links of the documents that it keeps (R33)."""
+_SESSION_PATH: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^?#;/]*", re.IGNORECASE)
+_SESSION: Final = re.compile(
+    r"(?:jsessionid|phpsessid|aspsessionid\w*|session_?id|cfid|cftoken|fbclid|gclid|mc_[ce]id)=",
+    re.IGNORECASE,
+)
+"""Parameters that name a visitor, or where one came from."""
+_WWW: Final = re.compile(r"(?<=^//)www\.")
+
+
+def _url_key(url: str) -> tuple[str, str]:
+    """Return what the spellings of a URL have in common (as H6 compares links), and its fragment."""
+    url, _, fragment = _WEB_ARCHIVE.sub("", url).partition("#")
+    path, mark, query = url.partition("?")
+    kept = [each for each in query.split("&") if not _SESSION.match(each)]
+    url = _SESSION_PATH.sub("", path) + (mark + "&".join(kept) if kept else "")
+    return _WWW.sub("", link_key(url)), fragment
+
+
+# Which of them are one
+
+
+def pair_posts(
+    new: Mapping[EntryId, Traits],
+    owners: Mapping[int, Collection[EntryId]],
+    *,
+    present: Collection[EntryId],
+    ambiguous: Collection[EntryId] = (),
+) -> dict[EntryId, EntryId]:
+    """Return which entries that are new to a feed are posts that it has under another id.
+
+    Args:
+        new: The traits of the new entries of one document.
+        owners: The identities in the feed that have each trait.
+        present: The identities of the document's other entries: no new one is the same post as they.
+        ambiguous: Keys that identify nothing in the feed (R9): such links do not count.
+    """
+    found: dict[EntryId, EntryId] = {}
+    counted = {each: own.without_link(ambiguous) for each, own in new.items()}
+    of_ids = {each: own.ids for each, own in counted.items()}
+    beside = {each: (*own.links, *own.titles) for each, own in counted.items()}
+    for traits in (of_ids, beside):
+        candidates = {
+            each: {owner for trait in own for owner in owners.get(trait, ()) if owner != each}
+            for each, own in traits.items()
+            if each not in found
+        }
+        claims = Counter(owner for each in candidates.values() for owner in each)
+        taken = {*present, *found.values()}
+        for each, alike in candidates.items():
+            if len(alike) == 1 and not alike & taken and claims[(owner := next(iter(alike)))] == 1:
+                found[each] = owner
+    return found
+
+
+def find_doubled(
+    shared: Iterable[tuple[int, EntryId, EntryId]], are_together: Callable[[EntryId, EntryId], bool]
+) -> list[tuple[EntryId, EntryId]]:
+    """Return which posts a feed has twice, since their ids changed when nobody looked for that.
+
+    Args:
+        shared: Traits and two identities in the feed that have them.
+        are_together: Whether a document holds both.
+    """
+    by_id, beside = set[tuple[EntryId, EntryId]](), set[tuple[EntryId, EntryId]]()
+    for trait, one, other in shared:
+        (by_id if is_of_id(trait) else beside).add((min(one, other), max(one, other)))
+    found = _unique(by_id, are_together)
+    taken = {each for pair in found for each in pair}
+    rest = _unique({pair for pair in beside if taken.isdisjoint(pair)}, are_together)
+    return found + (rest if len(rest) >= FEWEST_DOUBLED else [])
+
+
+FEWEST_DOUBLED: Final = 3
+"""So many posts must have been doubled in the same way: nobody knows which ids once stood together."""
+
+
+def _unique(
+    pairs: Collection[tuple[EntryId, EntryId]], are_together: Callable[[EntryId, EntryId], bool]
+) -> list[tuple[EntryId, EntryId]]:
+    times = Counter(each for pair in pairs for each in pair)
+    return [
+        pair for pair in sorted(pairs) if all(times[each] == 1 for each in pair) and not are_together(*pair)
+    ]
+
+
+class Names(NamedTuple):
+    """Under which identities the entries of a document stand."""
+
+    names: dict[EntryId, EntryId]
+    """By what identifies each entry by itself, where that differs."""
+    parted: list[EntryId]
+    """Ids that were taken for those of one post, and stand together: each is a post of its own."""
+
+
+def resolve_names(ids: Iterable[EntryId], posts: Mapping[EntryId, EntryId]) -> Names:
+    """Return the identities of a document's entries; two ids that stand in one document are two posts.
+
+    Args:
+        ids: What identifies each entry by itself.
+        posts: The identities of those that are known under another id.
+    """
+    bearers = defaultdict[EntryId, list[EntryId]](list)
+    for each in dict.fromkeys(ids):
+        bearers[posts.get(each, each)].append(each)
+    found = Names({}, [])
+    for identity, held in bearers.items():
+        others = [each for each in held if each != identity]
+        if len(held) == 1:
+            found.names.update(dict.fromkeys(others, identity))
+        else:
+            found.parted.extend(others)
+    return found

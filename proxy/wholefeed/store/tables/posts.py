@@ -1,0 +1,404 @@
+"""Posts that have had more than one id (rule R36): what tells them, and under which id each is served.
+
+    known = find(db, feed, ids)                     # which ids are known, and whose post each is
+    owners = find_owners(db, feed, traits)          # which identities have the traits of new entries
+    names = settle(db, change, feed, ids, pairs)    # own id -> identity, where they differ
+
+`entry.identity` is that of the post; `entry.own` what identifies the copy by itself, where that differs. What
+a document says stands as it is: no id is rewritten. A feed none of whose ids has changed pays with one
+statement for each document that brings new entries, and with the traits of those.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
+
+from wholefeed.core.compose import same_posts
+from wholefeed.core.model import EntryId, Traits
+from wholefeed.core.text.dates import DAY_SECONDS
+from wholefeed.store.base import Database, Row, fetch_all, fetch_one, inserting, run, run_many
+from wholefeed.store.tables.live import Change
+
+
+class KnownIds(NamedTuple):
+    """What a feed knows of some ids."""
+
+    known: frozenset[EntryId]
+    """Those that entries are stored under, or have been seen for a post."""
+    posts: Mapping[EntryId, EntryId]
+    """The identities of the posts that have had several ids."""
+    has_renamed: bool
+    """Whether the feed has any."""
+
+
+_FEW: Final = 16
+_MANY: Final = 256
+
+
+def _asking(sql: str, number: int) -> str:
+    return sql.format(", ".join("?" * number))
+
+
+_FIND: Final = """
+    SELECT DISTINCT identity AS own, CAST(NULL AS bytea) AS identity FROM entry
+    WHERE feed = ? AND identity IN ({0})
+    UNION ALL
+    SELECT own, identity FROM other_id WHERE feed = ? AND own IN ({0})
+    UNION ALL
+    SELECT NULL, NULL FROM feed WHERE id = ? AND renamed > 0
+"""
+_FIND_FEW: Final = _asking(_FIND, _FEW)
+_FIND_MANY: Final = _asking(_FIND, _MANY)
+
+
+def find(db: Database, feed: int, ids: Sequence[EntryId]) -> KnownIds:
+    """Return what is known of the ids of a document's entries."""
+    known, posts, has_renamed = set[EntryId](), dict[EntryId, EntryId](), False
+    for asked in _parts(ids):
+        sql = _FIND_FEW if len(asked) == _FEW else _FIND_MANY
+        for own, identity in db.execute(sql, (feed, *asked, feed, *asked, feed)):
+            if own is None:
+                has_renamed = True
+                continue
+            known.add(EntryId(own))
+            if identity is not None:
+                posts[EntryId(own)] = EntryId(identity)
+    return KnownIds(frozenset(known), posts, has_renamed)
+
+
+def _parts(ids: Iterable[EntryId]) -> Iterator[Sequence[EntryId]]:
+    """Give ids in parts of two sizes, the last of them filled up: so there are few statements to prepare."""
+    wanted = list(dict.fromkeys(ids))
+    size = _FEW if len(wanted) <= _FEW else _MANY
+    for start in range(0, len(wanted), size):
+        asked = wanted[start : start + size]
+        yield [*asked, *[asked[-1]] * (size - len(asked))]
+
+
+# What new entries have in common with known ones
+
+# A post that was deleted (R19) is not the same as one that comes anew.
+_OWNERS: Final = """
+    SELECT t.key, t.identity FROM trait AS t
+    WHERE t.feed = :feed AND t.key IN (SELECT value FROM json_each(:keys))
+        AND EXISTS (SELECT 1 FROM entry AS e WHERE e.feed = :feed AND e.identity = t.identity)
+        AND NOT EXISTS (SELECT 1 FROM tombstone AS d WHERE d.feed = :feed AND d.identity = t.identity)
+    LIMIT :most
+"""
+_MOST_OWNERS: Final = 4
+"""Of each trait, on average: where there are more, most of them tell nothing."""
+
+
+def find_owners(db: Database, feed: int, traits: Iterable[Traits]) -> dict[int, set[EntryId]]:
+    """Return which identities of a feed have these traits."""
+    keys = {key for each in traits for key in (*each.ids, *each.links, *each.titles)}
+    most = _MOST_OWNERS * len(keys)
+    rows = (
+        fetch_all(db, _OWNERS, {"feed": feed, "keys": json.dumps([*keys]), "most": most + 1}) if keys else []
+    )
+    owners = defaultdict[int, set[EntryId]](set)
+    for key, identity in rows if len(rows) <= most else ():
+        owners[key].add(EntryId(identity))
+    return owners
+
+
+_MOST_ROWS: Final = 256
+
+
+def put_traits(db: Database, feed: int, found: Iterable[tuple[EntryId, Traits]]) -> None:
+    """Keep the traits of entries. One that several entries of a document have tells nothing: two keep it."""
+    times = Counter[int]()
+    rows = list[tuple[int, int, EntryId]]()
+    for identity, traits in found:
+        for key in {*traits.ids, *traits.links, *traits.titles}:
+            times[key] += 1
+            if times[key] <= 2:  # noqa: PLR2004 - as many as show that it is not one's own
+                rows.append((feed, key, identity))
+    start = 0
+    while left := len(rows) - start:
+        taken = min(_MOST_ROWS, 1 << (left.bit_length() - 1))
+        sql = inserting("trait", "feed, key, identity", taken) + " ON CONFLICT DO NOTHING"
+        run(db, sql, list(chain.from_iterable(rows[start : start + taken])))
+        start += taken
+
+
+# Documents that come
+
+
+def settle(
+    db: Database,
+    change: Change,
+    feed: int,
+    ids: Sequence[EntryId],
+    pairs: Mapping[EntryId, EntryId],
+    *,
+    is_memory: bool = False,
+) -> dict[EntryId, EntryId]:
+    """Return the identities of a document's entries, by their own ids, where they differ.
+
+    Two ids that stand in one document are two posts: they are parted, wherever else they stand. In a document
+    of remembered copies that means nothing.
+
+    Args:
+        db: In the connection's thread.
+        change: The change that the document is part of.
+        feed: The feed.
+        ids: What identifies each entry by itself.
+        pairs: The identities of entries that are new to the feed and known under another id.
+        is_memory: Whether the document holds remembered copies.
+    """
+    posts = dict(pairs)
+    if change.has_renamed:
+        posts |= find(db, feed, ids).posts
+    if not posts:
+        return {}
+    if is_memory:
+        return {each: posts[each] for each in ids if posts.get(each, each) != each}
+    names, parted = same_posts.resolve_names(ids, posts)
+    for each in parted:
+        if each not in pairs:
+            _part(db, change, feed, each)
+    return names
+
+
+_DROP_ID: Final = "DELETE FROM other_id WHERE feed = :feed AND own = :own"
+_COPIES_OF_ID: Final = "SELECT DISTINCT document FROM entry WHERE feed = :feed AND own = :own"
+# In attached documents they stand as live until the change is finished, as those of a new document do.
+_NAME_BY_ITSELF: Final = """
+    UPDATE entry SET identity = own, own = NULL, is_live = CASE WHEN is_live >= 0 THEN 1 END
+    WHERE feed = :feed AND own = :own
+"""
+
+
+def _part(db: Database, change: Change, feed: int, own: EntryId) -> None:
+    """Let an id be a post of its own."""
+    of = {"feed": feed, "own": own}
+    run(db, _DROP_ID, of)
+    _rename(db, change, _COPIES_OF_ID, _NAME_BY_ITSELF, of)
+
+
+def _rename(db: Database, change: Change, where: str, sql: str, parameters: Mapping[str, object]) -> None:
+    documents = [row["document"] for row in fetch_all(db, where, parameters)]
+    for document in documents:
+        change.concern(document)
+    run(db, sql, parameters)
+    for document in documents:
+        change.concern(document)
+    change.mark(documents)
+
+
+_SET_OWN: Final = "UPDATE entry SET own = ? WHERE document = ? AND ordinal = ?"
+_PUT_ID: Final = """
+    INSERT INTO other_id (feed, own, identity, since, is_usual) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+
+
+def put(
+    db: Database,
+    change: Change,
+    feed: int,
+    document: int,
+    own: Mapping[int, EntryId],
+    pairs: Mapping[EntryId, EntryId],
+    *,
+    since: float | None,
+) -> None:
+    """Keep what identifies the entries of a document by themselves, and the ids that are new for a post.
+
+    `own` is by ordinal; `since` is when the publisher was seen to use the new ids, None where it was not.
+    """
+    run_many(db, _SET_OWN, [(each, document, ordinal) for ordinal, each in own.items()])
+    if pairs:
+        none: float | None = None
+        rows = [(feed, identity, identity, none, 1) for identity in pairs.values()]
+        rows += [(feed, each, identity, since, 0) for each, identity in pairs.items()]
+        run_many(db, _PUT_ID, rows)
+        change.has_renamed = True
+
+
+# Under which id a post is served
+
+_IDS_OF_POSTS: Final = """
+    SELECT own, identity, since, is_usual FROM other_id WHERE feed = ? AND identity IN ({0})
+"""
+_IDS_OF_FEW: Final = _asking(_IDS_OF_POSTS, _FEW)
+_IDS_OF_MANY: Final = _asking(_IDS_OF_POSTS, _MANY)
+_SET_SINCE: Final = "UPDATE other_id SET since = ? WHERE feed = ? AND own = ?"
+_DROP_IDS: Final = "DELETE FROM other_id WHERE feed = ? AND own = ?"
+_DUE: Final = """
+    SELECT own, identity FROM other_id WHERE feed = :feed AND is_usual = 0 AND since <= :before
+"""
+_SET_USUAL: Final = (
+    "UPDATE other_id SET is_usual = CASE WHEN own = ? THEN 1 ELSE 0 END WHERE feed = ? AND identity = ?"
+)
+_MOST_IDS: Final = 8
+"""Of a post; of more, those that were not seen at the last look are forgotten."""
+UNSTABLE_LOOKS: Final = 3
+"""After so many looks in a row that brought new ids for most posts the note `IdsUnstable` says so."""
+_COUNT_RENAMED: Final = """
+    UPDATE feed SET
+        renamed = (SELECT count(DISTINCT identity) FROM other_id WHERE feed = :feed AND own <> identity),
+        renamed_since = coalesce(renamed_since, :now),
+        renaming_looks = CASE WHEN :is_renaming = 1 THEN renaming_looks + 1 ELSE 0 END
+    WHERE id = :feed
+"""
+
+
+def look(
+    db: Database,
+    change: Change,
+    feed: int,
+    own: Collection[EntryId],
+    names: Mapping[EntryId, EntryId],
+    pairs: Mapping[EntryId, EntryId],
+    *,
+    known: int,
+    now: float,
+) -> None:
+    """Note which ids the publisher uses, by its subscription document; let those stand that it uses for long.
+
+    Args:
+        db: In the connection's thread.
+        change: The change that the document is part of.
+        feed: The feed.
+        own: What identifies each entry of the document by itself.
+        names: Their identities, where these differ.
+        pairs: Of these, those that are new.
+        known: How many entries of the document the feed had.
+        now: Epoch seconds.
+    """
+    used = set(own)
+    rows = defaultdict[EntryId, list[Row]](list)
+    for row in _ids_of(db, feed, (names.get(each, each) for each in used)):
+        rows[EntryId(row["identity"])].append(row)
+    changed, dropped = list[tuple[object, ...]](), list[tuple[object, ...]]()
+    for ids in rows.values():
+        idle = [row for row in ids if row["own"] not in used]
+        changed += [(None, feed, row["own"]) for row in idle if row["since"] is not None]
+        changed += [(now, feed, row["own"]) for row in ids if row["since"] is None and row["own"] in used]
+        dropped += [(feed, row["own"]) for row in idle if not row["is_usual"]][: max(0, len(ids) - _MOST_IDS)]
+    run_many(db, _SET_SINCE, changed)
+    run_many(db, _DROP_IDS, dropped)
+    let_stand(db, change, feed, now)
+    is_renaming = bool(pairs) and 2 * len(pairs) >= known
+    run(db, _COUNT_RENAMED, {"feed": feed, "now": now, "is_renaming": int(is_renaming)})
+
+
+def let_stand(db: Database, change: Change, feed: int, now: float) -> None:
+    """Serve each post under the id that its publisher has used at every look for a day."""
+    due = fetch_all(db, _DUE, {"feed": feed, "before": now - DAY_SECONDS})
+    run_many(db, _SET_USUAL, [(row["own"], feed, row["identity"]) for row in due])
+    change.concern_fully(EntryId(row["identity"]) for row in due)
+
+
+def find_usual(db: Database, feed: int, identities: Collection[EntryId]) -> dict[EntryId, EntryId]:
+    """Return the ids that posts are served under, of those that have had several."""
+    rows = _ids_of(db, feed, identities)
+    return {EntryId(row["identity"]): EntryId(row["own"]) for row in rows if row["is_usual"]}
+
+
+def _ids_of(db: Database, feed: int, identities: Iterable[EntryId]) -> Iterator[Row]:
+    for asked in _parts(identities):
+        yield from fetch_all(db, _IDS_OF_FEW if len(asked) == _FEW else _IDS_OF_MANY, (feed, *asked))
+
+
+class OwnId(NamedTuple):
+    """What identifies an entry of a document by itself."""
+
+    id: EntryId
+    is_live: bool
+    """Whether it is the copy that is served."""
+
+
+_OWN_OF_DOCUMENT: Final = """
+    SELECT identity, coalesce(own, identity) AS own, coalesce(is_live, 0) AS is_live FROM entry
+    WHERE document = :document ORDER BY is_live
+"""
+
+
+def own_ids(db: Database, document: int) -> dict[EntryId, OwnId]:
+    """Return what identifies the entries of a document by themselves, by their identities."""
+    rows = fetch_all(db, _OWN_OF_DOCUMENT, {"document": document})
+    return {EntryId(row["identity"]): OwnId(EntryId(row["own"]), bool(row["is_live"])) for row in rows}
+
+
+# What is due though nothing has come
+
+_DOUBLED: Final = """
+    SELECT one.key, one.identity, other.identity
+    FROM trait AS one CROSS JOIN trait AS other
+        ON other.feed = one.feed AND other.key = one.key AND other.identity > one.identity
+    WHERE one.feed = :feed
+        AND EXISTS (SELECT 1 FROM entry AS e WHERE e.feed = :feed AND e.identity = one.identity)
+        AND EXISTS (SELECT 1 FROM entry AS e WHERE e.feed = :feed AND e.identity = other.identity)
+        AND NOT EXISTS (
+            SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity IN (one.identity, other.identity)
+        )
+    LIMIT :most
+"""
+_MOST_DOUBLED: Final = 100_000
+_TOGETHER: Final = """
+    SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
+    WHERE e.feed = :feed AND e.identity = :one AND d.role <> 'memory' AND EXISTS (
+        SELECT 1 FROM entry AS other WHERE other.document = d.id AND other.identity = :other
+    )
+    LIMIT 1
+"""
+
+
+def find_doubled(db: Database, feed: int) -> list[tuple[EntryId, EntryId]]:
+    """Return which posts a feed has twice, by traits that were kept later than that came about."""
+
+    def are_together(one: EntryId, other: EntryId) -> bool:
+        return bool(fetch_all(db, _TOGETHER, {"feed": feed, "one": one, "other": other}))
+
+    rows = fetch_all(db, _DOUBLED, {"feed": feed, "most": _MOST_DOUBLED})
+    return same_posts.find_doubled(((row[0], EntryId(row[1]), EntryId(row[2])) for row in rows), are_together)
+
+
+def is_due(db: Database, feed: int, now: float, *, joins: bool) -> bool:
+    """Return whether `settle_due` has anything to do."""
+    is_used = fetch_one(db, _DUE, {"feed": feed, "before": now - DAY_SECONDS}) is not None
+    return is_used or (joins and bool(find_doubled(db, feed)))
+
+
+def settle_due(db: Database, feed: int, now: float, *, joins: bool) -> None:
+    """Serve posts under the ids that have been used for a day; `joins`: join those that are there twice."""
+    change = Change.begin(db, feed)
+    for one, other in find_doubled(db, feed) if joins else ():
+        _join(db, change, feed, one, other, now)
+    if joins:
+        run(db, _COUNT_RENAMED, {"feed": feed, "now": now, "is_renaming": 0})
+    let_stand(db, change, feed, now)
+    change.finish()
+
+
+_IS_IN_USE: Final = """
+    SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
+    WHERE e.feed = :feed AND e.identity = :identity AND e.is_live >= 0 AND d.role = 'subscription' LIMIT 1
+"""
+_COPIES_OF_POST: Final = "SELECT DISTINCT document FROM entry WHERE feed = :feed AND identity = :other"
+_NAME_BY_POST: Final = """
+    UPDATE entry SET own = coalesce(own, identity), identity = :identity,
+        is_live = CASE WHEN is_live >= 0 THEN 1 END
+    WHERE feed = :feed AND identity = :other
+"""
+_SHARE_IDS: Final = (
+    "UPDATE other_id SET identity = :identity, is_usual = 0 WHERE feed = :feed AND identity = :other"
+)
+
+
+def _join(db: Database, change: Change, feed: int, one: EntryId, other: EntryId, now: float) -> None:
+    """Make two posts one, served under the id that the subscription document has, if it has either."""
+    if fetch_all(db, _IS_IN_USE, {"feed": feed, "identity": one}):
+        one, other = other, one
+    of = {"feed": feed, "identity": one, "other": other}
+    run(db, _SHARE_IDS, of)
+    run_many(db, _PUT_ID, [(feed, one, one, None, 0), (feed, other, one, now, 1)])
+    run_many(db, _SET_USUAL, [(other, feed, one)])
+    change.has_renamed = True
+    _rename(db, change, _COPIES_OF_POST, _NAME_BY_POST, of)

@@ -1,0 +1,178 @@
+"""Which entries are one post under several ids (R36)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from tests.chains import CORPUS
+from wholefeed.core.compose.same_posts import pair_posts, read_traits, resolve_names
+from wholefeed.core.model import EntryId, FeedDocument, Traits, entry_id
+from wholefeed.core.parse.documents import parse
+from wholefeed.core.parse.limits import ParseError
+
+URL = "http://site.test/feed"
+NOON = "Sat, 13 Dec 2003 12:00:00 GMT"
+LATER = "Sat, 13 Dec 2003 12:00:01 GMT"
+
+
+def item(guid: str = "", link: str = "", title: str = "", date: str = "") -> str:
+    fields = {"guid": guid, "link": link, "title": title, "pubDate": date}
+    return f"<item>{''.join(f'<{name}>{text}</{name}>' for name, text in fields.items() if text)}</item>"
+
+
+def traits_of(*items: str) -> dict[EntryId, Traits]:
+    document = parse(f"<rss version='2.0'><channel>{''.join(items)}</channel></rss>".encode(), URL)
+    return by_id(document, range(len(document.entries)))
+
+
+def by_id(document: FeedDocument, ordinals: Sequence[int]) -> dict[EntryId, Traits]:
+    found = read_traits(document, ordinals)
+    return {document.entries[at].identity: each for at, each in zip(ordinals, found, strict=True)}
+
+
+def owners_of(*known: Mapping[EntryId, Traits]) -> dict[int, set[EntryId]]:
+    owners: dict[int, set[EntryId]] = {}
+    for posts in known:
+        for identity, traits in posts.items():
+            for key in (*traits.ids, *traits.links, *traits.titles):
+                owners.setdefault(key, set()).add(identity)
+    return owners
+
+
+A = "http://site.test/a"
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "is_one"),
+    [
+        # ids that are spelt otherwise
+        (item(A), item("https://site.test/a"), True),
+        (item(A), item("https://WWW.Site.test/a/"), True),
+        (item(A), item("http://site.test/a/index.html"), True),
+        (item(A), item("http://site.test/a?utm_source=x&amp;fbclid=1"), True),
+        (item(A), item("http://site.test/a;jsessionid=0A?PHPSESSID=2"), True),
+        (item(A), item("http://site.test/a?"), True),
+        (item(A), item("http://site.test/a#"), True),
+        (item(A + "?id=1"), item(A + "?id=2"), False),
+        (item(A), item("http://site.test/A"), False),
+        (item(A), item("http://other.test/a"), False),
+        (item("tag:a"), item("tag:A"), False),
+        (item(A, title="t"), item(A + "#3", title="t"), True),
+        (item(A + "#2", title="t"), item(A + "#3", title="t"), True),
+        (item(A + "#1", title="one"), item(A + "#2", title="two"), False),
+        (item(A + "#1"), item(A + "#2"), False),
+        (item(A + "#top", title="t"), item(A + "#3", title="t"), False),
+        (item(link=A, title="t"), item(link=A + "?utm_campaign=7", title="t"), True),
+        # published alike
+        (item("1", A, "t", NOON), item("2", A, "u", NOON), True),
+        (item("1", A, "t", NOON), item("2", "http://new.test/a", "t", NOON), True),
+        (item("1", A, "t", NOON), item("2", A, "t", LATER), False),
+        (item("1", A, "t", NOON), item("2", A, "t"), False),
+        (item("1", A, "t"), item("2", A, "t"), True),
+        (item("1", A, "t"), item("2", A, "u"), False),
+        (item("1", A, "t"), item("2", "http://new.test/a", "t"), False),
+        (item("1", A), item("2", A), False),
+        (item("1", "", "", NOON), item("2", "", "", NOON), False),
+        (item("", A, "t", NOON), item("", "http://site.test/b", "t", NOON), True),
+        (item("", A, "t", NOON), item("", A + "?id=1", "u", NOON), False),
+        (
+            item("", A, "t", NOON).replace("</item>", "<enclosure url='1'/></item>"),
+            item("2", A, "t", NOON),
+            False,
+        ),
+        (
+            item("", A, "t", NOON).replace("</item>", "<enclosure url='1'/></item>"),
+            item("", A + "?2", "t", NOON).replace("</item>", "<enclosure url='2'/></item>"),
+            False,
+        ),
+        (item("1", A + "#1", "t", NOON), item("2", A + "#2", "u", NOON), False),
+        (
+            item("1", A, "t", NOON),
+            item("2", f"https://web.archive.org/web/20200102030405/{A}", "u", NOON),
+            True,
+        ),
+    ],
+)
+def test_what_makes_two_entries_one_post(known: str, new: str, is_one: bool) -> None:
+    """R36: the id but for how it is spelt; or when it was published, and what it links to or is called."""
+    ((old_id, _),) = traits_of(known).items()
+    ((new_id, _),) = traits_of(new).items()
+    found = pair_posts(traits_of(new), owners_of(traits_of(known)), present=())
+    assert found == ({new_id: old_id} if is_one else {})
+
+
+def test_a_pair_is_unique_in_both_directions() -> None:
+    """R36: where more come into question nothing tells which one it is; ids go before the rest."""
+    two = traits_of(item("1", A, "t", NOON), item("2", A, "u", NOON))
+    one = traits_of(item("3", A, "v", NOON))
+    assert pair_posts(one, owners_of(two), present=()) == {}
+    assert pair_posts(two, owners_of(one), present=()) == {}
+    assert pair_posts(one, owners_of(traits_of(item("1", A, "t", NOON))), present=()) != {}
+    assert pair_posts(one, owners_of(traits_of(item("1", A, "t", NOON))), present={entry_id("1")}) == {}
+    old = traits_of(*(item(f"{A}{n}", A, "t", NOON) for n in range(3)))
+    new = traits_of(*(item(f"https://site.test/a{n}", A, "t", NOON) for n in range(3)))
+    expected = {entry_id(f"https://site.test/a{n}"): entry_id(f"{A}{n}") for n in range(3)}
+    assert pair_posts(new, owners_of(old), present=()) == expected
+
+
+def test_a_link_that_is_ambiguous_does_not_count() -> None:
+    """R9, R36: nor does it keep a title from counting."""
+    known, new = traits_of(item("1", A, "t", NOON)), traits_of(item("2", A, "u", NOON))
+    assert pair_posts(new, owners_of(known), present=(), ambiguous={entry_id(A)}) == {}
+    new = traits_of(item("2", A, "t", NOON))
+    assert pair_posts(new, owners_of(known), present=(), ambiguous={entry_id(A)}) != {}
+
+
+def test_two_ids_that_stand_together_are_two_posts() -> None:
+    """R36: those that a document holds under one identity are parted."""
+    one, two, three, post = (entry_id(each) for each in ("1", "2", "3", "post"))
+    found = resolve_names([one, two, three], {one: post, two: post, three: one})
+    assert (found.names, found.parted) == ({three: one}, [one, two])
+    assert resolve_names([one, post], {one: post}) == ({}, [one])
+    assert resolve_names([one, one], {one: post}) == ({one: post}, [])
+
+
+@pytest.mark.fault("57a")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus of real feeds is absent: {CORPUS}")
+@pytest.mark.timeout(120)
+def test_every_id_of_a_feed_stays_its_own() -> None:
+    """R36: as a window of half its length that slides over it, entry by entry, and in two halves."""
+    joined, feeds = dict[str, object](), 0
+    for path in sorted(CORPUS.rglob("*")):
+        if not path.is_file():
+            continue
+        try:
+            document = parse(path.read_bytes(), URL)
+        except ParseError:
+            continue
+        ids = [entry.identity for entry in document.entries]
+        if len(ids) < FEWEST:
+            continue
+        feeds += 1
+        half = len(ids) // 2
+        steps = [(at, at + half) for at in range(len(ids) - half, -1, -1)]
+        for play in (steps, [(half, len(ids)), (0, half)]):
+            if pairs := played(document, ids, play):
+                joined[path.name] = pairs
+    assert (feeds > 0, joined) == (True, {})
+
+
+FEWEST = 6
+"""Entries of a feed that is played."""
+
+
+def played(
+    document: FeedDocument, ids: Sequence[EntryId], spans: Sequence[tuple[int, int]]
+) -> dict[EntryId, EntryId]:
+    """What is taken for one post where a feed shows one span of its entries after the other."""
+    known: dict[EntryId, Traits] = {}
+    found: dict[EntryId, EntryId] = {}
+    for start, end in spans:
+        new = [at for at in range(start, end) if ids[at] not in known]
+        traits = by_id(document, new)
+        present = {ids[at] for at in range(start, end)} - traits.keys()
+        found |= pair_posts(traits, owners_of(known), present=present, ambiguous=document.ambiguous)
+        known |= traits
+    return found
