@@ -9,6 +9,7 @@ import pytest
 
 from tests.feeds import an_item, atom
 from tests.workers.samples import BODIES, a_sender
+from wholefeed.core.compose.same_posts import read_traits
 from wholefeed.core.compose.segments import each_of, inflate
 from wholefeed.core.compose.weaving import Members, Strand, Weave, unpack_members, weave
 from wholefeed.core.facts import CopyDates, Stored
@@ -47,7 +48,9 @@ def test_a_document_is_told_as_the_parser_reads_it(name: str) -> None:
     ]
     assert read.navigation == classify(document, sender.links)
     assert read.digest == hashlib.sha256(body).digest()
-    assert read_again(stored) == facts
+    again = read_again(stored)
+    assert replace(again, traits={}) == facts
+    assert again.traits == dict(enumerate(read_traits(document, range(len(facts.entries)))))  # R36
     assert read.composed == composed
     assert read.rendered == render([Part(stored, range(len(facts.entries)))], composed.style)
     archive = read_document(body, sender, max_depth=DEPTH, style=composed.style)

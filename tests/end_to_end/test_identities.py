@@ -306,3 +306,18 @@ async def test_an_id_that_all_items_have_identifies_none(
     set_constant(monkeypatch, "PARSER_VERSION", 10_000)
     again = await proxy.refreshed(url)
     assert (again.body, again.headers["ETag"]) == (reply.body, reply.headers["ETag"])
+
+
+@pytest.mark.fault("57")
+async def test_numbers_that_each_page_repeats_identify_none(proxy: Proxy, origin: Origin) -> None:
+    """R6, R9: 35 items on four pages, each numbered from 0."""
+    items = [
+        [Nameless(f"{n}-{at}", f"http://site.test/{n}-{at}", id=f"{at}") for at in range(10)]
+        for n in range(4)
+    ]
+    items[3] = items[3][:5]
+    for n, page in enumerate(items):
+        older = f"/{n + 1}" if n < 3 else ""
+        origin.publish(f"/{n}" if n else "/feed", rss(*page, older=older).replace(b"prev-archive", b"next"))
+    reply = await proxy.whole(origin.url("/feed"))
+    assert (reply.state, titles(reply.body)) == ("paged", [item.title for page in items for item in page])

@@ -354,7 +354,7 @@ IdentityRepeated: Final = NoteKind(
 
 IdentityUnusable: Final = NoteKind(
     "IdentityUnusable", "identity-unusable", "RFC 4287, section 4.2.6; RSS 2.0, guid; rule R9",
-    text="{entries} entries have an id that unlike ones have, too, so it identifies none of them: {url}",
+    text="{entries} entries have ids that unlike ones have, too, or will, so these identify none: {url}",
     is_of_reading=True,
 )
 

@@ -40,7 +40,7 @@ from wholefeed.service.showing import namespace_of, read_places
 from wholefeed.service.sources import Obtained, silenced
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, Snapshot
-from wholefeed.store.tables import documents, identities
+from wholefeed.store.tables import documents, feeds, identities, posts
 
 log = get_logger()
 
@@ -294,4 +294,6 @@ def _identified(db: Database, feed: int, obtained: Obtained) -> tuple[list[Entry
     if facts.keys:
         facts = facts.identified(identities.ambiguous_with(db, feed, facts.keys, facts.ambiguous))
     named = list(facts.entries.identities())
+    known = posts.find(db, feed, named).posts  # R36
+    named = [known.get(each, each) for each in named]
     return named, documents.standing(db, feed, named)

@@ -65,6 +65,7 @@ A = "http://site.test/a"
         (item(A + "#1"), item(A + "#2"), False),
         (item(A + "#top", title="t"), item(A + "#3", title="t"), False),
         (item(link=A, title="t"), item(link=A + "?utm_campaign=7", title="t"), True),
+        (item(link=A), item(link=f"https://web.archive.org/web/20200102030405/{A}"), True),
         # published alike
         (item("1", A, "t", NOON), item("2", A, "u", NOON), True),
         (item("1", A, "t", NOON), item("2", "http://new.test/a", "t", NOON), True),

@@ -237,3 +237,23 @@ def test_an_id_in_json_that_stands_on_unlike_items_identifies_none() -> None:
     body = json.dumps({"version": "https://jsonfeed.org/version/1.1", "items": items}).encode()
     found = [entry.identity for entry in parse(body, URL, "application/feed+json").entries]
     assert found == [entry_id(f"http://site.test/{n}") for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("ids", "usable"),
+    [
+        (["0", "1", "2"], False),
+        (["1", "2", "3", "4"], False),
+        (["2", "3", "4"], True),
+        (["2", "1", "0"], True),
+        (["0", "1"], True),
+        (["1", "2", "4"], True),
+    ],
+)
+def test_numbers_of_places_identify_none(ids: list[str], usable: bool) -> None:
+    """R9: the next page has them, too, and tomorrow's has them on others."""
+    found = identities(rss(*(item(each, f"/{at}", f"title {at}") for at, each in enumerate(ids))))
+    links = [entry_id(f"http://example.org/{at}") for at in range(len(ids))]
+    assert found == ([entry_id(each) for each in ids] if usable else links)
+    alike = identities(rss(*(item(each, "/same", f"title {at}") for at, each in enumerate(ids))))
+    assert alike == [entry_id(each) for each in ids]

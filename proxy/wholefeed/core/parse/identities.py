@@ -63,13 +63,30 @@ def _hidden(kind: str, parts: Iterable[str]) -> EntryId:
 
 
 def check_distinct(url: str, entries: Sequence[Entry]) -> None:
-    """See to it that entries which share an identity can be compared.
+    """See to it that entries which share an identity can be compared, and those that are merely numbered.
 
     Raises:
         FieldsNeededError: There are some, and what there is to compare was not collected.
     """
-    if not url.startswith(MEMORY_URL) and len({entry.identity for entry in entries}) < len(entries):
+    if url.startswith(MEMORY_URL):
+        return
+    if len({entry.identity for entry in entries}) < len(entries) or _are_numbered(entries):
         raise FieldsNeededError
+
+
+_FIRST_NUMBERS: Final = {entry_id("0"): 0, entry_id("1"): 1}
+_FEWEST_NUMBERED: Final = 3
+
+
+def _are_numbered(entries: Sequence[Entry]) -> bool:
+    """Whether the ids of a document's entries are the numbers of their places, which are others tomorrow."""
+    if len(entries) < _FEWEST_NUMBERED or entries[0].identity not in _FIRST_NUMBERS:
+        return False
+    first = _FIRST_NUMBERS[entries[0].identity]
+    return all(
+        entry.keys is None and entry.identity == entry_id(str(first + place))
+        for place, entry in enumerate(entries)
+    )
 
 
 def told_apart(
@@ -124,22 +141,27 @@ def _unusable_ids(
     """Return the ids that identify nothing, by what stands in one document, and how many entries bear each.
 
     The titles of all their entries differ, and their links do, or their enclosures. Versions of one entry
-    (RFC 4287, 4.1.1) have the title, or both of the others, in common.
+    (RFC 4287, 4.1.1) have the title, or both of the others, in common. The same goes for ids that are the
+    numbers of the places where their entries stand, which each page repeats.
     """
+    if _are_numbered(entries) and _are_unlike(range(len(entries)), keys, titles):
+        return {entry.identity: 1 for entry in entries}
     times = Counter(entry.identity for entry in entries if entry.keys is None)
     bearers: dict[EntryId, list[int]] = {identity: [] for identity, number in times.items() if number > 1}
     for place, entry in enumerate(entries):
         if entry.keys is None and entry.identity in bearers:
             bearers[entry.identity].append(place)
     return {
-        identity: len(places)
-        for identity, places in bearers.items()
-        if _all_differ(titles[place] for place in places)
-        and (
-            _all_differ(keys[place].link for place in places)
-            or _all_differ(keys[place].enclosures for place in places)
-        )
+        identity: len(places) for identity, places in bearers.items() if _are_unlike(places, keys, titles)
     }
+
+
+def _are_unlike(places: Sequence[int], keys: Sequence[EntryKeys], titles: Sequence[EntryId]) -> bool:
+    """Whether the titles of all entries at these places differ, and their links do, or their enclosures."""
+    return _all_differ(titles[place] for place in places) and (
+        _all_differ(keys[place].link for place in places)
+        or _all_differ(keys[place].enclosures for place in places)
+    )
 
 
 def _all_differ(values: Iterable[EntryId | None]) -> bool:

@@ -867,10 +867,10 @@ def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
 """How long a detached document is kept; one that was imported (I1) is kept until its owner takes it back."""
 _EXPIRED: Final = either(
-    sqlite=f"SELECT id FROM document WHERE detached_at < :before AND NOT {imported()}",  # noqa: S608
+    sqlite=f"SELECT id, feed FROM document WHERE detached_at < :before AND NOT {imported()}",  # noqa: S608
     # What another replica is attaching again meanwhile is no longer to be deleted.
     postgres=f"""
-        SELECT id FROM document WHERE detached_at < :before AND NOT {imported()} FOR UPDATE SKIP LOCKED
+        SELECT id, feed FROM document WHERE detached_at < :before AND NOT {imported()} FOR UPDATE SKIP LOCKED
     """,  # noqa: S608
 )
 _DELETE: Final = "DELETE FROM document WHERE id = :document"
@@ -886,6 +886,8 @@ def remove(db: Database, feed: int, documents: Sequence[int], now: float) -> Non
 def purge(db: Database, before: float) -> int:
     """Delete the documents detached before that instant, and return how many."""
     rows = fetch_all(db, _EXPIRED, {"before": before})
-    for (document,) in rows:
+    for document, _ in rows:
         run(db, _DELETE, {"document": document})
+    for feed in {feed for _, feed in rows}:
+        posts.purge(db, feed)
     return len(rows)

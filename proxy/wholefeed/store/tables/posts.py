@@ -126,6 +126,18 @@ def put_traits(db: Database, feed: int, found: Iterable[tuple[EntryId, Traits]])
         start += taken
 
 
+_PURGE: Final = """
+    DELETE FROM trait WHERE feed = :feed AND NOT EXISTS (
+        SELECT 1 FROM entry AS e WHERE e.feed = :feed AND e.identity = trait.identity
+    )
+"""
+
+
+def purge(db: Database, feed: int) -> None:
+    """Forget the traits of posts that no document holds any more."""
+    run(db, _PURGE, {"feed": feed})
+
+
 # Documents that come
 
 
