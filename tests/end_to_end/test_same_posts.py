@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
@@ -14,7 +15,9 @@ from tests.feeds import BASE_AT, ids, stamp
 from tests.nameless import titles
 from tests.origin import Origin
 from tests.patching import set_constant
-from tests.running import Proxy
+from tests.postgres import on_both
+from tests.publishers.wordpress import WordPress
+from tests.running import Clock, Proxy, a_config, running
 from tests.sqlite_faults import rows
 
 ATOM_NS = "http://www.w3.org/2005/Atom"
@@ -127,19 +130,22 @@ async def test_a_post_whose_id_changes_stays_one(
     assert note["text"].startswith("10 posts have ")
 
 
+@on_both
 @pytest.mark.fault("57a")
-async def test_ids_that_go_to_and_fro_show_nothing_new(proxy: Proxy, origin: Origin) -> None:
+async def test_ids_that_go_to_and_fro_show_nothing_new(
+    tmp_path: Path, origin: Origin, store_url: str
+) -> None:
     """R36: two servers behind one name write different hosts; whoever is asked, the same is served."""
-    url = origin.url("/feed")
+    url, clock, seen = origin.url("/feed"), Clock(), set()
     posts = posts_of(range(10))
     other = [RENAMED["another host"](each) for each in posts]
-    seen = set()
-    for look in range(8):
-        origin.publish("/feed", rss(newest((posts, other)[look % 2], 10)))
-        proxy.clock.advance(9 * HOUR)
-        reply = await (proxy.refreshed(url) if look else proxy.whole(url))
-        seen.add((reply.headers["ETag"], reply.body))
-        assert len(titles(reply.body)) == 10
+    async with running(a_config(tmp_path, store={"url": store_url}), clock) as proxy:
+        for look in range(8):
+            origin.publish("/feed", rss(newest((posts, other)[look % 2], 10)))
+            clock.advance(9 * HOUR)
+            reply = await (proxy.refreshed(url) if look else proxy.whole(url))
+            seen.add((reply.headers["ETag"], reply.body))
+            assert len(titles(reply.body)) == 10
     assert len(seen) == 1
 
 
@@ -261,3 +267,41 @@ async def test_a_full_refresh_joins_what_was_doubled_before(
         reply = await proxy.refreshed(url, full=True)
         assert ids(reply.body)[:8] == [each.id for each in newest(renamed, 8)]
         assert titles(reply.body) == [f"Post {n}" for n in range(11, -1, -1)]
+
+
+@pytest.mark.parametrize("guids", ["https://secure.test/?p={id}", "{url}/posts/{slug}"])
+async def test_a_collected_blog_whose_guids_are_replaced(guids: str, proxy: Proxy, origin: Origin) -> None:
+    """R36, R28: 145 posts stay 145 when all guids change, whichever pages are asked for again."""
+    blog = WordPress(origin, posts=145)
+    url = blog.feed_url("rss2")
+    before = await proxy.whole(url)
+    assert (before.state, len(set(titles(before.body)))) == ("collected", 145)
+    blog.guids = guids
+    blog.bulk_edit()
+    for full in (False, False, True):
+        proxy.clock.advance(2 * DAY)
+        reply = await proxy.refreshed(url, full=full)
+        assert (reply.state, sorted(titles(reply.body))) == ("collected", sorted(titles(before.body)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_each_post_is_there_once_whatever_becomes_of_its_id(
+    seed: int, proxy: Proxy, origin: Origin
+) -> None:
+    """R36: a publisher whose window moves, and whose ids change, go back and change again."""
+    chance, url = random.Random(seed), origin.url("/feed")
+    first, last = 0, chance.randint(3, 8)
+    make, rename = chance.choice([rss, atom]), list[Rename]()
+    for look in range(10):
+        if chance.random() < 0.5:
+            rename = chance.sample([*RENAMED.values()], chance.randint(0, 2))
+        last += chance.randint(0, 2)
+        shown = posts_of(range(max(first, last - chance.randint(4, 8)), last))
+        for change in rename:
+            shown = [change(each) for each in shown]
+        origin.publish("/feed", make(newest(shown, 10)))
+        proxy.clock.advance(chance.choice([HOUR, DAY, 3 * DAY]))
+        await (proxy.refreshed(url, full=chance.random() < 0.2) if look else proxy.whole(url))
+        if not look:
+            first = shown[0].number
+        assert sorted(titles((await proxy.get(url)).body)) == sorted(f"Post {n}" for n in range(first, last))

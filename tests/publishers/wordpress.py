@@ -87,6 +87,8 @@ class WordPress(Front):
         """Where it does so: by path and query string, below the site's folder."""
         self.sticky: tuple[int, ...] = ()
         """IDs of posts that a plugin puts on top of feeds."""
+        self.guids = "{url}/?p={id}"
+        """What its guids are like: somebody may replace them in the database."""
         self.default_feed = "rss2"
         """What its filter of that name makes of a feed whose URL names no format."""
         self.add, self.back_date, self.edit, self.bulk_edit = (
@@ -205,7 +207,8 @@ class WordPress(Front):
     def _site(self) -> Site:
         if self.wordpress_com:
             return wordpress_feeds.on_wordpress_com(self.url, self.blog.title)
-        return wordpress_feeds.self_hosted(self.url, self.blog.title, self.version, pretty=self.pretty)
+        site = wordpress_feeds.self_hosted(self.url, self.blog.title, self.version, pretty=self.pretty)
+        return replace(site, guids=self.guids)
 
     @property
     def _validators(self) -> tuple[tuple[str, str], ...]:

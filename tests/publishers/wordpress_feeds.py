@@ -59,6 +59,8 @@ class Site:
 
     pretty: bool = True
     """Whether it has permalinks."""
+    guids: str = "{url}/?p={id}"
+    """What its guids are like; somebody may have replaced what they were."""
 
     def permalink(self, post: Post) -> str:
         if not self.pretty:
@@ -76,7 +78,7 @@ class Site:
         return f"{self.url}/feed/atom/" if self.pretty else f"{self.url}/?feed=atom"
 
     def guid(self, post: Post) -> str:
-        return f"{self.url}/?p={post.id}"
+        return self.guids.format(url=self.url, id=post.id, slug=post.slug)
 
 
 def self_hosted(url: str, title: str, version: str, *, pretty: bool) -> Site:

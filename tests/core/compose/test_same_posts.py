@@ -8,7 +8,7 @@ import pytest
 
 from tests.chains import CORPUS
 from wholefeed.core.compose.same_posts import pair_posts, read_traits, resolve_names
-from wholefeed.core.model import EntryId, FeedDocument, Traits, entry_id
+from wholefeed.core.model import ATOM_NS, EntryId, FeedDocument, Traits, entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
 
@@ -39,6 +39,38 @@ def owners_of(*known: Mapping[EntryId, Traits]) -> dict[int, set[EntryId]]:
             for key in (*traits.ids, *traits.links, *traits.titles):
                 owners.setdefault(key, set()).add(identity)
     return owners
+
+
+def entry(name: str, link: str, title: str, *dates: str) -> str:
+    """Of Atom; its dates are elements."""
+    written = "".join(
+        f"<{date}>2003-12-13T12:00:0{second}Z</{date}>" for date, second in (each.split() for each in dates)
+    )
+    return f"<entry><id>{name}</id><title>{title}</title><link href='{link}'/>{written}</entry>"
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "is_one"),
+    [
+        (
+            entry("1", "/a", "t", "published 1", "updated 1"),
+            entry("2", "/b", "t", "published 1", "updated 5"),
+            True,
+        ),
+        (entry("1", "/a", "t", "published 1"), entry("2", "/a", "u", "published 1"), True),
+        (entry("1", "/a", "t", "updated 1"), entry("2", "/a", "t", "updated 1"), True),
+        (entry("1", "/a", "t", "updated 1"), entry("2", "/b", "t", "updated 1"), False),
+        (entry("1", "/a", "t", "updated 1"), entry("2", "/a", "u", "updated 1"), False),
+        (entry("1", "/a", "t", "updated 1"), entry("2", "/a", "t", "updated 2"), False),
+        (entry("1", "/a", "t", "published 1"), entry("2", "/a", "t", "updated 1"), False),
+    ],
+)
+def test_an_instant_of_update_is_none_of_publication(known: str, new: str, is_one: bool) -> None:
+    """R36: some generators write one into all entries; alone it tells nothing, nor with the title alone."""
+    one, other = (
+        by_id(parse(f"<feed xmlns='{ATOM_NS}'>{each}</feed>".encode(), URL), [0]) for each in (known, new)
+    )
+    assert bool(pair_posts(other, owners_of(one), present=())) is is_one
 
 
 A = "http://site.test/a"
