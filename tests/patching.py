@@ -52,6 +52,7 @@ CONSTANTS: Final = {
         (
             "service.documents",
             "service.publishing",
+            "service.storing",
             "service.weaving",
             "core.refresh.decision",
             "core.refresh.subscription",

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -40,10 +40,17 @@ class LookedUp(NamedTuple):
         return cls(facts, facts.ambiguous, {}, tuple(range(len(facts.entries))))
 
 
-def look_up(db: Database, feed: int, facts: DocumentFacts, others: Sequence[DocumentFacts]) -> LookedUp:
+def look_up(
+    db: Database,
+    feed: int,
+    facts: DocumentFacts,
+    others: Sequence[DocumentFacts],
+    known: Collection[EntryId] = (),
+) -> LookedUp:
     """Identify the entries of a document by themselves, and find out which are new to the feed.
 
-    Each entry is looked at in the connection's thread: they may be a hundred thousand.
+    Each entry is looked at in the connection's thread: they may be a hundred thousand. Those that are `known`
+    to have the identities of their posts are not looked for.
     """
     if facts.keys:
         own = facts.ambiguous.union(*(each.ambiguous for each in others))
@@ -53,9 +60,9 @@ def look_up(db: Database, feed: int, facts: DocumentFacts, others: Sequence[Docu
     else:
         ambiguous = facts.ambiguous
     ids = list(facts.entries.identities())
-    known = posts.find(db, feed, ids)
-    new = tuple(ordinal for ordinal, each in enumerate(ids) if each not in known.known)
-    return LookedUp(facts, ambiguous, known.posts, new, known.has_renamed)
+    found = posts.find(db, feed, [each for each in ids if each not in known])
+    new = tuple(ordinal for ordinal, each in enumerate(ids) if each not in known and each not in found.known)
+    return LookedUp(facts, ambiguous, found.posts, new, found.has_renamed)
 
 
 def name_posts(

@@ -161,19 +161,33 @@ class FeedStorage:
         if not facts.keys and any(row.digest == obtained.read.digest for row in self._rows or ()):
             return obtained  # as it is stored: nothing is new
         is_first = self._rows == [] and not (facts.keys or others)  # then nothing is known
+        known = frozenset[EntryId]() if facts.keys else self._known_at_hand()
+        if known and known.issuperset(facts.entries.identities()):
+            return obtained
         if document is not None and not is_first:
-            look = partial(
-                _identified_facts, feed=self.feed_id, facts=facts, document=document, others=others
-            )
-            return _with_facts(obtained, await self.read(look))
+            identify = partial(_identified_facts, facts=facts, document=document, others=others, known=known)
+            return _with_facts(obtained, await self.read(partial(identify, feed=self.feed_id)))
         found = LookedUp.of_first(facts)
         if not is_first:
-            found = await self.read(partial(look_up, feed=self.feed_id, facts=facts, others=others))
+            look = partial(look_up, feed=self.feed_id, facts=facts, others=others, known=known)
+            found = await self.read(look)
         traits = await self._read_traits(obtained, found.new)
         if is_first or not (traits or found.posts):
             return _with_facts(obtained, name_posts(None, self.feed_id, found, traits, others))
         name = partial(name_posts, feed=self.feed_id, found=found, traits=traits, others=others)
         return _with_facts(obtained, await self.read(name))
+
+    def _known_at_hand(self) -> frozenset[EntryId]:
+        """Return ids that are known without a look: those of the subscription document, if it is held.
+
+        None where ids of the feed have changed: some of them may be a post's other ids.
+        """
+        if self.feed is None or self.feed.renamed:
+            return frozenset()
+        stored = (row for row in self._rows or () if row.role is Role.SUBSCRIPTION and row.rank is not None)
+        held = (self._memory.parsed.find(row) for row in stored if row.parser_version == PARSER_VERSION)
+        entries = (each for document in held if document is not None for each in document.entries)
+        return frozenset(each.identity for each in entries if each.keys is None)
 
     async def _read_traits(self, obtained: Obtained, ordinals: Sequence[int]) -> Sequence[Traits]:
         """Return the traits of some entries; of a document that takes too much computing there are none."""
@@ -546,10 +560,15 @@ def _renamed(
 
 
 def _identified_facts(
-    db: Database, feed: int, facts: DocumentFacts, document: FeedDocument, others: Sequence[DocumentFacts]
+    db: Database,
+    feed: int,
+    facts: DocumentFacts,
+    document: FeedDocument,
+    others: Sequence[DocumentFacts],
+    known: Collection[EntryId],
 ) -> DocumentFacts:
     """Return what is known of a document that is at hand, its entries identified as they are in the feed."""
-    found = look_up(db, feed, facts, others)
+    found = look_up(db, feed, facts, others, known)
     return name_posts(db, feed, found, read_traits(document, found.new), others)
 
 

@@ -120,7 +120,7 @@ def put_traits(db: Database, feed: int, found: Iterable[tuple[EntryId, Traits]])
                 rows.append((feed, key, identity))
     start = 0
     while left := len(rows) - start:
-        taken = min(_MOST_ROWS, 1 << (left.bit_length() - 1))
+        taken = left if left <= _FEW else min(_MOST_ROWS, 1 << (left.bit_length() - 1))
         sql = inserting("trait", "feed, key, identity", taken) + " ON CONFLICT DO NOTHING"
         run(db, sql, list(chain.from_iterable(rows[start : start + taken])))
         start += taken
