@@ -51,7 +51,10 @@ UNDOING = {
             "DROP INDEX entry_own",
             "ALTER TABLE entry DROP COLUMN own",
         ),
-        *(f"ALTER TABLE feed DROP COLUMN {each}" for each in ("renamed", "renamed_since", "renaming_looks")),
+        *(
+            f"ALTER TABLE feed DROP COLUMN {each}"
+            for each in ("renamed", "renamed_since", "renaming_at", "renaming_looks")
+        ),
     ),
 }
 """What takes away what each version of the schema has brought."""

@@ -31,5 +31,7 @@ CREATE INDEX entry_own ON entry (feed, own) WHERE own IS NOT NULL;
 -- how many posts have had more than one id, and since when
 ALTER TABLE feed ADD COLUMN renamed integer NOT NULL DEFAULT 0;
 ALTER TABLE feed ADD COLUMN renamed_since double precision;
+-- when one of their ids will have been used for a day that they are not served under yet; NULL: none
+ALTER TABLE feed ADD COLUMN renaming_at double precision;
 -- how many looks in a row have brought new ids for most of what was known
 ALTER TABLE feed ADD COLUMN renaming_looks integer NOT NULL DEFAULT 0;

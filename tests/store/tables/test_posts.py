@@ -13,7 +13,7 @@ from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from wholefeed.core.model import EntryId, Role, Tombstone, Traits, entry_id
 from wholefeed.store.base import fetch_all
 from wholefeed.store.rows import NewDocument
-from wholefeed.store.tables import posts
+from wholefeed.store.tables import documents, posts
 
 DAY = 86_400.0
 
@@ -71,6 +71,21 @@ async def test_an_id_that_is_used_for_a_day_is_served(store: NamedStore) -> None
     row = await store.feed(feed)
     assert row is not None
     assert (row.renamed, row.renamed_since, row.renaming_looks) == (1, NOW, 0)
+
+
+async def test_an_archive_can_bring_other_ids(store: NamedStore) -> None:
+    """R36: the feed knows that some of its posts have several, and they stay so when it is read again."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, under({"a": "a"}))
+    other: dict[str, Any] = {"own": {0: id_of("b")}, "pairs": {id_of("b"): id_of("a")}}
+    number = await put(store, feed, a_document("http://o.test/1", an_entry("a"), rank=1, **other))
+    row = await store.feed(feed)
+    assert row is not None
+    assert (row.renamed, row.renaming_at) == (1, NOW + DAY)
+    again = a_document("http://o.test/1", an_entry("b"), rank=1)
+    await store.write(lambda db: documents.put_again(db, feed, [again], NOW), feed=feed)
+    found = await ids_in(store, f"SELECT identity, own FROM entry WHERE document = {number}")
+    assert found == [(id_of("a"), id_of("b"))]
 
 
 async def test_ids_that_stand_together_are_parted(store: NamedStore) -> None:

@@ -139,7 +139,8 @@ class Decision:
         is_new = current.has_changed or has_added or listing is not None
         if any(row.parser_version != PARSER_VERSION for row in self._documents):
             is_new |= await self._io.reread()
-        if self._feed.renamed or self._basis.request.is_full:
+        renaming_at = self._feed.renaming_at
+        if self._basis.request.is_full or (renaming_at is not None and renaming_at <= self._basis.now()):
             is_new |= await self._io.settle_ids()
         if self._basis.copies:
             is_new |= await self._store_copies(current)

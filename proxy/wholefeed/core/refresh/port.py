@@ -394,6 +394,8 @@ class StoredFeed:
     """When its publisher sent the subscription document last, be it the same; None: nobody knows."""
     renamed: int = 0
     """How many of its posts have had several ids (R36)."""
+    renaming_at: float | None = None
+    """When one of these ids will have been used for a day that its post is not served under yet."""
     doubts: int = 0
     """About its validators, as `schedule.next_doubts` counts them; 0: they are used."""
     shifts: str = NO_SHIFTS

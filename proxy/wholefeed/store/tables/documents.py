@@ -380,9 +380,8 @@ def _put_one(
     _put_traits(db, change, feed, [(document, packed)])
     pairs = {each: names[each] for each in document.pairs if each in names}
     if own:
-        is_own = not document.memento and not document.url.startswith((IMPORT_URL, LIST_URL))
-        since = now if is_own else None
-        posts.put(db, change, feed, number, own, pairs, since=since)
+        is_used = not document.memento and not document.url.startswith((IMPORT_URL, LIST_URL))
+        posts.put(db, change, feed, number, own, pairs, now=now, is_used=is_used)
     if change.has_renamed and document.role is Role.SUBSCRIPTION and not is_same:
         by_itself = {own.get(ordinal, each) for ordinal, each in enumerate(packed.identities())}
         known = len(by_itself) - len(document.traits.keys() - own.keys())

@@ -217,19 +217,21 @@ def put(
     own: Mapping[int, EntryId],
     pairs: Mapping[EntryId, EntryId],
     *,
-    since: float | None,
+    now: float,
+    is_used: bool,
 ) -> None:
     """Keep what identifies the entries of a document by themselves, and the ids that are new for a post.
 
-    `own` is by ordinal; `since` is when the publisher was seen to use the new ids, None where it was not.
+    `own` is by ordinal; `is_used`: the publisher was seen to use the new ids, now.
     """
     run_many(db, _SET_OWN, [(each, document, ordinal) for ordinal, each in own.items()])
     if pairs:
         none: float | None = None
         rows = [(feed, identity, identity, none, 1) for identity in pairs.values()]
-        rows += [(feed, each, identity, since, 0) for each, identity in pairs.items()]
+        rows += [(feed, each, identity, now if is_used else none, 0) for each, identity in pairs.items()]
         run_many(db, _PUT_ID, rows)
         change.has_renamed = True
+        _count(db, feed, now, looks=change.renaming_looks)
 
 
 # Under which id a post is served
@@ -255,7 +257,8 @@ _COUNT_RENAMED: Final = """
     UPDATE feed SET
         renamed = (SELECT count(DISTINCT identity) FROM other_id WHERE feed = :feed AND own <> identity),
         renamed_since = coalesce(renamed_since, :now),
-        renaming_looks = CASE WHEN :is_renaming = 1 THEN renaming_looks + 1 ELSE 0 END
+        renaming_at = (SELECT min(since) + :day FROM other_id WHERE feed = :feed AND is_usual = 0),
+        renaming_looks = :looks
     WHERE id = :feed
 """
 
@@ -297,7 +300,12 @@ def look(
     run_many(db, _DROP_IDS, dropped)
     let_stand(db, change, feed, now)
     is_renaming = bool(pairs) and 2 * len(pairs) >= known
-    run(db, _COUNT_RENAMED, {"feed": feed, "now": now, "is_renaming": int(is_renaming)})
+    _count(db, feed, now, looks=change.renaming_looks + 1 if is_renaming else 0)
+
+
+def _count(db: Database, feed: int, now: float, *, looks: int) -> None:
+    """Keep with the feed what is to be known of it without a look at its ids."""
+    run(db, _COUNT_RENAMED, {"feed": feed, "now": now, "day": DAY_SECONDS, "looks": looks})
 
 
 def let_stand(db: Database, change: Change, feed: int, now: float) -> None:
@@ -383,9 +391,8 @@ def settle_due(db: Database, feed: int, now: float, *, joins: bool) -> None:
     change = Change.begin(db, feed)
     for one, other in find_doubled(db, feed) if joins else ():
         _join(db, change, feed, one, other, now)
-    if joins:
-        run(db, _COUNT_RENAMED, {"feed": feed, "now": now, "is_renaming": 0})
     let_stand(db, change, feed, now)
+    _count(db, feed, now, looks=change.renaming_looks)
     change.finish()
 
 
