@@ -8,7 +8,7 @@ import pytest
 
 from tests.chains import CORPUS
 from wholefeed.core.compose.same_posts import pair_posts, read_traits, resolve_names
-from wholefeed.core.model import ATOM_NS, EntryId, FeedDocument, Traits, entry_id
+from wholefeed.core.model import ATOM_NS, DC_NS, IANA_RELATION_PREFIX, EntryId, FeedDocument, Traits, entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
 
@@ -134,6 +134,42 @@ def test_what_makes_two_entries_one_post(known: str, new: str, is_one: bool) -> 
     ((new_id, _),) = traits_of(new).items()
     found = pair_posts(traits_of(new), owners_of(traits_of(known)), present=())
     assert found == ({new_id: old_id} if is_one else {})
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        item("http://site.test/?p=1&amp;x=2", A, "a &lt;b&gt; c", NOON),
+        item("1", A, "<![CDATA[a & b]]>", NOON),
+        item("1", A, " a\n b &#8364;", NOON),
+        item("1", "", "no link but a guid", NOON),
+        item("http://site.test/guid", "", "", NOON),
+        item("1", A, "t", "yesterday"),
+        item("1", A, "one", NOON).replace("</item>", "<title>two</title></item>"),
+        item("1", "/relative", "t", NOON).replace("<item", "<item xml:base='http://other.test/'"),
+        item("1", A, "t").replace(
+            "</item>", f"<dc:date xmlns:dc='{DC_NS}'>2003-12-13T12:00:00Z</dc:date></item>"
+        ),
+        entry("1", "/a?b&amp;c", "t", "published 1", "updated 2"),
+        entry("1", "/a", "t", "published 1").replace("<link", "<link rel='self' href='/self'/><link"),
+        entry("1", "/a", "t", "published 1").replace("<link", "<link rel='alternate' href='/first'/><link"),
+        entry("1", "/a", "t").replace(
+            "<link", f"<link rel='{IANA_RELATION_PREFIX}alternate' href='/first'/><link"
+        ),
+        entry("1", "/a", "t").replace("<title>", "<source><title>other</title><id>2</id></source><title>"),
+    ],
+)
+def test_how_an_entry_is_written_makes_no_difference(written: str) -> None:
+    """R36: what most entries are read by is as good as a tree of elements, which a comment asks for."""
+    end = written.rindex("</")
+    bodies = (written, f"{written[:end]}<!-- odd -->{written[end:]}")
+    make = (
+        f"<feed xmlns='{ATOM_NS}'>{{}}</feed>"
+        if "<entry" in written
+        else "<rss version='2.0'><channel>{}</channel></rss>"
+    )
+    plain, odd = (by_id(parse(make.format(each).encode(), URL), [0]) for each in bodies)
+    assert plain == odd
 
 
 def test_a_pair_is_unique_in_both_directions() -> None:
