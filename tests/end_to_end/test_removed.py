@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.feeds import an_item, atom, json_feed, own_ids, rdf, rss
+from tests.nameless import titles
 from tests.origin import Origin
 from tests.postgres import on_both
 from tests.running import Proxy, Reply, StartProxy
@@ -66,6 +67,37 @@ async def test_it_comes_back_with_a_newer_update_alone(
     assert own_ids((await again.get(url)).body) == ["a"]
     origin.publish("/feed", atom(an_item("b", 3), an_item("a", 1)))
     assert own_ids((await again.refreshed(url)).body) == ["b", "a"]
+
+
+def with_urls(scheme: str, *names: str) -> bytes:
+    """A feed whose ids are URLs."""
+    return rss(*(an_item(each) for each in names)).replace(b"urn:", f"{scheme}://o.test/".encode())
+
+
+async def test_it_stays_away_whichever_of_its_ids_is_named(proxy: Proxy, origin: Origin) -> None:
+    """I2, R36: the post was removed, not the id."""
+    url = origin.url("/feed")
+    origin.publish("/feed", with_urls("http", "b", "a"))
+    await proxy.whole(url)
+    origin.publish("/feed", with_urls("https", "b", "a"))
+    await proxy.refreshed(url)
+    assert (await removed(proxy, url, "https://o.test/b")).status == 204
+    assert titles((await proxy.get(url)).body) == ["a"]
+    assert (await removed(proxy, url, "http://o.test/b")).status == 404
+    assert (await removed(proxy, url, "http://o.test/a")).status == 204
+    for scheme in ("https", "http"):
+        origin.publish("/feed", with_urls(scheme, "c", "b", "a"))
+        assert titles((await proxy.refreshed(url)).body) == ["c"]
+
+
+async def test_it_stays_away_when_it_comes_under_an_id_that_is_new(proxy: Proxy, origin: Origin) -> None:
+    """I2, R36."""
+    url = origin.url("/feed")
+    origin.publish("/feed", with_urls("http", "b", "a"))
+    await proxy.whole(url)
+    assert (await removed(proxy, url, "http://o.test/b")).status == 204
+    origin.publish("/feed", with_urls("https", "b", "a"))
+    assert titles((await proxy.refreshed(url)).body) == ["a"]
 
 
 @pytest.mark.parametrize("make", [rss, rdf, json_feed], ids=["rss", "rdf", "json"])

@@ -258,6 +258,21 @@ async def test_no_url_elsewhere_leads_to_a_private_feed(tmp_path: Path, *, is_kn
             assert (await world.whole(world.other_url("/archive"))).slug == "destination-forbidden"
 
 
+@pytest.mark.fault("139")
+async def test_no_feed_elsewhere_continues_a_private_one(tmp_path: Path) -> None:
+    """A3, I3: its entries would be for who may read that feed; nor does it continue a public one."""
+    server = {"access_token": TOKEN, "signing_keys": (KEY,)}
+    async with a_world(tmp_path, server=server) as world:
+        private, other = world.url("/feed"), world.other_url("/feed")
+        for origin, url in ((world.private, private), (world.other, other)):
+            origin.publish("/feed", FEED)
+            assert (await world.whole(url)).status == 200
+        for old, new in ((private, other), (other, private)):
+            asked = {"url": new, "old": old}
+            reply = await world.proxy.ask("POST", "/continue", params=asked, headers=world.token)
+            assert (reply.status, reply.slug) == (403, "destination-forbidden")
+
+
 async def test_a_person_is_told_what_to_paste_instead(tmp_path: Path) -> None:
     """A3: to allow private addresses would not help."""
     async with a_world(tmp_path) as world:

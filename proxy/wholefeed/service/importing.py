@@ -40,7 +40,7 @@ from wholefeed.service.showing import namespace_of, read_places
 from wholefeed.service.sources import Obtained, silenced
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, Snapshot
-from wholefeed.store.tables import documents, feeds, identities, posts
+from wholefeed.store.tables import documents, identities, posts
 
 log = get_logger()
 

@@ -47,7 +47,7 @@ from wholefeed.service.running import Running
 from wholefeed.service.showing import Showing, described
 from wholefeed.service.watching import Watching
 from wholefeed.store.rows import FeedRow, ListedFeed, Snapshot
-from wholefeed.store.tables import feeds, live
+from wholefeed.store.tables import feeds, posts
 from wholefeed.store.tables.feeds import Search
 
 log = get_logger()
@@ -393,9 +393,10 @@ class FeedService:
             UnknownFeedError: Nothing is stored for the URL.
         """
         deadline = time.monotonic() + self._context.config.limits.respond_within_seconds
-        identity = identity_of(entry)
         async with self._of_known(url) as feed:
-            if not await self._store.read(partial(live.is_served, feed=feed.id, identity=identity)):
+            look = partial(posts.find_served, feed=feed.id, own=identity_of(entry))
+            identity = await self._store.read(look)
+            if identity is None:
                 raise NoSuchEntryError(f"the feed has no entry {entry.strip()[:_LONGEST_SHOWN]!r}")
         request = RefreshRequest(is_polled=True, forgets=(identity,))
         await self._running.refresh_alone(feed.id, request, (), deadline)

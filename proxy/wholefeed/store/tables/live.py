@@ -660,16 +660,6 @@ def forget(db: Database, feed: int, identities: Iterable[EntryId], now: float) -
     change.finish()
 
 
-_IS_SERVED: Final = """
-    SELECT 1 FROM entry WHERE feed = :feed AND identity = :identity AND is_live = 1 LIMIT 1
-"""
-
-
-def is_served(db: Database, feed: int, identity: EntryId) -> bool:
-    """Return whether the feed has an entry of that identity."""
-    return fetch_value(db, _IS_SERVED, {"feed": feed, "identity": identity}) is not None
-
-
 _COUNTING_TOMBSTONES: Final = f"""
     SELECT t.identity, t.when_at, t.ref FROM tombstone AS t LEFT JOIN document AS d ON d.id = t.document
     WHERE t.feed = :feed AND (t.document IS NULL OR d.rank IS NOT NULL) AND t.ref <> '{FORGOTTEN_REF}'

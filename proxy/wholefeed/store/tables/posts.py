@@ -18,9 +18,10 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose import same_posts
+from wholefeed.core.merge import FORGOTTEN_REF
 from wholefeed.core.model import EntryId, Traits
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.store.base import Database, Row, fetch_all, fetch_one, inserting, run, run_many
+from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, inserting, run, run_many
 from wholefeed.store.tables.live import Change
 
 
@@ -70,6 +71,21 @@ def find(db: Database, feed: int, ids: Sequence[EntryId]) -> KnownIds:
     return KnownIds(frozenset(known), posts, has_renamed)
 
 
+_SERVED: Final = """
+    SELECT e.identity FROM entry AS e
+    WHERE e.feed = :feed AND e.is_live = 1 AND e.identity = coalesce(
+        (SELECT o.identity FROM other_id AS o WHERE o.feed = :feed AND o.own = :own), :own
+    )
+    LIMIT 1
+"""
+
+
+def find_served(db: Database, feed: int, own: EntryId) -> EntryId | None:
+    """Return the identity of the post that is served and has an id; None: the feed has no such entry."""
+    identity = fetch_value(db, _SERVED, {"feed": feed, "own": own})
+    return None if identity is None else EntryId(identity)
+
+
 def _parts(ids: Iterable[EntryId]) -> Iterator[Sequence[EntryId]]:
     """Give ids in parts of two sizes, the last of them filled up: so there are few statements to prepare."""
     wanted = list(dict.fromkeys(ids))
@@ -81,14 +97,17 @@ def _parts(ids: Iterable[EntryId]) -> Iterator[Sequence[EntryId]]:
 
 # What new entries have in common with known ones
 
-# A post that was deleted (R19) is not the same as one that comes anew.
-_OWNERS: Final = """
+# A post that its publisher deleted (R19) is not the same as one that comes anew; one that was removed (I2) is.
+_OWNERS: Final = f"""
     SELECT t.key, t.identity FROM trait AS t
     WHERE t.feed = :feed AND t.key IN (SELECT value FROM json_each(:keys))
         AND EXISTS (SELECT 1 FROM entry AS e WHERE e.feed = :feed AND e.identity = t.identity)
-        AND NOT EXISTS (SELECT 1 FROM tombstone AS d WHERE d.feed = :feed AND d.identity = t.identity)
+        AND NOT EXISTS (
+            SELECT 1 FROM tombstone AS d
+            WHERE d.feed = :feed AND d.identity = t.identity AND d.ref <> '{FORGOTTEN_REF}'
+        )
     LIMIT :most
-"""
+"""  # noqa: S608 - a constant
 _MOST_OWNERS: Final = 4
 """Of each trait, on average: where there are more, most of them tell nothing."""
 
