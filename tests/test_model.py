@@ -18,7 +18,7 @@ from tests.model.documents import MEDIA_TYPES, plain, read, written
 from tests.model.replayed import a_replay_story
 from tests.model.said import DAY, HOUR, Copy, Doc
 from tests.model.short import told
-from tests.model.stories import a_story
+from tests.model.stories import a_shifting_story, a_story
 from tests.origin import Origin
 from tests.running import Proxy, Reply
 
@@ -29,6 +29,13 @@ BASE_AT = 1_700_000_000.0
 async def test_every_answer_is_as_the_rules_say(seed: int) -> None:
     """R0 to R20, R23, R25: one made-up story of a publisher and a reader (`make stories` plays thousands)."""
     story = a_story(seed)
+    assert await story.play() == [], told(story)
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+async def test_every_answer_of_archives_that_shift_is_as_the_rules_say(seed: int) -> None:
+    """R35: one made-up story of a publisher whose entries move from each archive to the next."""
+    story = a_shifting_story(seed)
     assert await story.play() == [], told(story)
 
 

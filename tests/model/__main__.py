@@ -17,11 +17,12 @@ from tests.model.archived import an_archived_story
 from tests.model.blogs import a_blog_story
 from tests.model.replayed import a_replay_story
 from tests.model.short import Databases, Story, differs, shrunk, told
-from tests.model.stories import a_story
+from tests.model.stories import a_shifting_story, a_story
 from tests.postgres import shared_cluster
 
 KINDS: Final[dict[str, Callable[[int], Story]]] = {
-    "feeds": a_story, "blogs": a_blog_story, "archived": an_archived_story, "replays": a_replay_story,
+    "feeds": a_story, "shifting": a_shifting_story, "blogs": a_blog_story, "archived": an_archived_story,
+    "replays": a_replay_story,
 }  # fmt: skip
 """Stories by what they are of."""
 

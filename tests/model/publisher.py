@@ -151,6 +151,20 @@ class Publisher:
             self.archives.insert(0, self._archive(self.recent[kept:]))
             self.recent = self.recent[:kept]
 
+    def shifts(self) -> None:
+        """A new entry pushes one from each document into the next: archives are numbered from the newest."""
+        self.adds()
+        moving = [self.recent.pop()]
+        for archive in self.archives:
+            archive.copies[:0] = moving
+            moving = [archive.copies.pop()]
+            archive.updated = self.tick()
+        self._of_oldest(moving)
+
+    def _of_oldest(self, copies: Sequence[Copy]) -> None:
+        """Let the oldest archive, or the subscription document, end in these."""
+        (self.archives[-1].copies if self.archives else self.recent).extend(copies)
+
     def _archive(self, copies: Sequence[Copy]) -> Archive:
         buried = tuple(sorted(self.buried.items())) if self.hour % 3 == 0 else ()
         self.closed += 1

@@ -31,7 +31,7 @@ from tests.model.choice import (
     precedence,
 )  # fmt: skip
 from tests.model.counting import guesses
-from tests.model.said import DAY, GONE, HOST_RESTS, HOUR, Copy, Doc, Failure, Kind, kind_of
+from tests.model.said import DAY, GONE, HOST_RESTS, HOUR, Copy, Doc, Failure, Got, Kind, kind_of
 
 DEFAULT_FRESH: Final = 900.0
 MINIMUM_FRESH: Final = 300.0
@@ -44,6 +44,15 @@ class Remembered(NamedTuple):
 
     copy: Copy
     document_updated: float | None
+
+
+class Look(NamedTuple):
+    """What a walk has made of an archive (R35)."""
+
+    how: str
+    """changed, unchanged, added, passed without a request, or missed."""
+    left: frozenset[str] = frozenset()
+    """Entries that it had, and has no longer."""
 
 
 @dataclass
@@ -82,6 +91,10 @@ class Feed:
         """By family; the copy that left last first."""
         self.settled: set[str] = set()
         """What the publisher has taken out of the chain, and no document has held since."""
+        self.doubtful: set[str] = set()
+        """What an archive has lost when the rules leave open whether it is served meanwhile (R35)."""
+        self.looks: list[Look] = []
+        """At the archives of the walk, newest first."""
         self.fallen: set[tuple[str, float]] = set()
         """Tombstones that no document bears any more."""
         self.attempts: dict[str, Attempt] = {}
@@ -119,7 +132,7 @@ class Feed:
         if has_changed:
             self._take_subscription(got, now)
         is_retried = any(now >= each.not_before for each in self.attempts.values())
-        is_due = is_retried or self.ascends or self._is_any_due(got, now)
+        is_due = is_retried or self.ascends or bool(self.doubtful) or self._is_any_due(got, now)
         if has_changed or is_forced or is_full or is_due:
             self._reconstruct(asking, got, has_news and has_changed, was_collected, is_forced, is_full)
 
@@ -196,6 +209,7 @@ class Feed:
     ) -> dict[str, Failure | None]:
         path: list[str] = []
         steps: list[str] = []
+        self.looks = []
         missing: dict[str, Failure | None] = {}
         here = self.path
         while (target := doc.links.get(self.kind.relation)) is not None and target != here:
@@ -204,6 +218,7 @@ class Feed:
             steps.append(target)
             failure = self._have_archive(asking, target, len(path), is_forced, is_full)
             if target in (self.path, *path) or failure is not None:
+                self.looks.append(Look("missed"))
                 missing[target] = failure if isinstance(failure, Failure) else None
                 is_hole = failure is not None
                 behind = self._pass(asking, steps, path, missing, is_forced, is_full) if is_hole else None
@@ -212,8 +227,47 @@ class Feed:
                 target = behind
             path.append(target)
             here, doc = target, self.archives[target].doc
+        self._account(path, is_true_end=not missing, is_full=is_full)
         self._drift(path, is_true_end=not missing, is_full=is_full)
         return missing
+
+    # ---- R35: where the entries are that have left an archive
+
+    @property
+    def _may_look_on(self) -> bool:
+        """Whether the next older archive may be asked for: entries are unaccounted for."""
+        return bool(self.doubtful) or any(each.left for each in self.looks)
+
+    def _account(self, path: Sequence[str], *, is_true_end: bool, is_full: bool) -> None:
+        """Tell what has been deleted from what may have moved: then the proxy may serve it, or not."""
+        held = {copy.name for _, _, each in self._attached() for copy in each.doc.copies}
+        held |= {copy.name for each in path for copy in self.archives[each].doc.copies}
+        is_read = [each.how in ("changed", "added") for each in self.looks]
+        were_doubtful = bool(self.doubtful)
+        for at, look in enumerate(self.looks):
+            gone = look.left - held
+            behind = [each.how for each in self.looks[at + 1 :]]
+            end = behind.index("unchanged") if "unchanged" in behind else None
+            is_sure = all(is_read[at + 1 :][:end]) and (end is not None or is_true_end)
+            is_sure = is_sure and not {"passed", "missed"} & {each.how for each in self.looks[:at]}
+            (self.settled if is_sure and not were_doubtful else self.doubtful).update(gone)
+        if self.doubtful:  # what left an archive is remembered where nothing says
+            self.is_order_told = False
+        for name in self.doubtful & held:
+            self._give_way(name, path)
+        self.doubtful -= held
+        if is_full and is_true_end and all(each.how != "missed" for each in self.looks):
+            self.settled |= self.doubtful
+            self.doubtful.clear()
+
+    def _give_way(self, name: str, path: Sequence[str]) -> None:
+        """Prefer what an archive holds to what is remembered of it, unless that was updated later."""
+        copies = [copy for each in path for copy in self.archives[each].doc.copies if copy.name == name]
+        latest = max((or_never(copy.updated) for copy in copies), default=NEVER)
+        memory = self.memories.get(self.family, [])
+        self.memories[self.family] = [
+            each for each in memory if each.copy.name != name or or_never(each.copy.updated) > latest
+        ]
 
     def _pass(
         self, asking: Asking, steps: list[str], path: Sequence[str],
@@ -266,17 +320,31 @@ class Feed:
         elif is_full or self._is_due(held, place, now):
             got = asking.must(path)
         else:
-            return None
+            got = asking.may(path) if self._may_look_on else None
+            if got is None:
+                self.looks.append(Look("passed"))
+                return None
+        return self._take_archive(path, got, place, now, is_unfit=is_unfit)
+
+    def _take_archive(self, path: str, got: Got, place: int, now: float, *, is_unfit: bool) -> Failure | None:
+        """Take what came of an archive; return why it is missing."""
+        held = self.archives.get(path)
+        is_served = held is not None and not is_unfit
         if isinstance(got, Failure):
+            if is_served:
+                self.looks.append(Look("missed"))
             if held is not None and got.status in GONE:  # R13: a look at it, which settles nothing
                 held.checked_at = now
-            return got if held is None or is_unfit else None
+            return None if is_served else got
         if got.family != self.family:
             return Failure(200)
         if held is not None:
             self.fallen |= set(held.doc.buried) - set(got.buried)
-            if path in self.chain:
-                self._settle(held.doc)
+        if held is None or path not in self.chain:
+            self.looks.append(Look("added"))
+        else:
+            names = {copy.name for copy in held.doc.copies} - {copy.name for copy in got.copies}
+            self.looks.append(Look("unchanged" if held.doc == got else "changed", frozenset(names)))
         fetched_at = held.fetched_at if held is not None and held.doc == got else now
         self.archives[path] = Held(got, fetched_at, now, place > 0)
         return None

@@ -166,6 +166,17 @@ async def test_a_mark_of_unknown_cause_counts_while_an_archive_is_attached(store
     assert await live(store, feed) == {("archive", ARCHIVE, 0)}
 
 
+async def test_what_stays_in_an_archive_gives_nothing_way(store: NamedStore) -> None:
+    """R10, R35: of an archive that loses an entry the others stay, and are no reason to prefer its copies."""
+    feed = (await a_feed(store)).id
+    await put(store, feed, memory(an_entry("a"), an_entry("b")))
+    await put(store, feed, a_document(ARCHIVE, an_entry("a"), an_entry("b")))
+    await put(store, feed, a_document(ARCHIVE, an_entry("b"), is_doubtful=True))
+    assert await live(store, feed) == {("memory", MEMORY, 0), ("memory", MEMORY, 1)}
+    await put(store, feed, a_document(OLDER, an_entry("a"), rank=1))
+    assert await live(store, feed) == {("archive", OLDER, 0), ("memory", MEMORY, 1)}
+
+
 async def test_feeds_do_not_share_identities(store: NamedStore) -> None:
     """docs/faults.md row 23: identity is scoped to the feed."""
     mine, hostile = (await a_feed(store)).id, (await a_feed(store, "http://x.test/")).id

@@ -349,8 +349,7 @@ class Change:
 
         `is_doubtful`: it may have moved to another archive document, so what is remembered stays (R35).
         """
-        if self._has_settled:
-            _ = self._were_doubtful  # before others are
+        _ = self._were_doubtful
         mark = {"document": document, "is_doubtful": int(is_doubtful)}
         self._has_settled |= run(self._db, _WITHDRAW, mark) > 0
 
@@ -377,8 +376,8 @@ class Change:
 
     @cached_property
     def _were_doubtful(self) -> frozenset[EntryId]:
-        """Entries that were doubtful before this change."""
-        return doubtful(self._db, self._feed)
+        """Entries that were doubtful before this change; read before it makes any so."""
+        return doubtful(self._db, self._feed) if self._has_settled else frozenset()
 
     def believe(self, shortened: Collection[EntryId]) -> None:
         """Take the publisher's word for what its archive held in full, and does not any more (R10).
