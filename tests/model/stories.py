@@ -108,7 +108,7 @@ def a_shifting_story(seed: int) -> FeedStory:
         for name in chance.choices(list(_SHIFTING), list(_SHIFTING.values()), k=chance.randint(0, 4)):
             steps.append((name, *_arguments(chance, name, "chain")))
         reads = chance.choices(READS[:4], [12, 2, 1, 2])[0]
-        steps.append((reads, chance.choice((1010, 90070, 90070, 180_070))))
+        steps.append((reads, chance.choice((1010, 90070, 90070, 90070))))
     return replace(story, steps=tuple(steps), habits=replace(story.habits, dialect="prev-archive"))
 
 
