@@ -37,6 +37,7 @@ CONSTANTS: Final = {
     "LARGE_BYTES": Constant("dozens of such documents would fill the memory", ("fetch.budget",)),
     "LATE_SECONDS": Constant("a busy machine is late itself", ("service.sharing_hosts",)),
     "LONGEST_PAUSE_SECONDS": Constant("polls begin a minute apart", ("service.background",)),
+    "MOST_WAITING": Constant("dozens of archives would have to shift", ("core.refresh.trail",)),
     "LOOK_SECONDS": Constant("a second until it is looked again", ("service.replica",)),
     "MAX_ELEMENTS": Constant(_READ_MANY, ("core.parse.families",)),
     "MAX_ENTRIES": Constant(_READ_MANY, ("core.parse.families", "core.parse.jsonfeed")),

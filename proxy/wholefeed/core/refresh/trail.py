@@ -499,7 +499,7 @@ class TrailWalk:
 
     def _has_much_waiting(self) -> bool:
         fresh = [self._answers.fresh[document_key(url)] for url in self._waiting]
-        return len(fresh) >= _MOST_WAITING or sum(each.arrival.body_bytes for each in fresh) > _MOST_BYTES
+        return len(fresh) >= MOST_WAITING or sum(each.arrival.body_bytes for each in fresh) > _MOST_BYTES
 
     async def _keep_waiting(self) -> None:
         """Store what has waited in one transaction: what has moved stands in one of them at every moment."""
@@ -562,7 +562,7 @@ class _Waiting(NamedTuple):
 
 _UNKNOWN: Final = 0
 """In place of the number of a document that is not stored yet."""
-_MOST_WAITING: Final = 64
+MOST_WAITING: Final = 64
 _MOST_BYTES: Final = 8 << 20
 """Of documents that wait for it to be known what has left them (R35), and of their bodies."""
 
