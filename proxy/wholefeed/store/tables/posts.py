@@ -97,7 +97,7 @@ def _parts(ids: Iterable[EntryId]) -> Iterator[Sequence[EntryId]]:
 
 # What new entries have in common with known ones
 
-# A post that its publisher deleted (R19) is not the same as one that comes anew; one that was removed (I2) is.
+# One that its publisher deleted (R19) is not the same as one that comes anew; one that was removed (I2) is.
 _OWNERS: Final = f"""
     SELECT t.key, t.identity FROM trait AS t
     WHERE t.feed = :feed AND t.key IN (SELECT value FROM json_each(:keys))
