@@ -9,6 +9,7 @@ import pytest
 
 from tests.answers import Redirect, Status
 from tests.feeds import own_ids
+from tests.nameless import titles
 from tests.origin import Origin
 from tests.publishers.feedburner import FeedBurner
 from tests.publishers.wordpress import WordPress
@@ -83,6 +84,19 @@ async def test_what_changes_in_the_middle_loses_nothing(
     assert set(own_ids(reply.body)) >= wordpress.identities()
 
 
+async def test_a_source_that_has_moved_with_its_posts_is_the_source(
+    proxy: Proxy, origin: Origin, elsewhere: Origin
+) -> None:
+    """R27, R36: FeedBurner has not seen it yet, and the guids there name the new host."""
+    copy = FeedBurner(elsewhere, WordPress(origin, posts=120), "/feed/")
+    await copy.poll()
+    origin.redirect("/feed/", elsewhere.url("/feed/"))
+    WordPress(elsewhere, posts=120)
+    reply = await proxy.whole(copy.url)
+    assert reply.state == "collected"
+    assert len(titles(reply.body)) == len(set(titles(reply.body))) == 120
+
+
 @pytest.mark.parametrize(
     ("kind", "requests"),
     [("another link", 1), ("a category", 1), ("leads back", 1), ("nothing there", 2), ("another format", 2)],
@@ -94,9 +108,10 @@ async def test_a_source_that_is_not_confirmed_is_left_alone(
     wordpress = WordPress(origin, posts=120)
     copy = FeedBurner(elsewhere, wordpress, "/category/news/feed/" if kind == "a category" else "/feed/")
     await copy.poll()
-    if kind == "another link":  # as long as FeedBurner has not seen it
+    if kind == "another link":
         origin.redirect("/feed/", elsewhere.url("/feed/"))
-        WordPress(elsewhere, posts=120)
+        for post in WordPress(elsewhere, posts=120).blog.everything:
+            post.title, post.published = f"Another {post.title}", post.published + 60
     elif kind == "leads back":
         origin.answer("/feed/", Redirect(copy.url))
     elif kind == "nothing there":

@@ -102,6 +102,17 @@ DOCUMENTS: dict[str, tuple[dict[str, bytes], ...]] = {
             for path, number in (("/feed", 2), ("/2", 3), ("/3", 4))
         },
     ),
+    "LastNotReached": (
+        {
+            "/feed": atom(an_item("c", 3), next="/2", last="/3"),
+            "/2": atom(an_item("b", 2)),
+            "/3": atom(an_item("a", 1)),
+        },
+    ),
+    "PageStale": (
+        {"/feed": atom(an_item("c", 3), next="/2"), "/2": atom(an_item("b", 2), an_item("a", 1))},
+        {"/feed": atom(an_item("f", 6), next="/2")},
+    ),
     "PageGone": ({"/feed": atom(an_item("a"), next="/gone")},),
     "ArchivesShift": tuple(Shifting(size=2).documents(count) for count in (7, 8, 9)),
     "ValidatorsDoubted": (
@@ -186,7 +197,7 @@ BESIDE: dict[str, set[str]] = {"JumpedHole": {"DocumentUnavailable"}}
 PARTIAL = {
     *("ChainLoop", "CrossOriginUnconfirmed", "CurrentUnavailable", "DeadChainLink", "DocumentTruncated"),
     *("DocumentUnavailable", "FormatMismatch", "HistoryUnfinished", "LimitReached", "MementoServed"),
-    *("NoProgress", "NoSubscriptionDocument"),
+    *("LastNotReached", "NoProgress", "NoSubscriptionDocument", "PageStale"),
 }
 """Those that say that entries may be missing."""
 

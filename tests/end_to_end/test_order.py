@@ -88,26 +88,6 @@ async def test_an_entry_that_only_the_publisher_left_out_stands_by_its_date(
     assert numbers((await proxy.refreshed(url)).body) == [12, 11, 10, 9, 8, 7, 6]
 
 
-@pytest.mark.parametrize("is_full", [True, False])
-async def test_a_feed_that_an_earlier_version_published_gets_its_order(
-    proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, *, is_full: bool
-) -> None:
-    """R20: by the next publication, and by a full refresh that brings nothing new."""
-    url, body = origin.url("/feed"), b""
-    with monkeypatch.context() as earlier:
-        earlier.setattr("wholefeed.service.storing.read_order", lambda *_given, **_more: None)
-        for posts in (40, 65):
-            publish(origin, "archived", posts)
-            await proxy.whole(url)
-            proxy.clock.advance(DAY)
-            body = (await proxy.refreshed(url)).body
-        assert numbers(body) != sorted(numbers(body), reverse=True)
-    if not is_full:
-        publish(origin, "archived", 66)
-    body = (await proxy.refreshed(url, full=is_full)).body
-    assert numbers(body) == list(range(65 if is_full else 66, 0, -1))
-
-
 async def test_a_pinned_entry_moves_nothing_far(proxy: Proxy, origin: Origin) -> None:
     """R20: what no document holds any more stands behind newer pages, although page 1 has an older entry."""
     url = origin.url("/feed")

@@ -70,6 +70,7 @@ SLUGS: Final = {
     "incomplete": Slug(answers=(502,), words=_DAMAGED),
     "internal": Slug(answers=(500,)),
     "invalid-url": Slug(answers=(400,), words=_NO_ADDRESS),
+    "last-not-reached": Slug(words="the feed names a last page that its links do not lead to"),
     "limit": Slug(answers=(422,), words="this feed is larger than this proxy takes"),
     "loop": Slug(words="the links between the documents lead in a circle"),
     "loop-detected": Slug(answers=(508,), words=_REFUSED, lasts=True),
@@ -79,8 +80,6 @@ SLUGS: Final = {
     "memory-short": Slug(answers=(503,), words="this proxy had too little memory to read the document"),
     "method-not-allowed": Slug(answers=(405,)),
     "misdirected": Slug(answers=(421,)),
-    "last-not-reached": Slug(words="the feed names a last page that its links do not lead to"),
-    "page-stale": Slug(words="an older copy of this page came, which does not join the page before it"),
     "no-progress": Slug(words="the documents go on without anything new in them"),
     "no-subscription-document": Slug(
         words="it is an old document, and does not say where the newest entries are"
@@ -93,6 +92,7 @@ SLUGS: Final = {
     "not-opml": Slug(answers=(422,)),
     "origin-forbidden": Slug(answers=(502,), words=_FAILED, lasts=True),
     "overloaded": Slug(answers=(503,), words="this proxy had too much to do"),
+    "page-stale": Slug(words="an older copy of this page came, which does not join the page before it"),
     "protocol-error": Slug(answers=(502,), words=_DAMAGED),
     "publisher-failed": Slug(answers=(502,), words=_FAILED),
     "publisher-status": Slug(answers=(502, 404, 410), words=_FAILED, lasts=True),

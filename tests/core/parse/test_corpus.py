@@ -13,7 +13,7 @@ import pytest
 from tests.core.parse.makers import URL, named, slices
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.model import MEMORY_URL, Family, FeedDocument
-from wholefeed.core.notes import DocumentRepaired, DocumentTruncated
+from wholefeed.core.notes import DocumentRepaired, DocumentTruncated, IdentityUnusable
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
 from wholefeed.core.verbatim.fragments import fragments_of
@@ -102,7 +102,8 @@ def test_every_feed_s_entries_survive_a_synthesized_document(folder: Path, step:
         made = fragments_of(document)
         sent = [made.entry(n) for n in range(len(document.entries))]
         again = parse(synthesize(document.family, document.version, sent), f"{MEMORY_URL}1")
-        assert named(again) == named(document), path
+        if not any(note.kind is IdentityUnusable for note in document.notes):  # one copy shows none
+            assert named(again) == named(document), path
         assert slices(again) == sent, path
         made = fragments_of(again)
         assert [made.entry(n) for n in range(len(sent))] == sent, path

@@ -10,11 +10,11 @@ its link at its instant of publication, its title at that instant.
 from __future__ import annotations
 
 import hashlib
+import html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
-from xml.sax.saxutils import unescape
 
 from wholefeed.core.compose.entries import Said, said_of
 from wholefeed.core.facts import Stored
@@ -99,7 +99,7 @@ def _unescaped(written: bytes) -> str | None:
     text = written.decode()
     if "&" not in text:
         return text
-    return None if _REFERENCE.search(text) else unescape(text, {"&quot;": '"', "&apos;": "'"})
+    return None if _REFERENCE.search(text) else html.unescape(text)
 
 
 def _atom_link(text: bytes) -> str | None:
