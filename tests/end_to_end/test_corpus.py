@@ -53,7 +53,7 @@ REPEATED: Final = {
 entries away (R19): how many identities come out."""
 
 REPEATED_APART: Final = {**REPEATED, "base/services2.xml": 1}
-"""The same where each entry stands in a document of its own, so that nothing shows an id to be of no use (R9)."""
+"""The same where each entry stands alone in a document: then nothing shows that an id is useless (R9)."""
 
 OTHER_HEADS: Final = {
     "links": "R21: history links leave, self and via are the proxy's",
