@@ -212,17 +212,23 @@ def pair_posts(
     of_ids = {each: own.ids for each, own in counted.items()}
     beside = {each: (*own.links, *own.titles) for each, own in counted.items()}
     for traits in (of_ids, beside):
+        left = {each: own for each, own in traits.items() if each not in found}
+        crowded = {key for own in left.values() for key in own if len(owners.get(key, ())) > _MOST_TOLD}
         candidates = {
-            each: {owner for trait in own for owner in owners.get(trait, ()) if owner != each}
-            for each, own in traits.items()
-            if each not in found
+            each: {owner for key in own if key not in crowded for owner in owners.get(key, ())} - {each}
+            for each, own in left.items()
         }
         claims = Counter(owner for each in candidates.values() for owner in each)
-        taken = {*present, *found.values()}
+        taken = {*present, *found.values(), *(owner for key in crowded for owner in owners[key])}
         for each, alike in candidates.items():
-            if len(alike) == 1 and not alike & taken and claims[(owner := next(iter(alike)))] == 1:
+            is_sole = len(alike) == 1 and not alike & taken and crowded.isdisjoint(left[each])
+            if is_sole and claims[(owner := next(iter(alike)))] == 1:
                 found[each] = owner
     return found
+
+
+_MOST_TOLD: Final = 2
+"""Owners of a trait; of more, at least two are not the new entry itself, so it tells neither it nor them."""
 
 
 def find_doubled(

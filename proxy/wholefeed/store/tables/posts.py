@@ -97,7 +97,7 @@ def _parts(ids: Iterable[EntryId]) -> Iterator[Sequence[EntryId]]:
 
 # What new entries have in common with known ones
 
-# One that its publisher deleted (R19) is not the same as one that comes anew; one that was removed (I2) is.
+# One that its publisher deleted (R19) is not the same as a post that comes anew; a removed one is (I2).
 _OWNERS: Final = f"""
     SELECT t.key, t.identity FROM trait AS t
     WHERE t.feed = :feed AND t.key IN (SELECT value FROM json_each(:keys))
