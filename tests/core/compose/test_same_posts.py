@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.chains import CORPUS
-from wholefeed.core.compose.same_posts import pair_posts, read_traits, resolve_names
+from wholefeed.core.compose.same_posts import find_doubled, pair_posts, read_traits, resolve_names
 from wholefeed.core.model import ATOM_NS, DC_NS, IANA_RELATION_PREFIX, EntryId, FeedDocument, Traits, entry_id
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.parse.limits import ParseError
@@ -196,6 +196,28 @@ def test_many_posts_that_are_alike_cost_little() -> None:
     assert pair_posts({**new, entry_id("other"): of_titles(1)}, owners, present=()) == {}
     assert time.process_time() - began < 2, "pair by pair it takes a minute and ten gigabytes"
     assert pair_posts({entry_id("other"): of_titles(1)}, owners, present=()) != {}
+
+
+@pytest.mark.parametrize(
+    ("shared", "found"),
+    [
+        ({1: "ab"}, ["ab"]),
+        ({1: "ab", 3: "ab"}, ["ab"]),
+        ({1: "ab", 3: "bc"}, []),
+        ({1: "abc"}, []),
+        ({1: "ab", 3: "acd"}, []),
+        ({2: "ab", 4: "cd"}, []),
+        ({2: "ab", 4: "cd", 6: "ef"}, ["ab", "cd", "ef"]),
+        ({2: "ab", 4: "cd", 6: "ef", 8: "fgh"}, []),
+        ({1: "xa", 2: "ab", 4: "bc", 6: "de", 8: "fg"}, ["ax", "bc", "de", "fg"]),
+        ({2: "ab", 4: "cd", 6: "yz"}, []),
+    ],
+)
+def test_what_is_there_twice(shared: Mapping[int, str], found: Sequence[str]) -> None:
+    """R36: pairs of which neither has anything in common with a third; but for ids (odd), three at least."""
+    rows = [(key, EntryId(name.encode())) for key, names in shared.items() for name in names]
+    doubled = find_doubled(rows, lambda one, other: (one, other) == (b"y", b"z"))
+    assert [(one + other).decode() for one, other in doubled] == found
 
 
 SHARED = 2

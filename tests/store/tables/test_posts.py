@@ -162,3 +162,16 @@ async def test_doubled_posts_are_found(store: NamedStore, spelt_otherwise: bool,
         store, "SELECT d.role FROM entry AS e JOIN document AS d ON d.id = document WHERE is_live = 1"
     )
     assert {row[0] for row in served} == ({"subscription"} if is_due else {"subscription", "archive"})
+
+
+async def test_what_many_have_in_common_is_not_compared_pair_by_pair(store: NamedStore) -> None:
+    """R36: one row for each entry of one title and instant is looked at."""
+    feed = (await a_feed(store)).id
+    for number in range(300):
+        names = [f"{number} {at}" for at in range(2)]
+        alike = {at: traits(2) for at in range(2)}
+        archive = a_document(f"http://o.test/{number}", *map(an_entry, names), rank=number, traits=alike)
+        await put(store, feed, archive)
+    assert await store.read(partial(posts.is_due, feed=feed, now=NOW, joins=True)) is False
+    looked_at = await store.read(lambda db: fetch_all(db, posts.SHARED, {"feed": feed}))
+    assert len(looked_at) == 600

@@ -14,6 +14,8 @@ import html
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.entries import Said, said_of
@@ -232,20 +234,18 @@ _MOST_TOLD: Final = 2
 
 
 def find_doubled(
-    shared: Iterable[tuple[int, EntryId, EntryId]], are_together: Callable[[EntryId, EntryId], bool]
+    shared: Iterable[tuple[int, EntryId]], are_together: Callable[[EntryId, EntryId], bool]
 ) -> list[tuple[EntryId, EntryId]]:
     """Return which posts a feed has twice, since their ids changed when nobody looked for that.
 
     Args:
-        shared: Traits and two identities in the feed that have them.
+        shared: Traits and identities in the feed that have them, those of each trait in a row.
         are_together: Whether a document holds both.
     """
-    by_id, beside = set[tuple[EntryId, EntryId]](), set[tuple[EntryId, EntryId]]()
-    for trait, one, other in shared:
-        (by_id if is_of_id(trait) else beside).add((min(one, other), max(one, other)))
-    found = _unique(by_id, are_together)
+    groups = [(key, {identity for _, identity in rows}) for key, rows in groupby(shared, key=itemgetter(0))]
+    found = _unique((alike for key, alike in groups if is_of_id(key)), are_together)
     taken = {each for pair in found for each in pair}
-    rest = _unique({pair for pair in beside if taken.isdisjoint(pair)}, are_together)
+    rest = _unique((alike - taken for key, alike in groups if not is_of_id(key)), are_together)
     return found + (rest if len(rest) >= FEWEST_DOUBLED else [])
 
 
@@ -254,11 +254,20 @@ FEWEST_DOUBLED: Final = 3
 
 
 def _unique(
-    pairs: Collection[tuple[EntryId, EntryId]], are_together: Callable[[EntryId, EntryId], bool]
+    groups: Iterable[Collection[EntryId]], are_together: Callable[[EntryId, EntryId], bool]
 ) -> list[tuple[EntryId, EntryId]]:
+    """Return the pairs of which neither has anything in common with a third."""
+    pairs, crowd = set[tuple[EntryId, ...]](), set[EntryId]()
+    for alike in groups:
+        if len(alike) > _MOST_TOLD:
+            crowd.update(alike)
+        elif len(alike) == _MOST_TOLD:
+            pairs.add(tuple(sorted(alike)))
     times = Counter(each for pair in pairs for each in pair)
     return [
-        pair for pair in sorted(pairs) if all(times[each] == 1 for each in pair) and not are_together(*pair)
+        (one, other)
+        for one, other in sorted(pairs)
+        if times[one] == times[other] == 1 and crowd.isdisjoint((one, other)) and not are_together(one, other)
     ]
 
 

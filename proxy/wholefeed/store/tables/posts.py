@@ -367,19 +367,15 @@ def own_ids(db: Database, document: int) -> dict[EntryId, OwnId]:
 
 # What is due though nothing has come
 
-_DOUBLED: Final = """
-    SELECT one.key, one.identity, other.identity
-    FROM trait AS one CROSS JOIN trait AS other
-        ON other.feed = one.feed AND other.key = one.key AND other.identity > one.identity
-    WHERE one.feed = :feed
-        AND EXISTS (SELECT 1 FROM entry AS e WHERE e.feed = :feed AND e.identity = one.identity)
-        AND EXISTS (SELECT 1 FROM entry AS e WHERE e.feed = :feed AND e.identity = other.identity)
-        AND NOT EXISTS (
-            SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity IN (one.identity, other.identity)
-        )
-    LIMIT :most
+SHARED: Final = """
+    SELECT t.key, t.identity FROM trait AS t
+    WHERE t.feed = :feed
+        AND t.key IN (SELECT key FROM trait WHERE feed = :feed GROUP BY key HAVING count(*) > 1)
+        AND EXISTS (SELECT 1 FROM entry AS e WHERE e.feed = :feed AND e.identity = t.identity)
+        AND NOT EXISTS (SELECT 1 FROM tombstone AS d WHERE d.feed = :feed AND d.identity = t.identity)
+    ORDER BY t.key
 """
-_MOST_DOUBLED: Final = 100_000
+"""One row for each of those that share a trait; not for each two, which may be millions."""
 _TOGETHER: Final = """
     SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
     WHERE e.feed = :feed AND e.identity = :one AND d.role <> 'memory' AND EXISTS (
@@ -395,8 +391,8 @@ def find_doubled(db: Database, feed: int) -> list[tuple[EntryId, EntryId]]:
     def are_together(one: EntryId, other: EntryId) -> bool:
         return bool(fetch_all(db, _TOGETHER, {"feed": feed, "one": one, "other": other}))
 
-    rows = fetch_all(db, _DOUBLED, {"feed": feed, "most": _MOST_DOUBLED})
-    return same_posts.find_doubled(((row[0], EntryId(row[1]), EntryId(row[2])) for row in rows), are_together)
+    rows = fetch_all(db, SHARED, {"feed": feed})
+    return same_posts.find_doubled(((key, EntryId(identity)) for key, identity in rows), are_together)
 
 
 def is_due(db: Database, feed: int, now: float, *, joins: bool) -> bool:
