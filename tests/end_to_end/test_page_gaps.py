@@ -91,6 +91,16 @@ async def test_a_last_page_that_is_none_of_its_own_changes_nothing(
     assert origin.counts()["/5" if case == "gone" else "/four"] == 1
 
 
+async def test_a_last_page_that_links_lead_to_is_named_once(proxy: Proxy, origin: Origin) -> None:
+    """R6: the walk has found that it is not there, and so has the look at the page named last."""
+    origin.publish("/feed", page(range(20, 10, -1), next="/2", last="/3"))
+    origin.publish("/2", page(range(10, 0, -1), next="/3", last="/3"))
+    origin.answer("/3", Status(404))
+    url = origin.url("/feed")
+    assert (await proxy.whole(url)).state == "paged"
+    assert [each["code"] for each in (await proxy.status(url))["notes"]] == ["PageGone"]
+
+
 @pytest.mark.fault("51b")
 @pytest.mark.parametrize("new", [10, 12, 25])
 async def test_an_older_copy_of_a_page_leaves_no_gap(proxy: Proxy, origin: Origin, new: int) -> None:

@@ -315,7 +315,7 @@ class Decision:
         _put_in_order(total, asked, before, behind, ascent)
         if total.is_true_end and total.ending.end is not End.COLLECTED:
             note = await self._look_at_last([asked, *passed], stored, total)
-            if note is not None:
+            if note is not None and note not in total.notes:  # a walk may have been there
                 total.notes.append(note)
                 total.ending = Ending(None, (note,)) if note.partial else total.ending
         return total
