@@ -261,6 +261,17 @@ async def test_forget_deletes_the_feed(cli: Run, origin: Origin, tmp_path: Path,
     )
 
 
+async def test_an_entry_with_a_long_id_is_removed(
+    cli: Run, origin: Origin, tmp_path: Path, is_running: bool
+) -> None:
+    """I2: one that no line of a request has room for."""
+    long = "x" * 9000
+    origin.publish("/feed", atom(an_item(long, 2), an_item("b", 1)))
+    url = origin.url("/feed")
+    assert await known(cli, tmp_path, url, is_running, ["forget", url, "--entry", f"urn:{long}"]) == [""]
+    assert "1 entry " in (await cli("list"))[1]
+
+
 async def test_one_entry_is_removed(cli: Run, origin: Origin, tmp_path: Path, is_running: bool) -> None:
     """I2: `forget --entry` removes one entry; one that is not there is exit 1, and an empty id exit 2."""
     origin.publish("/feed", atom(an_item("a", 2), an_item("b", 1)))

@@ -724,6 +724,33 @@ async def test_one_entry_is_removed_from_its_page(proxy: Proxy, origin: Origin) 
     assert own_ids((await proxy.get(url)).body) == ["b"]
 
 
+async def test_entries_are_removed_by_what_identifies_them(proxy: Proxy, origin: Origin) -> None:
+    """I2, R9: by no id that unlike entries share; one that shows nothing of the kind has no link."""
+    shared, url = "<guid isPermaLink='false'>N/A</guid>", origin.url("/feed")
+    long = f"<guid isPermaLink='false'>{'x' * 9000}</guid>"
+    items = [f"<item>{shared}<title>{n}</title><link>https://o.test/{n}</link></item>" for n in "ab"]
+    items += [f"<item><title>long</title>{long}</item>", "<item><title>nothing</title></item>"]
+    channel = f"<channel><title>F</title>{''.join(items)}</channel>"
+    origin.publish("/feed", f"<rss version='2.0'>{channel}</rss>".encode())
+    await proxy.whole(url)
+    links = [each for each in read(await browse(proxy, target(url))).links if "&entry=" in each]
+    assert len(links) == 3
+    for link in links:
+        (action,) = read(await browse(proxy, link[1:])).actions
+        assert (await submit(proxy, action[1:])).status == 303
+        await proxy.settled()
+    assert "<title>nothing</title>" in (answer := (await proxy.get(url)).body.decode())
+    assert answer.count("<item") == 1
+
+
+async def test_a_question_about_an_entry_needs_its_name(proxy: Proxy, origin: Origin) -> None:
+    """I2: who sends blanks is not asked whether to forget the feed."""
+    origin.publish("/feed", atom(an_item("a", 1)))
+    url = quote(origin.url("/feed"), safe="")
+    await proxy.whole(origin.url("/feed"))
+    assert (await browse(proxy, f"/forget?url={url}&entry=+")).status == 400
+
+
 @pytest.mark.parametrize(
     ("site", "accept", "is_page"),
     [("same-origin", "text/html", True), ("same-origin", "*/*", False), ("cross-site", "text/html", False)],

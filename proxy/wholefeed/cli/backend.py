@@ -33,6 +33,7 @@ from wholefeed.cli.access_token import known_token
 from wholefeed.cli.address import server_address, url_here, where_looked
 from wholefeed.cli.base import run, tell
 from wholefeed.config.tables import Config
+from wholefeed.core.compose.entries import sent_name
 from wholefeed.core.model import State
 from wholefeed.core.opml import compose_opml
 from wholefeed.core.text.dates import format_rfc822, format_rfc3339
@@ -164,7 +165,8 @@ class Server:
         Raises:
             NoSuchEntryError: The feed has no entry of that id.
         """
-        path, deadline = "/feed?" + urlencode({"entry": entry}), time.monotonic() + self._walk_seconds
+        name, deadline = sent_name(entry), time.monotonic() + self._walk_seconds
+        path = "/feed?" + urlencode({"entry": name})
         while await self._sent("DELETE", path, url, deadline) is None:
             await self._rested(url)
 

@@ -26,7 +26,7 @@ from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import Heading, stored_heading
-from wholefeed.core.compose.entries import Shown, shown
+from wholefeed.core.compose.entries import Shown, identity_of, sent_name, shown
 from wholefeed.core.compose.reading import Article, Begun, show_entries
 from wholefeed.core.compose.segments import Inflater, Slice, each_of
 from wholefeed.core.compose.views import entries_of
@@ -36,8 +36,10 @@ from wholefeed.errors import OverloadedError, WorkError, WorkTooLongError
 from wholefeed.futures import within
 from wholefeed.logs import get_logger
 from wholefeed.service.results import Reconstruction
+from wholefeed.store.base import Database
 from wholefeed.store.rows import FeedRow, SegmentRow, Snapshot
 from wholefeed.store.store import Store
+from wholefeed.store.tables import posts
 from wholefeed.workers.pool import Workers
 
 log = get_logger()
@@ -234,6 +236,22 @@ async def excerpt(snapshot: Snapshot, store: Store, *, newest: int, oldest: int)
     first = await read_entries(snapshot, store, 0, newest)
     start = max(total - oldest, len(first))
     return Excerpt(first, await read_entries(snapshot, store, start, total - start))
+
+
+async def removable_names(feed: FeedRow, entries: Sequence[Shown], store: Store) -> list[str]:
+    """Return by what each entry can be removed (I2), as it goes into a URL; empty: by nothing that it shows.
+
+    That is its id, else its link, unless those identify nothing in this feed (R9).
+    """
+
+    def look(db: Database) -> list[str]:
+        def is_name(text: str) -> bool:
+            return bool(text) and posts.find_served(db, feed.id, identity_of(text)) is not None
+
+        found = (next(filter(is_name, (each.identity, each.link)), "") for each in entries)
+        return [sent_name(name) for name in found]
+
+    return await store.read(look)
 
 
 async def read_entries(snapshot: Snapshot, store: Store, start: int, count: int) -> tuple[Shown, ...]:

@@ -83,14 +83,24 @@ async def forget_named(request: web.Request) -> str:
     Raises:
         RequestError: The entry has no name: the feed is not taken for it.
     """
-    url, entry = await named_url(request), request[ASKED].query.options.get("entry")
+    url, entry = await named_url(request), named_entry(request[ASKED])
     if entry is None:
         await request.app[SERVICE].forget(url)
-    elif not entry.strip():
-        raise RequestError("expected the parameter entry to be the id of an entry, got nothing")
     else:
         await request.app[SERVICE].forget_entry(url, entry)
     return url
+
+
+def named_entry(asked: Asked) -> str | None:
+    """Return the id of the entry that a request is about; None: it is about the feed.
+
+    Raises:
+        RequestError: It has no name: the feed is not taken for it.
+    """
+    entry = asked.query.options.get("entry")
+    if entry is not None and not entry.strip():
+        raise RequestError("expected the parameter entry to be the id of an entry, got nothing")
+    return entry
 
 
 # The answer to a reader

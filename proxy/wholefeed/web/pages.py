@@ -67,13 +67,13 @@ from wholefeed.fetch.hosts import BACKOFF
 from wholefeed.service.account import ChainDocument, Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
-from wholefeed.service.showing import Excerpt, described, excerpt
+from wholefeed.service.showing import Excerpt, described, excerpt, removable_names
 from wholefeed.store.rows import ListedFeed
 from wholefeed.store.tables.feeds import ORDERS, Search
 from wholefeed.store.tables.segments import months
 from wholefeed.web.access import take_turn
 from wholefeed.web.api import json_answer, status_object, summary_object
-from wholefeed.web.feed import forget_named
+from wholefeed.web.feed import forget_named, named_entry
 from wholefeed.web.importing import continued_object
 from wholefeed.web.keys import ASKED, CONFIG, LOGINS, SERVICE, STORE, named_url, with_instead
 from wholefeed.web.moving import feed_behind, proxied_url, replay_behind
@@ -352,6 +352,9 @@ async def _shown(
     status, chain = await service.account(url)
     async with reconstruction.in_time():
         by_month = await app[STORE].read(lambda db: months(db, feed.id))
+        entries = [*ends.newest, *ends.oldest]
+        names = await removable_names(feed, entries, app[STORE])
+    lines = [_entry_line(entry, name) for entry, name in zip(entries, names, strict=True)]
     timeline = await asyncio.to_thread(timeline_of, chain, by_month)
     head = await described(feed)
     told, now = status_object(status), service.now()
@@ -377,8 +380,8 @@ async def _shown(
         lists=lists[:MOST_LISTS],
         more_lists=max(0, len(lists) - MOST_LISTS),
         timeline=timeline,
-        newest=[_entry_line(each) for each in ends.newest],
-        oldest=[_entry_line(each) for each in ends.oldest],
+        newest=lines[: len(ends.newest)],
+        oldest=lines[len(ends.newest) :],
         refreshed_words=refreshed_in_words(request.query.get("refreshed", ""), told),
         has_removed="removed" in request.query,
         continued=continued if _COUNT.fullmatch(continued := request.query.get("continued", "")) else "",
@@ -521,15 +524,14 @@ def _lists(told: Mapping[str, Any], chain: Sequence[ChainDocument]) -> list[dict
     ]
 
 
-def _entry_line(entry: Shown) -> dict[str, Any]:
+def _entry_line(entry: Shown, name: str) -> dict[str, Any]:
     at = entry.published if entry.published is not None else entry.updated
-    identity = entry.identity or entry.link
     return {
         "title": plain(entry.title, _MOST_CHARACTERS) or "(without a title)",
         "link": plain_url(entry.link),
         "author": plain(entry.author, _MOST_CHARACTERS),
         "day": None if at is None else _day(at),
-        "entry": identity if len(identity) <= _MOST_CHARACTERS else "",
+        "entry": name,
     }
 
 
@@ -576,7 +578,7 @@ async def get_forget(request: web.Request) -> web.StreamResponse:
         "forget.html",
         url=status.feed.url,
         title=plain(title or status.feed.url, _MOST_CHARACTERS),
-        entry=request[ASKED].query.options.get("entry", "").strip(),
+        entry=(named_entry(request[ASKED]) or "").strip(),
         known=status_object(status),
         sums=_sums(status.feed.entries, status.feed.documents),
     )
@@ -859,7 +861,7 @@ _ADVICE_BY_SLUG: Final = {
     " allows them. Where an address leads to the feed of another site: paste that feed's own address.",
     "loop-detected": "Paste the address of the feed itself, not the one that this proxy made of it.",
     "unknown-feed": "Paste its address to begin with it.",
-    "no-such-entry": "Give the id that the entry has in the feed; of an entry without one, its link.",
+    "no-such-entry": "Give the id that the entry has in the feed; of one without its own, its link.",
     "no-such-page": "Its pages are numbered from 1, the one with the newest entries.",
     "too-costly": "Read it where it was published, or subscribe to it: readers get the feed as it is.",
 }

@@ -369,6 +369,14 @@ def identity_of(text: str) -> EntryId:
     return EntryId(bytes.fromhex(digest)) if is_nameless else entry_id(written)
 
 
+def sent_name(text: str) -> str:
+    """Return an entry's identity as it goes into a URL: one that is very long by its digest."""
+    name = text.strip(SPACES)
+    return name if len(name.encode()) <= _LONGEST_SENT else f"{NAMELESS}{identity_of(name).hex()}"
+
+
+_LONGEST_SENT: Final = 1000
+"""In bytes, each of which may take three characters of a URL; servers read lines of 8 KiB."""
 _DIGEST: Final = re.compile(f"[0-9a-f]{{{2 * ENTRY_ID_BYTES}}}")
 
 
