@@ -239,4 +239,8 @@ async def test_a_feed_continues_another(cli: Run, origin: Origin, tmp_path: Path
     assert found[0][:2] == (0, "continued: 2 entries, 2 of them new\n")
     assert [code for code, _, _ in found[1:]] == [1, 1]
     assert "a circle" in found[1][2]
+    async with running(a_config(tmp_path)) as proxy:  # by the name that /status shows
+        back = await cli("import", new, "--remove", old, proxy=proxy) if is_running else None
+    back = back or await cli("import", new, "--remove", old)
+    assert back[:2] == (0, f"{old}: 1 document taken back\n")
     assert "nothing is stored for" in found[2][2]

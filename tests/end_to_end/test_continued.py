@@ -101,9 +101,51 @@ async def test_what_cannot_be_continued_is_refused_and_leaves_nothing(proxy: Pro
     ]:
         reply = await continued(proxy, urls[old], urls[new])
         assert (reply.status, reply.slug) == (status, slug), (old, new)
+    for old, new, named in [
+        ("a", "a", f"expected two feeds, got one: {urls['a']}"),
+        ("b", "a", f"expected a feed that does not continue {urls['a']}, got a circle: {urls['b']}"),
+        ("rss", "a", f"{urls['rss']}: expected atom as the feed is, got rss"),
+    ]:
+        assert json.loads((await continued(proxy, urls[old], urls[new])).body)["detail"] == named
     without = await proxy.ask("POST", "/continue", params={"url": urls["a"]})
     assert (without.status, without.slug) == (400, "bad-request")
     assert {name: (await proxy.get(urls[name])).body for name in before} == before
+
+
+async def test_a_long_url_is_a_name_like_any_other(proxy: Proxy, origin: Origin) -> None:
+    """I3: a circle is found by way of it, and what was continued is taken back by it."""
+    paths = [f"/{number}/{'long' * 60}" for number in range(3)]
+    urls = [origin.url(path) for path in paths]
+    for number, path in enumerate(paths):
+        origin.publish(path, atom(an_item(f"e{number}", number)))
+        await proxy.whole(urls[number])
+    assert (await continued(proxy, urls[0], urls[1])).status == 200
+    assert (await continued(proxy, urls[1], urls[2])).status == 200
+    assert (await continued(proxy, urls[2], urls[0])).slug == "bad-request"
+    other = urls[1].replace("http://", "HTTP://")
+    taken = await proxy.ask("DELETE", "/import", params={"url": urls[2], "name": other})
+    assert taken.status == 200
+    await proxy.settled()
+    assert names(await proxy.get(urls[2])) == ["e2"]
+
+
+async def test_a_feed_that_is_being_fetched_is_waited_for(start: StartProxy, origin: Origin) -> None:
+    """I3: else a part of it would be taken for all."""
+    old, new = origin.url("/old"), origin.url("/new")
+    origin.publish("/old", atom(an_item("b", 2), prev_archive="/old/1"))
+    origin.publish("/old/1", atom(an_item("a", 1), archive=True))
+    origin.publish("/new", atom(an_item("c", 3)))
+    proxy = await start(limits={"respond_within_seconds": 1})
+    await proxy.whole(new)
+    with origin.held("/old/1") as gate:
+        assert (await proxy.get(old, wait="0.2")).state == "loading"
+        await gate.reached()
+        early = await proxy.ask("POST", "/continue", params={"url": new, "old": old})
+        assert (early.status, early.slug) == (503, "overloaded")
+        assert f"{old} is being fetched" in json.loads(early.body)["detail"]
+        gate.release()
+    assert json.loads((await continued(proxy, old, new)).body)["entries"] == 2
+    assert names(await proxy.get(new)) == ["c", "b", "a"]
 
 
 async def test_a_complete_feed_keeps_and_does_not_serve_it(proxy: Proxy, origin: Origin) -> None:

@@ -751,6 +751,16 @@ async def test_a_question_about_an_entry_needs_its_name(proxy: Proxy, origin: Or
     assert (await browse(proxy, f"/forget?url={url}&entry=+")).status == 400
 
 
+async def test_of_two_urls_the_one_that_was_typed_can_be_mended(proxy: Proxy, origin: Origin) -> None:
+    """I3: the old feed is the one that may be unknown; it can be begun with from the page that says so."""
+    origin.publish("/new", atom(an_item("a", 1)))
+    old, new = origin.url("/old"), origin.url("/new")
+    await proxy.whole(new)
+    reply = await submit(proxy, f"/continue?url={quote(new, safe='')}&old={quote(old, safe='')}")
+    assert reply.status == 404
+    assert f'value="{old}"' in reply.body.decode()
+
+
 @pytest.mark.parametrize(
     ("site", "accept", "is_page"),
     [("same-origin", "text/html", True), ("same-origin", "*/*", False), ("cross-site", "text/html", False)],

@@ -13,6 +13,7 @@ from tests.origin import Origin
 from tests.running import StartProxy
 from wholefeed.errors import RequestError
 from wholefeed.web.request import (
+    CONTINUE_OPTIONS,
     Query,
     feed_url,
     feed_urls,
@@ -50,6 +51,12 @@ from wholefeed.web.request import (
 def test_a_query_names_a_url_and_options(raw: str, expected: Query) -> None:
     """docs/design.md#the-interface: what stands behind an unencoded URL and is no option belongs to it."""
     assert read_query(raw) == expected
+
+
+def test_a_form_may_have_blanks_around_the_other_url() -> None:
+    """I3: as they come along where it is copied."""
+    raw = "url=https%3A%2F%2Fn.test%2F&old=+https%3A%2F%2Fo.test%2F%3Fq%3Dc%2B%2B+"
+    assert read_query(raw, CONTINUE_OPTIONS).options == {"old": "https://o.test/?q=c++"}
 
 
 @pytest.mark.parametrize(

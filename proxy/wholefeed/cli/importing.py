@@ -39,7 +39,7 @@ def _instant(text: str) -> float:
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_url(parser)
     file_help = "a document of the feed as it once was, or a .zip of such"
-    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help=file_help)
+    parser.add_argument("files", metavar="FILE", nargs="+", help=file_help)
     at_help = "when it was so (default: the newest date in it, else the file's)"
     parser.add_argument("--at", metavar="INSTANT", type=_instant, help=at_help)
     force_help = "take also what does not say that it is of this feed"
@@ -52,14 +52,16 @@ def _import(options: argparse.Namespace) -> int:
     config = load_for_result(options)
     from wholefeed.cli.backend import ask
     from wholefeed.cli.output import watched
+    from wholefeed.core.text.urls import is_http
     from wholefeed.core.words import counted
     from wholefeed.errors import ImportRefusedError
     from wholefeed.web.request import feed_url
 
     url = feed_url(options.url)
     if options.remove:
-        for path in options.files:
-            name = _shown(path)
+        for given in options.files:
+            # A feed that is continued goes by its URL (I3).
+            name = given if is_http(given) else _shown(Path(given))
             removed = ask(config, lambda feeds, name=name: feeds.take_out(url, name))  # type: ignore[misc]
             show(f"{name}: {counted(removed, 'document', 'documents')} taken back\n")
         return EXIT_DONE
@@ -107,7 +109,9 @@ def _continue(options: argparse.Namespace) -> int:
         said = ask(config, lambda feeds: feeds.continue_feed(old, new), progress)
     entries = counted(said["entries"], "entry", "entries")
     kept = (
-        "" if said["served"] else "; kept and not served, since the publisher says that the feed is complete"
+        ""
+        if said["served"] or not said["entries"]
+        else "; kept and not served, since the publisher says that the feed is complete"
     )
     show(f"continued: {entries}, {said['new']:,} of them new{kept}\n")
     return EXIT_DONE
@@ -141,7 +145,7 @@ def _each(options: argparse.Namespace, most_bytes: int) -> Iterator[tuple[str, K
     """Give each document by its name; a text is why it cannot be read."""
     from wholefeed.service.importing import Kept
 
-    for path in options.files:
+    for path in map(Path, options.files):
         shown = _shown(path)
         try:
             if zipfile.is_zipfile(path):

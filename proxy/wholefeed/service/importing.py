@@ -22,7 +22,7 @@ from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.importing import Named, refusal, time_of
 from wholefeed.core.model import IMPORT_URL, EntryId, Family, State
 from wholefeed.core.refresh.port import RefreshRequest, subscription_of
-from wholefeed.core.text.urls import is_http
+from wholefeed.core.text.urls import UrlError, canonical_url, is_http
 from wholefeed.errors import (
     DocumentError,
     ForbiddenTargetError,
@@ -124,7 +124,7 @@ class Imports:
         if feed is None or not feed.digest:
             feed, _ = await self._ready(url, deadline)
         try:
-            taken = await self._take(feed, kept, deadline)
+            taken = await self._take(feed, kept._replace(name=kept.name[:_LONGEST_NAME]), deadline)
         except ImportRefusedError as exc:
             self._context.counts.imports["refused"] += 1
             log.info("import.refused", feed=feed.id, slug=exc.slug)
@@ -145,7 +145,7 @@ class Imports:
             RequestError: They are one feed, or the other one continues this one.
             ForbiddenTargetError: One of them is a private publisher's, and the other is not that publisher's.
             ImportRefusedError: They are of different formats; or the feed is as large as it may be.
-            OverloadedError: The feed is being refreshed, or there is more to do: come again.
+            OverloadedError: One of them is being fetched, or there is more to do: come again.
         """
         deadline = time.monotonic() + self._seconds
         old, new = await self._known(old_url), await self._known(new_url)
@@ -153,14 +153,20 @@ class Imports:
             raise ForbiddenTargetError(
                 "it is a private publisher's feed, which no other continues", url=old.url
             )
-        if old.id == new.id or new.url[:_LONGEST_NAME] in await self._continued_by(old.url):
-            raise RequestError("expected a feed that does not continue this one, got a circle")
+        if old.id == new.id:
+            raise RequestError(f"expected two feeds, got one: {old.url}")
+        if new.url in await self._continued_by(old.url):
+            raise RequestError(f"expected a feed that does not continue {new.url}, got a circle: {old.url}")
+        old = await self._fetched(old, deadline)
         entries = new_entries = 0
         is_served = new.state is not State.COMPLETE
         async with self._store.snapshot(old.id) as snapshot:
             for number in range(len(snapshot.segments)):
                 kept = Kept(await self._served(snapshot, number), name=old.url, is_forced=True)
-                taken = await self._take(new, kept, deadline)
+                try:
+                    taken = await self._take(new, kept, deadline)
+                except ImportRefusedError as exc:
+                    raise ImportRefusedError(f"{old.url}: {exc}", slug=exc.slug) from exc
                 new, entries = taken.feed, entries + taken.entries
                 new_entries += taken.new_entries if taken.is_new else 0
                 is_served = taken.is_served if taken.is_new else is_served
@@ -172,6 +178,19 @@ class Imports:
         if feed is None:
             raise UnknownFeedError(f"nothing is stored for {url}")
         return feed
+
+    async def _fetched(self, feed: FeedRow, deadline: float) -> FeedRow:
+        """Return a feed once its first walk, where that goes on here, has ended: until then a part is there.
+
+        Raises:
+            OverloadedError: It goes on beyond the deadline by the monotonic clock.
+        """
+        if feed.visible_state is not State.LOADING or (flight := self._running.running(feed.id)) is None:
+            return feed
+        await asyncio.wait({flight}, timeout=max(0.0, deadline - time.monotonic()))
+        if not flight.done():
+            raise _later(f"{feed.url} is being fetched; come again when that has ended")
+        return await self._known(feed.url)
 
     async def _continued_by(self, url: str) -> set[str]:
         """Return the URLs of all feeds that a feed continues, also of those that these continue."""
@@ -196,14 +215,16 @@ class Imports:
     async def remove(self, url: str, name: str) -> int:
         """Take back what was imported by a name; return how many documents went.
 
-        That of an archive stands for all in it. The URL of one document is a name, too.
+        That of an archive stands for all in it. The URL of one document is a name, too; that of a feed that
+        is continued may be spelt otherwise.
         """
+        names = {name, _canonical(name)}
         feed = await self._known(url)
         rows = await self._store.read(partial(documents.list_all, feed=feed.id))
         found = tuple(
             row.url
             for row in rows
-            if row.is_imported and (name in (row.memento, row.url) or row.memento.startswith(f"{name}/"))
+            if row.is_imported and (names & {row.memento, row.url} or row.memento.startswith(f"{name}/"))
         )
         if not found:
             raise ImportRefusedError(f"nothing was imported as {name[:_LONGEST_NAME]!r}", slug="not-found")
@@ -258,9 +279,7 @@ class Imports:
         now = self._context.now()
         name = kept.name or f"kept {hashlib.sha256(kept.body).hexdigest()[:12]}"
         try:
-            obtained = await self._context.source.read_kept(
-                kept.body, name[:_LONGEST_NAME], url=own.final_url, at=now
-            )
+            obtained = await self._context.source.read_kept(kept.body, name, url=own.final_url, at=now)
         except DocumentError as exc:
             if exc.slug == WorkTooLargeError.default_slug:
                 raise OverloadedError(str(exc.args[0])) from exc
@@ -282,6 +301,14 @@ class Imports:
             if size > (most := getattr(limits, key)):
                 text = f"the feed would be larger than limits.{key} = {most:g} lets it"
                 raise ImportRefusedError(text, slug="limit")
+
+
+def _canonical(name: str) -> str:
+    """Return the spelling of a URL that its feed is known by; any other name as it is."""
+    try:
+        return canonical_url(name)
+    except UrlError:
+        return name
 
 
 def _later(why: str) -> OverloadedError:

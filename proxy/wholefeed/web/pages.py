@@ -787,9 +787,10 @@ async def error_page(
 
 
 def _asked_url(request: web.Request) -> str:
-    """Return the URL that was asked for, to be mended in the form."""
+    """Return the URL that was asked for, to be mended in the form: of two the one that was typed last."""
     try:
-        return plain_url(request[ASKED].query.url[:_LONGEST_URL])
+        query = request[ASKED].query
+        return plain_url((query.options.get("old") or query.url)[:_LONGEST_URL])
     except WholefeedError:
         return ""
 

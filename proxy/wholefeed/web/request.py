@@ -253,7 +253,7 @@ def _read_query(raw_query: str, names: frozenset[str]) -> Query:
                 raise RequestError(f"expected one parameter {name}, got more than one")
             is_raw = name == "url" and _is_unencoded(value)
             is_raw_url = is_raw_url or is_raw
-            if name == "url":
+            if name in ("url", "old"):
                 value = _blanks_removed(value) if is_raw else value.strip("+")  # as forms write blanks
             if name == "entry":  # a form's field, which may hold blanks
                 value = value.replace("+", " ")
