@@ -305,3 +305,14 @@ async def test_each_post_is_there_once_whatever_becomes_of_its_id(
         if not look:
             first = shown[0].number
         assert sorted(titles((await proxy.get(url)).body)) == sorted(f"Post {n}" for n in range(first, last))
+
+
+async def test_messages_of_one_page_that_are_called_the_same_stay(proxy: Proxy, origin: Origin) -> None:
+    """R36: their ids differ in a number, and their dates do: each look brings another post."""
+    url = origin.url("/feed")
+    for number in range(1, 5):
+        message = Post(number, f"http://site.test/status#{number}", "http://site.test/status", "All is well")
+        origin.publish("/feed", rss([message]))
+        await proxy.whole(url)
+        proxy.clock.advance(DAY)
+    assert titles((await proxy.refreshed(url)).body) == ["All is well"] * 4

@@ -125,7 +125,7 @@ def _traits_of(entry: Entry, said: Said, base: str) -> Traits:
     has_id = entry.keys is None
     files = "" if entry.keys is None or entry.keys.enclosures is None else entry.keys.enclosures.hex()
     return Traits(
-        ids=tuple(_id_traits(said.id.strip(SPACES) if has_id else link, title)),
+        ids=tuple(_id_traits(said.id.strip(SPACES) if has_id else link, title, at)),
         links=tuple(_link_traits(link, title, at, entry.order_at)) if has_id else (),
         titles=(_digest("title", at, title, files),) if at and title else (),
         link=entry_id(link) if link else None,
@@ -133,14 +133,18 @@ def _traits_of(entry: Entry, said: Said, base: str) -> Traits:
     )
 
 
-def _id_traits(text: str, title: str) -> Iterable[int]:
-    """Yield what an id that is a URL has in common with its other spellings."""
+def _id_traits(text: str, title: str, at: str) -> Iterable[int]:
+    """Yield what an id that is a URL has in common with its other spellings.
+
+    A fragment of digits may count edits of one post, or the messages of a page that are all called the same:
+    those are published at different times.
+    """
     if not _IS_URL.match(text):
         return
     key, fragment = _url_key(text)
     yield _digest("id", key, fragment)
     if title and (not fragment or fragment.isdecimal()):
-        yield _digest("numbered id", key, title)
+        yield _digest("numbered id", key, title, at)
 
 
 def _link_traits(link: str, title: str, at: str, updated_at: float | None) -> Iterable[int]:
