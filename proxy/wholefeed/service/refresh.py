@@ -371,12 +371,14 @@ class Refresh:
         await self._put_gathered()
         return await self._storage.read(partial(documents.dated_entries, document=document))
 
-    async def known(self, url: str, arrival: Arrival, *, with_copies: bool = False) -> KnownEntries:
+    async def known(
+        self, url: str, arrival: Arrival, *, with_copies: bool = False, with_pages: bool = False
+    ) -> KnownEntries:
         await self._put_gathered()
         come = self._come.get(url)
         waiting = None if come is None else come.read.facts
         asked = tuple(identity for identity, _ in arrival.keys or ())
-        return await self._storage.known(asked, waiting, with_copies=with_copies)
+        return await self._storage.known(asked, waiting, with_copies=with_copies, with_pages=with_pages)
 
     async def departure(self, document: int, url: str, arrival: Arrival, waiting: Sequence[int]) -> Departure:
         await self._put_gathered()

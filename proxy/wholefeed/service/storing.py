@@ -133,11 +133,16 @@ class FeedStorage:
         return await self._store.read(work, feed=self.feed_id)
 
     async def known(
-        self, asked: Sequence[EntryId], waiting: DocumentFacts | None, *, with_copies: bool
+        self,
+        asked: Sequence[EntryId],
+        waiting: DocumentFacts | None,
+        *,
+        with_copies: bool,
+        with_pages: bool,
     ) -> KnownEntries:
-        """Look for the identities of the entries of a document that waits, and for their copies, too."""
+        """Look for the identities of the entries of a document that waits, and as `RefreshIO.known` says."""
         look = partial(_known_entries, feed=self.feed_id, asked=asked, waiting=waiting)
-        return await self.read(partial(look, with_copies=with_copies))
+        return await self.read(partial(look, with_copies=with_copies, with_pages=with_pages))
 
     async def departure(
         self, document: int, asked: Sequence[EntryId], come: DocumentFacts, waiting: Sequence[int]
@@ -506,7 +511,13 @@ def _unchanged(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
 
 
 def _known_entries(
-    db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts | None, *, with_copies: bool
+    db: Database,
+    feed: int,
+    asked: Sequence[EntryId],
+    waiting: DocumentFacts | None,
+    *,
+    with_copies: bool,
+    with_pages: bool,
 ) -> KnownEntries:
     """Look for entries; of a document that waits, by what identifies them now.
 
@@ -514,13 +525,16 @@ def _known_entries(
     """
     present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
     known = _renamed(documents.known(db, feed, present, but=None), asked, present)
-    if not with_copies:
-        return KnownEntries(known)
-    served = _renamed(live_table.served(db, feed, present), asked, present)
-    updated_at = live_table.subscription_updated_at(db, feed)
-    held = documents.on_pages(db, feed, present)
-    on_pages = frozenset(old for old, new in zip(asked, present, strict=True) if new in held)
-    return KnownEntries(known, served, updated_at, on_pages)
+    found = KnownEntries(known)
+    if with_copies:
+        served = _renamed(live_table.served(db, feed, present), asked, present)
+        updated_at = live_table.subscription_updated_at(db, feed)
+        found = found._replace(live=served, subscription_updated_at=updated_at)
+    if with_pages:
+        held = documents.on_pages(db, feed, present)
+        on_pages = frozenset(old for old, new in zip(asked, present, strict=True) if new in held)
+        found = found._replace(on_pages=on_pages)
+    return found
 
 
 def _departure(

@@ -412,7 +412,9 @@ class WorldIO:
         self.call("entries")
         return [(entry_id(each), None) for each in self.world.entries[document]]
 
-    async def known(self, url: str, arrival: Arrival, *, with_copies: bool = False) -> KnownEntries:
+    async def known(
+        self, url: str, arrival: Arrival, *, with_copies: bool = False, with_pages: bool = False
+    ) -> KnownEntries:
         self.call("known")
         identities = [identity for identity, _ in arrival.keys or ()]
         return KnownEntries(self.world.known(identities), self.world.live(identities))

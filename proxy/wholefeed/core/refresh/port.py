@@ -77,11 +77,13 @@ class RefreshIO(Protocol):
     async def entries(self, document: int) -> Sequence[tuple[EntryId, float | None]]:
         """Return a document's entries from the top, each with the instant that the output sorts by (R20)."""
 
-    async def known(self, url: str, arrival: Arrival, *, with_copies: bool = False) -> KnownEntries:
+    async def known(
+        self, url: str, arrival: Arrival, *, with_copies: bool = False, with_pages: bool = False
+    ) -> KnownEntries:
         """Look in attached documents for the entries of one that has come under this URL, and waits.
 
         What was stored since may identify its entries anew (R9). `with_copies`: tell also which of their
-        copies are live, those in memory documents excepted.
+        copies are live, those in memory documents excepted. `with_pages`: tell also which stand on pages.
         """
 
     async def departure(self, document: int, url: str, arrival: Arrival, waiting: Sequence[int]) -> Departure:

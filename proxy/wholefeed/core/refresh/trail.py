@@ -698,7 +698,7 @@ class PageTrailWalk(TrailWalk):
         span, before = answer.arrival.span, self._walk.tip.span
         if span is not None and before is not None and span.newest_at >= before.oldest_at:
             return False
-        known = await self._io.known(url, answer.arrival, with_copies=True)
+        known = await self._io.known(url, answer.arrival, with_pages=True)
         keys = list(answer.arrival.keys or ())
         is_elsewhere = bool(keys) and all(identity in known.on_pages for identity, _ in keys)
         return is_elsewhere and not has_news(keys, known.updated_at)
