@@ -68,7 +68,7 @@ from wholefeed.service.account import ChainDocument, Timeline, timeline_of
 from wholefeed.service.results import Reconstruction
 from wholefeed.service.service import FeedService
 from wholefeed.service.showing import Excerpt, described, excerpt, removable_names
-from wholefeed.store.rows import ListedFeed
+from wholefeed.store.rows import FeedRow, ListedFeed
 from wholefeed.store.tables.feeds import ORDERS, Search
 from wholefeed.store.tables.segments import months
 from wholefeed.web.access import take_turn
@@ -570,17 +570,11 @@ async def get_forget(request: web.Request) -> web.StreamResponse:
 
     With `entry` it asks whether to remove that entry (I2).
     """
-    url = await named_url(request)
-    status = await request.app[SERVICE].status(url)
-    title = (await described(status.feed)).title
-    return await page(
-        request,
-        "forget.html",
-        url=status.feed.url,
-        title=plain(title or status.feed.url, _MOST_CHARACTERS),
-        entry=(named_entry(request[ASKED]) or "").strip(),
-        known=status_object(status),
-        sums=_sums(status.feed.entries, status.feed.documents),
+    status = await request.app[SERVICE].status(await named_url(request))
+    entry = (named_entry(request[ASKED]) or "").strip()
+    sums = _sums(status.feed.entries, status.feed.documents)
+    return await _question(
+        request, "forget.html", status.feed, entry=entry, known=status_object(status), sums=sums
     )
 
 
@@ -595,16 +589,9 @@ async def post_forget(request: web.Request) -> web.StreamResponse:
 
 async def get_continue(request: web.Request) -> web.StreamResponse:
     """GET /continue?url=U&old=O: the page that asks whether the feed is to continue another one (I3)."""
-    url = await named_url(request)
-    status = await request.app[SERVICE].status(url)
-    title = (await described(status.feed)).title
-    return await page(
-        request,
-        "continue.html",
-        url=status.feed.url,
-        title=plain(title or status.feed.url, _MOST_CHARACTERS),
-        old=plain_url(request[ASKED].query.options.get("old", "").strip()),
-    )
+    status = await request.app[SERVICE].status(await named_url(request))
+    old = plain_url(request[ASKED].query.options.get("old", "").strip())
+    return await _question(request, "continue.html", status.feed, old=old)
 
 
 async def post_continue(request: web.Request) -> web.StreamResponse:
@@ -616,6 +603,12 @@ async def post_continue(request: web.Request) -> web.StreamResponse:
     if is_browser(request):
         return _see_other(f"./?continued={continued.new_entries}&url={quote(url, safe='')}")
     return json_answer(continued_object(continued))
+
+
+async def _question(request: web.Request, template: str, feed: FeedRow, **said: Any) -> web.StreamResponse:
+    """Answer with the page that asks before something is done to a feed; `said` is for its template."""
+    title = (await described(feed)).title or feed.url
+    return await page(request, template, url=feed.url, title=plain(title, _MOST_CHARACTERS), **said)
 
 
 def _see_other(location: str) -> web.Response:

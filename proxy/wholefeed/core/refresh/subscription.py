@@ -54,7 +54,7 @@ from wholefeed.core.schedule import (
 )
 from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 from wholefeed.core.text.urls import canonical_url, same_document
-from wholefeed.core.walk.chain import Arrival, has_news
+from wholefeed.core.walk.chain import Arrival, has_news, is_new_throughout
 
 _T = TypeVar("_T")
 
@@ -158,7 +158,7 @@ class Subscription:
             known = await self._io.known(fresh.arrival.url, fresh.arrival)
             keys = list(fresh.arrival.keys or ())
             brings_news = has_news(keys, known.updated_at)
-            self._is_new_throughout = not any(identity in known.updated_at for identity, _ in keys)
+            self._is_new_throughout = is_new_throughout(keys, known.updated_at)
             self._has_gap = is_listed and bool(keys) and keys[-1][0] not in known.updated_at
             self._doubt(fresh, brings_news=brings_news)
         is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for

@@ -59,7 +59,7 @@ from wholefeed.core.refresh.subscription import Current
 from wholefeed.core.schedule import next_attempt_at
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.chain import Arrival, Trail, has_news
+from wholefeed.core.walk.chain import Arrival, Trail, has_news, is_new_throughout
 from wholefeed.core.walk.walk import Walk
 
 
@@ -717,7 +717,7 @@ class PageTrailWalk(TrailWalk):
         known = await self._io.known(url, fresh.arrival)
         keys = list(fresh.arrival.keys or ())
         self._news[url] = has_news(keys, known.updated_at)
-        if not any(identity in known.updated_at for identity, _ in keys):
+        if is_new_throughout(keys, known.updated_at):
             self._new_throughout.add(url)
 
     async def _adds(self, url: str, fresh: FreshDocument) -> bool:

@@ -7,7 +7,7 @@ limits at which a chain is followed no further (R18). When to go on is up to `wh
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Final, NamedTuple
@@ -430,6 +430,11 @@ _PROBES: Final = 4
 _MASK: Final = FILTER_BITS - 1
 _AT_ONCE: Final = 1024
 """Keys that are added before it is seen how many there are."""
+
+
+def is_new_throughout(keys: Iterable[Key], known: Collection[EntryId]) -> bool:
+    """Return whether none of the keys is an entry that is known."""
+    return not any(identity in known for identity, _ in keys)
 
 
 def has_news(keys: Iterable[Key], known: Mapping[EntryId, float | None]) -> bool:
