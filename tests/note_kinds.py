@@ -10,6 +10,7 @@ from typing import Any
 from wholefeed.core.notes import KINDS, Note, NoteKind
 
 NOTE_KINDS: list[NoteKind] = [kind for _, kind in sorted(KINDS.items())]
+STORED_WITH_DOCUMENTS = {kind.code for kind in NOTE_KINDS if kind.is_of_reading}
 SAMPLES: Mapping[object, Any] = {str: "x", int: 1, float: 1.0, bool: True, tuple[str, ...]: ("x",)}
 
 

@@ -11,15 +11,19 @@ import pytest
 from tests.answers import Request
 from tests.feeds import an_item, atom, publish_chain, rss
 from tests.listing import LISTS, looked
-from tests.note_kinds import NOTE_KINDS
+from tests.note_kinds import NOTE_KINDS, STORED_WITH_DOCUMENTS
 from tests.origin import Origin
+from tests.patching import set_constant
 from tests.publishers.archive_page import ArchivePage
 from tests.publishers.wordpress import WordPress
 from tests.running import a_config, running
 from tests.shifting import Shifting
+from tests.sqlite_faults import rows
 
 COLLECTION = "/pywb/feeds"
 """Of a web archive."""
+NEWER_PARSER = 10_000
+"""The number of a version that will not come for long."""
 
 
 GUID = (
@@ -208,8 +212,13 @@ def test_every_note_is_raised_by_a_test() -> None:
 
 
 @pytest.mark.parametrize("note", [*DOCUMENTS, *PUBLISHERS])
-async def test_a_note_is_shown_with_what_it_rests_on(note: str, tmp_path: Path, origin: Origin) -> None:
-    """R16: it travels with the reconstruction; what may lack entries makes the feed partial."""
+async def test_a_note_is_shown_with_what_it_rests_on(
+    note: str, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R16: it travels with the reconstruction; what may lack entries makes the feed partial.
+
+    A note on a document stays when a newer parser reads the document again.
+    """
     url = origin.url("/feed")
     history = {
         "memento": note == "MementoServed",
@@ -229,7 +238,13 @@ async def test_a_note_is_shown_with_what_it_rests_on(note: str, tmp_path: Path, 
         if note == "DatesGuessed":
             await looked(proxy)
         reply = await proxy.get(url)
-        shown = {each["code"]: each for each in (await proxy.status(url))["notes"]}
+        notes = (await proxy.status(url))["notes"]
+        if note in STORED_WITH_DOCUMENTS:
+            set_constant(monkeypatch, "PARSER_VERSION", NEWER_PARSER)
+            await proxy.refreshed(url)
+            read_by = rows(proxy.database, "SELECT DISTINCT parser_version FROM document")
+            assert (read_by, (await proxy.status(url))["notes"]) == ([(NEWER_PARSER,)], notes)
+    shown = {each["code"]: each for each in notes}
     assert note in shown
     assert shown[note]["url"] in shown[note]["text"]
     assert note in PARTIAL or (PARTIAL & shown.keys()) == BESIDE.get(note, set())

@@ -21,7 +21,7 @@ from wholefeed.core.facts import CopyDates, Stored
 from wholefeed.core.jobs import Composed, Rendered, Style, read_again
 from wholefeed.core.merge import OTHER, Fullness, Replacement, counted_instant, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
-from wholefeed.core.notes import BadLink, ExtraLink, ResponseRepaired, TextsShortened
+from wholefeed.core.notes import KINDS, TextsShortened
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
 from wholefeed.core.refresh.port import Placement
 from wholefeed.core.schedule import age_seconds, is_uncacheable
@@ -30,7 +30,7 @@ from wholefeed.fetch.base import Fetched
 from wholefeed.logs import get_logger
 from wholefeed.service.sources import HELD_BYTES, Obtained, work_bytes
 from wholefeed.store.base import Database
-from wholefeed.store.rows import DocumentRow, NewDocument, NoteDict
+from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents, identities, live, posts
 from wholefeed.store.tables.documents import copy_dates, put_again
@@ -546,13 +546,8 @@ async def _read_again(store: Store, work: Workers, row: DocumentRow) -> NewDocum
         keys=facts.keys,
         ambiguous=facts.ambiguous,
         traits=facts.traits,
-        notes=[replace(note, url=row.url).as_dict() for note in facts.notes] + _lasting_notes(row),
+        notes=[
+            *(replace(note, url=row.url).as_dict() for note in facts.notes),
+            *(note for note in row.notes if KINDS[note["code"]].outlasts_reading),
+        ],
     )
-
-
-_LASTING: Final = frozenset({BadLink.code, ExtraLink.code, ResponseRepaired.code, TextsShortened.code})
-
-
-def _lasting_notes(row: DocumentRow) -> list[NoteDict]:
-    """Return the remarks on its links and its response, which are kept as they were, and on earlier texts."""
-    return [note for note in row.notes if note["code"] in _LASTING]
