@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from wholefeed.core.model import State
+from wholefeed.core.refresh.listing import NOTHING_LISTED, Listing
 from wholefeed.core.refresh.port import Attempt
 from wholefeed.service.memory import Held
 from wholefeed.store.rows import FeedRow, Overview, Snapshot
@@ -49,6 +50,16 @@ class Reconstruction:
     def feed(self) -> FeedRow:
         """The feed as it was last published."""
         return self.snapshot.feed
+
+    def without_lists(self, documents: int = 0) -> Self:
+        """Return the feed as it is without the lists in its publisher's pages, which these documents hold."""
+        snapshot, feed = self.snapshot, self.feed
+        if feed.listing == NOTHING_LISTED:
+            return self
+        state, missing = Listing.read(feed.listing).without_lists(feed.state, snapshot.missing)
+        entries = feed.entries - feed.listed
+        feed = replace(feed, state=state, documents=feed.documents - documents, entries=entries, listed=0)
+        return replace(self, snapshot=replace(snapshot, feed=feed, missing=missing))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

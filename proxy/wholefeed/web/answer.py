@@ -65,7 +65,6 @@ from wholefeed.core.compose.views import (
     told_missing,
 )
 from wholefeed.core.model import Family, State, content_type, segment_separator
-from wholefeed.core.refresh.listing import NOTHING_LISTED, Listing
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
 from wholefeed.errors import NoSuchPageError
@@ -352,7 +351,7 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
     own = Own()
     if not view.has_listed:
         own = await _own(reconstruction, store)
-        reconstruction, wanted = _unlisted(reconstruction, wanted, own.lists)
+        reconstruction, wanted = _without_lists(reconstruction, wanted, own.lists)
     if view.page is not None:
         reconstruction, wanted = await _on_page(view.page, reconstruction, wanted)
     wanted, room = _with_room(reconstruction, wanted)
@@ -410,27 +409,16 @@ async def _own(reconstruction: Reconstruction, store: Store) -> Own:
         return await store.read(partial(segments.own, feed=feed.id, segments=numbers), feed=feed.id)
 
 
-def _unlisted(
-    reconstruction: Reconstruction, wanted: Representation, lists: int = 0
+def _without_lists(
+    reconstruction: Reconstruction, wanted: Representation, documents: int = 0
 ) -> tuple[Reconstruction, Representation]:
-    """Return a feed as it is without what its publisher's pages list (H7), and what is wanted of it.
+    """Return the feed without the lists in its publisher's pages (H1), and what is wanted of it.
 
-    Nothing is missing of it that would stand in these pages. `lists` of its documents hold what does.
+    `documents` hold these lists. Where nothing else is missing, nobody is told that the feed has healed.
     """
-    snapshot, feed = reconstruction.snapshot, reconstruction.feed
-    if feed.listing == NOTHING_LISTED:
-        return reconstruction, wanted
-    theirs = {note.url for note in Listing.read(feed.listing).notes() if note.partial}
-    missing = tuple(each for each in snapshot.missing if each.url not in theirs)
-    state = feed.state
-    if state is State.LISTED or (state is State.PARTIAL and snapshot.missing and not missing):
-        state = State.REMEMBERED
-    warns = wanted.warns and (state is feed.state or feed.state is not State.PARTIAL)
-    feed = replace(
-        feed, state=state, documents=feed.documents - lists, entries=feed.entries - feed.listed, listed=0
-    )
-    snapshot = replace(snapshot, feed=feed, missing=missing)
-    return replace(reconstruction, snapshot=snapshot), wanted._replace(warns=warns)
+    own = reconstruction.without_lists(documents)
+    lacked_lists_alone = reconstruction.feed.state is State.PARTIAL and own.feed.state is not State.PARTIAL
+    return own, wanted._replace(warns=wanted.warns and not lacked_lists_alone)
 
 
 async def _on_page(
@@ -472,7 +460,7 @@ def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Ans
     if not view.may_be_whole or (reconstruction.feed.listed and not view.has_listed):
         return None
     if not view.has_listed:
-        reconstruction, wanted = _unlisted(reconstruction, wanted)
+        reconstruction, wanted = _without_lists(reconstruction, wanted)
     if most is not None and sum(each.length for each in reconstruction.snapshot.segments) > most:
         return None  # nothing is composed to find it out
     answer = prepare(reconstruction, wanted)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from wholefeed.core.listing.finding import Found, Known, ListedEntry, ListedPage, Looked, Missing
-from wholefeed.core.model import Family
+from wholefeed.core.model import Family, State
 from wholefeed.core.refresh.listing import LOOK_AGAIN_SECONDS, NOTHING_LISTED, Listing
 from wholefeed.core.text.dates import DAY_SECONDS
 
@@ -90,3 +92,36 @@ def test_a_later_look_adds_to_what_is_known_of_the_same_list() -> None:
     assert (later.pages, later.guessed) == (2, 3)
     elsewhere = replace(found(a_page(FIRST, "month")), known=Known(first_url="https://a.example/posts/"))
     assert (listing(elsewhere, before).pages, listing(elsewhere, before).guessed) == (1, 1)
+
+
+PAGE_OF_LIST = Missing(url=f"{FIRST}2", slug="timeout", status=None)
+ARCHIVE = Missing(url="https://a.example/feed/1", slug="timeout", status=None)
+ITSELF = Missing(url="https://a.example/feed", slug="truncated", status=None)
+
+
+@pytest.mark.parametrize(
+    ("state", "missing", "expected"),
+    [
+        (State.LISTED, (), (State.REMEMBERED, ())),
+        (State.PARTIAL, (PAGE_OF_LIST,), (State.REMEMBERED, ())),
+        (State.PARTIAL, (PAGE_OF_LIST, ITSELF), (State.PARTIAL, (ITSELF,))),
+        (State.PARTIAL, (ARCHIVE,), (State.PARTIAL, (ARCHIVE,))),
+        (State.PARTIAL, (), (State.PARTIAL, ())),
+        (State.LOADING, (PAGE_OF_LIST,), (State.LOADING, ())),
+        (State.REMEMBERED, (), (State.REMEMBERED, ())),
+        (State.COMPLETE, (), (State.COMPLETE, ())),
+    ],
+)
+def test_a_feed_without_its_lists_lacks_none_of_their_pages(
+    state: State, missing: tuple[Missing, ...], expected: tuple[State, tuple[Missing, ...]]
+) -> None:
+    """H1, H7: only what is missing beside the lists makes it partial."""
+    made = listing(found(a_page(), missing=(PAGE_OF_LIST,)))
+    assert made.without_lists(state, missing) == expected
+
+
+def test_a_list_that_is_longer_than_it_may_be_is_none_of_the_feed_without_lists() -> None:
+    """H1, H7: the limit of pages is no reason then."""
+    made = listing(found(a_page(), is_cut=True))
+    cut = Missing(url=FIRST, slug="limit", status=None)
+    assert made.without_lists(State.PARTIAL, (cut,)) == (State.REMEMBERED, ())

@@ -3,6 +3,7 @@
     listing = Listing.read(feed.listing)
     listing.next_at(attempts, now=now)      # when they are looked at next
     listing.notes()                         # what makes the feed partial, and what its dates are worth
+    listing.without_lists(state, missing)   # what the feed is without them
 
 `wholefeed.core.listing` finds and reads a list; who asks for the pages is `wholefeed.service.listing`.
 """
@@ -10,12 +11,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from wholefeed.core.listing.finding import Found, Known, Looked, Missing
-from wholefeed.core.model import Family
+from wholefeed.core.model import Family, State
 from wholefeed.core.notes import DatesGuessed, DocumentUnavailable, LimitReached, Note
 from wholefeed.core.text.dates import DAY_SECONDS
 
@@ -106,6 +107,24 @@ class Listing:
             yield LimitReached(self.known.first_url, limit="history.list_pages", value=self.limit)
         if self.guessed:
             yield DatesGuessed(self.known.first_url, entries=self.guessed)
+
+    def without_lists(self, state: State, missing: Sequence[_M]) -> tuple[State, tuple[_M, ...]]:
+        """Return the state of the feed without its lists, and what is missing then (H1).
+
+        The state is as `listed=off` shows it: a feed that lacks nothing but pages of a list is `remembered`.
+        """
+        pages = {note.url for note in self.notes() if note.partial}
+        left = tuple(each for each in missing if each.url not in pages)
+        lacks_pages_alone = state is State.PARTIAL and bool(missing) and not left
+        return (State.REMEMBERED if state is State.LISTED or lacks_pages_alone else state), left
+
+
+class _MissingDocument(Protocol):
+    @property
+    def url(self) -> str: ...
+
+
+_M = TypeVar("_M", bound=_MissingDocument)
 
 
 NOTHING_LISTED: Final = "{}"
