@@ -48,7 +48,7 @@ from wholefeed.store.store import Store
 from wholefeed.store.tables import documents as documents_table
 from wholefeed.store.tables import feeds, identities, segments
 from wholefeed.store.tables.documents import list_all, live_ordinals
-from wholefeed.web.answer import Representation, prepare, slices
+from wholefeed.web.answer import Representation, prepare
 from wholefeed.web.request import feed_url
 
 _LOOK_SECONDS: Final = 0.5
@@ -425,7 +425,7 @@ def _kept(db: Database, feed: int) -> _Kept:
 
 async def _feed(reconstruction: Reconstruction, kept: _Kept, store: Store, url: str, config: Config) -> Feed:
     asked = Representation(self_url=url, is_gzip=True, warns=config.history.warn_entry)
-    coded = [piece async for piece in slices(prepare(reconstruction, asked), store)]
+    coded = [piece async for piece in prepare(reconstruction, asked).body.pieces(store)]
     title, links, entries = await asyncio.to_thread(_read, kept)
     return Feed(
         url=reconstruction.feed.url,

@@ -25,7 +25,7 @@ from wholefeed.errors import WholefeedError
 from wholefeed.store.base import Database
 from wholefeed.store.rows import Overview, Snapshot
 from wholefeed.store.tables import failures
-from wholefeed.web.answer import Representation, prepare, slices
+from wholefeed.web.answer import Representation, prepare
 from wholefeed.web.keys import STORE
 
 
@@ -94,7 +94,7 @@ LONGEST_SECONDS = 0.03
 async def read(proxy: Proxy, url: str) -> None:
     async with proxy.service.answer(url, wait_seconds=5) as reconstruction:
         answer = prepare(reconstruction, Representation(self_url=url, is_gzip=True, warns=True))
-        async for _ in slices(answer, proxy.store.store):
+        async for _ in answer.body.pieces(proxy.store.store):
             pass
 
 

@@ -24,7 +24,7 @@ from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import StorageFullError
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.tables import feeds
-from wholefeed.web.answer import Answer, Representation, prepare, slices
+from wholefeed.web.answer import Answer, Representation, prepare
 from wholefeed.web.keys import STORE
 from wholefeed.web.request import own_url
 
@@ -295,7 +295,7 @@ class Story:
         async with store.snapshot(row.id) as snapshot:
             reconstruction = Reconstruction(snapshot, snapshot.feed.is_stale)
             answer = prepare(reconstruction, wanted)
-            body = b"".join([piece async for piece in slices(answer, store)])
+            body = b"".join([piece async for piece in answer.body.pieces(store)])
             return answer, body
 
     async def compare(self, feed: int, coding: str, *, is_alias: bool) -> None:

@@ -48,7 +48,7 @@ from wholefeed.futures import in_daemon
 from wholefeed.library import search_further, stored
 from wholefeed.service.importing import Kept
 from wholefeed.service.service import FeedService
-from wholefeed.web.answer import Representation, prepare, slices
+from wholefeed.web.answer import Representation, prepare
 from wholefeed.web.api import account_object, status_object, summary_object
 from wholefeed.web.importing import continued_object, taken_object
 from wholefeed.web.opml import exported
@@ -410,7 +410,7 @@ class Database:
             await search_further(config, service, url, wait_seconds=wait_seconds)
             async with service.answer(url, wait_seconds=wait_seconds) as reconstruction:
                 asked = Representation(self_url=url, is_gzip=False, warns=config.history.warn_entry)
-                async for piece in slices(prepare(reconstruction, asked), store):
+                async for piece in prepare(reconstruction, asked).body.pieces(store):
                     await in_daemon(partial(output.write, piece))
                 if progress is not None:
                     progress(status_object(await service.status(url)))

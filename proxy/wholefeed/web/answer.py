@@ -4,12 +4,10 @@
     answer = answer_from(held, wanted)          # of a whole feed in memory; of others and of views:
     answer = await viewed(reconstruction, wanted, store)
     if not answer.is_known(request.headers, now):
-        async for part in slices(answer, store): ...
+        async for piece in answer.body.pieces(store): ...
 
-The body is a prologue, which depends on the request, segments, and an epilogue. Segments are sent as they
-are stored: for a reader that takes gzip no block is inflated or compressed again (docs/design.md#segments). A
-view (`limit`, `since`, `answer_bytes`, `pages`, `listed`) takes most segments whole; a part of one is sealed
-anew before the answer begins, or is an `_Excerpt`, cut while it is sent.
+A view (`limit`, `since`, `answer_bytes`, `pages`, `listed`) takes most segments whole. The body is put
+together by `wholefeed.service.bodies`.
 """
 
 from __future__ import annotations
@@ -18,12 +16,10 @@ import asyncio
 import hashlib
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from email.utils import formatdate, parsedate_to_datetime
-from functools import cached_property, lru_cache, partial
-from itertools import compress, islice
+from functools import lru_cache, partial
 from math import inf
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -35,41 +31,24 @@ from multidict import CIMultiDict
 from wholefeed.config.tables import Config
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, page_head
 from wholefeed.core.compose.replaying import REPLAY_VERSION, replay_head
-from wholefeed.core.compose.segments import (
-    DIGEST_BYTES,
-    FINAL_BLOCK,
-    FORMER_DIGEST_BYTES,
-    GZIP_HEADER,
-    Deflater,
-    Inflater,
-    Sealed,
-    Slice,
-    TextDigest,
-    combine,
-    each_of,
-    gzip_trailer,
-    inflate,
-    number_of,
-    seal,
-)
+from wholefeed.core.compose.segments import DIGEST_BYTES
 from wholefeed.core.compose.views import (
     HEALED,
     WHOLE,
     Cut,
     FeedPage,
     Missing,
-    Take,
     View,
     compose_warning,
-    entries_of,
     told_missing,
 )
-from wholefeed.core.model import Family, State, content_type, segment_separator
+from wholefeed.core.model import State, content_type
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.core.verbatim.fragments import ALL_PREFIXES
 from wholefeed.errors import NoSuchPageError
 from wholefeed.logs import LaidOut
-from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
+from wholefeed.service.bodies import JOINT, Body, BodyPart, MadeText, take_parts
+from wholefeed.service.memory import Held
 from wholefeed.service.replaying import Released, Replays, Timeline
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow, SegmentRow
@@ -226,7 +205,8 @@ def answer_from(held: Held, wanted: Representation) -> Answer | None:
         snapshot = held.snapshot
         found = _whole_answer(Reconstruction(snapshot, snapshot.feed.is_stale, held), wanted)
         if found is not None:
-            texts = (found.prologue, found.sealed_prologue.block, found.parts)
+            body = found.body
+            texts = (body.prologue, body.sealed_prologue.block, body.parts)
             urls = (wanted.self_url, wanted.whole_url, wanted.page_url)
             held.keep_made(wanted, found, _OVERHEAD_BYTES + sum(map(sys.getsizeof, (*texts, *urls))))
     return found
@@ -236,14 +216,7 @@ def answer_from(held: Held, wanted: Representation) -> Answer | None:
 class Answer:
     """One representation of a feed, ready to be sent: its body, and its fields beside Cache-Control."""
 
-    family: Family
-    prologue: bytes
-    sealed_prologue: Sealed
-    parts: tuple[_Part, ...]
-    is_gzip: bool
-    etag: str
-    length: int | None
-    """Content-Length; None where that shows only when all has been deflated."""
+    body: Body
     changed_at: float | None
     """Its Last-Modified, epoch seconds; None while a walk goes on: each publication would move it by one."""
     warns: bool
@@ -254,28 +227,14 @@ class Answer:
     facts: LaidOut
     """What the log line tells of the feed."""
 
-    @cached_property
-    def gzip_end(self) -> bytes:
-        """What stands behind the last of whole segments: made once, however often the answer is sent."""
-        return _gzip_end(self, self.parts)
-
     def is_known(self, headers: Mapping[str, str], now: float) -> bool:
         """Whether a reader that asks now with these fields has it already."""
         if_none_match = headers.get(hdrs.IF_NONE_MATCH)
         if_modified_since = headers.get(hdrs.IF_MODIFIED_SINCE)
-        if is_not_modified(self.etag, self.modified_at(now), if_none_match, if_modified_since):
+        if is_not_modified(self.body.etag, self.modified_at(now), if_none_match, if_modified_since):
             return True
-        return if_none_match is not None and bool(self.former_etag) and self.former_etag in if_none_match
-
-    @cached_property
-    def former_etag(self) -> str:
-        """The tag by which wholefeed 0.1 knew these bytes, so that no reader has them again; empty: none."""
-        digest = hashlib.blake2b(self.prologue, digest_size=DIGEST_BYTES)
-        for part in self.parts:
-            if not isinstance(part, SegmentRow) or len(part.digest) != FORMER_DIGEST_BYTES:
-                return ""
-            digest.update(part.digest[:DIGEST_BYTES])
-        return f'"{digest.hexdigest()}{"-gzip" if self.is_gzip else ""}"' if self.parts else ""
+        former_etag = self.body.former_etag
+        return if_none_match is not None and bool(former_etag) and former_etag in if_none_match
 
     def modified_at(self, now: float) -> float | None:
         """Return the Last-Modified of an answer that is made now, epoch seconds; None: it has none.
@@ -332,11 +291,6 @@ def _reconstruction_field(
 
 # What depends on the request: the prologue, the view and the ETag
 
-_JOINT: Final = {family: segment_separator(family) for family in Family}
-"""What stands between two segments, as between two entries."""
-_SEPARATOR: Final = {family: seal(text) for family, text in _JOINT.items()}
-_EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
-
 
 async def viewed(reconstruction: Reconstruction, wanted: Representation, store: Store) -> Answer:
     """Return the answer in the view that is asked for. Only segments taken in part are read.
@@ -355,22 +309,17 @@ async def viewed(reconstruction: Reconstruction, wanted: Representation, store: 
     if view.page is not None:
         reconstruction, wanted = await _on_page(view.page, reconstruction, wanted)
     wanted, room = _with_room(reconstruction, wanted)
-    cut = Cut(view, reconstruction.feed.entries, room=room, joint=len(_JOINT[family]))
-    taken: list[tuple[SegmentRow, _Part]] = []
+    cut = Cut(view, reconstruction.feed.entries, room=room, joint=len(JOINT[family]))
     async with reconstruction.in_time():
-        for segment in _segments(reconstruction):
-            part: _Part | None
-            match cut.take(segment, own.entries(segment)):
-                case Take.WHOLE:
-                    part = segment
-                case Take.PART:
-                    part = await _taken_part(segment, own, reconstruction, cut, store)
-                    if view.page is not None and isinstance(part, _Excerpt):
-                        part = await _read_through(part, store, reconstruction.held)
-                case Take.NONE:
-                    part = None
-            if part is not None:
-                taken.append((segment, part))
+        taken = await take_parts(
+            _segments(reconstruction),
+            own,
+            cut,
+            reconstruction.feed,
+            store,
+            reconstruction.held,
+            is_page=view.page is not None,
+        )
     dated_at = None if view.page is None else cut.newest_at
     is_whole = not (cut.is_cut or own.masks)
     return prepare(reconstruction, wanted, None if is_whole else taken, is_cut=cut.is_cut, dated_at=dated_at)
@@ -464,14 +413,14 @@ def _whole_answer(reconstruction: Reconstruction, wanted: Representation) -> Ans
     if most is not None and sum(each.length for each in reconstruction.snapshot.segments) > most:
         return None  # nothing is composed to find it out
     answer = prepare(reconstruction, wanted)
-    length = _text_bytes(answer.family, answer.prologue, answer.parts)
+    length = answer.body.text_bytes
     return None if most is not None and length is not None and length > most else answer
 
 
 def prepare(
     reconstruction: Reconstruction,
     wanted: Representation,
-    taken: Sequence[tuple[SegmentRow, _Part]] | None = None,
+    taken: Sequence[tuple[SegmentRow, BodyPart]] | None = None,
     *,
     is_cut: bool = False,
     dated_at: float | None = None,
@@ -500,7 +449,7 @@ def _answer_of(
     reconstruction: Reconstruction,
     wanted: Representation,
     prologue: bytes,
-    parts: tuple[_Part, ...],
+    parts: tuple[BodyPart, ...],
     *,
     changed_at: float | None,
     is_cut: bool,
@@ -508,57 +457,28 @@ def _answer_of(
 ) -> Answer:
     """Return the answer that is made of these; of a replay so many entries are `released`."""
     feed, family = reconstruction.feed, reconstruction.feed.published_family
-    sealed_prologue = seal(prologue)
-    etag = _etag(prologue, parts, family, is_gzip=wanted.is_gzip)
+    body = Body(family, prologue, parts, wanted.is_gzip)
     fields = {
         "Feed-Reconstruction": _reconstruction_field(reconstruction, is_cut=is_cut, released=released),
-        "ETag": etag,
+        "ETag": body.etag,
         "Vary": VARY,
         "Link": f'<{reconstruction.via_url}>; rel="via"',
     }
     of_body = {"Content-Type": content_type(family)}
     if wanted.is_gzip:
-        length = _gzip_bytes(family, sealed_prologue, parts)
         of_body["Content-Encoding"] = "gzip"
-    else:
-        length = _text_bytes(family, prologue, parts)
-    if length is not None:
-        of_body["Content-Length"] = str(length)
+    if body.length is not None:
+        of_body["Content-Length"] = str(body.length)
     if changed_at is not None:
         fields["Last-Modified"] = formatdate(changed_at, usegmt=True)
     return Answer(
-        family=family,
-        prologue=prologue,
-        sealed_prologue=sealed_prologue,
-        parts=parts,
-        is_gzip=wanted.is_gzip,
-        etag=etag,
-        length=length,
+        body=body,
         changed_at=changed_at,
         warns=wanted.warns,
         fields=CIMultiDict(fields),
         body_fields=CIMultiDict({**fields, **of_body}),
         facts=LaidOut(facts_of(feed)),
     )
-
-
-def _text_bytes(family: Family, prologue: bytes, parts: Sequence[_Part]) -> int | None:
-    length = len(prologue) + max(len(parts) - 1, 0) * len(_JOINT[family]) + len(EPILOGUE[family])
-    for part in parts:
-        if part.length is None:
-            return None
-        length += part.length
-    return length
-
-
-def _gzip_bytes(family: Family, prologue: Sealed, parts: Sequence[_Part]) -> int | None:
-    blocks = max(len(parts) - 1, 0) * len(_SEPARATOR[family].block)
-    for part in parts:
-        if isinstance(part, _Excerpt | _Made):
-            return None
-        blocks += len(part.block) if isinstance(part, Sealed) else part.deflated_bytes
-    ends = len(prologue.block) + len(_EPILOGUE[family].block)
-    return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
 
 
 def _changed_at(feed: FeedRow, *, is_healed: bool) -> float:
@@ -594,7 +514,7 @@ def _prologue(
         warning=warning,
         dated_at=dated_at,
     )
-    return prologue + _JOINT[feed.published_family] if warning and has_entries else prologue
+    return prologue + JOINT[feed.published_family] if warning and has_entries else prologue
 
 
 _WARNED_DOCUMENTS: Final = 20
@@ -622,132 +542,6 @@ def _warning(reconstruction: Reconstruction, wanted: Representation) -> bytes:
         dated_at=dated_at,
         version=feed.version,
     )
-
-
-def _etag(prologue: bytes, segments: Sequence[_Part], family: Family, *, is_gzip: bool) -> str:
-    """Equal texts have equal tags, whatever segments they come from, those of a cut large one excepted.
-
-    Pages are not excepted: their large parts have been read.
-
-    A gzip body differs with the segments that the text is cut into, so its tag is weak (RFC 9110, 8.8.1): a
-    strong one stands for one sequence of bytes.
-    """
-    digest = TextDigest()
-    digest.add_text(prologue)
-    for at, segment in enumerate(segments):
-        if at:
-            digest.add(_SEPARATOR[family])
-        if not isinstance(segment, _Excerpt | _Made):
-            digest.add(segment)
-        elif segment.read is not None:
-            digest.add(segment.read)
-        else:  # its text is not at hand
-            digest.add_text(segment.digest)
-    tag = digest.bytes().hex()
-    return f'W/"{tag}-gzip"' if is_gzip else f'"{tag}"'
-
-
-# A view: whole segments as they are stored, those in part made anew
-
-_SEALED_BYTES: Final = 1 << 17
-"""Of a text that is deflated before an answer begins; a longer one is while it is sent."""
-_LISTED_BYTES: Final = 1 << 16
-"""Of an outline that is looked through on the event loop; a longer one is on a thread."""
-
-
-async def _taken_part(
-    segment: SegmentRow, own: Own, reconstruction: Reconstruction, cut: Cut, store: Store
-) -> Sealed | _Excerpt | None:
-    feed, held = reconstruction.feed, reconstruction.held
-    joint = _JOINT[feed.published_family]
-    outline = await store.outline(segment)
-    if outline is None:
-        block = b"".join([piece async for piece in _pieces_of(segment, store, held)])
-        text, entries = await asyncio.to_thread(_read_entries, segment, feed, block)
-        kept = cut.kept(entries[cut.skipped :], len(entries))
-        if not kept:
-            return None
-        taken = b"".join(text[each.start : each.end] for each in kept)
-        return await asyncio.to_thread(seal, taken.removesuffix(joint))
-    slices, number = each_of(outline, cut.skipped), number_of(outline)
-    if (mask := own.masks.get(segment.id)) is not None:  # it has an outline, as each that holds entries
-        slices, number = islice(compress(each_of(outline), mask), cut.skipped, None), own.entries(segment)
-    if len(outline) <= _LISTED_BYTES:
-        kept = cut.kept(slices, number)
-    else:
-        kept = await asyncio.to_thread(cut.kept, slices, number)
-    if not kept:
-        return None
-    excerpt = _excerpt(segment, kept, joint)
-    if excerpt.length > _SEALED_BYTES:
-        return excerpt
-    return seal(b"".join([text async for text in _excerpted(excerpt, store, held)]))
-
-
-def _read_entries(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[bytes, list[Slice]]:
-    text = inflate(block, segment.length, segment.crc32)
-    return text, entries_of(feed.published_family, text, feed.version)
-
-
-@dataclass(frozen=True, slots=True)
-class _Excerpt:
-    """A large part of a segment that a view keeps: taken from the segment's text while it is sent."""
-
-    segment: SegmentRow
-    ranges: tuple[tuple[int, int], ...]
-    """Of the segment's text, ascending."""
-    read: Sealed | None = None
-    """What is known of its text where that has been read, which is in no block yet."""
-
-    @property
-    def length(self) -> int:
-        """Of the text."""
-        return sum(end - start for start, end in self.ranges)
-
-    @property
-    def digest(self) -> bytes:
-        """Of what makes the text: which text of a segment, and what of it."""
-        whole = self.segment
-        said = f"{whole.digest.hex()} {whole.crc32:08x} {whole.length} {self.ranges}"
-        return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).digest()
-
-
-async def _read_through(part: _Excerpt, store: Store, held: Held | None) -> _Excerpt:
-    """Read the text of a part of a page, whose tag must not move with the segments (G1)."""
-    whole = TextDigest()
-    async for text in _excerpted(part, store, held):
-        whole.add_text(text)
-    return replace(part, read=whole.sealed(b""))
-
-
-def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> _Excerpt:
-    """Return what is left of a segment where a view keeps these entries; `joint` is not behind the last."""
-    ranges: list[tuple[int, int]] = []
-    for each in kept:
-        if ranges and ranges[-1][1] == each.start:
-            ranges[-1] = ranges[-1][0], each.end
-        else:
-            ranges.append((each.start, each.end))
-    start, end = ranges[-1]
-    if end < segment.length:
-        ranges[-1] = start, end - len(joint)
-    return _Excerpt(segment, tuple(ranges))
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """Text that is made while it is sent; how long it is shows at its end."""
-
-    texts: Callable[[], AsyncIterator[bytes]]
-    digest: bytes
-    key: Hashable
-    """What it is held by: it says which entries, and how they are made."""
-    length: None = None
-    read: None = None
-
-
-_Part = SegmentRow | Sealed | _Excerpt | _Made
-"""What is sent of a segment: all of it, as it is stored; a little, made anew; much. Or what is replayed."""
 
 
 # A replay: entries in the order of their release (P3 to P5)
@@ -815,193 +609,8 @@ async def replayed(
         reconstruction,
         wanted,
         opening,
-        (_Made(texts, digest, (digest, replay.shows_original)),) if taken else (),
+        (MadeText(texts, digest, (digest, replay.shows_original)),) if taken else (),
         changed_at=changed_at,
         is_cut=is_cut,
         released=len(released),
     )
-
-
-# The body, put together from texts and deflated blocks
-
-SLICE_BYTES: Final = 1 << 16
-"""Of text, what is inflated and written at once; an answer that is no longer is sent with its header."""
-
-
-async def slices(answer: Answer, store: Store, held: Held | None = None) -> AsyncIterator[bytes]:
-    """Give the body in parts of about `SLICE_BYTES`, with one piece of one block in memory at a time.
-
-    To be read while a snapshot is held. Blocks come from memory where they are held there, else from the
-    store, and are held then.
-    """
-    family, sealed = answer.family, list[SegmentRow | Sealed]()
-    opening, joint = answer.prologue, _JOINT[family]
-    if answer.is_gzip:
-        opening, joint = GZIP_HEADER + answer.sealed_prologue.block, _SEPARATOR[family].block
-    for piece in sliced(opening):
-        yield piece
-    before = b""
-    for part in answer.parts:
-        pieces = _deflated(part, sealed, store, held) if answer.is_gzip else _texts_of(part, store, held)
-        async for piece in pieces:
-            yield before + piece if before else piece
-            before = b""
-        before = joint
-    for piece in sliced(_gzip_end(answer, sealed) if answer.is_gzip else EPILOGUE[family]):
-        yield piece
-
-
-async def _deflated(
-    part: _Part, sealed: list[SegmentRow | Sealed], store: Store, held: Held | None
-) -> AsyncIterator[bytes]:
-    """Give a part deflated, and add to `sealed` what its CRC and length are known by."""
-    part = _kept(part, held)
-    if not isinstance(part, _Excerpt | _Made):
-        sealed.append(part)
-        async for block in _pieces_of(part, store, held):
-            for piece in sliced(block):
-                yield piece
-        return
-    deflater = Deflater()
-    with _keeping(part, held) as kept:
-        async for text in _texts_of(part, store, held):
-            if piece := deflater.add(text):
-                kept.add(piece)
-                yield piece
-        sealed.append(end := deflater.end())
-        kept.end(end)
-        if end.block:
-            yield end.block
-
-
-def _kept(part: _Part, held: Held | None) -> _Part:
-    """Return what was replayed before, deflated, where that is held; any other part as it is."""
-    found: Sealed | None = held.made(part.key) if held is not None and isinstance(part, _Made) else None
-    return part if found is None else found
-
-
-_MOST_KEPT_BYTES: Final = 1 << 24
-"""Of a replay, deflated: more is made each time. To make 50,000 entries takes seconds of CPU."""
-
-
-class _Keeping:
-    """Collects what is made of a replay while it is sent, for whoever asks for the same next."""
-
-    def __init__(self, key: Hashable, held: Held | None) -> None:
-        self._key = key
-        self._held = held
-        self._pieces: list[bytes] = []
-        self._bytes = 0
-
-    def add(self, piece: bytes) -> None:
-        if self._held is None:
-            return
-        self._pieces.append(piece)
-        self._bytes += len(piece)
-        if self._bytes > _MOST_KEPT_BYTES:
-            self._pieces.clear()
-            self._held = None
-
-    def end(self, end: Sealed) -> None:
-        if self._held is not None:
-            block = b"".join([*self._pieces, end.block])
-            self._held.keep_made(self._key, replace(end, block=block), sys.getsizeof(block))
-
-
-@contextmanager
-def _keeping(part: _Excerpt | _Made, held: Held | None) -> Iterator[_Keeping]:
-    """Collect a replay; nothing of other parts, nor while another answer of the feed is being collected."""
-    if held is None or held.is_collecting or not isinstance(part, _Made):
-        yield _Keeping(None, None)
-        return
-    held.is_collecting = True
-    try:
-        yield _Keeping(part.key, held)
-    finally:
-        held.is_collecting = False
-
-
-def _gzip_end(answer: Answer, sealed: Sequence[_Part]) -> bytes:
-    """Return what stands behind the last segment of a gzip member; its CRC is put together from theirs."""
-    separator, epilogue = _SEPARATOR[answer.family], _EPILOGUE[answer.family]
-    between = [each for part in sealed for each in (separator, part)][1:]
-    crc32 = length = 0
-    for part in (answer.sealed_prologue, *between, epilogue):
-        assert not isinstance(part, _Excerpt | _Made), "sealed"
-        crc32 = combine(crc32, part.crc32, part.length)
-        length += part.length
-    return epilogue.block + FINAL_BLOCK + gzip_trailer(crc32, length)
-
-
-def joined(answer: Answer, blocks: Mapping[int, bytes]) -> bytes | None:
-    """Return the body of a whole feed from the blocks that are held; None where it is long, or one is not."""
-    if answer.length is None or answer.length > LARGEST_BLOCK_BYTES:
-        return None
-    found: list[tuple[SegmentRow, bytes]] = []
-    for segment in answer.parts:
-        if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:
-            return None
-        found.append((segment, block))
-    if answer.is_gzip:
-        between = _SEPARATOR[answer.family].block.join([block for _, block in found])
-        return b"".join((GZIP_HEADER, answer.sealed_prologue.block, between, answer.gzip_end))
-    texts = [inflate(block, segment.length, segment.crc32) for segment, block in found]
-    text = _JOINT[answer.family].join(texts)
-    return b"".join((answer.prologue, text, EPILOGUE[answer.family]))
-
-
-def sliced(chunk: bytes) -> Iterator[bytes]:
-    for start in range(0, len(chunk), SLICE_BYTES):
-        yield chunk[start : start + SLICE_BYTES]
-
-
-async def _texts_of(part: _Part, store: Store, held: Held | None) -> AsyncIterator[bytes]:
-    part = _kept(part, held)
-    if isinstance(part, _Excerpt | _Made):
-        made = part.texts() if isinstance(part, _Made) else _excerpted(part, store, held)
-        async for text in made:
-            yield text
-        return
-    inflater = Inflater(part.length, part.crc32)
-    async for piece in _pieces_of(part, store, held):
-        for text in inflater.add(piece, SLICE_BYTES):
-            yield text
-    inflater.end()
-
-
-async def _excerpted(part: _Excerpt, store: Store, held: Held | None) -> AsyncIterator[bytes]:
-    """Give the text of an excerpt; no more is read than it takes."""
-    inflater = Inflater(part.segment.length, part.segment.crc32)
-    ranges = iter(part.ranges)
-    start, end = next(ranges)
-    at = 0
-    async for piece in _pieces_of(part.segment, store, held):
-        for text in inflater.add(piece, SLICE_BYTES):
-            while start < at + len(text):
-                yield text[max(start - at, 0) : end - at]
-                if end > at + len(text):
-                    break
-                following = next(ranges, None)
-                if following is None:
-                    return
-                start, end = following
-            at += len(text)
-    raise ValueError(f"damaged block: expected {end} bytes, got {at}")
-
-
-async def _pieces_of(part: SegmentRow | Sealed, store: Store, held: Held | None) -> AsyncIterator[bytes]:
-    """Give the deflated text of a part, a piece at a time."""
-    if isinstance(part, Sealed):
-        yield part.block
-        return
-    block = None
-    if held is not None:
-        block = held.blocks.get(part.id)
-        if block is None and part.deflated_bytes <= LARGEST_BLOCK_BYTES:
-            block = b"".join([piece async for piece in store.pieces(part)])
-            held.keep_block(part.id, block)
-    if block is not None:
-        yield block
-        return
-    async for piece in store.pieces(part):
-        yield piece

@@ -29,21 +29,18 @@ from wholefeed.core.model import State
 from wholefeed.core.replay import Pace, PaceError
 from wholefeed.errors import LoopDetectedError, OverloadedError, RequestError, StoreError
 from wholefeed.logs import get_logger
+from wholefeed.service.bodies import SLICE_BYTES, slice_bytes
 from wholefeed.service.memory import Held
 from wholefeed.service.results import Reconstruction
 from wholefeed.store.rows import FeedRow
 from wholefeed.web.answer import (
     LOADING_SECONDS,
-    SLICE_BYTES,
     VARY,
     Answer,
     Representation,
     answer_from,
     facts_of,
-    joined,
     replayed,
-    sliced,
-    slices,
     viewed,
 )
 from wholefeed.web.keys import ASKED, COUNTS, SERVICE, STORE, WANTS, named_url, with_instead
@@ -163,7 +160,7 @@ async def _answered_from(
         return None
     response, body = _without_body(request, asked, feed, answer, now), None
     if response is None:
-        body = joined(answer, held.blocks)
+        body = answer.body.join(held.blocks)
         if body is None:
             return None
     app[SERVICE].note_at_once(held)
@@ -196,8 +193,8 @@ async def _answered_with(
         return await send(request, response)
     await _note_warned(asked, answer, feed)
     fields = _fields(asked, feed, answer, now, has_body=True)
-    pieces = slices(answer, store, held)
-    if answer.length is not None and answer.length <= SLICE_BYTES:
+    pieces = answer.body.pieces(store, held)
+    if answer.body.length is not None and answer.body.length <= SLICE_BYTES:
         async with reconstruction.in_time():
             body = b"".join([piece async for piece in pieces])
         return await send(request, web.Response(headers=fields, body=body))
@@ -228,7 +225,7 @@ async def _answer_replay(
         pieces = None
         if response is None:
             response = web.StreamResponse(headers=_fields(asked, feed, answer, now, has_body=True))
-            pieces = slices(answer, asked.app[STORE], reconstruction.held)
+            pieces = answer.body.pieces(asked.app[STORE], reconstruction.held)
         response.headers[hdrs.CACHE_CONTROL] = _cache_control(feed, asked, fresh_seconds)
         return await send(request, response, pieces)
 
@@ -286,7 +283,7 @@ _TAKEN_BYTES: Final = 1 << 15
 async def in_pieces(*texts: bytes) -> AsyncIterator[bytes]:
     """Give what is to be written together as `send` takes it."""
     for text in texts:
-        for piece in sliced(text):
+        for piece in slice_bytes(text):
             yield piece
 
 

@@ -12,11 +12,9 @@ Its text is deflated once and joined into any number of answers: nothing is comp
 answer's size. A sealed block is raw deflate data (RFC 1951) that ends on a byte boundary and refers to
 nothing before it, so blocks that stand in a row are one deflate stream. A gzip answer (RFC 1952) is
 
-    GZIP_HEADER + head.block + segment.block + ... + FINAL_BLOCK + gzip_trailer(crc, length)
+    GZIP_HEADER + head.block + segment.block + ... + gzip_end([head, segment, ...])
 
-where the CRC of the whole comes from the CRCs of the parts:
-
-    crc = combine(crc, segment.crc32, segment.length)
+where the CRC of the whole comes from the CRCs of the parts.
 
 The outline says where the entries stand in the text, for views that take some of them:
 
@@ -386,6 +384,15 @@ FINAL_BLOCK: Final = b"\x03\x00"
 def gzip_trailer(crc: int, length: int) -> bytes:
     """Return what ends a gzip member (RFC 1952, section 2.3.1): CRC-32 and length modulo 2^32."""
     return struct.pack("<II", crc, length & _MASK32)
+
+
+def gzip_end(parts: Iterable[_Part]) -> bytes:
+    """Return what ends a gzip member of these texts in a row; its CRC is put together from theirs."""
+    crc32 = length = 0
+    for part in parts:
+        crc32 = combine(crc32, part.crc32, part.length)
+        length += part.length
+    return FINAL_BLOCK + gzip_trailer(crc32, length)
 
 
 _MASK32: Final = 0xFFFFFFFF

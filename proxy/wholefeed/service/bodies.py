@@ -1,0 +1,451 @@
+"""The body of an answer: put together from segments as they are stored, sent piece by piece.
+
+    body = Body(family, prologue, parts, is_gzip=True)
+    body.etag, body.length
+    async for piece in body.pieces(store, held): ...
+
+A body is a prologue, which depends on the request, parts of a feed, and an epilogue. Segments are sent as
+they are stored: for a reader that takes gzip no block is inflated or compressed again
+(docs/design.md#segments). `take_parts` takes what a view keeps. A part of a segment is sealed anew before the
+answer begins, or is an `Excerpt`, which is cut while it is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress, islice
+from typing import Final
+
+from wholefeed.core.compose.compose import EPILOGUE
+from wholefeed.core.compose.segments import (
+    DIGEST_BYTES,
+    FINAL_BLOCK,
+    FORMER_DIGEST_BYTES,
+    GZIP_HEADER,
+    Deflater,
+    Inflater,
+    Sealed,
+    Slice,
+    TextDigest,
+    each_of,
+    gzip_end,
+    gzip_trailer,
+    inflate,
+    number_of,
+    seal,
+)
+from wholefeed.core.compose.views import Cut, Take, entries_of
+from wholefeed.core.model import Family, segment_separator
+from wholefeed.service.memory import LARGEST_BLOCK_BYTES, Held
+from wholefeed.store.rows import FeedRow, SegmentRow
+from wholefeed.store.store import Store
+from wholefeed.store.tables.segments import Own
+
+JOINT: Final = {family: segment_separator(family) for family in Family}
+"""What stands between two segments, as between two entries."""
+_SEALED_JOINT: Final = {family: seal(text) for family, text in JOINT.items()}
+_SEALED_EPILOGUE: Final = {family: seal(text) for family, text in EPILOGUE.items()}
+
+SLICE_BYTES: Final = 1 << 16
+"""Of text, what is inflated and written at once; an answer that is no longer is sent with its header."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """A body before it is sent."""
+
+    family: Family
+    prologue: bytes
+    parts: tuple[BodyPart, ...]
+    is_gzip: bool
+
+    @cached_property
+    def sealed_prologue(self) -> Sealed:
+        return seal(self.prologue)
+
+    @cached_property
+    def text_bytes(self) -> int | None:
+        """Length without content coding; None where that shows only when the text has been made."""
+        family = self.family
+        length = len(self.prologue) + max(len(self.parts) - 1, 0) * len(JOINT[family]) + len(EPILOGUE[family])
+        for part in self.parts:
+            if part.length is None:
+                return None
+            length += part.length
+        return length
+
+    @cached_property
+    def length(self) -> int | None:
+        """Content-Length; None where that shows only when all has been deflated."""
+        if not self.is_gzip:
+            return self.text_bytes
+        blocks = max(len(self.parts) - 1, 0) * len(_SEALED_JOINT[self.family].block)
+        for part in self.parts:
+            if isinstance(part, Excerpt | MadeText):
+                return None
+            blocks += len(part.block) if isinstance(part, Sealed) else part.deflated_bytes
+        ends = len(self.sealed_prologue.block) + len(_SEALED_EPILOGUE[self.family].block)
+        return len(GZIP_HEADER) + ends + blocks + len(FINAL_BLOCK) + len(gzip_trailer(0, 0))
+
+    @cached_property
+    def etag(self) -> str:
+        """Entity tag: equal for equal texts, whatever segments they come from.
+
+        Parts whose text is not read before it is sent are excepted.
+
+        A gzip body differs with the segments that the text is cut into, so its tag is weak (RFC 9110, 8.8.1):
+        a strong one stands for one sequence of bytes.
+        """
+        digest = TextDigest()
+        digest.add_text(self.prologue)
+        for at, part in enumerate(self.parts):
+            if at:
+                digest.add(_SEALED_JOINT[self.family])
+            if not isinstance(part, Excerpt | MadeText):
+                digest.add(part)
+            elif part.read is not None:
+                digest.add(part.read)
+            else:  # its text is not at hand
+                digest.add_text(part.digest)
+        tag = digest.bytes().hex()
+        return f'W/"{tag}-gzip"' if self.is_gzip else f'"{tag}"'
+
+    @cached_property
+    def former_etag(self) -> str:
+        """The tag by which wholefeed 0.1 knew these bytes, so that no reader has them again; empty: none."""
+        digest = hashlib.blake2b(self.prologue, digest_size=DIGEST_BYTES)
+        for part in self.parts:
+            if not isinstance(part, SegmentRow) or len(part.digest) != FORMER_DIGEST_BYTES:
+                return ""
+            digest.update(part.digest[:DIGEST_BYTES])
+        return f'"{digest.hexdigest()}{"-gzip" if self.is_gzip else ""}"' if self.parts else ""
+
+    # Sending it
+
+    async def pieces(self, store: Store, held: Held | None = None) -> AsyncIterator[bytes]:
+        """Give the body in pieces of about `SLICE_BYTES`, with one piece of one block in memory at a time.
+
+        To be read while a snapshot is held. Blocks come from memory where they are held there, else from the
+        store, and are held then.
+        """
+        family, sealed = self.family, list[SegmentRow | Sealed]()
+        opening, joint = self.prologue, JOINT[family]
+        if self.is_gzip:
+            opening, joint = GZIP_HEADER + self.sealed_prologue.block, _SEALED_JOINT[family].block
+        for piece in slice_bytes(opening):
+            yield piece
+        before = b""
+        for part in self.parts:
+            pieces = _deflated(part, sealed, store, held) if self.is_gzip else _texts_of(part, store, held)
+            async for piece in pieces:
+                yield before + piece if before else piece
+                before = b""
+            before = joint
+        for piece in slice_bytes(self._end_gzip(sealed) if self.is_gzip else EPILOGUE[family]):
+            yield piece
+
+    def join(self, blocks: Mapping[int, bytes]) -> bytes | None:
+        """Return the whole body, made of held blocks; None where it is long, or a block is not held."""
+        if self.length is None or self.length > LARGEST_BLOCK_BYTES:
+            return None
+        found: list[tuple[SegmentRow, bytes]] = []
+        for segment in self.parts:
+            if not isinstance(segment, SegmentRow) or (block := blocks.get(segment.id)) is None:
+                return None
+            found.append((segment, block))
+        if self.is_gzip:
+            between = _SEALED_JOINT[self.family].block.join([block for _, block in found])
+            return b"".join((GZIP_HEADER, self.sealed_prologue.block, between, self._whole_end))
+        texts = [inflate(block, segment.length, segment.crc32) for segment, block in found]
+        text = JOINT[self.family].join(texts)
+        return b"".join((self.prologue, text, EPILOGUE[self.family]))
+
+    @cached_property
+    def _whole_end(self) -> bytes:
+        """What stands behind the last of whole segments: made once, however often the body is sent."""
+        return self._end_gzip([part for part in self.parts if isinstance(part, SegmentRow)])
+
+    def _end_gzip(self, sealed: Sequence[SegmentRow | Sealed]) -> bytes:
+        """Return what stands behind the last part of a gzip member."""
+        joint, epilogue = _SEALED_JOINT[self.family], _SEALED_EPILOGUE[self.family]
+        between = [each for part in sealed for each in (joint, part)][1:]
+        return epilogue.block + gzip_end([self.sealed_prologue, *between, epilogue])
+
+
+# The parts of a body: whole segments as they are stored, those in part made anew
+
+_SEALED_BYTES: Final = 1 << 17
+"""Of a text that is deflated before an answer begins; a longer one is while it is sent."""
+_LISTED_BYTES: Final = 1 << 16
+"""Of an outline that is looked through on the event loop; a longer one is on a thread."""
+
+
+async def take_parts(
+    segments: Iterable[SegmentRow],
+    own: Own,
+    cut: Cut,
+    feed: FeedRow,
+    store: Store,
+    held: Held | None,
+    *,
+    is_page: bool,
+) -> list[tuple[SegmentRow, BodyPart]]:
+    """Return what a view takes of which segments; only those that are taken in part are read.
+
+    Args:
+        segments: In output order.
+        own: Which of their entries count.
+        cut: The view on its way through them.
+        feed: As it was published.
+        store: Has the segments.
+        held: What is in memory of the feed.
+        is_page: Whether large parts are read, too: the tag of a page must not move with the segments (G1).
+
+    Raises:
+        StoreError: A segment cannot be read.
+    """
+    taken: list[tuple[SegmentRow, BodyPart]] = []
+    for segment in segments:
+        part: BodyPart | None = None
+        match cut.take(segment, own.entries(segment)):
+            case Take.WHOLE:
+                part = segment
+            case Take.PART:
+                part = await _take_part(segment, own, feed, cut, store, held)
+                if is_page and isinstance(part, Excerpt):
+                    part = await _read_through(part, store, held)
+            case Take.NONE:
+                pass
+        if part is not None:
+            taken.append((segment, part))
+    return taken
+
+
+async def _take_part(
+    segment: SegmentRow, own: Own, feed: FeedRow, cut: Cut, store: Store, held: Held | None
+) -> Sealed | Excerpt | None:
+    joint = JOINT[feed.published_family]
+    outline = await store.outline(segment)
+    if outline is None:
+        block = b"".join([piece async for piece in _pieces_of(segment, store, held)])
+        text, entries = await asyncio.to_thread(_read_entries, segment, feed, block)
+        kept = cut.kept(entries[cut.skipped :], len(entries))
+        if not kept:
+            return None
+        taken = b"".join(text[each.start : each.end] for each in kept)
+        return await asyncio.to_thread(seal, taken.removesuffix(joint))
+    slices, number = each_of(outline, cut.skipped), number_of(outline)
+    if (mask := own.masks.get(segment.id)) is not None:  # it has an outline, as each that holds entries
+        slices, number = islice(compress(each_of(outline), mask), cut.skipped, None), own.entries(segment)
+    if len(outline) <= _LISTED_BYTES:
+        kept = cut.kept(slices, number)
+    else:
+        kept = await asyncio.to_thread(cut.kept, slices, number)
+    if not kept:
+        return None
+    excerpt = _excerpt(segment, kept, joint)
+    if excerpt.length > _SEALED_BYTES:
+        return excerpt
+    return seal(b"".join([text async for text in _excerpted(excerpt, store, held)]))
+
+
+def _read_entries(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[bytes, list[Slice]]:
+    text = inflate(block, segment.length, segment.crc32)
+    return text, entries_of(feed.published_family, text, feed.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A large part of a segment that a view keeps: taken from the segment's text while it is sent."""
+
+    segment: SegmentRow
+    ranges: tuple[tuple[int, int], ...]
+    """Of the segment's text, ascending."""
+    read: Sealed | None = None
+    """What is known of its text where that has been read, which is in no block yet."""
+
+    @property
+    def length(self) -> int:
+        """Of the text."""
+        return sum(end - start for start, end in self.ranges)
+
+    @property
+    def digest(self) -> bytes:
+        """Of what makes the text: which text of a segment, and what of it."""
+        whole = self.segment
+        said = f"{whole.digest.hex()} {whole.crc32:08x} {whole.length} {self.ranges}"
+        return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).digest()
+
+
+async def _read_through(part: Excerpt, store: Store, held: Held | None) -> Excerpt:
+    """Read the text of an excerpt, for what is known of it."""
+    whole = TextDigest()
+    async for text in _excerpted(part, store, held):
+        whole.add_text(text)
+    return replace(part, read=whole.sealed(b""))
+
+
+def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> Excerpt:
+    """Return what is left of a segment where a view keeps these entries; `joint` is not behind the last."""
+    ranges: list[tuple[int, int]] = []
+    for each in kept:
+        if ranges and ranges[-1][1] == each.start:
+            ranges[-1] = ranges[-1][0], each.end
+        else:
+            ranges.append((each.start, each.end))
+    start, end = ranges[-1]
+    if end < segment.length:
+        ranges[-1] = start, end - len(joint)
+    return Excerpt(segment, tuple(ranges))
+
+
+@dataclass(frozen=True, slots=True)
+class MadeText:
+    """Text that is made while it is sent; how long it is shows at its end."""
+
+    texts: Callable[[], AsyncIterator[bytes]]
+    digest: bytes
+    key: Hashable
+    """What it is held by: it says which entries, and how they are made."""
+    length: None = None
+    read: None = None
+
+
+BodyPart = SegmentRow | Sealed | Excerpt | MadeText
+"""What is sent of a segment: all of it, as it is stored; a little, made anew; much. Or what is replayed."""
+
+
+# Their text, and its blocks
+
+
+async def _deflated(
+    part: BodyPart, sealed: list[SegmentRow | Sealed], store: Store, held: Held | None
+) -> AsyncIterator[bytes]:
+    """Give a part deflated, and add to `sealed` what its CRC and length are known by."""
+    part = _kept(part, held)
+    if not isinstance(part, Excerpt | MadeText):
+        sealed.append(part)
+        async for block in _pieces_of(part, store, held):
+            for piece in slice_bytes(block):
+                yield piece
+        return
+    deflater = Deflater()
+    with _keeping(part, held) as kept:
+        async for text in _texts_of(part, store, held):
+            if piece := deflater.add(text):
+                kept.add(piece)
+                yield piece
+        sealed.append(end := deflater.end())
+        kept.end(end)
+        if end.block:
+            yield end.block
+
+
+def _kept(part: BodyPart, held: Held | None) -> BodyPart:
+    """Return what was replayed before, deflated, where that is held; any other part as it is."""
+    found: Sealed | None = held.made(part.key) if held is not None and isinstance(part, MadeText) else None
+    return part if found is None else found
+
+
+_MOST_KEPT_BYTES: Final = 1 << 24
+"""Of a replay, deflated: more is made each time. To make 50,000 entries takes seconds of CPU."""
+
+
+class _Keeping:
+    """Collects what is made of a replay while it is sent, for whoever asks for the same next."""
+
+    def __init__(self, key: Hashable, held: Held | None) -> None:
+        self._key = key
+        self._held = held
+        self._pieces: list[bytes] = []
+        self._bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        if self._held is None:
+            return
+        self._pieces.append(piece)
+        self._bytes += len(piece)
+        if self._bytes > _MOST_KEPT_BYTES:
+            self._pieces.clear()
+            self._held = None
+
+    def end(self, end: Sealed) -> None:
+        if self._held is not None:
+            block = b"".join([*self._pieces, end.block])
+            self._held.keep_made(self._key, replace(end, block=block), sys.getsizeof(block))
+
+
+@contextmanager
+def _keeping(part: Excerpt | MadeText, held: Held | None) -> Iterator[_Keeping]:
+    """Collect a replay; nothing of other parts, nor while another answer of the feed is being collected."""
+    if held is None or held.is_collecting or not isinstance(part, MadeText):
+        yield _Keeping(None, None)
+        return
+    held.is_collecting = True
+    try:
+        yield _Keeping(part.key, held)
+    finally:
+        held.is_collecting = False
+
+
+def slice_bytes(chunk: bytes) -> Iterator[bytes]:
+    for start in range(0, len(chunk), SLICE_BYTES):
+        yield chunk[start : start + SLICE_BYTES]
+
+
+async def _texts_of(part: BodyPart, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+    part = _kept(part, held)
+    if isinstance(part, Excerpt | MadeText):
+        made = part.texts() if isinstance(part, MadeText) else _excerpted(part, store, held)
+        async for text in made:
+            yield text
+        return
+    inflater = Inflater(part.length, part.crc32)
+    async for piece in _pieces_of(part, store, held):
+        for text in inflater.add(piece, SLICE_BYTES):
+            yield text
+    inflater.end()
+
+
+async def _excerpted(part: Excerpt, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+    """Give the text of an excerpt; no more is read than it takes."""
+    inflater = Inflater(part.segment.length, part.segment.crc32)
+    ranges = iter(part.ranges)
+    start, end = next(ranges)
+    at = 0
+    async for piece in _pieces_of(part.segment, store, held):
+        for text in inflater.add(piece, SLICE_BYTES):
+            while start < at + len(text):
+                yield text[max(start - at, 0) : end - at]
+                if end > at + len(text):
+                    break
+                following = next(ranges, None)
+                if following is None:
+                    return
+                start, end = following
+            at += len(text)
+    raise ValueError(f"damaged block: expected {end} bytes, got {at}")
+
+
+async def _pieces_of(part: SegmentRow | Sealed, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+    """Give the deflated text of a part, a piece at a time."""
+    if isinstance(part, Sealed):
+        yield part.block
+        return
+    block = None
+    if held is not None:
+        block = held.blocks.get(part.id)
+        if block is None and part.deflated_bytes <= LARGEST_BLOCK_BYTES:
+            block = b"".join([piece async for piece in store.pieces(part)])
+            held.keep_block(part.id, block)
+    if block is not None:
+        yield block
+        return
+    async for piece in store.pieces(part):
+        yield piece
