@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ async def test_values_come_back_as_they_were(engine: Engine) -> None:
     """Instants to the microsecond, truth values as numbers, bytes, odd texts, nothing."""
     odd = "https://example.org/\0\x7f?%s" + ("\ud800" if engine.is_shared else "")
     feed = await engine.write(lambda db: create(db, odd))
-    changes = {"is_stale": True, "head": b"\0\xff%s", "notes": '["%"]'}
+    changes: Any = {"is_stale": True, "head": b"\0\xff%s", "notes": '["%"]'}
     await engine.write(lambda db: feeds.update(db, feed.id, changes), feed=feed.id)
     row = await engine.read(lambda db: fetch_one(db, "SELECT * FROM feed WHERE url = :url", {"url": odd}))
     assert row is not None

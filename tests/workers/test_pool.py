@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from tests.patching import set_constant
 from tests.workers.samples import BODIES, a_sender, long_work
 from wholefeed.core.compose.reading import Begun, show_entries
-from wholefeed.core.compose.remembering import remember_copies
+from wholefeed.core.compose.remembering import ReplacedDocument, remember_copies
 from wholefeed.core.facts import Stored
 from wholefeed.core.jobs import Part, ReadDocument, compose, read_again, read_document, render
 from wholefeed.core.model import ATOM_NS, Family
@@ -95,7 +95,7 @@ async def test_a_job_does_the_same_in_a_worker() -> None:
             stored = Stored(body, sender.url, sender.media_type)
             here = read_document(body, sender, max_depth=256, is_subscription=True)
             parts, style = [Part(stored, (0, 1)), Part(stored, None)], compose(stored).style
-            remembering: dict[str, Any] = {"fetched_at": 2e9, "next_number": 1}
+            replaced = ReplacedDocument(document=stored, present={}, fetched_at=2e9, next_number=1)
             there = await workers.run(LARGE, read_document, body, sender, max_depth=256, is_subscription=True)
             assert there == here, name
             assert [*there.facts.entries] == [*here.facts.entries]
@@ -103,8 +103,7 @@ async def test_a_job_does_the_same_in_a_worker() -> None:
             composed = await workers.run(LARGE, compose, stored, here.facts.tombstones)
             assert composed == compose(stored, here.facts.tombstones)
             assert await workers.run(LARGE, render, parts, style) == render(parts, style)
-            written = await workers.run(LARGE, remember_copies, stored, {}, None, **remembering)
-            assert written == remember_copies(stored, {}, None, **remembering)
+            assert await workers.run(LARGE, remember_copies, replaced) == remember_copies(replaced)
         assert len(workers.pids) == 1
 
 

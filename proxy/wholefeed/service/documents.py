@@ -14,9 +14,15 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from wholefeed.core.compose.remembering import Kept, StoredMemory, WrittenMemory, remember_copies
+from wholefeed.core.compose.remembering import (
+    RememberedCopies,
+    ReplacedDocument,
+    StoredMemory,
+    WrittenMemory,
+    remember_copies,
+)
 from wholefeed.core.facts import CopyDates, Stored
 from wholefeed.core.jobs import Composed, Rendered, Style, read_again
 from wholefeed.core.merge import OTHER, Fullness, Replacement, counted_instant, replacement
@@ -288,13 +294,12 @@ async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -
     """
     if leaving.is_at_hand:
         return []
-    left = await store.read(leaving.look, feed=leaving.replaced[0].feed)
-    if left is None:
+    replaced = await store.read(leaving.look, feed=leaving.replaced[0].feed)
+    if replaced is None:
         return []
-    taken_apart = (left["old"], left["new"], left["memory"] and left["memory"].document)
-    size_bytes = sum(_work_bytes(each) for each in taken_apart if each is not None)
-    kept = await work.run(size_bytes, remember_copies, **left, keeps_parsed=size_bytes <= HELD_BYTES)
-    return leaving.puts(kept)
+    size_bytes = sum(map(_work_bytes, replaced.documents))
+    found = await work.run(size_bytes, remember_copies, replaced, keeps_parsed=size_bytes <= HELD_BYTES)
+    return leaving.puts(found)
 
 
 class Leaving:
@@ -350,12 +355,10 @@ class Leaving:
 
     def documents(self, db: Database) -> list[Put]:
         """Return, where all is at hand, what `documents_to_remember` does elsewhere."""
-        left = self.look(db) if self.is_at_hand else None
-        if left is None:
-            return []
-        return self.puts(remember_copies(**left, keeps_parsed=True))
+        replaced = self.look(db) if self.is_at_hand else None
+        return [] if replaced is None else self.puts(remember_copies(replaced, keeps_parsed=True))
 
-    def look(self, db: Database) -> dict[str, Any] | None:
+    def look(self, db: Database) -> ReplacedDocument | None:
         """Read what `remember_copies` is given; None: nothing leaves."""
         old, new, latest = self._old, self._new, None
         facts = new.read.facts
@@ -381,20 +384,20 @@ class Leaving:
         if self._open is not None:
             dates = documents.copy_dates(db, self._open.id)
             memory = StoredMemory(_memory_number(self._open), self._document(db, self._open), dates)
-        return {
-            "old": self._document(db, old),
-            "present": found.present | dict.fromkeys(elsewhere, OTHER),
-            "memory": memory,
-            "new": new.document or stored_of(new.fetched) if needs_texts else None,
-            "known": [each.fullness for each in was],
-            "ambiguous": identities.ambiguous_with(db, old.feed, facts.keys, facts.ambiguous),
-            "names": names,
-            "fetched_at": old.fetched_at,
-            "next_number": self._next_number,
-            "latest": latest,
-            "made_at": self._made_at,
-            "is_set_back": self._is_set_back,
-        }
+        return ReplacedDocument(
+            document=self._document(db, old),
+            present=found.present | dict.fromkeys(elsewhere, OTHER),
+            memory=memory,
+            successor=new.document or stored_of(new.fetched) if needs_texts else None,
+            fullness=[each.fullness for each in was],
+            ambiguous=identities.ambiguous_with(db, old.feed, facts.keys, facts.ambiguous),
+            names=names,
+            fetched_at=old.fetched_at,
+            next_number=self._next_number,
+            latest=latest,
+            made_at=self._made_at,
+            is_set_back=self._is_set_back,
+        )
 
     def _note_renamed(self, db: Database, found: Replacement) -> dict[EntryId, EntryId]:
         """Take posts whose ids have changed for gone where they were served under the old ones (R36).
@@ -422,11 +425,11 @@ class Leaving:
     def _document(self, db: Database, row: DocumentRow) -> Stored | FeedDocument:
         return self._held.get(row.id) or stored_as(row, documents.read_body(db, row.id))
 
-    def puts(self, kept: Kept) -> list[Put]:
+    def puts(self, found: RememberedCopies) -> list[Put]:
         """Return what is to be remembered, and take in what was found out about the new document."""
-        self._cut = kept.cut
+        self._cut = found.cut
         return [
-            _memory_put(each, self._old, self._now, is_attached=self._is_attached) for each in kept.written
+            _memory_put(each, self._old, self._now, is_attached=self._is_attached) for each in found.written
         ]
 
     def judged(self, db: Database, new: NewDocument) -> NewDocument:

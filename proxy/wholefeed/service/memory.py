@@ -211,10 +211,11 @@ class Memory:
         if held is None:
             return
         feed = held.snapshot.feed
-        if version is None or version.published != version_of(feed).published:
+        known = version_of(feed)
+        if version is None or version.published != known.published:
             self.drop(feed_id)
-        elif any(getattr(feed, name) != value for name, value in version.ages.items()):
-            feed = replace(feed, **version.ages)
+        elif version.ages != known.ages:
+            feed = replace(feed, **version.ages._asdict())
             held.snapshot = replace(held.snapshot, feed=feed)
 
     def _remove(self, feed_id: int) -> Held | None:

@@ -15,7 +15,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -350,7 +350,7 @@ def failure_in(
 
 # How a piece of work failed, as the others are told
 
-_TOLD: Final = {
+_TOLD: Final[Mapping[str, type[WholefeedError]]] = {
     each.__name__: each
     for each in (
         DocumentError,
@@ -381,18 +381,27 @@ def outcome_of(error: BaseException) -> str:
         return json.dumps({"class": name, "url": told.url, "feeds": [list(each) for each in told.feeds]})
     if name not in _TOLD:
         return ""
-    facts: dict[str, Any] = {"class": name, "message": str(told.args[0]), "slug": told.slug}
-    if isinstance(told, DocumentError):
-        if told.slug == WorkTooLargeError.default_slug:
-            return ""
-        facts |= {each: getattr(told, each) for each in ("url", "publisher_status", "retry_after_seconds")}
-    return json.dumps(facts)
+    facts = {"class": name, "message": str(told.args[0]), "slug": told.slug}
+    if not isinstance(told, DocumentError):
+        return json.dumps(facts)
+    if told.slug == WorkTooLargeError.default_slug:
+        return ""
+    asking = {"publisher_status": told.publisher_status, "retry_after_seconds": told.retry_after_seconds}
+    return json.dumps({**facts, "url": told.url, **asking})
 
 
 def error_of(outcome: str) -> WholefeedError:
     """Return the error that an outcome tells of, to be raised; it may be another version's."""
     found = json.loads(outcome)
-    name = found.pop("class")
-    if name == SeveralFeedsError.__name__:
+    if found["class"] == SeveralFeedsError.__name__:
         return SeveralFeedsError(found["url"], tuple(Alternate(*each) for each in found["feeds"]))
-    return _TOLD.get(name, DocumentError)(found.pop("message"), **found)
+    kind = _TOLD.get(found["class"], DocumentError)
+    if not issubclass(kind, DocumentError):
+        return kind(found["message"], slug=found["slug"])
+    return kind(
+        found["message"],
+        url=found["url"],
+        slug=found["slug"],
+        publisher_status=found["publisher_status"],
+        retry_after_seconds=found["retry_after_seconds"],
+    )

@@ -13,6 +13,7 @@ from tests.feeds import BASE_AT, Item, an_item, atom, atom_03, json_feed, rdf, r
 from wholefeed.core.compose.remembering import (
     SEALED_BYTES,
     SEALED_ENTRIES,
+    ReplacedDocument,
     StoredMemory,
     WrittenMemory,
     cut_short,
@@ -55,16 +56,16 @@ def remember(
     latest: float | None = None,
     made_at: float | None = None,
 ) -> list[WrittenMemory]:
-    kept = remember_copies(
-        old,
-        present,
-        memory,
+    replaced = ReplacedDocument(
+        document=old,
+        present=present,
+        memory=memory,
         fetched_at=FETCHED_AT,
         next_number=7 if memory is None else memory.number + 2,
         latest=latest,
         made_at=made_at,
     )
-    return kept.written
+    return remember_copies(replaced).written
 
 
 def left(old: FeedDocument, new: FeedDocument, memory: StoredMemory | None = None) -> list[WrittenMemory]:
@@ -171,7 +172,10 @@ def test_what_is_remembered_is_a_document_to_be_stored() -> None:
         assert memory.digest == hashlib.sha256(memory.document.body).digest()
         assert memory.facts.family is stored.parse().family
         again = StoredMemory(7, memory.document.parse(), dates_of(memory))
-        assert remember_copies(stored, {}, again, fetched_at=FETCHED_AT, next_number=9).written == [memory]
+        replaced = ReplacedDocument(
+            document=stored, present={}, memory=again, fetched_at=FETCHED_AT, next_number=9
+        )
+        assert remember_copies(replaced).written == [memory]
 
 
 # What was cut short

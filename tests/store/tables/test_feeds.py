@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import product
+from typing import Any, cast
 
 import pytest
 
@@ -15,7 +16,7 @@ from wholefeed.core.model import Family, Kind, State
 from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.schedule import Times, poll_due_at
 from wholefeed.errors import UnknownFeedError
-from wholefeed.store.rows import FeedRow
+from wholefeed.store.rows import FeedChanges, FeedRow
 from wholefeed.store.tables import feeds
 from wholefeed.store.tables.feeds import version_of
 
@@ -97,7 +98,8 @@ async def test_titles_that_were_not_kept_are_kept_later(store: NamedStore) -> No
     for feed in ids:
         await publish(store, feed, now=NOW)
     assert [(row.title, row.site) for row in await store.feeds()] == [("A feed", "http://o.test/")] * 2
-    await store.write(partial(feeds.update, feed=ids[0], changes={"title": None, "site": ""}))
+    unkept: Any = {"title": None, "site": ""}
+    await store.write(partial(feeds.update, feed=ids[0], changes=unkept))
     unnamed = [await store.read(partial(feeds.find_unnamed, feed=feed)) for feed in (*ids, 99)]
     assert [row and row.head for row in unnamed] == [b"<feed>", None, None]
     headings = {feed: Heading("Kept later", "http://site.test/") for feed in (*ids, 99)}
@@ -188,12 +190,12 @@ async def test_the_failure_of_the_subscription_document_is_no_missing_document(s
     assert await store.failures(feed) == ((an_attempt(URL),), None)
 
 
-async def listed(store: NamedStore, name: str, **changes: object) -> None:
+async def listed(store: NamedStore, name: str, **changes: Any) -> None:
     """Let the store know a feed, asked for after those before, with such columns."""
     before = await store.read(partial(feeds.list_feeds, limit=9, offset=0))
     url, now = f"http://o.test/{name}", NOW + len(before)
     feed = await store.create_feed(url, fetch_url=url, family=Family.ATOM, kind=Kind.PLAIN, now=now)
-    await store.write(partial(feeds.update, feed=feed.id, changes=changes), feed=feed.id)
+    await store.write(partial(feeds.update, feed=feed.id, changes=cast("Any", changes)), feed=feed.id)
 
 
 async def found(store: NamedStore, *search: str, limit: int = 9, offset: int = 0) -> tuple[str, int]:
@@ -256,12 +258,12 @@ async def test_they_are_those_of_the_rows(store: NamedStore) -> None:
     publication = a_publication([a_segment(document)], state=State.PARTIAL, via_url="http://o.test/é,{}")
     revision, _ = await store.placed(other)
     await store.publish(other, publication, revision=revision, now=NOW + 0.123456)
-    changes = {"is_stale": True, "fresh_until": NOW + 0.1, "checked_at": 1763770000.12}
+    changes: FeedChanges = {"is_stale": True, "fresh_until": NOW + 0.1, "checked_at": 1763770000.12}
     await store.write(partial(feeds.update, feed=other, changes=changes), feed=other)
 
     found = await store.versions([new, other, 77])
     assert found == {each: version_of(await a_row(store, each)) for each in (new, other)}
-    assert found[other].ages["checked_at"] == 1763770000.12
+    assert found[other].ages.checked_at == 1763770000.12
     assert found[new] != found[other]
 
 
@@ -279,7 +281,7 @@ async def test_they_are_those_of_the_rows(store: NamedStore) -> None:
     ],
 )
 async def test_times_alone_make_no_other_one(
-    store: NamedStore, changes: dict[str, object], is_another: bool
+    store: NamedStore, changes: FeedChanges, is_another: bool
 ) -> None:
     """What nothing depends on that is made of a feed is told beside its version."""
     feed = (await a_feed(store)).id

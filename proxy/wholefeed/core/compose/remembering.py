@@ -1,8 +1,8 @@
 """What is remembered of a document that is replaced, and which texts of the new one were cut (R7, R8, R10).
 
-    kept = remember_copies(old, present, memory, new=new, fetched_at=at, next_number=4)
-    kept.written        # the memory documents to store, the oldest first
-    kept.cut            # the entries whose full texts have given way to their beginnings
+    found = remember_copies(ReplacedDocument(document=old, present=present, fetched_at=at, next_number=4))
+    found.written       # the memory documents to store, the oldest first
+    found.cut           # the entries whose full texts have given way to their beginnings
 
 Copies stand in synthetic documents of the feed's own format, so that one parser and one way of sending serve
 all. The newest is open and grows at its top until it is sealed, at 32 entries or about 1 MiB: what is made of
@@ -16,8 +16,7 @@ import html
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import synthesize
@@ -36,85 +35,61 @@ from wholefeed.core.model import (
 from wholefeed.core.verbatim.fragments import fragments_of
 
 
-def remember_copies(
-    old: Stored | FeedDocument,
-    present: Mapping[EntryId, int],
-    memory: StoredMemory | None,
-    *,
-    new: Stored | FeedDocument | None = None,
-    known: Sequence[int | None] = (),
-    ambiguous: Collection[EntryId] = (),
-    names: Mapping[EntryId, EntryId] = MappingProxyType({}),
-    fetched_at: float,
-    next_number: int,
-    latest: float | None = None,
-    made_at: float | None = None,
-    is_set_back: bool = False,
-    keeps_parsed: bool = False,
-) -> Kept:
-    """Return the memory documents to write so that no entry of `old` is lost, and no full text.
+def remember_copies(replaced: ReplacedDocument, *, keeps_parsed: bool = False) -> RememberedCopies:
+    """Return the memory documents to write so that no entry of a replaced document is lost, and no full text.
 
     None is written when no entry left, or none that is not remembered with a later date (R8).
 
     Args:
-        old: What is replaced.
-        present: The fullness of what stands in the place of each entry that stays: a fuller copy is
-            remembered; `OTHER` where nothing need be.
-        memory: The newest memory document that is not sealed, if there is one.
-        new: What replaces it, where the texts have to be compared.
-        known: The fullness of the old entries, as it is stored.
-        ambiguous: Keys that identify nothing in the feed (R9).
-        names: The identities of entries that are known under another id (R36).
-        fetched_at: When `old` was fetched, epoch seconds.
-        next_number: What the first new memory document is numbered, the others after it; no other has it.
-        latest: The date of `old` counts as at most this: a page's as the subscription document's (R10).
-        made_at: When `old` was made, where that counts (R10).
-        is_set_back: Whether `new` is older than `old` by its own date: a copy of a cache's. Then each entry
-            that is written otherwise there is remembered.
-        keeps_parsed: Whether to return them parsed, too: for small ones, in the same process.
+        replaced: The document, and what stands in its place.
+        keeps_parsed: Whether to return the memory documents parsed, too: for small ones, in the same process.
 
     Raises:
-        ParseError: Only when another parser has stored one of them.
+        ParseError: Only when another parser has stored one of the documents.
     """
-    by_itself = _parsed(old, ambiguous)
-    document = _named(by_itself, names)
+    by_itself = _parsed(replaced.document, replaced.ambiguous)
+    document = _named(by_itself, replaced.names)
+    memory, present = replaced.memory, replaced.present
     held, remembered = list[_Copy](), None
     if memory is not None:
-        remembered = _parsed(memory.document, ambiguous)
+        remembered = _parsed(memory.document, replaced.ambiguous)
         held = _held(remembered, memory.dates)
-    fullness = _fullness_of(document, known)
+    fullness = _fullness_of(document, replaced.fullness)
     cut = frozenset[EntryId]()
-    if new is not None:
+    if replaced.successor is not None:
         was_cut = {
             entry.identity
             for entry, own in zip(document.entries, fullness, strict=True)
             if own == Fullness.CUT
         }
-        replacing = _named(_parsed(new, ambiguous), names)
-        cut = cut_short(document, replacing, was_cut, remembered)
-        if is_set_back:
-            present = dict(present) | dict.fromkeys(_written_otherwise(document, replacing), _NOTHING)
+        successor = _named(_parsed(replaced.successor, replaced.ambiguous), replaced.names)
+        cut = cut_short(document, successor, was_cut, remembered)
+        if replaced.is_set_back:
+            present = dict(present) | dict.fromkeys(_written_otherwise(document, successor), _NOTHING)
         present = {each: Fullness.CUT if each in cut and at != OTHER else at for each, at in present.items()}
     dated = document.head.updated_at
-    if dated is not None and latest is not None:
-        dated = min(dated, latest)
+    if dated is not None and replaced.latest is not None:
+        dated = min(dated, replaced.latest)
     fragments, copies = fragments_of(document), list[_Copy]()
     best = {copy.identity: _rank_of(copy.dates) for copy in reversed(held)}
     for n, entry in enumerate(document.entries):
         if fullness[n] <= present.get(entry.identity, _NOTHING):
             continue
-        dates = CopyDates(counted_instant(entry.updated_at, fetched_at), dated, fullness[n], made_at)
+        updated_at = counted_instant(entry.updated_at, replaced.fetched_at)
+        dates = CopyDates(updated_at, dated, fullness[n], replaced.made_at)
         rank = best.get(entry.identity)
         if rank is None or rank <= _rank_of(dates):  # R10: of equal ones the copy that leaves now
             own = by_itself.entries[n].identity
             dates = dates if own == entry.identity else dates._replace(own=own)
             copies.append(_Copy(fragments.entry(n), entry.identity, dates))
     if not copies:
-        return Kept([], cut)
+        return RememberedCopies([], cut)
     gone = {copy.identity for copy in copies}
     copies += [copy for copy in held if copy.identity not in gone]
-    numbers = itertools.chain([] if memory is None else [memory.number], itertools.count(next_number))
-    return Kept(_written(document, copies, numbers, keeps_parsed=keeps_parsed), cut)
+    numbers = itertools.chain(
+        [] if memory is None else [memory.number], itertools.count(replaced.next_number)
+    )
+    return RememberedCopies(_written(document, copies, numbers, keeps_parsed=keeps_parsed), cut)
 
 
 def _written_otherwise(old: FeedDocument, new: FeedDocument) -> Iterator[EntryId]:
@@ -131,6 +106,43 @@ _NOTHING: Final = -1
 """Less than how full any text is."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedDocument:
+    """A document that another one takes the place of, and what its copies are compared with."""
+
+    document: Stored | FeedDocument
+    present: Mapping[EntryId, int]
+    """How full the text is that stands in the place of each entry that stays: a fuller copy is remembered.
+    `OTHER` where nothing need be."""
+    memory: StoredMemory | None = None
+    """The newest memory document that is not sealed, if there is one."""
+    successor: Stored | FeedDocument | None = None
+    """The document that takes its place, if the texts have to be compared."""
+    fullness: Sequence[int | None] = ()
+    """How full the text of each of its entries is, as stored."""
+    ambiguous: Collection[EntryId] = ()
+    """Keys that identify nothing in the feed (R9)."""
+    names: Mapping[EntryId, EntryId] = field(default_factory=dict)
+    """The identities of entries that are known under another id (R36)."""
+    fetched_at: float
+    """Epoch seconds."""
+    next_number: int
+    """The number of the first new memory document, the others after it; no other document has it."""
+    latest: float | None = None
+    """The date of the document counts as at most this: a page's as the subscription document's (R10)."""
+    made_at: float | None = None
+    """When the document was made, if that counts (R10); epoch seconds."""
+    is_set_back: bool = False
+    """Whether the successor is older by its own date: a copy of a cache's. Then each entry that is written
+    otherwise there is remembered."""
+
+    @property
+    def documents(self) -> list[Stored | FeedDocument]:
+        """The documents that are worked on."""
+        remembered = None if self.memory is None else self.memory.document
+        return [each for each in (self.document, self.successor, remembered) if each is not None]
+
+
 class StoredMemory(NamedTuple):
     """The newest memory document, as it is stored, or as it was parsed."""
 
@@ -140,8 +152,8 @@ class StoredMemory(NamedTuple):
     """Per entry."""
 
 
-class Kept(NamedTuple):
-    """What is kept of a document that is replaced, and what was found out about the one that replaces it."""
+class RememberedCopies(NamedTuple):
+    """Copies of a replaced document, and what was found out about the document that replaces it."""
 
     written: list[WrittenMemory]
     cut: frozenset[EntryId]

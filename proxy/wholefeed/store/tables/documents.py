@@ -38,7 +38,9 @@ from wholefeed.store.base import (
 from wholefeed.store.rows import (
     DOCUMENT_COLUMNS,
     PUT_COLUMNS,
+    DocumentChanges,
     DocumentRow,
+    FeedChanges,
     Imported,
     NewDocument,
     added,
@@ -280,7 +282,7 @@ def put_arranged(
     new: Sequence[NewDocument],
     ranks: Mapping[int, int],
     detached: Collection[int],
-    changes: Mapping[str, Any],
+    changes: FeedChanges,
     now: float,
 ) -> list[int]:
     """Put documents, and with them what changes of the chain and of the feed."""
@@ -323,7 +325,7 @@ def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: fl
     change.finish()
 
 
-def touch(db: Database, document: int, changes: Mapping[str, Any]) -> None:
+def touch(db: Database, document: int, changes: DocumentChanges) -> None:
     """Set columns of a document. The names are the program's own, never input."""
     if changes:
         columns = ", ".join(f"{name} = :{name}" for name in changes)

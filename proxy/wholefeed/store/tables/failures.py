@@ -7,15 +7,15 @@ far that has come, and when it goes on (R33).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 from wholefeed.core.model import Kind
 from wholefeed.core.notes import MementoServed
 from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, run, varied
-from wholefeed.store.rows import Failures, Overview
+from wholefeed.store.rows import Failures, FeedChanges, Overview
 from wholefeed.store.tables import documents, feeds
 
 _LIST: Final = """
@@ -76,7 +76,7 @@ def replace_missing(db: Database, feed: int, missing: Sequence[Attempt]) -> bool
 _CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :subscription"
 
 
-def note_refetch(db: Database, feed: int, failure: Attempt | None, changes: Mapping[str, Any]) -> None:
+def note_refetch(db: Database, feed: int, failure: Attempt | None, changes: FeedChanges) -> None:
     """Note that the subscription document could not be had, None: that it could; and update the feed."""
     feeds.update(db, feed, changes)  # first: it tells whether the feed is there
     run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})

@@ -32,6 +32,7 @@ from wholefeed.store.rows import (
     FEED_COLUMNS,
     LISTED_COLUMNS,
     VISIBLE_STATE,
+    FeedChanges,
     FeedRow,
     ListedFeed,
     feed_row,
@@ -238,7 +239,7 @@ def add_alias(db: Database, url: str, feed: int) -> None:
     run(db, _ADD_ALIAS, {"url": url, "feed": feed})
 
 
-def update(db: Database, feed: int, changes: Mapping[str, Any]) -> None:
+def update(db: Database, feed: int, changes: FeedChanges) -> None:
     """Set columns of a feed, or raise `UnknownFeedError`. The names are the program's own, never input."""
     columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
     if not run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed}):  # noqa: S608
@@ -312,11 +313,22 @@ class Version(NamedTuple):
     """
 
     published: tuple[object, ...]
-    ages: Mapping[str, Any]
-    """The columns `AGES`."""
+    ages: Ages
 
 
-AGES: Final = ("checked_at", "failed_at", "fresh_until", "cache_control", "expires", "had_at", "doubts")
+class Ages(NamedTuple):
+    """When a feed was checked, and what follows from that; each as `FeedRow` has it."""
+
+    checked_at: float | None
+    failed_at: float | None
+    fresh_until: float | None
+    cache_control: str
+    expires: str
+    had_at: float | None
+    doubts: int
+
+
+AGES: Final = Ages._fields
 _VERSION_COLUMNS: Final = (
     "digest",
     "modified_at",
@@ -359,7 +371,7 @@ def versions_in(rows: Iterable[Row]) -> dict[int, Version]:
 
 
 def _version(values: tuple[Any, ...]) -> Version:
-    return Version(values[: -len(AGES)], dict(zip(AGES, values[-len(AGES) :], strict=True)))
+    return Version(values[: -len(AGES)], Ages(*values[-len(AGES) :]))
 
 
 # Which feeds may be polled now, and when the next one may
