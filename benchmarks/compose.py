@@ -42,7 +42,7 @@ from wholefeed.core.model import Kind, Role, State
 from wholefeed.core.refresh.port import Placement, RefreshRequest
 from wholefeed.fetch.base import site_of
 from wholefeed.service.context import RefreshContext, WalkTurns
-from wholefeed.service.documents import Leaving, Put, documents_to_remember, new_document
+from wholefeed.service.documents import Leaving, documents_to_remember, new_document
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import assemble
 from wholefeed.service.refresh import MOST_TOGETHER, Refresh
@@ -50,7 +50,7 @@ from wholefeed.service.service import FeedService
 from wholefeed.service.sources import Obtained, Source
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store.opening import open_file
-from wholefeed.store.rows import FeedRow
+from wholefeed.store.rows import FeedRow, NewDocument
 from wholefeed.store.sqlite_file import migrate_file
 from wholefeed.store.store import Store
 from wholefeed.store.tables import documents as documents_table
@@ -81,7 +81,7 @@ async def from_nothing(store: Store, source: Source, chain: Chain) -> tuple[Feed
     began = time.perf_counter()
     storage: FeedStorage | None = None
     style: Style | None = None
-    gathered: list[Put] = []
+    gathered: list[NewDocument] = []
     growing: asyncio.Task[None] | None = None
     assemble_seconds = 0.0
     left, ahead = deque(urls), deque[asyncio.Task[Obtained]]()
@@ -136,14 +136,15 @@ async def one_added(store: Store, source: Source, feed: FeedRow) -> tuple[FeedRo
     return published, Cost(put_seconds, assemble_seconds)
 
 
-async def put(store: Store, storage: FeedStorage, puts: Sequence[Put]) -> None:
+async def put(store: Store, storage: FeedStorage, new: Sequence[NewDocument]) -> None:
     """Put documents, and keep of them what a refresh keeps."""
-    new, feed = [each.new for each in puts], storage.feed_id
+    feed = storage.feed_id
     numbers = await store.write(
         partial(documents_table.put, feed=feed, documents=new, now=time.time()), feed=feed
     )
-    for number, each in zip(numbers, puts, strict=True):
-        storage.fresh.keep(number, each.fresh)
+    for number, each in zip(numbers, new, strict=True):
+        assert each.in_memory is not None, "it was made just now"
+        storage.fresh.keep(number, each.in_memory)
 
 
 async def assembled(storage: FeedStorage) -> tuple[FeedRow, float]:

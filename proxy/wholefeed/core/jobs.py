@@ -253,6 +253,38 @@ class Rendered:
     that was not asked for."""
 
 
+class DocumentInMemory(NamedTuple):
+    """A document that is being put, in the shapes that it is sent from: parsed if small, else rendered."""
+
+    digest: bytes
+    """SHA-256 of the body."""
+    document: FeedDocument | None = None
+    composed: Composed | None = None
+    """What it gives as a subscription document."""
+    rendered: Rendered | None = None
+    style: Style | None = None
+    """The style in which it is rendered."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of memory, about."""
+        parsed_bytes = 0 if self.document is None else 2 * len(self.document.text)
+        return parsed_bytes + (0 if self.rendered is None else len(self.rendered.sealed.block))
+
+    @property
+    def has_text(self) -> bool:
+        """Whether entries can be sent from it."""
+        return self.document is not None or self.rendered is not None
+
+    def fits(self, style: Style) -> bool:
+        """Whether it can be sent as it was rendered."""
+        if self.rendered is None or self.style is None:
+            return False
+        is_alike = self.style.namespace == style.namespace and self.style.family is style.family
+        is_alike = is_alike and self.style.lists_members >= style.lists_members
+        return is_alike and self.rendered.context in (None, style.digest)
+
+
 JOINED_BYTES: Final = 1 << 16
 """Where rendered documents have so much text each, a segment of several is made of their blocks as they are:
 to deflate them again took a twelfth of a first walk."""

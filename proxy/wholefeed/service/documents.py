@@ -1,7 +1,7 @@
 """A document as the walk, the store and whoever renders it take it, once it has been obtained.
 
-In this order: how it is put into the store (`new_document`) and read from there (`stored_as`); what is at
-hand of it until it has been rendered (`FreshDocuments`) or replaced (`ParsedDocuments`); what leaves it for
+In this order: how it is put into the store (`new_document`) and read from there (`stored_as`); what is in
+memory of it until it has been rendered (`FreshDocuments`) or replaced (`ParsedDocuments`); what leaves it for
 memory documents when it is replaced (`Leaving`, rules R7 and R8); how it is read again when the parser has
 learnt something (`reparse`).
 """
@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from wholefeed.core.compose.remembering import (
     RememberedCopies,
@@ -24,7 +24,7 @@ from wholefeed.core.compose.remembering import (
     remember_copies,
 )
 from wholefeed.core.facts import CopyDates, Stored
-from wholefeed.core.jobs import Composed, Rendered, Style, read_again
+from wholefeed.core.jobs import DocumentInMemory, read_again
 from wholefeed.core.merge import OTHER, Fullness, Replacement, counted_instant, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import KINDS, TextsShortened
@@ -48,17 +48,10 @@ log = get_logger()
 # As the store takes and gives it
 
 
-class Put(NamedTuple):
-    """A document that is put, as the store takes it and as it was read."""
-
-    new: NewDocument
-    fresh: Fresh
-
-
-def new_document(obtained: Obtained, placement: Placement) -> Put:
+def new_document(obtained: Obtained, placement: Placement) -> NewDocument:
     fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
     etag, last_modified = fetched.validators
-    new = NewDocument(
+    return NewDocument(
         url=placement.url,
         final_url=fetched.final_url,
         role=placement.role,
@@ -93,8 +86,10 @@ def new_document(obtained: Obtained, placement: Placement) -> Put:
         found_in=placement.found_in,
         generated_at=fetched.fetched_at - age_seconds(fetched.headers) if placement.found_by else None,
         is_doubtful=placement.is_doubtful,
+        in_memory=DocumentInMemory(
+            read.digest, obtained.document, read.composed, read.rendered, obtained.style
+        ),
     )
-    return Put(new, Fresh(read.digest, obtained.document, read.composed, read.rendered, obtained.style))
 
 
 _CODED_BYTES: Final = 1 << 20
@@ -116,49 +111,7 @@ def stored_as(row: DocumentRow, body: bytes) -> Stored:
     return Stored(body, row.final_url, row.media_type)
 
 
-# What is at hand of it
-
-
-class Fresh(NamedTuple):
-    """A document that has been put, in the shapes that are at hand: parsed where it is small."""
-
-    digest: bytes
-    document: FeedDocument | None = None
-    composed: Composed | None = None
-    """Of a subscription document."""
-    rendered: Rendered | None = None
-    style: Style | None = None
-    """It was rendered for this."""
-
-    @property
-    def size_bytes(self) -> int:
-        """What it takes in memory, about."""
-        held = 0 if self.document is None else 2 * len(self.document.text)
-        return held + (0 if self.rendered is None else len(self.rendered.sealed.block))
-
-    def fits(self, style: Style) -> bool:
-        """Whether it can be sent as it was rendered."""
-        if self.rendered is None or self.style is None:
-            return False
-        is_alike = self.style.namespace == style.namespace and self.style.family is style.family
-        is_alike = is_alike and self.style.lists_members >= style.lists_members
-        return is_alike and self.rendered.context in (None, style.digest)
-
-
-ANY: Final = -1
-"""In place of a number of live entries: whichever are, for the document itself is there."""
-
-
-def at_hand(documents: Mapping[int, Fresh]) -> dict[int, int]:
-    """Return how many entries have to be live for a document's body not to be needed, or `ANY`."""
-    found: dict[int, int] = {}
-    for number, fresh in documents.items():
-        if fresh.document is not None:
-            found[number] = ANY
-        elif fresh.rendered is not None:
-            found[number] = fresh.rendered.entries
-    return found
-
+# What is in memory of it
 
 MAX_FRESH_BYTES: Final = 12 << 20
 """Of all that a refresh has put. What does not fit is read from the store again."""
@@ -171,17 +124,17 @@ class FreshDocuments:
     """
 
     def __init__(self) -> None:
-        self._documents: dict[int, Fresh] = {}
+        self._documents: dict[int, DocumentInMemory] = {}
         self._held_bytes = 0
         self._new_bytes = 0
         self._is_much = asyncio.Event()
 
-    def keep(self, number: int, fresh: Fresh) -> None:
+    def keep(self, number: int, document: DocumentInMemory) -> None:
         """Take in what was put under a number; the oldest go when it becomes too much."""
         self.drop((number,))
-        self._documents[number] = fresh
-        self._held_bytes += fresh.size_bytes
-        self._new_bytes += fresh.size_bytes
+        self._documents[number] = document
+        self._held_bytes += document.size_bytes
+        self._new_bytes += document.size_bytes
         if self._new_bytes > MAX_FRESH_BYTES * 3 // 4:
             self._is_much.set()
         while self._held_bytes > MAX_FRESH_BYTES:
@@ -201,21 +154,21 @@ class FreshDocuments:
             if number in self._documents:
                 self._held_bytes -= self._documents.pop(number).size_bytes
 
-    def get(self, row: DocumentRow) -> Fresh | None:
+    def get(self, row: DocumentRow) -> DocumentInMemory | None:
         """Return what is here of a document as it is stored."""
-        fresh = self._documents.get(row.id)
-        return fresh if fresh is not None and fresh.digest == row.digest else None
+        found = self._documents.get(row.id)
+        return found if found is not None and found.digest == row.digest else None
 
-    def at_hand(self) -> Mapping[int, int]:
-        """Return what `at_hand` does, of all that is here."""
-        return at_hand(self._documents)
+    def by_number(self) -> Mapping[int, DocumentInMemory]:
+        """Return all documents that are here now."""
+        return dict(self._documents)
 
 
 class ParsedDocuments:
     """Small documents as they were parsed, for the refresh that replaces them: none is parsed twice for that.
 
         parsed = ParsedDocuments(max_bytes)
-        parsed.keep(put)                # once it is stored
+        parsed.keep(new)                # once it is stored
         document = parsed.find(row)     # None: its body is to be read and parsed
 
     What is here depends on nothing but the bytes, where they came from and what they were said to be, and is
@@ -228,12 +181,12 @@ class ParsedDocuments:
         """By `_parsed_key`, those asked for last at the end."""
         self.bytes = 0
 
-    def keep(self, put: Put) -> None:
+    def keep(self, new: NewDocument) -> None:
         """Hold a document that has been stored, if it is of those that are replaced: as feeds grow.
 
         Those not asked for longest go for it.
         """
-        new, document = put.new, put.fresh.document
+        document = None if new.in_memory is None else new.in_memory.document
         is_replaced = new.role is Role.SUBSCRIPTION or (new.role is Role.MEMORY and not new.is_settled)
         if document is None or not is_replaced:
             return
@@ -287,7 +240,7 @@ def _parsed_size(document: FeedDocument) -> int:
 # What leaves it for memory documents
 
 
-async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -> list[Put]:
+async def documents_to_remember(store: Store, work: Workers, leaving: Leaving) -> list[NewDocument]:
     """Return the memory documents to store together with the document that replaces another.
 
     None where all is at hand: `Leaving.documents` makes them in the transaction, without a trip of its own.
@@ -353,7 +306,7 @@ class Leaving:
         """Whether all that is replaced is held as it was parsed."""
         return len(self._held) == len(self.replaced)
 
-    def documents(self, db: Database) -> list[Put]:
+    def documents(self, db: Database) -> list[NewDocument]:
         """Return, where all is at hand, what `documents_to_remember` does elsewhere."""
         replaced = self.look(db) if self.is_at_hand else None
         return [] if replaced is None else self.puts(remember_copies(replaced, keeps_parsed=True))
@@ -425,11 +378,12 @@ class Leaving:
     def _document(self, db: Database, row: DocumentRow) -> Stored | FeedDocument:
         return self._held.get(row.id) or stored_as(row, documents.read_body(db, row.id))
 
-    def puts(self, found: RememberedCopies) -> list[Put]:
+    def puts(self, found: RememberedCopies) -> list[NewDocument]:
         """Return what is to be remembered, and take in what was found out about the new document."""
         self._cut = found.cut
         return [
-            _memory_put(each, self._old, self._now, is_attached=self._is_attached) for each in found.written
+            _memory_document(each, self._old, self._now, is_attached=self._is_attached)
+            for each in found.written
         ]
 
     def judged(self, db: Database, new: NewDocument) -> NewDocument:
@@ -464,9 +418,11 @@ def _work_bytes(document: Stored | FeedDocument) -> int:
     return work_bytes(document.body if isinstance(document, Stored) else document.text)
 
 
-def _memory_put(written: WrittenMemory, like: DocumentRow, now: float, *, is_attached: bool) -> Put:
+def _memory_document(
+    written: WrittenMemory, like: DocumentRow, now: float, *, is_attached: bool
+) -> NewDocument:
     body, url, media_type = written.document
-    new = NewDocument(
+    return NewDocument(
         url=url,
         final_url=url,
         role=Role.MEMORY,
@@ -484,8 +440,8 @@ def _memory_put(written: WrittenMemory, like: DocumentRow, now: float, *, is_att
         entries=written.facts.entries,
         keys=written.facts.keys,
         own=written.facts.own,
+        in_memory=DocumentInMemory(written.digest, written.parsed),
     )
-    return Put(new, Fresh(written.digest, written.parsed))
 
 
 def returning(rows: list[DocumentRow], family: Family) -> dict[int, int]:

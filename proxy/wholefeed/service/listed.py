@@ -20,11 +20,11 @@ from wholefeed.core.listing.links import link_variants
 from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.model import MEDIA_TYPE, EntryId, Family, Role, entry_id
 from wholefeed.core.refresh.port import Placement
-from wholefeed.service.documents import Put, new_document, stored_as
+from wholefeed.service.documents import new_document, stored_as
 from wholefeed.service.sources import Obtained, Source, silenced, work_bytes
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store.base import Database
-from wholefeed.store.rows import DocumentRow
+from wholefeed.store.rows import DocumentRow, NewDocument
 from wholefeed.store.tables import documents
 from wholefeed.workers.pool import Workers
 
@@ -56,7 +56,7 @@ async def listed(
 
 async def parted(
     source: Source, storage: FeedStorage, own: DocumentRow, lists: Sequence[DocumentRow]
-) -> list[Put]:
+) -> list[NewDocument]:
     """Return the lists anew that hold what the subscription document `own` links to: it says more of it.
 
     Once it has left that document it is remembered, so it is not missing in the list.

@@ -38,7 +38,7 @@ from wholefeed.core.refresh.port import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.documents import stored_as
 from wholefeed.service.sources import work_bytes
-from wholefeed.service.storing import FeedStorage, ToRender, is_collected, read_to_render
+from wholefeed.service.storing import FeedStorage, LiveEntries, is_collected, read_live_entries
 from wholefeed.service.weaving import is_current, segment_of, woven
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, NewSegment, NoteDict, Publication, SegmentRow
@@ -64,13 +64,13 @@ async def assemble(
     """
     if not is_walking and await _is_published(storage, state, notes, ending, missing):
         return None
-    stored = await storage.material()
+    stored = await storage.publication_input()
     if stored is None:
         return None
     rendering = Rendering(storage)
     feed, documents = stored.feed, stored.documents
     head, heading, style = await rendering.composed(
-        documents[0], stored.deleted, stored.held[documents[0].id]
+        documents[0], stored.deleted, stored.live[documents[0].id]
     )
     is_alike = style.namespace == default_namespace(feed.published_family, feed.version)  # R23
     published = {segment.id: segment for segment in stored.published if is_alike}
@@ -85,7 +85,7 @@ async def assemble(
                     segments.append(published[segment])
                 case Build(members):
                     parts = [rows[member] for member in members]
-                    segments.append(await rendering.segment(parts, style, stored.held))
+                    segments.append(await rendering.segment(parts, style, stored.live))
     is_upgraded = feed.parser_version != PARSER_VERSION
     was = ComposedHead(feed.head or b"", feed.head_prefixes)
     if is_upgraded:
@@ -121,7 +121,7 @@ async def assemble(
         and (feed.state, feed.via_url, *map(_shown, stored.missing)) == (state, via_url, *map(_shown, shown))
         and _bytes_of(was, stored.published, feed.version, style)
         == _bytes_of(head, segments, version, style),
-        dates=await rendering.said_dates([row for row in documents if row.id in stored.unlined], stored.held),
+        dates=await rendering.said_dates([row for row in documents if row.id in stored.unlined], stored.live),
     )
     published_feed = await storage.publish(publication, revision=feed.revision)
     assert published_feed is not None, "nothing else changes the documents while they are assembled"
@@ -253,8 +253,8 @@ def _noted(notes: Sequence[NoteDict], documents: Sequence[DocumentRow]) -> list[
 class Rendering:
     """What is sent of the documents of one feed: rendered from what is at hand, else from stored bodies.
 
-    composed = await rendering.composed(subscription, tombstones, held)
-    segment = await rendering.segment(rows, composed.style, held)
+    composed = await rendering.composed(subscription, tombstones, live)
+    segment = await rendering.segment(rows, composed.style, live)
     """
 
     def __init__(self, storage: FeedStorage) -> None:
@@ -262,7 +262,7 @@ class Rendering:
         self._work = storage.work
 
     async def composed(
-        self, subscription: DocumentRow, tombstones: Sequence[Tombstone], held: ToRender
+        self, subscription: DocumentRow, tombstones: Sequence[Tombstone], live: LiveEntries
     ) -> Composed:
         """Return the head, and what segments are rendered for."""
         fresh = self._storage.fresh.get(subscription)
@@ -272,39 +272,39 @@ class Rendering:
             return fresh.composed
         size_bytes = subscription.body_bytes
         async with self._work.large.turn(size_bytes):
-            body = held.body
+            body = live.body
             if body is None:
                 body = await self._storage.read(partial(documents.read_body, document=subscription.id))
             return await self._work.run(work_bytes(body), compose, stored_as(subscription, body), tombstones)
 
     async def said_dates(
-        self, rows: Sequence[DocumentRow], held: Mapping[int, ToRender]
+        self, rows: Sequence[DocumentRow], live: Mapping[int, LiveEntries]
     ) -> dict[int, list[float | None]]:
-        """Return of documents when their entries were published (P1); of what is not `held`, that is read."""
+        """Return of documents when their entries were published (P1); of what is not `live`, that is read."""
         found = {}
         for row in rows:
             fresh = self._storage.fresh.get(row)
             if fresh is not None and fresh.document is not None:
                 found[row.id] = said_dates(fresh.document)
                 continue
-            body = held[row.id].body if row.id in held else None
+            body = live[row.id].body if row.id in live else None
             if body is None:
                 body = await self._storage.read(partial(documents.read_body, document=row.id))
             found[row.id] = await self._work.run(work_bytes(body), said_dates, stored_as(row, body))
         return found
 
     async def segment(
-        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
+        self, rows: Sequence[DocumentRow], style: Style, live: Mapping[int, LiveEntries]
     ) -> NewSegment:
-        """Return the live entries of documents as one segment; of what is not in `held`, that is read now."""
-        return segment_of(await self.rendered(rows, style, held), [row.id for row in rows])
+        """Return the live entries of documents as one segment; of what is not in `live`, that is read now."""
+        return segment_of(await self.rendered(rows, style, live), [row.id for row in rows])
 
     async def rendered(
-        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
+        self, rows: Sequence[DocumentRow], style: Style, live: Mapping[int, LiveEntries]
     ) -> Rendered:
         """Return live entries of documents, one document after the other."""
         async with self._work.large.turn(sum(row.body_bytes for row in rows)):
-            parts = await self._parts(rows, style, held)
+            parts = await self._parts(rows, style, live)
             if len(parts) == 1 and isinstance(parts[0].document, Rendered):
                 return parts[0].document
             unparsed = [part.document.body for part in parts if isinstance(part.document, Stored)]
@@ -316,14 +316,14 @@ class Rendering:
             return await asyncio.to_thread(render, parts, style)
 
     async def _parts(
-        self, rows: Sequence[DocumentRow], style: Style, held: Mapping[int, ToRender]
+        self, rows: Sequence[DocumentRow], style: Style, live: Mapping[int, LiveEntries]
     ) -> list[Part]:
         """Take what is at hand of documents; the bodies of the others are read."""
-        found = {row.id: held[row.id] for row in rows if row.id in held}
+        found = {row.id: live[row.id] for row in rows if row.id in live}
         unread = [row.id for row in rows if row.id not in found]
         if unread:
-            at_hand = self._storage.fresh.at_hand()
-            found |= await self._storage.read(partial(read_to_render, wanted=unread, at_hand=at_hand))
+            fresh = self._storage.fresh.by_number()
+            found |= await self._storage.read(partial(read_live_entries, wanted=unread, fresh=fresh))
         shapes = {row.id: self._shape(row, style, found[row.id]) for row in rows}
         bodiless = [number for number, shape in shapes.items() if shape is None]
         if bodiless:  # what it was rendered for is no longer so, or it was never read
@@ -333,18 +333,18 @@ class Rendering:
         for row in rows:
             shape = shapes[row.id] or self._shape(row, style, found[row.id])
             assert shape is not None, "it was read"
-            parts.append(Part(shape, None if isinstance(shape, Rendered) else found[row.id].live))
+            parts.append(Part(shape, None if isinstance(shape, Rendered) else found[row.id].ordinals))
         return parts
 
-    def _shape(self, row: DocumentRow, style: Style, held: ToRender) -> _Shape | None:
+    def _shape(self, row: DocumentRow, style: Style, live: LiveEntries) -> _Shape | None:
         """Return a document in the shape that takes least to render, None where its body is not there."""
         fresh = self._storage.fresh.get(row)
         if fresh is not None and fresh.document is not None:
             return fresh.document
         rendered = fresh.rendered if fresh is not None and fresh.fits(style) else None
-        if rendered is not None and rendered.entries == len(held.live):
+        if rendered is not None and rendered.entries == len(live.ordinals):
             return rendered
-        return None if held.body is None else stored_as(row, held.body)
+        return None if live.body is None else stored_as(row, live.body)
 
 
 _Shape = Document | Rendered

@@ -64,7 +64,7 @@ from wholefeed.fetch.budget import Sizes
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.documents import Put, new_document
+from wholefeed.service.documents import new_document
 from wholefeed.service.listed import parted
 from wholefeed.service.publishing import assemble
 from wholefeed.service.results import UnderWay
@@ -76,7 +76,7 @@ from wholefeed.service.sources import (
     follow_to_subscription,
 )
 from wholefeed.service.storing import FeedStorage
-from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow, NoteDict
+from wholefeed.store.rows import DocumentChanges, DocumentRow, FeedChanges, FeedRow, NewDocument, NoteDict
 from wholefeed.store.tables import documents, failures, feeds, live
 from wholefeed.store.tables.documents import remove
 
@@ -816,17 +816,17 @@ class Gathered:
     @property
     def left_seconds(self) -> float:
         """For how long they may wait for others."""
-        size_bytes = sum(len(each.put.new.body) for each in self._waiting)
+        size_bytes = sum(len(each.new.body) for each in self._waiting)
         if len(self._waiting) >= MOST_TOGETHER or size_bytes >= _MOST_BYTES:
             return 0.0
         return max(0.0, self._since + LONGEST_SECONDS - time.monotonic())
 
-    def add(self, put: Put, facts: DocumentFacts) -> int:
+    def add(self, new: NewDocument, facts: DocumentFacts) -> int:
         """Take in a document that nothing is stored of; return a stand-in for its number."""
         if not self._waiting:
             self._since = time.monotonic()
         self._stand_in -= 1
-        self._waiting.append(_Waiting(self._stand_in, put, facts))
+        self._waiting.append(_Waiting(self._stand_in, new, facts))
         return self._stand_in
 
     async def put(self, storage: FeedStorage) -> None:
@@ -835,7 +835,7 @@ class Gathered:
             return
         self._leaving, self._waiting = self._waiting, []
         try:
-            numbers = await storage.put([each.put for each in self._leaving])
+            numbers = await storage.put([each.new for each in self._leaving])
         except (StoreError, OverloadedError):  # who publishes meanwhile goes on all the same
             self._leaving, self._waiting = [], [*self._leaving, *self._waiting]
             raise
@@ -850,5 +850,5 @@ class Gathered:
 
 class _Waiting(NamedTuple):
     number: int
-    put: Put
+    new: NewDocument
     facts: DocumentFacts

@@ -20,6 +20,7 @@ from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 from wholefeed.core.compose.same_posts import read_traits
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.facts import DocumentFacts
+from wholefeed.core.jobs import DocumentInMemory
 from wholefeed.core.model import EntryId, FeedDocument, Role, Tombstone, Traits
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.accounting import Departure
@@ -34,11 +35,8 @@ from wholefeed.core.refresh.port import (
 from wholefeed.errors import WorkError
 from wholefeed.logs import get_logger
 from wholefeed.service.documents import (
-    ANY,
     FreshDocuments,
     Leaving,
-    Put,
-    at_hand,
     coded,
     documents_to_remember,
     new_document,
@@ -58,6 +56,7 @@ from wholefeed.store.rows import (
     Failures,
     FeedChanges,
     FeedRow,
+    NewDocument,
     NewSegment,
     Publication,
     SegmentRow,
@@ -97,7 +96,7 @@ class FeedStorage:
         self._now = now
         self._later: list[_Later] = []
         self._rows: list[DocumentRow] | None = None  # these two: if known since the last change
-        self._material: Material | None = None
+        self._publication_input: PublicationInput | None = None
         self.work = work
         self.feed_id = feed_id
         self.feed: FeedRow | None = None
@@ -264,7 +263,7 @@ class FeedStorage:
         self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
     ) -> _T:
         later, self._later = self._later, []
-        self._rows = self._material = self.feed = None
+        self._rows = self._publication_input = self.feed = None
 
         def with_earlier(db: Database) -> _T:
             if self._fence is not None:
@@ -281,11 +280,11 @@ class FeedStorage:
 
     # Putting documents
 
-    async def put(self, puts: Sequence[Put]) -> list[int]:
+    async def put(self, new: Sequence[NewDocument]) -> list[int]:
         """Put documents of which nothing is stored; return their numbers."""
-        return await self._put(puts, self._now())
+        return await self._put(new, self._now())
 
-    async def put_remembering(self, new: Put, obtained: Obtained, old: StoredDocument) -> int:
+    async def put_remembering(self, new: NewDocument, obtained: Obtained, old: StoredDocument) -> int:
         """Put a page or an archive document in the place of another version of it (R6, R35).
 
         The entries that leave it are remembered, where no other document holds them.
@@ -317,7 +316,7 @@ class FeedStorage:
 
     async def _put(
         self,
-        puts: Sequence[Put],
+        new: Sequence[NewDocument],
         now: float,
         *,
         ranks: Mapping[int, int] = MappingProxyType({}),
@@ -329,7 +328,7 @@ class FeedStorage:
         """Put documents, and with them what changes of the chain and of the feed, in one transaction.
 
         Args:
-            puts: As they were read.
+            new: The documents.
             now: Epoch seconds.
             ranks: As for `documents.arrange`, like `detached`.
             detached: Numbers of documents.
@@ -338,29 +337,29 @@ class FeedStorage:
             looks: Whether to look in the same trip at what a decision wants to know and publish next.
         """
         if leaving is not None:
-            puts = [*puts, *await documents_to_remember(self._store, self.work, leaving)]
-        new = await coded([each.new for each in puts])
+            new = [*new, *await documents_to_remember(self._store, self.work, leaving)]
+        new = await coded(new)
         feed = self.feed_id
 
         def work(db: Database) -> _WasPut:
-            remembered = leaving.documents(db) if leaving is not None else []
-            coming = [*new, *(each.new for each in remembered)]
+            coming = [*new, *(leaving.documents(db) if leaving is not None else ())]
             if leaving is not None:
                 coming[0] = leaving.judged(db, coming[0])
             numbers = documents.put_arranged(db, feed, coming, ranks, detached, changes or {}, now)
-            fresh = dict(zip(numbers, (each.fresh for each in (*puts, *remembered)), strict=True))
+            fresh = {n: each.in_memory for n, each in zip(numbers, coming, strict=True) if each.in_memory}
             rows = documents.list_all(db, feed) if looks else None
-            material = None if rows is None else _read_material(db, feed, at_hand(fresh), rows)
-            row = feeds.require(db, feed) if material is None else material.feed
-            return _WasPut(numbers, [*puts, *remembered], row, rows, material)
+            stored = None if rows is None else _read_publication_input(db, feed, fresh, rows)
+            row = feeds.require(db, feed) if stored is None else stored.feed
+            return _WasPut(numbers, coming, row, rows, stored)
 
         was = await self._write(work, lambda was: self._memory.renew(was.row), comes_more=looks)
-        self._rows, self._material = was.rows, was.material
+        self._rows, self._publication_input = was.rows, was.publication_input
         parsed = self._memory.parsed
         if leaving is not None:
             parsed.drop(leaving.replaced)
-        for number, each in zip(was.numbers, was.puts, strict=True):
-            self.fresh.keep(number, each.fresh)
+        for number, each in zip(was.numbers, was.documents, strict=True):
+            if each.in_memory is not None:
+                self.fresh.keep(number, each.in_memory)
             parsed.keep(each)
         return was.numbers
 
@@ -379,20 +378,20 @@ class FeedStorage:
 
     # Publishing
 
-    async def order(self, stored: Material, sound: Collection[int]) -> Order | None:
+    async def order(self, stored: PublicationInput, sound: Collection[int]) -> Order | None:
         """Find out where entries stand if no other segments than these can stay."""
         what = Stored(stored.documents, stored.places, stored.published, stored.members)
         return await self.read(
             partial(read_order, stored=what, is_current=lambda row: row.id in sound, is_certain=True)
         )
 
-    async def material(self) -> Material | None:
+    async def publication_input(self) -> PublicationInput | None:
         """Return what a publication is made of; None: the feed has no subscription document."""
-        if self._material is not None:
-            return self._material
-        fresh = self.fresh.at_hand()
+        if self._publication_input is not None:
+            return self._publication_input
+        feed, fresh = self.feed_id, self.fresh.by_number()
         return await self.read(
-            lambda db: _read_material(db, self.feed_id, fresh, documents.list_all(db, self.feed_id))
+            lambda db: _read_publication_input(db, feed, fresh, documents.list_all(db, feed))
         )
 
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
@@ -596,20 +595,20 @@ def _with_facts(obtained: Obtained, facts: DocumentFacts) -> Obtained:
 class _WasPut(NamedTuple):
     numbers: list[int]
     """Of the documents."""
-    puts: Sequence[Put]
-    """The same, those included that are remembered."""
+    documents: Sequence[NewDocument]
+    """The same, with memory documents at the end."""
     row: FeedRow
     """The feed's."""
     rows: list[DocumentRow] | None
     """All documents of the feed, and what a publication is made of: where that was asked for."""
-    material: Material | None
+    publication_input: PublicationInput | None
 
 
 # What a publication is made of, as it is stored at one moment
 
 
-class Material(NamedTuple):
-    """What is stored of a feed, as far as a publication is made of it; all of one moment."""
+class PublicationInput(NamedTuple):
+    """All that a publication of a feed is made of, as it is stored at one moment."""
 
     feed: FeedRow
     documents: list[DocumentRow]
@@ -619,8 +618,8 @@ class Material(NamedTuple):
     deleted: list[Tombstone]
     missing: tuple[Attempt, ...]
     published: tuple[SegmentRow, ...]
-    held: dict[int, ToRender]
-    """Of the subscription document, and of others that are likely to be rendered."""
+    live: dict[int, LiveEntries]
+    """By document: of the subscription document, and of others that are likely to be rendered."""
     is_collected: bool
     """Whether it has pages that an adapter asked for: then segments hold entries (R20)."""
     members: dict[int, bytes]
@@ -640,12 +639,13 @@ _READ_AHEAD_BYTES: Final = 256 * 1024
 """Of the bodies that are likely to be rendered, read before it is known which are."""
 
 
-def _read_material(
-    db: Database, feed_id: int, at_hand: Mapping[int, int], documents: Sequence[DocumentRow]
-) -> Material | None:
+def _read_publication_input(
+    db: Database, feed_id: int, fresh: Mapping[int, DocumentInMemory], documents: Sequence[DocumentRow]
+) -> PublicationInput | None:
     """Read what a publication is made of; of what has changed, the bodies too where they are small.
 
-    `documents` are all of the feed, as they are stored at this moment, `at_hand` as in `FreshDocuments`.
+    `documents` are all of the feed, as they are stored at this moment, `fresh` those in memory, by
+    number.
     None: there is no subscription document.
     """
     feed = feeds.find(db, feed_id)
@@ -669,18 +669,18 @@ def _read_material(
     wanted, room = [attached[0].id], _READ_AHEAD_BYTES
     for place, row in () if has_pages else zip(places, attached, strict=True):
         if place.document in changed_since and place.live_bytes and row is not attached[0]:
-            room -= 0 if row.id in at_hand else row.body_bytes
+            room -= 0 if row.id in fresh and fresh[row.id].has_text else row.body_bytes
             if room < 0:
                 break
             wanted.append(row.id)
-    return Material(
+    return PublicationInput(
         feed=feed,
         documents=attached,
         places=places,
         deleted=live_table.counting(db, feed_id),
         missing=published.missing,
         published=published.segments,
-        held=read_to_render(db, wanted, at_hand),
+        live=read_live_entries(db, wanted, fresh),
         is_collected=has_pages,
         members=members,
         order=order,
@@ -697,26 +697,31 @@ def is_collected(attached: Iterable[DocumentRow]) -> bool:
     return any(row.generated_at is not None or row.is_listed for row in attached)
 
 
-class ToRender(NamedTuple):
-    """What was read to render a document."""
+class LiveEntries(NamedTuple):
+    """The entries of a stored document that readers get, read so that they can be rendered."""
 
-    live: Sequence[int]
-    """The ordinals of its live entries."""
+    ordinals: Sequence[int]
     body: bytes | None
-    """None: it is at hand."""
+    """The document's body; None if the document is in memory."""
 
 
-def read_to_render(db: Database, wanted: Sequence[int], at_hand: Mapping[int, int]) -> dict[int, ToRender]:
-    """Read what is needed of documents by their numbers; `at_hand` as in `FreshDocuments`."""
-    rendered = {document: at_hand[document] for document in wanted if at_hand.get(document, ANY) != ANY}
-    counts = live_counts(db, rendered) if rendered else {}
+def read_live_entries(
+    db: Database, wanted: Sequence[int], fresh: Mapping[int, DocumentInMemory]
+) -> dict[int, LiveEntries]:
+    """Read the live entries of documents by their numbers; `fresh` are the documents in memory.
+
+    A parsed document serves whichever entries are live, a rendered one only with all of them.
+    """
+    known = {number: fresh[number] for number in wanted if number in fresh}
+    sizes = {number: each.rendered.entries for number, each in known.items() if each.rendered is not None}
+    counts = live_counts(db, sizes) if sizes else {}
     found = {
-        document: ToRender(range(entries), None)
-        for document, entries in rendered.items()
-        if counts.get(document, 0) == entries
+        number: LiveEntries(range(entries), None)
+        for number, entries in sizes.items()
+        if counts.get(number, 0) == entries
     }
-    others = [document for document in wanted if document not in found]
-    for document, live in live_ordinals(db, others).items() if others else ():
-        is_at_hand = at_hand.get(document) == ANY
-        found[document] = ToRender(live, None if is_at_hand else documents.read_body(db, document))
+    others = [number for number in wanted if number not in found]
+    for number, ordinals in live_ordinals(db, others).items() if others else ():
+        is_parsed = number in known and known[number].document is not None
+        found[number] = LiveEntries(ordinals, None if is_parsed else documents.read_body(db, number))
     return found

@@ -22,7 +22,7 @@ from wholefeed.core.compose.weaving import STAMP_BYTES, Member, Members, Stand, 
 from wholefeed.core.jobs import Rendered, Sheaf, Style, fragments_in
 from wholefeed.core.model import Family
 from wholefeed.core.parse.limits import PARSER_VERSION
-from wholefeed.service.storing import FeedStorage, Material, ToRender
+from wholefeed.service.storing import FeedStorage, LiveEntries, PublicationInput
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, NewSegment, SegmentRow
 from wholefeed.store.tables import segments
@@ -32,14 +32,14 @@ from wholefeed.workers.pool import INLINE_BYTES
 _T = TypeVar("_T")
 
 
-Render = Callable[[Sequence[DocumentRow], Style, Mapping[int, ToRender]], Awaitable[Rendered]]
+Render = Callable[[Sequence[DocumentRow], Style, Mapping[int, LiveEntries]], Awaitable[Rendered]]
 """Renders entries of documents, one document after the other."""
 
 
 async def woven(
     render: Render,
     storage: FeedStorage,
-    stored: Material,
+    stored: PublicationInput,
     published: Mapping[int, SegmentRow],
     style: Style,
     *,
@@ -58,11 +58,11 @@ async def woven(
     """
     sound = {number: row for number, row in published.items() if is_current(row, style)}
     while True:
-        material = stored
+        current = stored
         if stored.order is not None and any(row.id not in sound for row in stored.published):
-            material = stored._replace(order=await storage.order(stored, sound))
+            current = stored._replace(order=await storage.order(stored, sound))
         try:
-            return await _woven(render, storage, material, sound, style, is_walking=is_walking)
+            return await _woven(render, storage, current, sound, style, is_walking=is_walking)
         except _DamagedError as exc:  # its entries are rendered from their documents
             del sound[exc.segment]
 
@@ -78,7 +78,7 @@ class _DamagedError(Exception):
 async def _woven(
     render: Render,
     storage: FeedStorage,
-    stored: Material,
+    stored: PublicationInput,
     published: Mapping[int, SegmentRow],
     style: Style,
     *,
@@ -124,7 +124,7 @@ async def _woven(
                 segments.append(next(made))
             case Build(numbers):
                 rows = [documents[number] for number in numbers]
-                segments.append(segment_of(await render(rows, style, stored.held), numbers))
+                segments.append(segment_of(await render(rows, style, stored.live), numbers))
     return segments
 
 
@@ -144,7 +144,7 @@ def is_current(segment: SegmentRow, style: Style) -> bool:
 
 
 async def _live(
-    storage: FeedStorage, stored: Material, members: Mapping[int, Members], current: Collection[int]
+    storage: FeedStorage, stored: PublicationInput, members: Mapping[int, Members], current: Collection[int]
 ) -> Mapping[int, Sequence[int]]:
     """Return which entries are live of documents of which others may have been, when they were published.
 
@@ -167,7 +167,7 @@ async def _live(
     return await storage.read(partial(live_ordinals, documents=wanted)) if wanted else {}
 
 
-def _members(stored: Material) -> dict[int, Members]:
+def _members(stored: PublicationInput) -> dict[int, Members]:
     """Return which entries the published segments hold, of those that are what was stored."""
     found = {}
     for segment in stored.published:
@@ -189,7 +189,7 @@ def _stamp(row: DocumentRow) -> bytes:
 
 
 async def _rendered_anew(
-    render: Render, stored: Material, missing: Mapping[int, Sequence[int]], style: Style
+    render: Render, stored: PublicationInput, missing: Mapping[int, Sequence[int]], style: Style
 ) -> list[tuple[list[DocumentRow], Rendered]]:
     subscription, *others = stored.documents
     rows = [row for row in others if row.id in missing]
@@ -198,11 +198,11 @@ async def _rendered_anew(
         groups.insert(0, [subscription])
     made = []
     for group in groups:
-        held = {}
+        live = {}
         for row in group:
-            known = stored.held.get(row.id)
-            held[row.id] = ToRender(missing[row.id], None if known is None else known.body)
-        made.append((group, await render(group, style, held)))
+            known = stored.live.get(row.id)
+            live[row.id] = LiveEntries(missing[row.id], None if known is None else known.body)
+        made.append((group, await render(group, style, live)))
     return made
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Self, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypedDict, TypeVar
 
 from wholefeed.core.compose.segments import Sealed
 from wholefeed.core.compose.views import Turn, Warned
@@ -28,6 +28,9 @@ from wholefeed.core.model import (
 )
 from wholefeed.core.refresh.port import Attempt, StoredDocument, StoredFeed
 from wholefeed.store.base import Row
+
+if TYPE_CHECKING:
+    from wholefeed.core.jobs import DocumentInMemory
 
 NoteDict = Mapping[str, str]
 """A note as it is shown: code, url, text."""
@@ -209,6 +212,8 @@ class NewDocument:
     entries: NewEntries
     is_doubtful: bool = False
     """Whether what leaves an archive document by this may have moved: it stays as remembered (R35)."""
+    in_memory: DocumentInMemory | None = field(default=None, compare=False)
+    """What it can be sent from before its body is read again; the store does not look at that."""
     coded: bytes | None = None
     """The body as `store.tables.documents` encodes it; None: it is small, and encoded as it is put."""
     version: str = ""
@@ -250,7 +255,7 @@ PUT_COLUMNS: Final = tuple(
     if each.name
     not in (
         *("body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at", "is_doubtful"),
-        *("own", "traits", "pairs"),
+        *("own", "traits", "pairs", "in_memory"),
     )
 )
 """The columns that a document brings with it, by the names of `NewDocument`."""
