@@ -146,6 +146,19 @@ def test_the_files_that_a_page_names_exist() -> None:
     )
 
 
+def misplaced_shapes(page: Path) -> Iterator[str]:
+    """Classes that a table names with the module that has them, where that has none of the name."""
+    for where, row in matches(r"^\| `(?P<shape>\w+)` \| `(?P<module>[\w/]+\.py)` \|", page):
+        module = PACKAGE / row["module"]
+        if not module.exists() or not re.search(rf"^class {row['shape']}\b", text(module), re.MULTILINE):
+            yield f"{where}: {row['module']} has no class {row['shape']}"
+
+
+def test_the_shapes_of_a_document_stand_where_the_map_says() -> None:
+    """Whoever changes one finds its reason, and whoever takes one away takes its row."""
+    told(misplaced_shapes(DOCS / "architecture.md"))
+
+
 BAD = """(design, section 6)
 Design, sections 2 and 4
 FAULTS 63.
@@ -182,6 +195,8 @@ def test_what_is_not_there_is_seen(tmp_path: Path) -> None:
             'tests/core/test_links.py has no case "no"',
         ),
         ("`core/nothing.py`, `core/notes.py`", missing_files, "there is no core/nothing.py"),
+        ("| `Kept` | `core/facts.py` | a |", misplaced_shapes, "core/facts.py has no class Kept"),
+        ("| `A` | `core/nothing.py` | a |", misplaced_shapes, "core/nothing.py has no class A"),
     ):
         bad = tmp_path / f"{len([*tmp_path.iterdir()])}.md"
         bad.write_text(f"\n{written}\n", "utf-8")
