@@ -1,7 +1,9 @@
 """What a small feed costs from its publisher to its reader: `python -m benchmarks.refresh`.
 
 Feeds of one document (12 KB, 10 entries) are asked for one after the other: for the first time (fetched,
-stored, served), again when they are stale and the publisher says 304, and again when it has one new entry.
+stored, served), again when they are stale and the publisher says 304, again when it has one new entry, and
+once more when it has another one. Histories in pages (H1) are not looked for, but in `listed`: there feeds
+are asked for the first time, and their publisher's site is looked at.
 The CPU time that the server and its children took, what they do after the answer included, is divided by
 the number of feeds. Beside it stands what a `requests.Session` that is kept open and feedparser take for
 the same documents in this process: a GET and a parse, nothing kept.
@@ -25,10 +27,12 @@ import requests
 from benchmarks.support.client import Client, get, open_client
 from benchmarks.support.feeds import Chain
 from benchmarks.support.figures import Figure, show
+from benchmarks.support.postgres import programs, running_postgres
 from benchmarks.support.publisher import Publisher, running_publisher
 from benchmarks.support.report import begin, expect
 from benchmarks.support.server import Server, running_server
 from benchmarks.support.tree import HERE, Tree, add_tree, chosen_tree
+from benchmarks.support.trips import counting_trips
 
 CHAIN: Final = Chain(archives=0, entries=10, entry_bytes=1200)
 _STALE_SECONDS: Final = 1.3
@@ -38,19 +42,23 @@ _REST_SECONDS: Final = 0.4
 _WARM_UP: Final = 10
 _ENTRY: Final = b"<entry"
 _SHORT_LIVED: Final[dict[str, Any]] = {"freshness_minimum_seconds": 1, "freshness_default_seconds": 1}
-_CASES: Final = ("cold", "304", "changed")
+_LISTED: Final = "listed"
+_LISTED_REST_SECONDS: Final = 2.0
+"""For looks at a publisher's pages, which follow on the answer."""
+_CASES: Final = ("cold", "304", "changed", "again")
+_ADDED: Final = {"changed": 1, "again": 2}
 Amount = Callable[[], float]
 """What is read before and after: a time, a count."""
 
 
 def measure(tree: Tree = HERE, *, feeds: int = 40, runs: int = 4) -> list[Figure]:
-    """Measure the three kinds, and a plain script beside them, in turn."""
+    """Measure all kinds, and a plain script beside them, in turn."""
     proxied: dict[str, list[float]] = {case: [] for case in _CASES}
     plain: list[float] = []
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-refresh-") as folder,
         running_publisher(CHAIN, is_conditional=True) as publisher,
-        running_server(Path(folder), tree=tree, **_SHORT_LIVED) as server,
+        running_server(Path(folder), tree=tree, **_settings(tree, lists=False)) as server,
         open_client(server.port) as client,
         requests.Session() as session,
     ):
@@ -63,15 +71,36 @@ def measure(tree: Tree = HERE, *, feeds: int = 40, runs: int = 4) -> list[Figure
             before = time.process_time()
             _script(session, urls)
             plain.append((time.process_time() - before) / len(urls))
+    proxied[_LISTED] = _with_lists(tree, feeds=feeds, runs=runs)
+    beside = {"requests + feedparser": [1000 * each for each in plain]}
     return [
-        Figure(
-            f"refresh.{case}.cpu",
-            "ms",
-            [1000 * each for each in proxied[case]],
-            {"requests + feedparser": [1000 * each for each in plain]} if case != "304" else {},
-        )
-        for case in _CASES
+        Figure(f"refresh.{case}.cpu", "ms", [1000 * each for each in values], beside)
+        for case, values in proxied.items()
     ]
+
+
+def _settings(tree: Tree, *, lists: bool) -> dict[str, Any]:
+    """Return the settings of a checkout's server; an early one has none for lists."""
+    has_lists = (tree.root / "proxy" / "wholefeed" / "core" / "listing").is_dir()
+    return _SHORT_LIVED | ({"history_list": "auto" if lists else "off"} if has_lists else {})
+
+
+def _with_lists(tree: Tree, *, feeds: int, runs: int) -> list[float]:
+    """Measure a new feed whose publisher's pages are looked at, too."""
+    taken = []
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-refresh-") as folder,
+        running_publisher(CHAIN, is_conditional=True) as publisher,
+        running_server(Path(folder), tree=tree, **_settings(tree, lists=True)) as server,
+        open_client(server.port) as client,
+    ):
+        _ask_all(client, server, _urls(publisher, 0, _WARM_UP))
+        for run in range(runs):
+            before = server.cpu_seconds()
+            _ask_all(client, server, _urls(publisher, run + 1, feeds))
+            time.sleep(_LISTED_REST_SECONDS)
+            taken.append((server.cpu_seconds() - before) / feeds)
+    return taken
 
 
 def hops(tree: Tree = HERE, *, feeds: int = 5) -> list[Figure]:
@@ -80,12 +109,32 @@ def hops(tree: Tree = HERE, *, feeds: int = 5) -> list[Figure]:
     with (
         tempfile.TemporaryDirectory(prefix="wholefeed-refresh-") as folder,
         running_publisher(CHAIN, is_conditional=True) as publisher,
-        running_server(Path(folder), tree=tree, counts_hops=True, **_SHORT_LIVED) as server,
+        running_server(Path(folder), tree=tree, counts_hops=True, **_settings(tree, lists=False)) as server,
         open_client(server.port) as client,
     ):
         _ask_all(client, server, _urls(publisher, 0, _WARM_UP))
         _one_run(client, server, publisher, _urls(publisher, 1, feeds), counted, server.hops)
     return [Figure(f"hops.{case}", "hops", counted[case]) for case in _CASES]
+
+
+def trips(tree: Tree = HERE, *, feeds: int = 10) -> list[Figure]:
+    """Count how often each kind waits for PostgreSQL; none where that is not installed."""
+    if not programs():
+        return []
+    counted: dict[str, list[float]] = {case: [] for case in _CASES}
+    with (
+        tempfile.TemporaryDirectory(prefix="wholefeed-refresh-") as folder,
+        running_postgres() as postgres,
+        counting_trips(postgres.url()) as relay,
+        running_publisher(CHAIN, is_conditional=True) as publisher,
+        running_server(
+            Path(folder), tree=tree, store_url=relay.url, **_settings(tree, lists=False)
+        ) as server,
+        open_client(server.port) as client,
+    ):
+        _ask_all(client, server, _urls(publisher, 0, _WARM_UP))
+        _one_run(client, server, publisher, _urls(publisher, 1, feeds), counted, lambda: relay.count)
+    return [Figure(f"postgres.{case}", "trips", counted[case]) for case in _CASES]
 
 
 def _one_run(
@@ -96,15 +145,15 @@ def _one_run(
     into: dict[str, list[float]],
     amount: Amount,
 ) -> None:
-    """Take feeds that nothing is known of through the three kinds, and add a feed's share of the amount."""
+    """Take feeds that nothing is known of through all kinds, and add a feed's share of the amount."""
     for case in _CASES:
         if case != "cold":
             time.sleep(_STALE_SECONDS)
-        if case == "changed":
+        if case in _ADDED:
             publisher.grow()
         publisher.counts()
         before = amount()
-        _ask_all(client, server, urls, added=case == "changed")
+        _ask_all(client, server, urls, added=_ADDED.get(case, 0))
         time.sleep(_REST_SECONDS)
         into[case].append((amount() - before) / len(urls))
         expect(f"requests of the publisher, {case}", publisher.counts().requests, len(urls))
@@ -135,6 +184,7 @@ def main() -> None:
     parser.add_argument("--feeds", type=int, default=40, help="of each run (default 40)")
     parser.add_argument("--runs", type=int, default=5, help="the least and the median are shown (default 5)")
     parser.add_argument("--hops", action="store_true", help="count calls of SQLite's threads as well")
+    parser.add_argument("--trips", action="store_true", help="count trips to PostgreSQL as well")
     add_tree(parser)
     options = parser.parse_args()
     begin()
@@ -142,7 +192,8 @@ def main() -> None:
         f"{len(CHAIN.subscription('http://127.0.0.1')) / 1000:.1f} KB, {CHAIN.total_entries} entries a feed"
     )
     figures = measure(chosen_tree(options), feeds=options.feeds, runs=options.runs)
-    show([*figures, *(hops(chosen_tree(options)) if options.hops else [])])
+    figures += hops(chosen_tree(options)) if options.hops else []
+    show([*figures, *(trips(chosen_tree(options)) if options.trips else [])])
 
 
 if __name__ == "__main__":

@@ -91,6 +91,7 @@ SECTIONS: Final[dict[str, Section]] = {
     "answers": _answers,
     "hops": _hops,
     "refresh": lambda tree, runs, is_full: refresh.measure(tree, feeds=80 if is_full else 40, runs=runs),
+    "postgres": lambda tree, _, is_full: refresh.trips(tree, feeds=40 if is_full else 10),
     "first": _first,
     "walk": lambda tree, runs, _: walk.figures(tree, runs=runs),
     "compose": _compose,

@@ -34,7 +34,7 @@ _COMMIT: Final = "COMMIT"
 
 
 class _Batch(NamedTuple):
-    """What is answered together: a simple query, or statements up to a Sync message."""
+    """What is answered together: a simple query, or statements up to a Sync or Flush message."""
 
     data: bytes
     sql: str
@@ -135,6 +135,6 @@ async def _batches(reader: asyncio.StreamReader) -> AsyncIterator[_Batch]:
             names[words[0]] = words[1]
         elif kind == b"B":
             texts.append(names[words[1]])
-        if kind in b"QSX":
+        if kind in b"QSHX":
             yield _Batch(data, b"; ".join(dict.fromkeys(texts)).decode())
             data, texts = b"", []

@@ -45,7 +45,7 @@ SMALL = {
     "parse": ["--megabytes", "0.1", "--runs", "1"],
     "replay": ["--archives", "1", "--times", "1"],
     "replicas": ["--feeds", "20", "--seconds", "1", "--replicas", "2", "--per-second", "10"],
-    "refresh": ["--feeds", "2", "--runs", "1", "--hops"],
+    "refresh": ["--feeds", "2", "--runs", "1", "--hops", "--trips"],
     "sites": [],
     "soak": [*CHAIN, "--readers", "5", "--feeds", "3", "--seconds", "3", "--failing", "0"],
     "serve": [*CHAIN, "--connections", "3", "--seconds", "0.2"],

@@ -321,7 +321,7 @@ def _relay_standard_logging(level: int) -> None:
     root.setLevel(max(level, logging.INFO))
     logging.captureWarnings(True)
     logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)
-    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # `notices.lost` and the counts tell it
+    logging.getLogger("psycopg").setLevel(logging.CRITICAL)  # `notices.lost` and the counts tell it
 
 
 class _Relay(logging.Handler):

@@ -15,6 +15,7 @@ import pytest
 from tests.answers import Status
 from tests.feeds import an_item, atom, ids, own_ids, publish_chain
 from tests.origin import Origin
+from tests.postgres_faults import a_faulty
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
 from wholefeed.core.model import Role
@@ -161,6 +162,41 @@ async def test_it_neither_reads_nor_writes_before_it_answers(
         origin.publish("/feed", atom(an_item("b", 2), an_item("a", 1)), etag='"2"')
         assert await refreshed(proxy)
         assert await refreshed(proxy) == 0
+
+
+NO_NEWS, ONE_ENTRY, FIRST = 25, 40, 60
+"""Trips to PostgreSQL of a refresh, at most: what is sent and waited for together is one."""
+
+
+async def test_a_refresh_makes_few_trips_to_postgres(
+    tmp_path: Path, origin: Origin, postgres_url: str
+) -> None:
+    """With what its request, its lease and its notices take; statements that nobody waits for go along."""
+    async with a_faulty(postgres_url) as faults:
+        config = a_config(tmp_path, store={"url": faults.url, "connections": 4})
+        async with running(config) as proxy:
+
+            async def trips(entries: Sequence[str], version: int) -> int:
+                """Ask for three feeds that have changed so; return the least that one of them took.
+
+                Signs of life come between, and a host's turn that has ended is taken again.
+                """
+                items = [an_item(name, 10 - at) for at, name in enumerate(entries)]
+                origin.publish("/feed", atom(*items, updated=version), etag=f'"{version}"')
+                proxy.clock.advance(10_000)
+                found = []
+                for number in range(3):
+                    faults.heal()
+                    reply = await proxy.get(origin.url(f"/feed?n={number}"))
+                    assert set(own_ids(reply.body)) >= set(entries)
+                    await proxy.settled()
+                    found.append(faults.statements)
+                return min(found)
+
+            assert await trips("cb", 1) <= FIRST
+            assert await trips("cb", 1) <= NO_NEWS
+            assert await trips("dcb", 2) <= ONE_ENTRY
+            assert await trips("edc", 3) <= ONE_ENTRY, "one comes, and one leaves and is remembered"
 
 
 async def test_what_the_next_refresh_starts_from_is_what_is_stored(

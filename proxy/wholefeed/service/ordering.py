@@ -164,10 +164,11 @@ class _Reading:
         while wanted:
             for document in wanted:
                 self._rows[document] = []
-            for row in copies.read(self._db, wanted):
+            asked, found = copies.ask_for(self._db, wanted), set[int]()
+            pairs = copies.shared(self._db, self._feed, wanted)
+            for row in asked():
                 self._rows[row.document].append(row)
-            found = set[int]()
-            for pair in copies.shared(self._db, self._feed, wanted):
+            for pair in pairs:
                 for text, home in self._homes.add([pair]):
                     if home not in self._told:
                         found.add(home)

@@ -231,7 +231,7 @@ class Replica:
         """Tell the others at once that this one has ended."""
         name, self.name = self.name, secrets.token_hex(8)
         if self._ends:
-            await self.store.write_loosely(partial(leases.end, ends=list(self._ends.values())))
+            await self.store.write_single(partial(leases.end, ends=list(self._ends.values())))
         # As `beat` does: a sign of life that is under way still would bring it back.
         await self.store.engine.write_at_once(partial(leases.leave_replicas, name=name))
 
@@ -315,7 +315,7 @@ class Replica:
             self._has_ended.clear()
             ends = dict(self._ends)
             try:
-                await self.store.write_loosely(partial(leases.end, ends=list(ends.values())))
+                await self.store.write_single(partial(leases.end, ends=list(ends.values())))
             except (StoreError, OverloadedError):
                 await asyncio.sleep(RETRY_SECONDS)
                 self._has_ended.set()

@@ -347,8 +347,7 @@ class FeedStorage:
                 coming[0] = leaving.judged(db, coming[0])
             numbers = documents.put_arranged(db, feed, coming, ranks, detached, changes or {}, now)
             fresh = {n: each.in_memory for n, each in zip(numbers, coming, strict=True) if each.in_memory}
-            rows = documents.list_all(db, feed) if looks else None
-            stored = None if rows is None else _read_publication_input(db, feed, fresh, rows)
+            rows, stored = _read_publication_input(db, feed, fresh) if looks else (None, None)
             row = feeds.require(db, feed) if stored is None else stored.feed
             return _WasPut(numbers, coming, row, rows, stored)
 
@@ -389,10 +388,8 @@ class FeedStorage:
         """Return what a publication is made of; None: the feed has no subscription document."""
         if self._publication_input is not None:
             return self._publication_input
-        feed, fresh = self.feed_id, self.fresh.by_number()
-        return await self.read(
-            lambda db: _read_publication_input(db, feed, fresh, documents.list_all(db, feed))
-        )
+        look = partial(_read_publication_input, feed_id=self.feed_id, fresh=self.fresh.by_number())
+        return (await self.read(look))[1]
 
     async def publish(self, publication: Publication, *, revision: int) -> FeedRow | None:
         """Replace what is sent of the feed; None when its documents have changed since `revision`.
@@ -437,8 +434,8 @@ _MOST_READ: Final = 64
 
 def _read_beginning(db: Database, feed: int, rows: list[DocumentRow] | None = None) -> Beginning:
     """Look at what a refresh starts from; `rows` are all documents, where they are known."""
-    rows = documents.list_all(db, feed) if rows is None else rows
-    return Beginning(rows, failures.read(db, feed))
+    failed = failures.ask_for(db, feed)
+    return Beginning(documents.list_all(db, feed) if rows is None else rows, failed())
 
 
 # What is written with what comes next
@@ -481,7 +478,7 @@ def _note_reply(db: Database, feed: int, reply: ReplyFacts) -> None:
         changes["had_at"] = reply.had_at
     if reply.doubts is not None:
         changes["doubts"] = reply.doubts
-    failures.note_refetch(db, feed, None, changes)
+    failures.note_refetch(db, feed, None, changes, is_known=True)
     if reply.unchanged is not None:
         documents.touch(db, reply.unchanged, {"checked_at": reply.checked_at})
 
@@ -640,23 +637,24 @@ _READ_AHEAD_BYTES: Final = 256 * 1024
 
 
 def _read_publication_input(
-    db: Database, feed_id: int, fresh: Mapping[int, DocumentInMemory], documents: Sequence[DocumentRow]
-) -> PublicationInput | None:
+    db: Database, feed_id: int, fresh: Mapping[int, DocumentInMemory]
+) -> tuple[list[DocumentRow], PublicationInput | None]:
     """Read what a publication is made of; of what has changed, the bodies too where they are small.
 
-    `documents` are all of the feed, as they are stored at this moment, `fresh` those in memory, by
-    number.
-    None: there is no subscription document.
+    `fresh` are the documents in memory, by number. All documents of the feed are returned beside it; it is
+    None where there is no subscription document.
     """
-    feed = feeds.find(db, feed_id)
-    places = segments.places(db, feed_id) if feed is not None else []
-    rows = {row.id: row for row in documents if row.rank is not None}
+    asked_feed, asked_documents = feeds.ask_for(db, feed_id), documents.ask_all(db, feed_id)
+    asked_places, asked_shown = segments.ask_places(db, feed_id), segments.ask_shown(db, feed_id)
+    asked_deleted = live_table.ask_counting(db, feed_id)
+    feed, stored, places = asked_feed(), asked_documents(), asked_places()
+    rows = {row.id: row for row in stored if row.rank is not None}
     attached = [rows[place.document] for place in places]
     if feed is None or not attached or attached[0].role is not Role.SUBSCRIPTION:
-        return None
+        return stored, None
     has_pages = is_collected(attached)
     is_apart = any(place.is_clean and place.segment is None and place.live_bytes for place in places)
-    published = segments.shown(db, feed)
+    published = asked_shown(feed)
     members = segments.members(db, feed_id) if has_pages or is_apart else {}
     order = None
     if not has_pages:
@@ -673,11 +671,11 @@ def _read_publication_input(
             if room < 0:
                 break
             wanted.append(row.id)
-    return PublicationInput(
+    return stored, PublicationInput(
         feed=feed,
         documents=attached,
         places=places,
-        deleted=live_table.counting(db, feed_id),
+        deleted=asked_deleted(),
         missing=published.missing,
         published=published.segments,
         live=read_live_entries(db, wanted, fresh),

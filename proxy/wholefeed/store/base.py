@@ -10,8 +10,9 @@ connection itself. Statements are written for SQLite in the subset that PostgreS
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from wholefeed.errors import StorageFullError, StoreDamagedError
@@ -26,7 +27,7 @@ class Database(Protocol):
 
     def execute(self, sql: str, parameters: Any = ..., /) -> Cursor: ...
 
-    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor: ...
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> object: ...
 
 
 class Cursor(Protocol):
@@ -56,6 +57,16 @@ def fetch_all(db: Database, sql: str, parameters: Parameters | None = None) -> l
     return db.execute(sql, parameters or {}).fetchall()
 
 
+def ask(
+    db: Database, sql: str, parameters: Parameters | None, read: Callable[[Cursor], _T]
+) -> Callable[[], _T]:
+    """Ask a query, and return a function that waits for its result and reads it.
+
+    Queries that are asked before the first result is read take one trip to a database elsewhere.
+    """
+    return partial(read, db.execute(sql, parameters or {}))
+
+
 def fetch_one(db: Database, sql: str, parameters: Parameters | None = None) -> Row | None:
     rows = fetch_all(db, sql, parameters)
     return rows[0] if rows else None
@@ -67,7 +78,12 @@ def fetch_value(db: Database, sql: str, parameters: Parameters | None = None) ->
     return None if row is None else row[0]
 
 
-def run(db: Database, sql: str, parameters: Parameters | None = None) -> int:
+def run(db: Database, sql: str, parameters: Parameters | None = None) -> None:
+    """Execute a statement that gives no rows; what it changes is not waited for."""
+    db.execute(sql, parameters or {})
+
+
+def run_counting(db: Database, sql: str, parameters: Parameters | None = None) -> int:
     """Execute a statement that gives no rows, and return how many it changed."""
     return db.execute(sql, parameters or {}).rowcount
 

@@ -142,9 +142,14 @@ class PostgresEngine(Engine):
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
         """Let a function change what is stored. Whoever asked may leave: it is done and told all the same."""
+        return await self._begin(Write(work, WRITE_SECONDS, feed=feed, is_lasting=is_lasting), feed, tell)
+
+    async def write_single(self, work: Callable[[Database], _T]) -> _T:
+        return await self._begin(SingleWrite(work, WRITE_SECONDS, is_lasting=True), None, None)
+
+    async def _begin(self, write: Write[_T], feed: int | None, tell: Callable[[_T], None] | None) -> _T:
         if self.pool.is_closing:
             raise _closed()
-        write = Write(work, WRITE_SECONDS, feed=feed, is_lasting=is_lasting)
         task = asyncio.create_task(self._written(write, feed, tell), name="store-write")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -457,33 +462,36 @@ class Read(Job[_T]):
 
     def transact(self, db: PostgresDatabase) -> _T:
         if self._is_single:
-            return self.work(_Single(db))
-        db.raw.execute(_BEGIN_READ)
-        result = self.work(db)
-        db.raw.execute("COMMIT")
+            return self.work(_Single(db, "SELECT"))
+        with db.raw.pipelined():
+            db.raw.execute(_BEGIN_READ)
+            result = self.work(db)
+            db.raw.execute("COMMIT", prepare=False)
         return result
 
 
 class _Single:
-    """A connection for one SELECT, which is a transaction by itself."""
+    """A connection for one statement, which is a transaction by itself."""
 
-    def __init__(self, db: PostgresDatabase) -> None:
+    def __init__(self, db: PostgresDatabase, *kinds: str) -> None:
         self._db: PostgresDatabase | None = db
+        self._kinds = kinds
 
     def execute(self, sql: str, parameters: Any = (), /) -> psycopg.Cursor[Any]:
         db, self._db = self._db, None
         assert db is not None, f"said to be a single one, and a second statement came: {sql}"
-        assert sql.lstrip().startswith("SELECT"), f"only read here, got: {sql}"
+        assert sql.lstrip().startswith(self._kinds), f"expected one of {self._kinds} here, got: {sql}"
         return db.execute(sql, parameters)
 
-    def executemany(self, sql: str, _parameters: Any, /) -> psycopg.Cursor[Any]:
-        raise AssertionError(f"only read here, got: {sql}")
+    def executemany(self, sql: str, _parameters: Any, /) -> None:
+        raise AssertionError(f"expected a single statement, got: {sql}")
 
 
 # Not READ WRITE, which a standby refuses with another error than what is written later.
-_BEGIN_WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED{}; SELECT CAST(pg_current_xact_id() AS text)"
-_LOOSELY: Final = "; SET LOCAL synchronous_commit = off"
-_LOCK: Final = ", (SELECT id FROM feed WHERE id = {:d} FOR UPDATE)"
+_BEGIN_WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_NUMBER: Final = "SELECT CAST(pg_current_xact_id() AS text)"
+_LOOSELY: Final = ", set_config('synchronous_commit', 'off', true)"
+_LOCK: Final = ", (SELECT id FROM feed WHERE id = %(feed)s FOR UPDATE)"
 _STATUS: Final = "SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8))"
 _ASK_AGAIN_SECONDS: Final = 0.2
 _EMPTY_TEMPORARY_TABLES: Final = """
@@ -511,9 +519,8 @@ class Write(Job[_T]):
         super().__init__(work, seconds)
         self.is_ending = False
         """Whether COMMIT has been sent the last time it was run: if it has failed since, it may be done."""
-        self._begin = _BEGIN_WRITE.format("" if is_lasting else _LOOSELY)
-        if feed is not None:
-            self._begin += _LOCK.format(feed)
+        self._feed = {"feed": feed}
+        self._first = _NUMBER + ("" if is_lasting else _LOOSELY) + ("" if feed is None else _LOCK)
         self._ending: tuple[str, str, _T] | None = None
         """From when COMMIT is sent: the history, its number there, and what the work returned."""
 
@@ -525,10 +532,15 @@ class Write(Job[_T]):
         self.is_ending = False
         try:
             _prepare_to_write(db)
-            number = _last_value(db.raw.execute(self._begin))
-            result = self.work(db)
-            self._ending, self.is_ending = (db.raw.history, number, result), True
-            if db.raw.execute("COMMIT").statusmessage != "COMMIT":  # a statement failed, and the work went on
+            with db.raw.pipelined():
+                db.raw.execute(_BEGIN_WRITE)
+                first = db.raw.execute(self._first, self._feed, binary=True)
+                result = self.work(db)
+                number = first.fetchall()[0][0]
+                db.raw.wait_for_results()  # an error before COMMIT was sent means that nothing is done
+                self._ending, self.is_ending = (db.raw.history, number, result), True
+                ended = db.raw.execute("COMMIT", prepare=False)
+            if ended.statusmessage != "COMMIT":  # a statement failed, and the work went on
                 raise psycopg.errors.InFailedSqlTransaction("expected a transaction that can be committed")
         except BaseException:
             if not db.raw.closed:  # the server has said so itself
@@ -564,6 +576,16 @@ class Write(Job[_T]):
         )
 
 
+class SingleWrite(Write[_T]):
+    """One statement that writes, and may be done twice.
+
+    It says itself that its commit waits for no disk, where it does not.
+    """
+
+    def transact(self, db: PostgresDatabase) -> _T:
+        return self.work(_Single(db, "SELECT", "WITH"))
+
+
 def _prepare_to_write(db: PostgresDatabase) -> None:
     """Make the temporary tables. Not before: on a server that takes no writes that fails."""
     if not db.raw.writes:
@@ -571,14 +593,6 @@ def _prepare_to_write(db: PostgresDatabase) -> None:
     elif db.raw.writes % _WRITES_BETWEEN == 0:
         db.executescript(_EMPTY_TEMPORARY_TABLES)
     db.raw.writes += 1
-
-
-def _last_value(cursor: psycopg.Cursor[Any]) -> str:
-    while cursor.nextset():
-        pass
-    row = cursor.fetchone()
-    assert row is not None
-    return str(row[0])
 
 
 # What replicas tell each other

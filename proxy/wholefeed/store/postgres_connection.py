@@ -52,6 +52,31 @@ class PostgresConnection(psycopg.Connection["PostgresRow"]):
     """What numbers of transactions mean something in; empty where that is not known."""
     writes: int = 0
     """Transactions that were begun to write."""
+    _pipe: psycopg.Pipeline | None = None
+
+    @contextmanager
+    def pipelined(self) -> Iterator[None]:
+        """Send each statement at once inside, and wait only where a result is looked at.
+
+        What follows on a statement that failed is not done. Its error is raised where the next result is
+        looked at, or at the end.
+        """
+        with self.pipeline() as pipe:
+            self._pipe = pipe
+            try:
+                yield
+            finally:
+                self._pipe = None
+
+    @property
+    def is_pipelined(self) -> bool:
+        """Whether statements are sent without a wait."""
+        return self._pipe is not None
+
+    def wait_for_results(self) -> None:
+        """Wait until all that was sent is done, or raise the error of what failed."""
+        if self._pipe is not None and self._pipe.result_queue:
+            self._pipe.sync()
 
 
 # No statement and no lock may hold a thread for good, and what a replica that is gone has left open ends by
@@ -80,6 +105,7 @@ def configure(raw: PostgresConnection) -> None:
     """Make a connection ready that was just opened, or raise `psycopg.Error`."""
     raw.prepared_max = _PREPARED
     raw.row_factory = row_maker
+    raw.cursor_factory = PostgresCursor
     _register_adapters(raw)
     with ended_after(_SET_UP_SECONDS, lambda: cut(raw)):
         raw.execute(_SETTINGS)
@@ -108,6 +134,16 @@ def cut(raw: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
         its.shutdown(socket.SHUT_RDWR)
 
 
+class PostgresCursor(psycopg.Cursor["PostgresRow"]):
+    """As psycopg has it; it knows how many rows were changed though that has not been told yet."""
+
+    @property
+    def rowcount(self) -> int:
+        if self.statusmessage is None and isinstance(self.connection, PostgresConnection):
+            self.connection.wait_for_results()
+        return super().rowcount
+
+
 class PostgresDatabase:
     """A connection as `wholefeed.store.base.Database` has it."""
 
@@ -119,11 +155,14 @@ class PostgresDatabase:
     def execute(self, sql: str, parameters: Any = (), /) -> psycopg.Cursor[PostgresRow]:
         return self.raw.execute(translate(sql), parameters, binary=True)
 
-    def executemany(self, sql: str, parameters: Iterable[Any], /) -> psycopg.Cursor[PostgresRow]:
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> None:
         """Run one statement for each of these, sent together."""
-        cursor = self.raw.cursor(binary=True)
-        cursor.executemany(translate(sql), parameters)
-        return cursor
+        cursor, translated_sql = self.raw.cursor(binary=True), translate(sql)
+        if not self.raw.is_pipelined:
+            cursor.executemany(translated_sql, parameters)
+            return
+        for each in parameters:  # psycopg's own way would wait for what was sent before, and for its end
+            cursor.execute(translated_sql, each)
 
     def executescript(self, script: str) -> None:
         """Run any number of statements of PostgreSQL's own, without parameters and results."""

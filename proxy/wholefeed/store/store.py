@@ -37,7 +37,9 @@ from wholefeed.store.tables.segments import Pins
 _T = TypeVar("_T")
 READ_SECONDS: Final = 1.0
 """For so long a read waits for what is being written."""
-_TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
+_TELL: Final = """
+    SELECT set_config('synchronous_commit', 'off', true), pg_notify('wholefeed', :payload)
+"""
 
 
 class Store:
@@ -136,6 +138,10 @@ class Store:
         """As `write`, of what a crash of the database's machine may undo; nothing waits for its disk."""
         return await self.engine.write(work, is_lasting=False)
 
+    async def write_single(self, work: Callable[[Database], _T]) -> _T:
+        """As `write_loosely`, by one statement that is a transaction by itself, and may be done twice."""
+        return await self.engine.write_single(work)
+
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
         """Let a row say from now on when the publisher said that nothing has changed, and for how long.
 
@@ -201,7 +207,7 @@ class Store:
         if self.engine.is_shared:
             payload = {"payload": f"drop {feed} {self._name}"}
             with suppress(StoreError, OverloadedError):
-                await self.write_loosely(lambda db: fetch_value(db, _TELL, payload))
+                await self.write_single(lambda db: fetch_value(db, _TELL, payload))
 
     def _take_drop(self, words: str) -> None:
         feed, _, name = words.partition(" ")
@@ -477,6 +483,10 @@ class Engine:
                 waits for its disk. What lasts takes with it all that was written before.
             tell: Told the result, instead of `on_change` that the feed has changed.
         """
+        raise NotImplementedError
+
+    async def write_single(self, work: Callable[[Database], _T]) -> _T:
+        """As `write`, by one statement that may be done twice; of a shared database."""
         raise NotImplementedError
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:

@@ -60,6 +60,9 @@ class SharedStore:
     async def write_loosely(self, work: Callable[[Database], Any]) -> Any:
         return await self._reached(partial(self.own.write_loosely, work))
 
+    async def write_single(self, work: Callable[[Database], Any]) -> Any:
+        return await self._reached(partial(self.own.write_single, work))
+
     async def write_at_once(self, work: Callable[[Database], Any]) -> Any:
         if self.error is not None:
             raise self.error

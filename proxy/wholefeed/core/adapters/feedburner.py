@@ -43,8 +43,9 @@ class FeedBurner:
 
     def fits(self, sight: Sight) -> bool:
         """Return whether it is a copy, and its source would be one of the publisher's."""
-        is_copy = urlsplit(sight.url).hostname in _HOSTS or sight.marks.is_burned
-        if not is_copy or sight.family is not Family.RSS or urlsplit(sight.site_id).scheme not in _SCHEMES:
+        if sight.family is not Family.RSS or urlsplit(sight.site_id).scheme not in _SCHEMES:
+            return False
+        if not (sight.marks.is_burned or urlsplit(sight.url).hostname in _HOSTS):
             return False
         url = self._urls(sight.site_id)[0]
         return self._source.fits(sight._replace(asked_url=url, url=url))

@@ -94,9 +94,9 @@ class _Numbered(ABC):
 
     def fits(self, sight: Sight) -> bool:
         """Return whether it is one of theirs, at the site that it names, and no page already (R26)."""
-        is_one = not sight.marks.has_comments and self.is_theirs(sight)
-        is_home = _host(sight.url) == _host(sight.site_id) != ""
-        return is_one and is_home and not self._is_page(sight)
+        if sight.marks.has_comments or not self.is_theirs(sight):
+            return False
+        return _host(sight.url) == _host(sight.site_id) != "" and not self._is_page(sight)
 
     def _is_page(self, sight: Sight) -> bool:
         urls = sight.url, sight.asked_url
@@ -302,9 +302,10 @@ class Blogger(_Numbered):
 
     def is_theirs(self, sight: Sight) -> bool:
         """Return whether the generator says so, of what a blog's own address leads to: services republish."""
-        is_one = _BLOGGER_GENERATOR.fullmatch(sight.marks.generator) is not None
+        if _BLOGGER_GENERATOR.fullmatch(sight.marks.generator) is None:
+            return False
         is_at_blog = _is_at_blog(sight.url) or _is_at_blog(sight.asked_url)
-        return is_one and is_at_blog and sight.family in (Family.ATOM, Family.RSS)
+        return is_at_blog and sight.family in (Family.ATOM, Family.RSS)
 
     def fits(self, sight: Sight) -> bool:
         """Return whether it is one of theirs and no page already; many blogs are at a domain of their own."""

@@ -250,9 +250,10 @@ class GitHub(_Keyset):
 
     def is_theirs(self, sight: Sight) -> bool:
         """Return whether host and the feed's id say so."""
+        if sight.family is not Family.ATOM or not sight.site_id.startswith(_GITHUB_SITE_ID):
+            return False
         parts = urlsplit(sight.url)
-        is_there = parts.hostname == self._host and _GITHUB_PATH.fullmatch(parts.path) is not None
-        return is_there and sight.family is Family.ATOM and sight.site_id.startswith(_GITHUB_SITE_ID)
+        return parts.hostname == self._host and _GITHUB_PATH.fullmatch(parts.path) is not None
 
     def key_of(self, entry_id: str) -> str | None:
         """Return the tag that an entry's id names."""
@@ -340,10 +341,11 @@ class Reddit(_Keyset):
 
     def is_theirs(self, sight: Sight) -> bool:
         """Return whether host and the feed's id say so, which is that of a list of submissions."""
+        if sight.family is not Family.ATOM or _REDDIT_LISTING.fullmatch(sight.site_id) is None:
+            return False
         host = urlsplit(sight.url).hostname or ""
         is_there = host == self._host or host.endswith(f".{self._host}")
-        is_listing = sight.family is Family.ATOM and _REDDIT_LISTING.fullmatch(sight.site_id) is not None
-        return is_there and is_listing and not has_parameter("before", sight.url, sight.asked_url)
+        return is_there and not has_parameter("before", sight.url, sight.asked_url)
 
     def key_of(self, entry_id: str) -> str | None:
         """Return the name of a submission."""

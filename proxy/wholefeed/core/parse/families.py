@@ -15,7 +15,8 @@ comparison. Nothing is built from what lies deeper; entries are byte ranges.
 
 Most entries are written plainly: an identity and a date in text that needs no decoding, and other children
 that mean nothing to the parser. What expat would tell of such an entry one match of its family's pattern
-finds, at a fifth of the cost (`read_plainly`).
+finds (`read_plainly`). An archive of 100 plain entries is parsed 2.2 times as fast, a feed of ten 1.4 times,
+121 real feeds 1.07 times. First walks pay for it, a refresh hardly does.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ pairs = shared(db, feed, documents)     # those of which one copy is served and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from wholefeed.core.compose.ordering import Pair, Row
-from wholefeed.store.base import Database, fetch_all, fetch_one, json_ids
+from wholefeed.store.base import Database, ask, fetch_all, fetch_one, json_ids
 
 _SUPERSEDED: Final = """
     SELECT 1 FROM document AS d CROSS JOIN entry AS e ON e.document = d.id AND e.is_live = 0
@@ -33,8 +33,17 @@ _ROWS: Final = """
 
 def read(db: Database, documents: Iterable[int]) -> list[Row]:
     """Return the entries of attached documents, from the top of each."""
-    rows = fetch_all(db, _ROWS, {"documents": json_ids(documents)})
-    return [Row(row[0], row[1], row[2], bool(row[3])) for row in rows]
+    return ask_for(db, documents)()
+
+
+def ask_for(db: Database, documents: Iterable[int]) -> Callable[[], list[Row]]:
+    """Ask for what `read` returns."""
+    return ask(
+        db,
+        _ROWS,
+        {"documents": json_ids(documents)},
+        lambda rows: [Row(row[0], row[1], row[2], bool(row[3])) for row in rows],
+    )
 
 
 _PAIRS: Final = """

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, count, islice, repeat
@@ -27,6 +27,7 @@ from wholefeed.errors import StoreError
 from wholefeed.store.base import (
     Database,
     Row,
+    ask,
     either,
     fetch_all,
     fetch_one,
@@ -34,6 +35,7 @@ from wholefeed.store.base import (
     inserting,
     json_ids,
     run,
+    run_counting,
 )
 from wholefeed.store.rows import (
     DOCUMENT_COLUMNS,
@@ -69,7 +71,12 @@ _LIST: Final = f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE feed = :feed {_OR
 
 def list_all(db: Database, feed: int) -> list[DocumentRow]:
     """Return the documents in output order (R20), the detached ones last."""
-    return [document_row(row) for row in db.execute(_LIST, {"feed": feed})]
+    return ask_all(db, feed)()
+
+
+def ask_all(db: Database, feed: int) -> Callable[[], list[DocumentRow]]:
+    """Ask for what `list_all` returns."""
+    return ask(db, _LIST, {"feed": feed}, lambda rows: [document_row(row) for row in rows])
 
 
 _IMPORTS: Final = f"SELECT id, rank FROM document WHERE feed = :feed AND {imported()}"  # noqa: S608
@@ -290,7 +297,7 @@ def put_arranged(
         arrange(db, feed, ranks, detached, now, is_withdrawn=False)
     numbers = put(db, feed, new, now)
     if changes:
-        feeds.update(db, feed, changes)
+        feeds.update(db, feed, changes, is_known=True)
     return numbers
 
 
@@ -330,7 +337,7 @@ def touch(db: Database, document: int, changes: DocumentChanges) -> None:
     if changes:
         columns = ", ".join(f"{name} = :{name}" for name in changes)
         sql = f"UPDATE document SET {columns} WHERE id = :document"  # noqa: S608
-        if not run(db, sql, {**changes, "document": document}):
+        if not run_counting(db, sql, {**changes, "document": document}):
             raise StoreError(f"no document is stored under the number {document}")
 
 
@@ -363,9 +370,10 @@ def _put_one(
     *,
     is_same: bool = False,
 ) -> int:
+    asked_place = db.execute(_PLACE, {"feed": feed, "url": document.url, "role": document.role})
     ambiguous = identities.note(db, change, feed, document.keys, document.ambiguous)
     named = document.keys.identities(ambiguous)
-    place = fetch_one(db, _PLACE, {"feed": feed, "url": document.url, "role": document.role})
+    place = next(iter(asked_place), None)
     were_full = frozenset[EntryId]()
     if place is not None:
         if document.role is Role.ARCHIVE and place["rank"] is not None and not is_same:

@@ -7,14 +7,14 @@ far that has come, and when it goes on (R33).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
 from wholefeed.core.model import Kind
 from wholefeed.core.notes import MementoServed
 from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
-from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, run, varied
+from wholefeed.store.base import Database, Row, ask, fetch_all, fetch_one, fetch_value, run, varied
 from wholefeed.store.rows import Failures, FeedChanges, Overview
 from wholefeed.store.tables import documents, feeds
 
@@ -25,7 +25,16 @@ _LIST: Final = """
 
 
 def read(db: Database, feed: int) -> Failures:
-    attempts = [Attempt(**dict(row)) for row in fetch_all(db, _LIST, {"feed": feed})]
+    return ask_for(db, feed)()
+
+
+def ask_for(db: Database, feed: int) -> Callable[[], Failures]:
+    """Ask for what `read` returns."""
+    return ask(db, _LIST, {"feed": feed}, _failures_in)
+
+
+def _failures_in(rows: Iterable[Row]) -> Failures:
+    attempts = [Attempt(**dict(row)) for row in rows]
     return Failures(
         missing=tuple(each for each in attempts if not each.is_subscription),
         subscription=next((each for each in attempts if each.is_subscription), None),
@@ -76,9 +85,14 @@ def replace_missing(db: Database, feed: int, missing: Sequence[Attempt]) -> bool
 _CLEAR_SUBSCRIPTION: Final = "DELETE FROM attempt WHERE feed = :feed AND url = :subscription"
 
 
-def note_refetch(db: Database, feed: int, failure: Attempt | None, changes: FeedChanges) -> None:
-    """Note that the subscription document could not be had, None: that it could; and update the feed."""
-    feeds.update(db, feed, changes)  # first: it tells whether the feed is there
+def note_refetch(
+    db: Database, feed: int, failure: Attempt | None, changes: FeedChanges, *, is_known: bool = False
+) -> None:
+    """Note that the subscription document could not be had, None: that it could; and update the feed.
+
+    `is_known` as for `feeds.update`.
+    """
+    feeds.update(db, feed, changes, is_known=is_known)  # first: it tells whether the feed is there
     run(db, _CLEAR_SUBSCRIPTION, {"feed": feed, "subscription": SUBSCRIPTION_ATTEMPT})
     if failure is not None:
         assert failure.is_subscription, "a part that is missing is published"

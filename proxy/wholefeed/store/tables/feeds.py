@@ -8,7 +8,7 @@ outlook(db, times)                  # which may be polled, and when the next one
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -21,11 +21,13 @@ from wholefeed.store.base import (
     NOW,
     Database,
     Row,
+    ask,
     fetch_all,
     fetch_one,
     fetch_value,
     json_ids,
     run,
+    run_counting,
     varied,
 )
 from wholefeed.store.rows import (
@@ -57,8 +59,12 @@ _BY_ID: Final = f"SELECT {FEED_COLUMNS} FROM feed WHERE id = :feed"  # noqa: S60
 
 def find(db: Database, feed: int) -> FeedRow | None:
     """Return the feed, or None when it was forgotten."""
-    row = fetch_one(db, _BY_ID, {"feed": feed})
-    return None if row is None else feed_row(row)
+    return ask_for(db, feed)()
+
+
+def ask_for(db: Database, feed: int) -> Callable[[], FeedRow | None]:
+    """Ask for what `find` returns."""
+    return ask(db, _BY_ID, {"feed": feed}, lambda rows: next(map(feed_row, rows), None))
 
 
 def require(db: Database, feed: int) -> FeedRow:
@@ -239,10 +245,14 @@ def add_alias(db: Database, url: str, feed: int) -> None:
     run(db, _ADD_ALIAS, {"url": url, "feed": feed})
 
 
-def update(db: Database, feed: int, changes: FeedChanges) -> None:
-    """Set columns of a feed, or raise `UnknownFeedError`. The names are the program's own, never input."""
+def update(db: Database, feed: int, changes: FeedChanges, *, is_known: bool = False) -> None:
+    """Set columns of a feed, or raise `UnknownFeedError`. The names are the program's own, never input.
+
+    `is_known`: the same transaction looks at the feed in any case, so nothing is waited for here.
+    """
     columns = ", ".join(f"{name} = :{name}" for name in changes) or "id = id"
-    if not run(db, f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed}):  # noqa: S608
+    updated = db.execute(f"UPDATE feed SET {columns} WHERE id = :feed", {**changes, "feed": feed})  # noqa: S608
+    if not is_known and not updated.rowcount:
         raise unknown(feed)
 
 
@@ -299,7 +309,7 @@ def forget(db: Database, feed: int, now: float) -> bool:
     """Delete a feed and all that is its own. Its segments retire: an answer may still be using them."""
     run(db, _RETIRE_ALL, {"feed": feed, "now": now})
     run(db, _NOTE_FORGOTTEN, {"feed": feed})
-    return run(db, _FORGET, {"feed": feed}) > 0
+    return run_counting(db, _FORGET, {"feed": feed}) > 0
 
 
 # Whether a feed is still what was read of it

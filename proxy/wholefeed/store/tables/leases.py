@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from wholefeed.core.text.dates import DAY_SECONDS
-from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run
+from wholefeed.store.base import Database, fetch_all, fetch_one, fetch_value, run, run_counting
 from wholefeed.store.rows import FEED_COLUMNS, FeedRow, feed_row
 
 DEAD_SECONDS: Final = 6.0
@@ -111,13 +111,14 @@ def take(
     """
     row = None
     if feed is None:
-        fetch_one(db, _LOCK_NAME, {"name": name})
+        run(db, _LOCK_NAME, {"name": name})
+        before = look(db, name)
     else:
-        found = fetch_one(db, _LOCK_FEED if takes_own else _LOCK_FEED_IF_FREE, {"feed": feed})
-        if found is None:
+        locked = db.execute(_LOCK_FEED if takes_own else _LOCK_FEED_IF_FREE, {"feed": feed})
+        before = look(db, name)  # in the same trip; it sees what the lock has waited for
+        row = next(map(feed_row, locked), None)
+        if row is None:
             return Looked("", None, None)
-        row = feed_row(found)
-    before = look(db, name)
     if before is not None and before.is_live and not (takes_own and before.replica == replica):
         if feed is None and not takes_own:
             fetch_one(db, _TELL, {"payload": f"wanted {name}"})
@@ -159,7 +160,20 @@ def is_held(db: Database, name: str, token: str) -> bool:
 
 
 _END: Final = """
-    UPDATE lease SET outcome = :outcome, ended_at = clock_seconds() WHERE name = :name AND token = :token
+    WITH given AS (
+        SELECT name, token, outcome
+        FROM json_to_recordset(CAST(:ends AS json)) AS each (name text, token text, outcome text)
+    ), gone AS (
+        DELETE FROM lease USING given
+        WHERE lease.name = given.name AND lease.token = given.token AND given.outcome = ''
+        RETURNING lease.name
+    ), failed AS (
+        UPDATE lease SET outcome = given.outcome, ended_at = clock_seconds() FROM given
+        WHERE lease.name = given.name AND lease.token = given.token AND given.outcome <> ''
+        RETURNING lease.name
+    )
+    SELECT set_config('synchronous_commit', 'off', true), pg_notify('wholefeed', 'lease ' || name)
+    FROM (SELECT name FROM gone UNION ALL SELECT name FROM failed) AS ended
 """
 _END_WELL: Final = "DELETE FROM lease WHERE name = :name AND token = :token"
 _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
@@ -168,12 +182,11 @@ _TELL: Final = "SELECT pg_notify('wholefeed', :payload)"
 def end(db: Database, ends: Iterable[tuple[str, str, str]]) -> None:
     """Give leases back, and tell the replicas that wait; those that another has taken meanwhile stay.
 
-    Of each there are name, token and outcome: how it failed; empty: it went well, or nobody is to know.
+    Of each there are name, token and outcome: how it failed; empty: it went well, or nobody is to know. One
+    statement, which may be done twice.
     """
-    for name, token, outcome in ends:
-        values = {"name": name, "token": token}
-        if run(db, _END, {**values, "outcome": outcome}) if outcome else run(db, _END_WELL, values):
-            fetch_one(db, _TELL, {"payload": f"lease {name}"})
+    given = [{"name": name, "token": token, "outcome": outcome} for name, token, outcome in ends]
+    fetch_all(db, _END, {"ends": json.dumps(given)})
 
 
 class Beat(NamedTuple):
@@ -277,7 +290,7 @@ def beat_replica_again(db: Database, name: str) -> bool:
     One that has left stays away, and one that is dead stays so, however late this comes: others may have
     taken what it held.
     """
-    return run(db, _BEAT_AGAIN, {"name": name, "dead_seconds": DEAD_SECONDS}) > 0
+    return run_counting(db, _BEAT_AGAIN, {"name": name, "dead_seconds": DEAD_SECONDS}) > 0
 
 
 COUNT_LIVE: Final = f"SELECT count(*) FROM replica WHERE beat_at > clock_seconds() - {DEAD_SECONDS}"  # noqa: S608

@@ -19,7 +19,7 @@ the comparison rests on has moved: ranks, or the date of the subscription docume
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -44,12 +44,14 @@ from wholefeed.core.model import EntryId, Role, Tombstone
 from wholefeed.store.base import (
     Database,
     Row,
+    ask,
     either,
     fetch_all,
     fetch_one,
     fetch_value,
     json_ids,
     run,
+    run_counting,
     run_many,
     varied,
 )
@@ -351,7 +353,7 @@ class Change:
         """
         _ = self._were_doubtful
         mark = {"document": document, "is_doubtful": int(is_doubtful)}
-        self._has_settled |= run(self._db, _WITHDRAW, mark) > 0
+        self._has_settled |= run_counting(self._db, _WITHDRAW, mark) > 0
 
     def settle_doubtful(self) -> None:
         """Settle what is marked as doubtful: no archive document holds it, so it was deleted (R35)."""
@@ -402,7 +404,7 @@ class Change:
         if self._has_settled:
             run(self._db, _CONCERN_UNKNOWN, parameters)
         used = ["concerned", "changed"]
-        if run(self._db, _CONTEST, parameters):
+        if run_counting(self._db, _CONTEST, parameters):
             used.append("contested")
             if self._decide(after):
                 used.append("decided")
@@ -670,8 +672,17 @@ def counting(db: Database, feed: int) -> list[Tombstone]:
 
     Those of detached documents count when these come back.
     """
-    rows = fetch_all(db, _COUNTING_TOMBSTONES, {"feed": feed})
-    return [Tombstone(EntryId(row["identity"]), row["when_at"], row["ref"]) for row in rows]
+    return ask_counting(db, feed)()
+
+
+def ask_counting(db: Database, feed: int) -> Callable[[], list[Tombstone]]:
+    """Ask for what `counting` returns."""
+    return ask(
+        db,
+        _COUNTING_TOMBSTONES,
+        {"feed": feed},
+        lambda rows: [Tombstone(EntryId(row["identity"]), row["when_at"], row["ref"]) for row in rows],
+    )
 
 
 _BURIALS: Final = """

@@ -11,7 +11,7 @@ A segment that is no part of a publication any more is retired: it stays for ans
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date
@@ -28,13 +28,16 @@ from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.base import (
     NOW,
+    Cursor,
     Database,
+    ask,
     either,
     fetch_all,
     fetch_one,
     fetch_value,
     json_ids,
     run,
+    run_counting,
     run_many,
     varied,
 )
@@ -66,8 +69,14 @@ _SEGMENTS_OF_FEED: Final = f"""
 
 def shown(db: Database, feed: FeedRow) -> Snapshot:
     """Return a feed, whose row was read at this moment, with its segments and with what is missing of it."""
-    rows = db.execute(_SEGMENTS_OF_FEED, {"feed": feed.id})
-    return Snapshot(feed, tuple(map(segment_row, rows)), failures.read(db, feed.id).missing)
+    return ask_shown(db, feed.id)(feed)
+
+
+def ask_shown(db: Database, feed: int) -> Callable[[FeedRow], Snapshot]:
+    """Ask for what `shown` returns of the feed's row."""
+    segments = ask(db, _SEGMENTS_OF_FEED, {"feed": feed}, lambda rows: tuple(map(segment_row, rows)))
+    failed = failures.ask_for(db, feed)
+    return lambda row: Snapshot(row, segments(), failed().missing)
 
 
 PIECE_BYTES: Final = 1 << 17
@@ -170,8 +179,17 @@ _PLACED: Final = """
 
 def places(db: Database, feed: int) -> list[Placed]:
     """Return the attached documents of a feed in output order, for a plan."""
-    rows = fetch_all(db, _PLACED, {"feed": feed})
-    return [Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4]) for row in rows]
+    return ask_places(db, feed)()
+
+
+def ask_places(db: Database, feed: int) -> Callable[[], list[Placed]]:
+    """Ask for what `places` returns."""
+    return ask(
+        db,
+        _PLACED,
+        {"feed": feed},
+        lambda rows: [Placed(row[0], row[1], bool(row[2]), bool(row[3]), row[4]) for row in rows],
+    )
 
 
 _HOLDS_MEMORY: Final = """
@@ -262,27 +280,21 @@ def publish(
 
     Raises `UnknownFeedError` where the feed was forgotten.
     """
-    before = fetch_one(db, _BEFORE, {"feed": feed})
+    asked = db.execute(_BEFORE, {"feed": feed})
+    stored = fetch_all(db, _POSITIONS, {"feed": feed})
+    before = next(iter(asked), None)
     if before is None:
         raise unknown(feed)
-    stored = fetch_all(db, _POSITIONS, {"feed": feed})
     current = {row["id"]: row["position"] for row in stored if row["position"] is not None}
     kept = [segment for segment in publication.segments if isinstance(segment, int)]
     if before["revision"] != revision or not current.keys() >= set(kept):
         return None
     if len(stored) > len(current):  # something was retired before
-        sweep_retired(db, pins, feed)
+        run(db, _SWEEP, _unused(pins, feed))
     run(db, _RETIRE, {"feed": feed, "kept": json_ids(kept), "now": now})
-    positions = spread([current[s] if isinstance(s, int) else None for s in publication.segments])
-    moves, inserted = [], []
-    for segment, position in zip(publication.segments, positions, strict=True):
-        if isinstance(segment, NewSegment):
-            number = _insert(db, feed, segment, position)
-            inserted.append(lines.Contents(number, segment.documents, segment.members))
-        elif current[segment] != position:
-            moves.append((position, segment))
-    run_many(db, _MOVE, moves)
+    inserted, linked = _put_in_order(db, feed, publication.segments, current)
     _settle(db, feed, publication)
+    _check_linked(feed, linked)
     if inserted and before["lines_begun"] is not None:
         lines.append(db, feed, inserted, publication.dates, now)
     values = {name: getattr(publication, name) for name in _PUBLISHED}
@@ -364,36 +376,76 @@ _INSERT_REST: Final = "INSERT INTO block_rest (segment, number, deflated) VALUES
 _INSERT_OUTLINE: Final = "INSERT INTO outline (segment, packed) VALUES (:segment, :packed)"
 _INSERT_MEMBERS: Final = "INSERT INTO member (segment, packed) VALUES (:segment, :packed)"
 _LINK: Final = """
-    UPDATE document SET segment = ?, is_dirty = 0 WHERE id = ? AND feed = ? AND rank IS NOT NULL
+    UPDATE document SET segment = :segment, is_dirty = 0
+    WHERE id IN (SELECT value FROM json_each(:documents)) AND feed = :feed AND rank IS NOT NULL
 """
 
 
-def _insert(db: Database, feed: int, segment: NewSegment, position: int) -> int:
-    """Insert a segment, and return its number."""
-    block = segment.sealed.block
-    values = {
+_Linked = list[tuple[Cursor, Sequence[int]]]
+"""What tells how many documents were linked with a segment, and which were to be."""
+
+
+def _put_in_order(
+    db: Database, feed: int, segments: Sequence[int | NewSegment], current: Mapping[int, int]
+) -> tuple[list[lines.Contents], _Linked]:
+    """Insert new segments, and move others where there is no room; return as `_insert` does."""
+    positions = spread([current[each] if isinstance(each, int) else None for each in segments])
+    moves, new = [], []
+    for segment, position in zip(segments, positions, strict=True):
+        if isinstance(segment, NewSegment):
+            new.append((segment, position))
+        elif current[segment] != position:
+            moves.append((position, segment))
+    inserted = _insert(db, feed, new)
+    run_many(db, _MOVE, moves)
+    return inserted
+
+
+def _check_linked(feed: int, linked: _Linked) -> None:
+    """Make sure that all documents were there; once the others were sent, for this waits."""
+    for cursor, documents in linked:
+        if cursor.rowcount != len(documents):
+            raise StoreError(f"expected attached documents of feed {feed}, got {documents}")
+
+
+def _insert(
+    db: Database, feed: int, new: Sequence[tuple[NewSegment, int]]
+) -> tuple[list[lines.Contents], _Linked]:
+    """Insert segments, each with its position, and return what they hold, with their numbers."""
+    asked = [db.execute(_INSERT, _segment_row(feed, *each)) for each in new]
+    found, linked = list[lines.Contents](), _Linked()
+    for rows, (each, _) in zip(asked, new, strict=True):
+        number = int(next(iter(rows))["id"])
+        found.append(lines.Contents(number, each.documents, each.members))
+        _put_text(db, number, each)
+        if not each.members:
+            values = {"segment": number, "documents": json_ids(each.documents), "feed": feed}
+            linked.append((db.execute(_LINK, values), each.documents))
+    return found, linked
+
+
+def _segment_row(feed: int, segment: NewSegment, position: int) -> dict[str, object]:
+    return {
         "feed": feed,
         "position": position,
-        "deflated_bytes": len(block),
+        "deflated_bytes": len(segment.sealed.block),
         **{name: getattr(segment.sealed, name) for name in _OF_SEALED},
         **{name: getattr(segment, name) for name in _OF_SEGMENT},
     }
-    row = fetch_one(db, _INSERT, values)
-    assert row is not None
-    run(db, _INSERT_BLOCK, {"segment": row["id"], "deflated": block[:PIECE_BYTES]})
+
+
+def _put_text(db: Database, number: int, segment: NewSegment) -> None:
+    """Put the text of a segment, and where its entries stand."""
+    block = segment.sealed.block
+    run(db, _INSERT_BLOCK, {"segment": number, "deflated": block[:PIECE_BYTES]})
     if len(block) > PIECE_BYTES:
         starts = enumerate(range(PIECE_BYTES, len(block), PIECE_BYTES), 1)
-        rest = ((row["id"], n, block[start : start + PIECE_BYTES]) for n, start in starts)
+        rest = ((number, n, block[start : start + PIECE_BYTES]) for n, start in starts)
         db.executemany(_INSERT_REST, rest)
     if segment.outline:
-        run(db, _INSERT_OUTLINE, {"segment": row["id"], "packed": segment.outline})
+        run(db, _INSERT_OUTLINE, {"segment": number, "packed": segment.outline})
     if segment.members:
-        run(db, _INSERT_MEMBERS, {"segment": row["id"], "packed": segment.members})
-        return int(row["id"])
-    linked = db.executemany(_LINK, [(row["id"], document, feed) for document in segment.documents])
-    if linked.rowcount != len(segment.documents):
-        raise StoreError(f"expected attached documents of feed {feed}, got {segment.documents}")
-    return int(row["id"])
+        run(db, _INSERT_MEMBERS, {"segment": number, "packed": segment.members})
 
 
 # Segments that are no part of a publication any more
@@ -484,17 +536,21 @@ def sweep_retired(db: Database, pins: Pins, feed: int | None = None) -> int:
     sending itself, and lets the rest stay for an hour; what it sends for longer it keeps from others
     (`keep_retired`).
     """
+    return run_counting(db, _SWEEP, _unused(pins, feed))
+
+
+def _unused(pins: Pins, feed: int | None) -> dict[str, object]:
+    """Return the parameters of `_SWEEP`."""
     # In this order: who has found out meanwhile which they are holds them by now; and each once, for the
     # event loop goes on counting.
     reading = pins.feeds
     pinned = pins.segments
-    parameters = {
+    return {
         "feed": feed,
         "pinned": json_ids(pinned),
         "reading": json_ids(reading),
         "is_reading": bool(reading),
     }
-    return run(db, _SWEEP, parameters)
 
 
 _KEEP: Final = varied(
@@ -508,7 +564,7 @@ _KEEP: Final = varied(
 
 def keep_retired(db: Database, pins: Pins, now: float) -> int:
     """Let the segments that answers use count as retired just now, if they are. Returns how many."""
-    return run(db, _KEEP, {"pinned": json_ids(pins.segments), "now": now})
+    return run_counting(db, _KEEP, {"pinned": json_ids(pins.segments), "now": now})
 
 
 # Of which months the live entries of a feed are
