@@ -39,13 +39,15 @@ from wholefeed.config.tables import Config
 from wholefeed.core.compose.segments import inflate
 from wholefeed.core.jobs import Style
 from wholefeed.core.model import Kind, Role, State
-from wholefeed.core.refresh.port import Placement, RefreshRequest
+from wholefeed.core.refresh.arrivals import Placement
+from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.fetch.base import site_of
 from wholefeed.service.context import RefreshContext, WalkTurns
 from wholefeed.service.documents import Leaving, documents_to_remember, new_document
 from wholefeed.service.memory import Memory
+from wholefeed.service.pending import MOST_TOGETHER
 from wholefeed.service.publishing import assemble
-from wholefeed.service.refresh import MOST_TOGETHER, Refresh
+from wholefeed.service.refresh import Refresh
 from wholefeed.service.service import FeedService
 from wholefeed.service.sources import Obtained, Source
 from wholefeed.service.storing import FeedStorage

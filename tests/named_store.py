@@ -14,7 +14,7 @@ from typing import Self, Unpack
 from wholefeed.core.compose.segments import Placed
 from wholefeed.core.facts import CopyDates
 from wholefeed.core.model import EntryId, Family, Kind, Tombstone
-from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.schedule import Times
 from wholefeed.store.base import Database
 from wholefeed.store.opening import open_file

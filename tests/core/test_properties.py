@@ -17,17 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.parse.makers import slices
+from tests.core.refresh.walking import a_walk
 from wholefeed.core.compose.compose import EPILOGUE, Address, compose_prologue, newest_first
 from wholefeed.core.jobs import compose
 from wholefeed.core.links import classify
 from wholefeed.core.merge import Copy, choose
 from wholefeed.core.model import ATOM_NS, DCTERMS_NS, EntryId, Family, FeedDocument, Role
-from wholefeed.core.notes import DocumentUnavailable
 from wholefeed.core.parse.documents import parse
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.verbatim.fragments import Fragments, prefixes_in
-from wholefeed.core.walk.chain import Arrival, Trail, WalkLimits
-from wholefeed.core.walk.walk import Walk
+from wholefeed.core.walk.chain import Arrival
 
 SITE: Final = "http://site.test"
 FETCHED_AT: Final = 1_800_000_000
@@ -211,23 +210,16 @@ def arrival(url: str, document: FeedDocument) -> Arrival:
 def walked(
     chain: Chain, choice: Callable[[int], int] = lambda _count: 0, *, look_ahead: bool = True
 ) -> tuple[list[FeedDocument], bool]:
-    """Walk the chain, answering whichever want is chosen; return its documents and whether it is whole."""
+    """Walk the chain, ending whichever fetch is chosen; return its documents and whether it is whole."""
     documents = {url: parse(body, url) for url, body in chain.bodies.items()}
     first = chain.urls[0]
-    limits = WalkLimits(documents=50, bytes=10**9, entries=10**6)
-    walk = Walk(
-        arrival(first, documents[first]),
-        trail=Trail(relation="prev-archive"),
-        limits=limits,
-        site_of=lambda _url: SITE,
-        look_ahead=look_ahead,
-    )
+    walk = a_walk(arrival(first, documents[first]), looks_ahead=look_ahead)
     while walk.ending is None:
-        url = walk.wanted[choice(len(walk.wanted))].url
+        url = walk.fetching[choice(len(walk.fetching))]
         if url in documents:
-            walk.arrived(url, arrival(url, documents[url]))
+            walk.came(arrival(url, documents[url]))
         else:
-            walk.failed(url, DocumentUnavailable(url, reason="publisher-status"))
+            walk.failed(url)
     return [documents[step.url] for step in walk.path], walk.ending.is_true_end
 
 

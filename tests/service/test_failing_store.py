@@ -18,7 +18,7 @@ from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import OverloadedError, StorageFullError, UnknownFeedError, WholefeedError, WorkError
-from wholefeed.service import refresh
+from wholefeed.service import pending
 from wholefeed.service.memory import Memory
 from wholefeed.service.publishing import Rendering
 from wholefeed.service.storing import FeedStorage
@@ -218,7 +218,7 @@ async def test_documents_that_a_publication_meanwhile_could_not_put_are_put_late
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch, error: WholefeedError
 ) -> None:
     """What waited for more and was to be stored for it waits on: no feed is complete without it."""
-    monkeypatch.setattr(refresh, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(pending, "LONGEST_SECONDS", 60.0)
     expected = publish_chain(origin, archives=5)
     url = origin.url("/feed")
     real = documents.put_arranged

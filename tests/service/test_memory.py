@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.service.snapshots import a_snapshot, hold, url_of
-from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.service.memory import LARGEST_BLOCK_BYTES, MAX_CHANGES, Beginning, Memory
 from wholefeed.store.rows import DocumentRow, Failures, Snapshot
 from wholefeed.store.tables.feeds import Version, version_of

@@ -14,7 +14,7 @@ from tests.feeds import an_item, atom, publish_chain
 from tests.origin import Origin
 from tests.patching import set_constant
 from tests.running import Proxy
-from wholefeed.core.refresh.port import RefreshRequest
+from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.errors import StorageFullError
 from wholefeed.service.running import Flights
 from wholefeed.service.storing import FeedStorage

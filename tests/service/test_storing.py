@@ -19,9 +19,9 @@ from tests.postgres_faults import a_faulty
 from tests.running import Proxy, a_config, running
 from tests.sqlite_faults import SqliteFaults
 from wholefeed.core.model import Role
-from wholefeed.core.refresh.port import ReplyFacts
+from wholefeed.core.refresh.arrivals import ReplyFacts
 from wholefeed.core.schedule import CacheFields
-from wholefeed.service import refresh
+from wholefeed.service import pending
 from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store import sqlite_file, store
@@ -46,7 +46,7 @@ async def test_what_comes_together_is_stored_together(
     proxy: Proxy, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Up to sixteen documents of a walk are one change of the feed, and all of them are served."""
-    monkeypatch.setattr(refresh, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(pending, "LONGEST_SECONDS", 60.0)
     names = publish_chain(origin, archives=34)
     reply = await proxy.whole(origin.url("/feed"))
     assert (reply.state, ids(reply.body)) == ("complete", names)
@@ -70,7 +70,7 @@ async def test_what_has_come_is_stored_when_the_program_is_stopped(
     tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A walk that is broken off keeps what waited for more: nobody is asked for it again."""
-    monkeypatch.setattr(refresh, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(pending, "LONGEST_SECONDS", 60.0)
     url = origin.url("/feed")
     publish_chain(origin, archives=5)
     with origin.held("/archive/3") as gate:
@@ -101,7 +101,7 @@ async def test_a_walk_that_ends_while_documents_are_put_knows_their_numbers(
     origin.publish("/archive/2", archive(*kept, updated=8, prev_archive="/between"))
     origin.publish("/between", archive(an_item("between", 3), updated=4, prev_archive="/gone"))
     origin.answer("/gone", Status(404))
-    monkeypatch.setattr(refresh, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(pending, "LONGEST_SECONDS", 60.0)
     real, loop = documents.put_arranged, asyncio.get_running_loop()
     is_putting, may_put = asyncio.Event(), threading.Event()
 

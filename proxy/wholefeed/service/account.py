@@ -20,7 +20,7 @@ from wholefeed.core.links import recall
 from wholefeed.core.model import Kind, Relation, Role
 from wholefeed.core.notes import DocumentTruncated, JumpedHole
 from wholefeed.core.refresh.listing import Listing
-from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.urls import document_key
 from wholefeed.store.rows import DocumentRow, Overview
 from wholefeed.store.tables.segments import Months

@@ -21,7 +21,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from wholefeed.core.compose.views import Warned
-from wholefeed.core.refresh.port import RefreshRequest
+from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.core.schedule import SHORTEST_PAUSE_SECONDS, pause_seconds
 from wholefeed.errors import OverloadedError, StoreError, WholefeedError
 from wholefeed.logs import get_logger

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from wholefeed.config.tables import Config
-from wholefeed.core.refresh.port import Settings
+from wholefeed.core.refresh.basis import Settings
 from wholefeed.core.schedule import Times, poll_due_at, seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.walk.chain import WalkLimits

@@ -29,7 +29,7 @@ from wholefeed.core.merge import OTHER, Fullness, Replacement, counted_instant, 
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import KINDS, TextsShortened
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
-from wholefeed.core.refresh.port import Placement
+from wholefeed.core.refresh.arrivals import Placement
 from wholefeed.core.schedule import age_seconds, is_uncacheable
 from wholefeed.errors import WorkError
 from wholefeed.fetch.base import Fetched

@@ -21,7 +21,8 @@ from typing import Final, NamedTuple
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.importing import Named, refusal, time_of
 from wholefeed.core.model import IMPORT_URL, EntryId, Family, State
-from wholefeed.core.refresh.port import RefreshRequest, subscription_of
+from wholefeed.core.refresh.basis import RefreshRequest
+from wholefeed.core.refresh.stored import subscription_of
 from wholefeed.core.text.urls import UrlError, canonical_url, is_http
 from wholefeed.errors import (
     DocumentError,
@@ -34,7 +35,7 @@ from wholefeed.errors import (
 )
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.refresh import OfferedCopy
+from wholefeed.service.offers import OfferedCopy
 from wholefeed.service.running import AGAIN_SECONDS, Running
 from wholefeed.service.showing import namespace_of, read_places
 from wholefeed.service.sources import Obtained, silenced

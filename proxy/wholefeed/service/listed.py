@@ -19,7 +19,7 @@ from wholefeed.core.listing.finding import ListedPage
 from wholefeed.core.listing.links import link_variants
 from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.model import MEDIA_TYPE, EntryId, Family, Role, entry_id
-from wholefeed.core.refresh.port import Placement
+from wholefeed.core.refresh.arrivals import Placement
 from wholefeed.service.documents import new_document, stored_as
 from wholefeed.service.sources import Obtained, Source, silenced, work_bytes
 from wholefeed.service.storing import FeedStorage

@@ -38,8 +38,9 @@ from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.listing.reading import ListPage, read_page
 from wholefeed.core.model import LIST_URL, Kind
 from wholefeed.core.parse.discovery import is_html
+from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.core.refresh.listing import Listing
-from wholefeed.core.refresh.port import RefreshRequest, subscription_of
+from wholefeed.core.refresh.stored import subscription_of
 from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import (
@@ -56,7 +57,7 @@ from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.documents import stored_as
 from wholefeed.service.listed import listed, named
-from wholefeed.service.refresh import OfferedCopy
+from wholefeed.service.offers import OfferedCopy
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.store.rows import DocumentRow, FeedRow
 from wholefeed.store.tables import documents, feeds

@@ -28,14 +28,15 @@ from wholefeed.core.memento import (
     may_be_sent,
 )
 from wholefeed.core.model import Kind
-from wholefeed.core.refresh.port import RefreshRequest, subscription_of
+from wholefeed.core.refresh.basis import RefreshRequest
+from wholefeed.core.refresh.stored import subscription_of
 from wholefeed.core.slugs import lasts
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import DocumentError, OverloadedError, PublisherError, StoreError
 from wholefeed.fetch.memento import Archive
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.refresh import OfferedCopy
+from wholefeed.service.offers import OfferedCopy
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.store.rows import DocumentRow

@@ -26,7 +26,7 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.service.documents import ParsedDocuments
 from wholefeed.store.rows import DocumentRow, Failures, FeedRow, SegmentRow, Snapshot
 from wholefeed.store.tables.feeds import AGES, Version, version_of

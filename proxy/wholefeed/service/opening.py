@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from wholefeed.core.parse.discovery import Alternate
-from wholefeed.core.refresh.port import RefreshRequest
+from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.core.text.urls import canonical_url
 from wholefeed.errors import (
     DocumentError,

@@ -34,7 +34,7 @@ from wholefeed.core.model import (
 )
 from wholefeed.core.notes import Ending, HeadCut, IdsChanged, IdsUnstable
 from wholefeed.core.parse.limits import PARSER_VERSION
-from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.documents import stored_as
 from wholefeed.service.sources import work_bytes

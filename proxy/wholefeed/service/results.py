@@ -14,7 +14,7 @@ from typing import Self
 
 from wholefeed.core.model import State
 from wholefeed.core.refresh.listing import NOTHING_LISTED, Listing
-from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.service.memory import Held
 from wholefeed.store.rows import FeedRow, Overview, Snapshot
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from wholefeed.core.model import State
-from wholefeed.core.refresh.port import RefreshRequest
+from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.errors import (
     DocumentError,
     LeaseLostError,
@@ -30,7 +30,8 @@ from wholefeed.errors import (
 from wholefeed.futures import clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.refresh import OfferedCopy, Refresh
+from wholefeed.service.offers import OfferedCopy
+from wholefeed.service.refresh import Refresh
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import Wanted
 from wholefeed.service.sources import FoundSubscription

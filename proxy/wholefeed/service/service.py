@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.compose.compose import Heading
 from wholefeed.core.compose.entries import identity_of
-from wholefeed.core.refresh.port import RefreshRequest
+from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.errors import (
     NoSuchEntryError,
     NothingYetError,

@@ -26,7 +26,7 @@ from wholefeed.core.notes import DocumentTruncated, Note
 from wholefeed.core.parse.discovery import Alternate, discover, in_order, is_html
 from wholefeed.core.parse.documents import EarlyHead, parse
 from wholefeed.core.parse.limits import ParseError
-from wholefeed.core.refresh.port import Failure
+from wholefeed.core.refresh.arrivals import Failure
 from wholefeed.core.refresh.subscription import Seen, search
 from wholefeed.core.slugs import lasts, may_pass
 from wholefeed.errors import (

@@ -24,14 +24,8 @@ from wholefeed.core.jobs import DocumentInMemory
 from wholefeed.core.model import EntryId, FeedDocument, Role, Tombstone, Traits
 from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.accounting import Departure
-from wholefeed.core.refresh.port import (
-    Attempt,
-    KnownEntries,
-    Placement,
-    ReplyFacts,
-    StoredDocument,
-    SubscriptionPlacement,
-)
+from wholefeed.core.refresh.arrivals import KnownEntries, Placement, ReplyFacts, SubscriptionPlacement
+from wholefeed.core.refresh.stored import Attempt, StoredDocument
 from wholefeed.errors import WorkError
 from wholefeed.logs import get_logger
 from wholefeed.service.documents import (

@@ -26,7 +26,7 @@ from wholefeed.core.model import (
     Tombstone,
     Traits,
 )
-from wholefeed.core.refresh.port import Attempt, StoredDocument, StoredFeed
+from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
 from wholefeed.store.base import Row
 
 if TYPE_CHECKING:

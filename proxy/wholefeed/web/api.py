@@ -24,7 +24,7 @@ from wholefeed import __version__
 from wholefeed.core.adapters.base import Collection
 from wholefeed.core.listing.finding import Looked, why_in_words
 from wholefeed.core.refresh.listing import Listing
-from wholefeed.core.refresh.port import Attempt
+from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
 from wholefeed.service.account import ChainDocument
 from wholefeed.service.results import Status

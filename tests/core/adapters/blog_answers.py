@@ -29,7 +29,7 @@ from wholefeed.core.adapters.base import (
 )
 from wholefeed.core.adapters.wordpress import WordPress
 from wholefeed.core.model import EntryId, Family, entry_id
-from wholefeed.core.refresh.collecting import is_downward
+from wholefeed.core.refresh.collecting_pages import is_downward
 
 ROOT = "https://blog.test"
 MOST_QUESTIONS = 2000

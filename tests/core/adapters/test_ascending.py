@@ -13,7 +13,7 @@ from tests.core.adapters.publisher import Entries
 from wholefeed.core.adapters.ascending import DiscourseTopics, Lemmy
 from wholefeed.core.adapters.base import Answer, Ask, Collection, Job, Marks, Outcome, Page, Refused
 from wholefeed.core.model import Family
-from wholefeed.core.refresh.collecting import is_downward
+from wholefeed.core.refresh.collecting_pages import is_downward
 from wholefeed.core.text.dates import DAY_SECONDS
 
 UNAVAILABLE = Refused("http-503", 503)

@@ -12,7 +12,7 @@ from tests.makers import FEED
 from tests.patching import set_constant
 from wholefeed.core.model import EntryId, State, entry_id
 from wholefeed.core.refresh.accounting import Accounting, Departure, Shifts, Verdict
-from wholefeed.core.refresh.port import Failure
+from wholefeed.core.refresh.arrivals import Failure
 from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
 
 DAY: Final = DAY_SECONDS + 3600

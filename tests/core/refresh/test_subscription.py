@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
 
 import pytest
 
-from tests.core.refresh.world import Outcome, Page, Publisher, World, run
+from tests.core.refresh.world import Outcome, Page, Publisher, World
 from tests.makers import FEED
 from wholefeed.core.links import Navigation
 from wholefeed.core.model import Family, Kind
 from wholefeed.core.notes import CurrentUnavailable, NoSubscriptionDocument, ValidatorsDoubted
-from wholefeed.core.refresh.port import Failure
+from wholefeed.core.refresh.arrivals import Failure
 from wholefeed.core.refresh.subscription import MAX_FORWARD_STEPS, Found, Seen, search
 
 O = "http://o.test"  # noqa: E741
 GONE = Failure(slug="publisher-status", publisher_status=404)
+_T = TypeVar("_T")
 DAY = 86_400.0
 WEEK = 7 * DAY
+
+
+def run(search: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of a coroutine that waits for nothing."""
+    try:
+        search.send(None)
+    except StopIteration as end:
+        result: _T = end.value
+        return result
+    raise AssertionError("it waits")
 
 
 def seen(path: str, *, family: Family = Family.ATOM, is_archive: bool = True, **links: str) -> Seen[None]:
@@ -182,7 +194,7 @@ def test_a_full_refresh_has_every_document_whole() -> None:
     world = World(Publisher(pages, is_frozen=True))
     look(world, 0)
     found = look(world, 0, is_full=True)
-    assert (found.asked, found.calls.count("put")) == ([FEED, f"{O}/1"], 1)
+    assert (found.asked, found.calls.count("keep")) == ([FEED, f"{O}/1"], 1)
 
 
 def test_a_clock_that_is_set_back_costs_one_question() -> None:

@@ -1,4 +1,6 @@
-"""A publisher and a store in memory, and a `RefreshIO` over them to which documents come in any order.
+"""A publisher and a store in memory, and what carries out the requests of a refresh over them.
+
+Documents come in any order.
 
 world = World(publisher, store)
 told = world.refresh(random.Random(1))      # told.asked, told.publication, told.detached
@@ -8,46 +10,42 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
+from tests.core.refresh.makers import GONE, LIMITS, NOW, a_feed, a_fresh, a_row
 from tests.makers import FEED, an_arrival
 from wholefeed.core.links import FH_INCREMENTAL, recognise
-from wholefeed.core.merge import Copy, Fullness
+from wholefeed.core.merge import Copy
 from wholefeed.core.model import EntryId, Family, Kind, Role, State, entry_id
 from wholefeed.core.notes import Ending, Note
-from wholefeed.core.parse.limits import PARSER_VERSION
 from wholefeed.core.refresh.accounting import Departure
-from wholefeed.core.refresh.decision import Decision
-from wholefeed.core.refresh.port import (
-    Answer,
-    ArchivedCopy,
-    Attempt,
-    Basis,
+from wholefeed.core.refresh.arrivals import (
     Failure,
     FreshDocument,
     KnownEntries,
+    Offer,
     Placement,
-    RefreshRequest,
     Reply,
     ReplyFacts,
-    Settings,
-    StoredDocument,
-    StoredFeed,
     SubscriptionCame,
     SubscriptionFailed,
     SubscriptionPlacement,
     Unchanged,
 )
+from wholefeed.core.refresh.asking import Came, Early, Request
+from wholefeed.core.refresh.basis import Basis, RefreshRequest, Settings
+from wholefeed.core.refresh.refreshing import refresh
+from wholefeed.core.refresh.stored import Attempt, StoredDocument
 from wholefeed.core.schedule import ValidatorPair
 from wholefeed.core.text.urls import document_key
-from wholefeed.core.walk.chain import Arrival, WalkLimits
+from wholefeed.core.walk.ahead import is_foreseen
+from wholefeed.core.walk.chain import Arrival
 from wholefeed.fetch.base import site_of
 
-_T = TypeVar("_T")
-NOW = 1_700_000_000.0
 MEMORY = "memory:"
 _ROLES = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
 
@@ -68,19 +66,19 @@ class Page:
     def fresh(self, url: str) -> FreshDocument:
         is_archive = False if url == FEED else self.is_marked
         finding = recognise(self.links, is_archive=is_archive, is_complete=self.is_complete)
-        return FreshDocument(
-            arrival=an_arrival(
-                url,
-                family=self.family,
-                site_id=self.site_id,
-                links=self.links,
-                digest=repr(self).encode(),
-                keys=[(entry_id(name), None) for name in self.entries],
-            ),
+        arrival = an_arrival(
+            url,
+            family=self.family,
+            site_id=self.site_id,
+            links=self.links,
+            digest=repr(self).encode(),
+            keys=[(entry_id(name), None) for name in self.entries],
+        )
+        return a_fresh(
+            arrival,
             kind=finding.kind,
             older_relation=finding.relation,
             is_tentative=finding.is_tentative,
-            fullness=bytes([Fullness.UNKNOWN]) * len(self.entries),
             validators=ValidatorPair(self.etag),
         )
 
@@ -97,8 +95,7 @@ class Publisher:
     """How it fails where that is asked for without a condition."""
 
     def answer(self, url: str) -> Page | Failure:
-        gone = Failure(slug="publisher-status", publisher_status=404)
-        return self.failing.get(url) or self.pages.get(url) or gone
+        return self.failing.get(url) or self.pages.get(url) or GONE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +117,7 @@ class Outcome:
     """Of each question for the subscription document: whether it was on the condition that it changed."""
     published: list[Published] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
-    """The methods of `RefreshIO`, in the order in which they were called."""
+    """The requests, by the names of what carries them out, in their order."""
     ranked: set[int] = field(default_factory=set)
     """Documents that were given a rank otherwise than by being put."""
     foreseen: list[tuple[list[str], list[str]]] = field(default_factory=list)
@@ -133,39 +130,12 @@ class Outcome:
         return self.published[-1]
 
 
-def a_feed(**changes: Any) -> StoredFeed:
-    """A feed of which nothing is published yet."""
-    values: dict[str, Any] = {
-        "id": 1,
-        "url": FEED,
-        "fetch_url": FEED,
-        "moved_to": None,
-        "moved_since": None,
-        "moved_times": 0,
-        "family": Family.ATOM,
-        "kind": Kind.PLAIN,
-        "state": State.LOADING,
-        "is_walking": False,
-        "revision": 0,
-        "published_revision": 0,
-        "notes": "[]",
-        "digest": None,
-        "collection": "{}",
-        "listing": "{}",
-        "list_at": None,
-        "first_seen_at": 0.0,
-        "family_since": None,
-    }
-    return StoredFeed(**(values | changes))
-
-
 class World:
     """One feed: its publisher, what is stored of it, and the time."""
 
     def __init__(self, publisher: Publisher, **settings: Any) -> None:
         self.publisher = publisher
-        limits = WalkLimits(documents=200, bytes=10**9, entries=10**6)
-        self.settings = Settings(**{"limits": limits, **settings})
+        self.settings = Settings(**{"limits": LIMITS, **settings})
         self.feed = a_feed()
         self.documents: dict[int, StoredDocument] = {}
         self.entries: dict[int, tuple[str, ...]] = {}
@@ -192,7 +162,7 @@ class World:
     def refresh(self, chance: random.Random, **asked: Any) -> Outcome:
         """Refresh the feed; fetches end in the order that chance gives them."""
         io = WorldIO(self, chance, RefreshRequest(**asked))
-        io.told.has_subscription = run(io.decision.run()) is None
+        io.told.has_subscription = io.run() is None
         assert not io.pending, "fetches go on behind the end"
         assert not io.held, "what came was neither put nor dropped"
         return io.told
@@ -201,7 +171,7 @@ class World:
         """Begin to refresh the feed, and be killed after so many calls."""
         io = WorldIO(self, chance, RefreshRequest(), most=after)
         with suppress(KilledError):
-            run(io.decision.run())
+            io.run()
         return io.told
 
     def ordered(self) -> tuple[StoredDocument, ...]:
@@ -213,30 +183,20 @@ class World:
         same = (each.id for each in self.documents.values() if (each.url, each.role) == (url, role))
         number = next(same, max(self.documents, default=0) + 1)
         arrival = page.fresh(url).arrival
-        self.documents[number] = StoredDocument(
-            id=number,
-            url=url,
-            final_url=url,
-            role=role,
-            rank=rank,
-            detached_at=None,
-            family=page.family,
-            site_id=arrival.site_id,
-            links=page.links,
-            is_marked=page.is_marked,
-            is_uncacheable=page.is_uncacheable,
-            digest=arrival.digest,
-            etag=page.etag or None,
-            last_modified=None,
-            fetched_at=self.now,
-            checked_at=self.now,
-            body_bytes=arrival.body_bytes,
-            entries=arrival.entries,
-            updated_at=None,
-            marks="{}",
-            found_by="",
-            found_in=0,
-            **{"parser_version": PARSER_VERSION, "is_settled": False, "brought_news": True, **changes},
+        self.documents[number] = a_row(
+            arrival,
+            number,
+            **{
+                "role": role,
+                "rank": rank,
+                "is_marked": page.is_marked,
+                "is_settled": False,
+                "is_uncacheable": page.is_uncacheable,
+                "etag": page.etag or None,
+                "fetched_at": self.now,
+                "checked_at": self.now,
+                **changes,
+            },
         )
         self.entries[number] = page.entries
         self.grow()
@@ -286,18 +246,8 @@ class World:
         return found
 
 
-def run(steps: Coroutine[Any, Any, _T]) -> _T:
-    """Run what nothing here ever waits for."""
-    try:
-        steps.send(None)
-    except StopIteration as end:
-        found: _T = end.value
-        return found
-    raise AssertionError("there is nothing to wait for")
-
-
-_WRITING = {"put", "put_together", "attach", "detach", "settle_doubtful", "publish", "begin_walk"}
-"""The methods that write, and with what they write what was noted before."""
+_WRITING = {"keep", "keep_together", "attach", "detach", "settle_doubtful", "publish", "take_turn"}
+"""The requests that write, and with what they write what was noted before."""
 
 
 class KilledError(Exception):
@@ -322,8 +272,11 @@ class WorldIO:
         self.held: dict[str, Page] = {}
         self.held |= world.kept
         kept, world.kept = world.kept, {}
+        offers = [
+            Offer(url=url, copy_url=url, captured_at=NOW, fresh=page.fresh(url), is_subscription=True)
+            for url, page in kept.items()
+        ]
         self.basis = Basis(
-            io=self,
             feed=world.feed,
             missing=dict(world.missing),
             failure=world.failure,
@@ -331,14 +284,29 @@ class WorldIO:
             request=request,
             site_of=site_of,
             now=lambda: world.now,
-            added=tuple(
-                ArchivedCopy(
-                    url=url, copy_url=url, captured_at=NOW, fresh=page.fresh(url), is_subscription=True
-                )
-                for url, page in kept.items()
-            ),
+            offers=tuple(offers),
         )
-        self.decision = Decision(self.basis, world.ordered())
+        self.documents = world.ordered()
+        self.early: list[Early] = []
+        """Early links that the refresh has not heard of."""
+        self.needed = ""
+        """The URL that the path has come to."""
+
+    def run(self) -> SubscriptionFailed | None:
+        """Carry out one request of the refresh after the other; return how it ended."""
+        talk, answer = refresh(self.basis, self.documents), None
+        try:
+            while True:
+                answer = self.perform(talk.send(answer))
+        except StopIteration as end:
+            failed: SubscriptionFailed | None = end.value
+            return failed
+
+    def perform(self, request: Request[Any]) -> Any:
+        name = re.sub(r"(?<!^)([A-Z])", r"_\1", type(request).__name__).lower()
+        self.call(name)
+        values = {each.name: getattr(request, each.name) for each in dataclasses.fields(request)}
+        return getattr(self, name)(**values)
 
     def call(self, name: str) -> None:
         if len(self.told.calls) >= self.most:
@@ -350,10 +318,9 @@ class WorldIO:
 
     # the subscription document
 
-    async def ask_subscription(
-        self, url: str, stored: StoredDocument | None, *, is_whole: bool = False, searches: bool = False
+    def ask_subscription(
+        self, url: str, stored: StoredDocument | None, is_whole: bool = False, searches: bool = False
     ) -> SubscriptionCame | Reply | SubscriptionFailed:
-        self.call("ask_subscription")
         self.told.asked.append(url)
         reply, publisher = Reply(url=url, permanent_url=None, headers={}), self.world.publisher
         asks = not is_whole and is_validated(stored)
@@ -367,8 +334,7 @@ class WorldIO:
         self.held[url] = page
         return SubscriptionCame(url=url, reply=reply, fresh=fresh)
 
-    async def store_subscription(self, placement: SubscriptionPlacement) -> None:
-        self.call("store_subscription")
+    def store_subscription(self, placement: SubscriptionPlacement) -> None:
         world = self.world
         for number in placement.detached:
             world.change(number, rank=None, detached_at=world.now)
@@ -383,7 +349,6 @@ class WorldIO:
         world.remember((name for name in world.entries[old.id] if name not in kept), old.family)
 
     def note_reply(self, reply: ReplyFacts) -> None:
-        self.call("note_reply")
         self.world.failure = None
         noted = {name: getattr(reply, name) for name in ("had_at", "doubts")}
         said = {name: value for name, value in noted.items() if value is not None}
@@ -391,60 +356,49 @@ class WorldIO:
         self.held.clear()
 
     def note_failure(self, failure: Attempt | None, fresh_until: float) -> None:
-        self.call("note_failure")
         self.world.failure = failure
 
     # what is stored
 
-    async def reread(self) -> bool:
-        self.call("reread")
+    def reread(self) -> bool:
         return False
 
-    async def settle_ids(self) -> bool:
-        self.call("settle_ids")
+    def settle_ids(self, joins: bool) -> bool:
         return False
 
-    async def documents(self) -> Sequence[StoredDocument]:
-        self.call("documents")
+    def rows(self) -> Sequence[StoredDocument]:
         return self.world.ordered()
 
-    async def entries(self, document: int) -> Sequence[tuple[EntryId, float | None]]:
-        self.call("entries")
+    def entries(self, document: int) -> Sequence[tuple[EntryId, float | None]]:
         return [(entry_id(each), None) for each in self.world.entries[document]]
 
-    async def known(
-        self, url: str, arrival: Arrival, *, with_copies: bool = False, with_pages: bool = False
+    def known(
+        self, url: str, arrival: Arrival, with_copies: bool = False, with_pages: bool = False
     ) -> KnownEntries:
-        self.call("known")
         identities = [identity for identity, _ in arrival.keys or ()]
         return KnownEntries(self.world.known(identities), self.world.live(identities))
 
-    async def departure(self, document: int, url: str, arrival: Arrival, waiting: Sequence[int]) -> Departure:
-        self.call("departure")
+    def depart(self, document: int, url: str, arrival: Arrival, waiting: Sequence[int]) -> Departure:
         stood, stands = self.world.entries[document], self.held[url].entries
         gone = [name for name in stood if name not in stands]
         left = set(gone) - self.world.held_but({document, *waiting})
         return Departure(frozenset(map(entry_id, left)), has_gap=bool(gone) and len(gone) == len(stood))
 
-    async def doubtful(self) -> frozenset[EntryId]:
-        self.call("doubtful")
+    def doubtful(self) -> frozenset[EntryId]:
         return frozenset(map(entry_id, self.world.doubtful))
 
-    async def settle_doubtful(self) -> None:
-        self.call("settle_doubtful")
+    def settle_doubtful(self) -> None:
         doubtful, self.world.doubtful = self.world.doubtful, set()
         self.world.forget(doubtful)
         self.world.grow()
 
-    async def put_together(self, placements: Mapping[str, Placement]) -> Sequence[int]:
-        self.call("put_together")
+    def keep_together(self, placements: Mapping[str, Placement]) -> Sequence[int]:
         stood = {url: self._stood(placement) for url, placement in placements.items()}
         numbers = [self._put(url, placement, stood=set()) for url, placement in placements.items()]
         self.world.forget(set().union(*stood.values()) - self.world.doubtful)
         return numbers
 
-    async def put(self, url: str, placement: Placement) -> int:
-        self.call("put")
+    def keep(self, url: str, placement: Placement) -> int:
         return self._put(url, placement)
 
     def _stood(self, placement: Placement) -> set[str]:
@@ -470,83 +424,72 @@ class WorldIO:
         return number
 
     def drop(self, url: str) -> None:
-        self.call("drop")
         del self.held[url]
 
     def touch(
         self,
         document: int,
-        *,
         is_settled: bool | None = None,
         is_uncacheable: bool | None = None,
         found_in: int | None = None,
     ) -> None:
-        self.call("touch")
         row = self.world.documents[document]
         is_final = row.is_settled if is_settled is None else is_settled
         touched = dataclasses.replace(row, checked_at=self.world.now, is_settled=is_final)
         self.world.documents[document] = touched
 
-    async def attach(self, ranks: Mapping[int, int]) -> None:
-        self.call("attach")
+    def attach(self, ranks: Mapping[int, int]) -> None:
         for number, rank in ranks.items():
             self.world.change(number, rank=rank, detached_at=None)
         self.told.ranked.update(ranks)
 
-    async def detach(self, documents: Sequence[int], *, is_withdrawn: bool) -> None:
-        self.call("detach")
+    def detach(self, documents: Sequence[int], is_withdrawn: bool) -> None:
         for number in documents:
             self.world.change(number, rank=None, detached_at=self.world.now)
 
-    async def remove(self, documents: Sequence[int]) -> None:
-        self.call("remove")
+    def remove(self, documents: Sequence[int], entries: Sequence[EntryId]) -> None:
         for number in documents:
             del self.world.documents[number], self.world.entries[number]
-        self.world.grow()
-
-    async def forget(self, entries: Sequence[EntryId]) -> None:
-        self.call("forget")
         self.world.forgotten.update(entries)
         self.world.grow()
 
-    async def set_kind(self, kind: Kind) -> None:
-        self.call("set_kind")
-        self.world.feed = dataclasses.replace(self.world.feed, kind=kind)
+    def note_feed(self, kind: Kind | None, collection: str | None, shifts: str | None) -> None:
+        changes = {"kind": kind, "collection": collection}
+        noted = {name: value for name, value in changes.items() if value is not None}
+        self.world.feed = dataclasses.replace(self.world.feed, **noted)
+        self.shifts = shifts if shifts is not None else self.shifts
 
-    def note_collection(self, collection: str) -> None:
-        self.call("note_collection")
-        self.world.feed = dataclasses.replace(self.world.feed, collection=collection)
+    def note_listing(self, listing: str, next_at: float | None) -> None:
+        self.world.feed = dataclasses.replace(self.world.feed, listing=listing, list_at=next_at)
 
-    def note_listing(self, listing: str, at: float | None) -> None:
-        self.call("note_listing")
-        self.world.feed = dataclasses.replace(self.world.feed, listing=listing, list_at=at)
-
-    def note_shifts(self, shifts: str) -> None:
-        self.call("note_shifts")
-        self.shifts = shifts
-
-    async def unlist(self) -> None:
-        self.call("unlist")
+    def unlist(self) -> None:
+        """There are no lists."""
 
     # the walk
 
-    async def begin_walk(self) -> None:
-        self.call("begin_walk")
+    def take_turn(self) -> None:
         self.foresee()  # it waits for a turn
         self.world.feed = dataclasses.replace(self.world.feed, is_walking=True)
 
-    def start_timer(self) -> None:
-        self.call("start_timer")
-
-    def fetch(self, url: str, stored: StoredDocument | None, relation: str) -> None:
-        self.call("fetch")
+    def fetch(
+        self,
+        url: str,
+        stored: StoredDocument | None,
+        relation: str,
+        is_met: Callable[[str], bool],
+        is_ahead: bool,
+    ) -> None:
+        is_known = any(each.url == url for each in self.world.documents.values())
+        assert is_known or "take_turn" in self.told.calls, "it waits for the walk's turn"
         assert url not in self.pending
         self.told.asked.append(url)
         self.pending[url] = stored
         self.heads.append((url, relation))
         self.foresee()
 
-    def fetch_page(self, url: str, *, is_head: bool, expected: frozenset[int]) -> None:
+    def fetch_page(
+        self, url: str, is_met: Callable[[str], bool], is_head: bool, expected: frozenset[int]
+    ) -> None:
         raise AssertionError("no adapter fits")
 
     def foresee(self) -> None:
@@ -559,48 +502,47 @@ class WorldIO:
             if self.chance.random() < 0.5:
                 self.heads.append((url, relation))
             elif (older := page.links.get(relation)) is not None:
-                self.decision.predicted(url, older)
+                self.early.append(Early(url, older))
 
-    async def wait(self) -> tuple[str, Answer] | None:
-        self.call("wait")
-        under_way = list(self.pending)
-        foreseen = [url for url in under_way if self.decision.is_foreseen(url, under_way)]
+    def next(self, needed: str) -> Came | Early:
+        self.needed = needed
+        if self.early:
+            return self.early.pop(0)
+        under_way, window = list(self.pending), self.world.settings.window
+        foreseen = [url for url in under_way if is_foreseen(url, needed, under_way, window)]
         self.told.foreseen.append((under_way, foreseen))
         url = self.chance.choice(sorted(self.pending))
         stored = self.pending.pop(url)
         page = self.world.publisher.answer(url)
         if isinstance(page, Failure):
-            return url, page
+            return Came(url, page)
         fresh = page.fresh(url)
         if is_validated(stored) and stored.digest == fresh.arrival.digest:
-            return url, Unchanged()
+            return Came(url, Unchanged())
         self.held[url] = page
-        return url, fresh
+        return Came(url, fresh)
 
-    async def stop_fetching(self) -> None:
-        self.call("stop_fetching")
-        self.pending.clear()
-
-    async def rest(self) -> None:
-        self.call("rest")
+    def rest(self) -> None:
+        """Nobody else is there."""
 
     def pause_host(self, url: str, until: float) -> None:
-        self.call("pause_host")
+        """No adapter fits."""
 
-    async def end_walk(self, ending: str, documents: int) -> None:
-        self.call("end_walk")
+    def end_walk(self, ending: str, documents: int) -> None:
+        self.pending.clear()
+        self.early.clear()
+        self.heads.clear()
+        self.held.clear()
 
     # readers
 
-    async def publish(
+    def publish(
         self,
-        *,
         state: State,
         notes: Sequence[Note] | None,
         ending: Ending | None = None,
         missing: Sequence[Attempt] | None = None,
     ) -> None:
-        self.call("publish")
         world, is_said, notes = self.world, notes is not None, notes or ()
         self.told.published.append(Published(state=state, notes=notes, ending=ending, missing=missing))
         if missing is not None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import dataclasses
 import tracemalloc
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -12,29 +10,19 @@ from tests.makers import FEED, a_key, an_arrival
 from wholefeed.core.notes import (
     ChainLoop,
     CrossOriginUnconfirmed,
-    DocumentUnavailable,
-    End,
-    Ending,
-    NewerNotOlder,
-    Note,
-    PageGone,
-    PagesRepeat,
 )
 from wholefeed.core.walk.chain import (
     EXACT_KEYS,
     FILTER_BITS,
     SAME_DOCUMENT,
-    Arrival,
     Chain,
     SeenKeys,
     Span,
     Trail,
-    WalkLimits,
     first_ascent,
     is_ascending,
     page_trails,
 )
-from wholefeed.core.walk.walk import Walk
 from wholefeed.fetch.base import site_of
 
 A2, A1 = "http://o.test/2", "http://o.test/1"
@@ -130,135 +118,10 @@ def test_the_site_that_the_subscription_document_was_moved_to_is_its_own() -> No
 
 
 O = "http://o.test"  # noqa: E741
-LIMITS = WalkLimits(documents=100, bytes=10**9, entries=10**6)
-PAGES = Trail(relation="next", is_paged=True)
-END = Ending(End.OLDEST)
-CIRCLE = Ending(End.CIRCLE)
 
 
 def page(n: int) -> str:
     return f"{O}/feed?page={n}"
-
-
-def a_page(n: int, *, entry: str = "", span: Span | None = None, news: bool = True, **links: int) -> Arrival:
-    targets = {name: page(target) for name, target in links.items()}
-    held = [a_key(entry or f"e{n}")]
-    arrival = an_arrival(page(n) if n else FEED, links=targets, keys=held, news=news)
-    return dataclasses.replace(arrival, span=span)
-
-
-def walk_of(trail: Trail, *documents: Arrival, passed: Sequence[Arrival] = ()) -> Walk:
-    first, *rest = documents
-    at = {document.url: document for document in rest}
-    walk = Walk(first, trail=trail, limits=LIMITS, site_of=site_of, passed=passed)
-    while walk.ending is None:
-        url = walk.wanted[0].url
-        answer: Arrival | Note = at.get(url) or PageGone(url, reason="publisher-status")
-        if isinstance(answer, Note):
-            walk.failed(url, answer)
-        else:
-            walk.arrived(url, answer)
-    return walk
-
-
-def ending_of(trail: Trail, *documents: Arrival) -> tuple[Ending | None, int]:
-    walk = walk_of(trail, *documents)
-    return walk.ending, len(walk.path)
-
-
-def test_follows_one_relation_whatever_else_the_pages_bear() -> None:
-    """R0, R6: on page 2 `prev` leads to newer entries."""
-    ending = ending_of(PAGES, a_page(0, next=2), a_page(2, prev=1, next=3), a_page(3, prev=2, first=1))
-    assert ending == (END, 3)
-
-
-def test_previous_and_prev_are_one_among_pages_and_two_in_a_chain() -> None:
-    """R4, R6: among pages `prev` and `previous` are the same link; in a legacy chain only the one that began
-    it counts."""
-    back = Trail(relation="previous", is_paged=True)
-    assert ending_of(back, a_page(0, prev=2), a_page(2, previous=1), a_page(1)) == (END, 3)
-    chain = Trail(relation="previous")
-    assert ending_of(chain, a_page(0, previous=2), a_page(2, prev=1)) == (END, 2)
-
-
-def test_two_pages_in_a_row_without_a_new_identity_are_the_end() -> None:
-    """R17: one may be empty, and an update is no new identity."""
-    documents = [a_page(0, next=2), a_page(2, entry="e0", next=3), a_page(3, next=4)]
-    updated = [a_page(n, entry="e0", next=n + 1) for n in range(4, 9)]
-    documents += [dataclasses.replace(each, keys=[a_key("e0", n)]) for n, each in enumerate(updated)]
-    assert ending_of(PAGES, *documents) == (Ending(None, (PagesRepeat(page(5), documents=2),)), 5)
-
-
-@pytest.mark.parametrize(
-    ("last", "ending"),
-    [
-        (2, Ending(None, (PageGone(page(3), reason="publisher-status"),))),
-        (3, Ending(None, (PageGone(page(3), reason="publisher-status"),))),
-        (9, Ending(None, (DocumentUnavailable(page(3), reason="publisher-status"),))),
-    ],
-)
-def test_a_page_that_is_not_there_is_the_end_unless_more_should_follow(last: int, ending: Ending) -> None:
-    """R6: `next` to a 404 at the end."""
-    assert ending_of(PAGES, a_page(0, next=2), a_page(2, next=3, last=last)) == (ending, 2)
-
-
-def test_a_first_page_that_is_not_there_is_missing() -> None:
-    """R6."""
-    trail = Trail(relation="next", first_relation="first", is_paged=True)
-    missing = Ending(None, (DocumentUnavailable(page(1), reason="publisher-status"),))
-    assert ending_of(trail, a_page(3, first=1)) == (missing, 1)
-
-
-def test_a_closing_trail_ends_at_the_first_page_that_brought_nothing_new() -> None:
-    """R6: its followers were collected before."""
-    closing = Trail(relation="next", is_paged=True, is_closing=True)
-    documents = [a_page(n, next=n + 1, news=n < 4) for n in (2, 3, 4, 5, 6)]
-    assert ending_of(closing, a_page(0, next=2), *documents) == (Ending(End.COLLECTED), 4)
-
-
-def test_another_trail_ends_where_the_first_one_has_been() -> None:
-    """R6, R17: the way on from the page asked for stops at pages that the way back has collected."""
-    asked = a_page(3, first=1, next=4)
-    there = walk_of(
-        Trail(relation="next", first_relation="first", is_paged=True),
-        asked,
-        a_page(1, next=2),
-        a_page(2, next=3),
-    )
-    assert (there.ending, [each.url for each in there.path]) == (CIRCLE, [page(3), page(1), page(2)])
-    on = walk_of(PAGES, asked, a_page(4, next=2), passed=there.path[1:])
-    assert (on.ending, len(on.path)) == (CIRCLE, 4)
-    assert on.path[-1].url == page(4)
-
-
-NEW, OLD = Span(10, 20), Span(1, 9)
-
-
-@pytest.mark.parametrize(
-    ("subscription", "target", "is_chain"),
-    [
-        pytest.param(NEW, OLD, True, id="older"),
-        pytest.param(OLD, NEW, False, id="newer"),
-        pytest.param(NEW, Span(1, 30), True, id="an old entry was updated"),
-        pytest.param(NEW, NEW, True, id="as old"),
-        pytest.param(None, NEW, True, id="undated"),
-        pytest.param(OLD, None, True, id="undated target"),
-    ],
-)
-def test_a_bare_link_counts_only_if_what_it_leads_to_is_not_newer(
-    subscription: Span | None, target: Span | None, is_chain: bool
-) -> None:
-    """R4."""
-    trail = Trail(relation="prev", is_tentative=True)
-    ending = ending_of(trail, a_page(0, prev=2, span=subscription), a_page(2, span=target))
-    assert ending == ((END, 2) if is_chain else (Ending(None, (NewerNotOlder(page(2)),)), 1))
-
-
-def test_only_the_first_document_of_a_tentative_chain_is_doubted() -> None:
-    """R4."""
-    trail = Trail(relation="prev", is_tentative=True)
-    documents = [a_page(0, prev=2, span=NEW), a_page(2, prev=3, span=OLD), a_page(3, span=Span(5, 30))]
-    assert ending_of(trail, *documents) == (END, 3)
 
 
 def trails(

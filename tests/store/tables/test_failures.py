@@ -11,7 +11,7 @@ import pytest
 from tests.named_store import NamedStore
 from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
 from wholefeed.core.model import Kind, Role
-from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import failures
 from wholefeed.store.tables.failures import Search

@@ -13,7 +13,7 @@ from tests.store.makers import NOW, URL, a_document, a_feed, a_publication, a_se
 from tests.store.places import Place
 from wholefeed.core.compose.compose import Heading
 from wholefeed.core.model import Family, Kind, State
-from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.core.schedule import Times, poll_due_at
 from wholefeed.errors import UnknownFeedError
 from wholefeed.store.rows import FeedChanges, FeedRow

@@ -25,21 +25,28 @@ from wholefeed.core.notes import (
     ValidatorsDoubted,
 )
 from wholefeed.core.parse.limits import PARSER_VERSION
-from wholefeed.core.refresh.listing import NOTHING_LISTED
-from wholefeed.core.refresh.port import (
-    SUBSCRIPTION_ATTEMPT,
-    ArchivedCopy,
-    Basis,
+from wholefeed.core.refresh.arrivals import (
     Failure,
     FreshDocument,
+    Offer,
     Reply,
     ReplyFacts,
-    StoredDocument,
     SubscriptionCame,
     SubscriptionFailed,
     SubscriptionPlacement,
-    subscription_of,
 )
+from wholefeed.core.refresh.asking import (
+    AskSubscription,
+    Known,
+    NoteFailure,
+    NoteReply,
+    StoreSubscription,
+    Talk,
+    ask,
+)
+from wholefeed.core.refresh.basis import Basis
+from wholefeed.core.refresh.listing import NOTHING_LISTED
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt, StoredDocument, subscription_of
 from wholefeed.core.schedule import (
     CacheFields,
     Move,
@@ -63,7 +70,6 @@ class Subscription:
     """The part of a decision that has the subscription document in the store as it is now."""
 
     def __init__(self, basis: Basis, documents: Sequence[StoredDocument]) -> None:
-        self._io = basis.io
         self._basis = basis
         self._feed = basis.feed
         self._documents = documents
@@ -73,27 +79,25 @@ class Subscription:
         """Whether it was asked for without the conditions that there are; right after a 304."""
         self._had_at: float | None = None  # what is noted where it was not sent
         self._doubts = self._feed.doubts
-        self.is_confirmed = False
-        """Whether its publisher has answered."""
 
-    async def obtain(self) -> Current | SubscriptionFailed:
-        """Come to the subscription document, or to why there is none to go on from."""
-        is_beside = bool(self._basis.copies) or self._basis.request.listing is not None
+    def obtain(self) -> Talk[SubscriptionState | SubscriptionFailed]:
+        """Fetch and store the subscription document; return it, or why there is none to go on from."""
+        is_beside = self._basis.has_copies or self._basis.request.listing is not None
         if is_beside and self._stored is not None:
             return self._current()  # its publisher is asked when its time comes
-        came = await self._ask()
+        came = yield from self._ask()
         if isinstance(came, SubscriptionFailed):
-            self._note_failure(came.failure)
-            return await self._stand_in(came.copy) or came
-        self.is_confirmed = True
+            yield NoteFailure(*self._failure(came.failure))
+            return (yield from self._stand_in(came.copy)) or came
+        self._basis.progress.is_confirmed = True
         if isinstance(came, Reply):
-            self._note_reply(came, unchanged=self._stored)
+            yield NoteReply(self._facts_of(came, unchanged=self._stored))
             return self._current()
-        has_changed, has_news, notes = await self._take(came)
-        self._note_reply(came.reply, fetch_url=self._found_at(came))
+        has_changed, has_news, notes = yield from self._take(came)
+        yield NoteReply(self._facts_of(came.reply, fetch_url=self._found_at(came)))
         return self._current(came.fresh, has_changed=has_changed, has_news=has_news, notes=notes)
 
-    async def _ask(self) -> SubscriptionCame | Reply | SubscriptionFailed:
+    def _ask(self) -> Talk[SubscriptionCame | Reply | SubscriptionFailed]:
         """R3 was applied when the feed was opened: `current` is dereferenced once, unless it failed then."""
         stored, url, basis = self._stored, self._feed.fetch_url, self._basis
         if not (self._lacks(CurrentUnavailable, NoSubscriptionDocument)):
@@ -105,13 +109,13 @@ class Subscription:
                 and not basis.is_truncated(stored.final_url)  # what broke off is asked for whole
             )
             if stored is None or not is_usable:
-                return await self._io.ask_subscription(url, None)
-            return await self._ask_about(stored)
+                return (yield from ask(AskSubscription(url, None)))
+            return (yield from self._ask_about(stored))
         if self._lacks(NoSubscriptionDocument) and stored is not None:
             url = stored.url  # forward from the newest archive that is known
-        return await self._io.ask_subscription(url, None, searches=True)
+        return (yield from ask(AskSubscription(url, None, searches=True)))
 
-    async def _ask_about(self, stored: StoredDocument) -> SubscriptionCame | Reply | SubscriptionFailed:
+    def _ask_about(self, stored: StoredDocument) -> Talk[SubscriptionCame | Reply | SubscriptionFailed]:
         """Ask for news of the stored document, without conditions where a person does or these are doubted.
 
         What has said nothing but 304 for a week is asked once more, without, and weekly from then on. To ask
@@ -119,11 +123,11 @@ class Subscription:
         """
         request, feed, url = self._basis.request, self._feed, self._feed.fetch_url
         self._is_whole = request.is_forced or request.is_full or feed.doubts > 0
-        came = await self._io.ask_subscription(url, stored, is_whole=self._is_whole)
+        came = yield from ask(AskSubscription(url, stored, is_whole=self._is_whole))
         now, had_at = self._basis.now(), stored.fetched_at if feed.had_at is None else feed.had_at
         if not (isinstance(came, Reply) and may_be_frozen(had_at, now=now)):
             return came
-        whole = await self._io.ask_subscription(url, stored, is_whole=True)
+        whole = yield from ask(AskSubscription(url, stored, is_whole=True))
         if isinstance(whole, SubscriptionFailed):  # that nothing has changed counts until tomorrow
             self._had_at = now - WEEK_SECONDS + DAY_SECONDS
             return came
@@ -137,7 +141,7 @@ class Subscription:
 
     # It came
 
-    async def _take(self, came: SubscriptionCame) -> tuple[bool, bool, tuple[Note, ...]]:
+    def _take(self, came: SubscriptionCame) -> Talk[tuple[bool, bool, tuple[Note, ...]]]:
         """Store what came, if it differs; return whether it does, whether it brings news, and notes."""
         stored, fresh, kind = self._stored, came.fresh, self._kind_of(came.fresh)
         has_changed = (
@@ -155,7 +159,7 @@ class Subscription:
         is_listed = self._feed.listing != NOTHING_LISTED
         is_looked_at = kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED or is_listed
         if is_looked_at or self._is_whole:
-            known = await self._io.known(fresh.arrival.url, fresh.arrival)
+            known = yield from ask(Known(fresh.arrival.url, fresh.arrival))
             keys = list(fresh.arrival.keys or ())
             brings_news = has_news(keys, known.updated_at)
             self._is_new_throughout = is_new_throughout(keys, known.updated_at)
@@ -166,7 +170,7 @@ class Subscription:
         if stored is not None and stored.memento and self._stands_behind(stored.memento):
             is_kept = False  # as the archive's copy that it was (R33)
         full = self._memory_limit(stored) if stored is not None and is_kept else ()
-        await self._io.store_subscription(
+        yield StoreSubscription(
             SubscriptionPlacement(
                 kind=kind,
                 family=fresh.arrival.family,
@@ -225,10 +229,10 @@ class Subscription:
         is_elsewhere = not came.notes and came.url != self._feed.fetch_url
         return canonical_url(came.url) if is_elsewhere else None
 
-    def _note_reply(
+    def _facts_of(
         self, reply: Reply, *, fetch_url: str | None = None, unchanged: StoredDocument | None = None
-    ) -> None:
-        """The publisher is there: freshness counts from now."""
+    ) -> ReplyFacts:
+        """Return what a reply means for the feed: its freshness counts from now."""
         basis, now, feed = self._basis, self._basis.now(), self._feed
         headers = reply.headers
         if reply.is_update:
@@ -242,7 +246,7 @@ class Subscription:
         )
         move, target = self._move(reply)
         self._has_moved = target is not None
-        facts = ReplyFacts(
+        return ReplyFacts(
             checked_at=now,
             fresh_until=now + fresh_seconds if basis.request.may_walk else now,
             is_private=is_private(headers),
@@ -255,7 +259,6 @@ class Subscription:
             first_seen_at=now if is_ahead(feed.first_seen_at, now=now) else None,
             family_since=now if is_ahead(feed.family_since or 0.0, now=now) else None,
         )
-        self._io.note_reply(facts)
 
     def _move(self, reply: Reply) -> tuple[Move | None, str | None]:
         """Follow the publisher to another address when it is sure; key and history stay (R25).
@@ -272,16 +275,15 @@ class Subscription:
             return Move(), move.target
         return (move if move != known else None), None
 
-    def _note_failure(self, failure: Failure) -> None:
-        """The stored feed serves until the next attempt."""
+    def _failure(self, failure: Failure) -> tuple[Attempt | None, float]:
+        """Return the failed attempt, if the publisher was asked, and until when the stored feed serves."""
         basis = self._basis
         if failure.is_unasked:
-            self._io.note_failure(None, basis.now() + (failure.retry_after_seconds or 0.0))
-            return
+            return None, basis.now() + (failure.retry_after_seconds or 0.0)
         attempt = basis.attempted(SUBSCRIPTION_ATTEMPT, basis.failure, failure, reason=failure.slug)
-        self._io.note_failure(attempt, attempt.next_at)
+        return attempt, attempt.next_at
 
-    async def _stand_in(self, copy: ArchivedCopy | None) -> Current | None:
+    def _stand_in(self, copy: Offer | None) -> Talk[SubscriptionState | None]:
         """R33: what an archive has of a subscription document that is gone serves where nothing else is."""
         stored, feed = self._stored, self._feed
         if stored is not None:
@@ -291,7 +293,7 @@ class Subscription:
             return None
         fresh = copy.fresh
         placement = SubscriptionPlacement(kind=fresh.kind, family=fresh.arrival.family)
-        await self._io.store_subscription(placement)
+        yield StoreSubscription(placement)
         notes = (*fresh.reading_notes, *fresh.link_notes)
         return self._current(fresh, has_changed=True, has_news=True, notes=notes)
 
@@ -304,7 +306,7 @@ class Subscription:
         has_changed: bool = False,
         has_news: bool = False,
         notes: tuple[Note, ...] = (),
-    ) -> Current:
+    ) -> SubscriptionState:
         """Return the subscription document as it came, else as it is stored."""
         stored = self._stored
         if self._doubts:
@@ -317,11 +319,12 @@ class Subscription:
             arrival, kind = stored.as_arrival(), self._feed.kind
             finding = recall(stored.links, is_archive=stored.is_marked)
             relation, is_tentative = finding.relation, finding.is_tentative
-        return Current(
+        return SubscriptionState(
             arrival=arrival,
             kind=kind,
             relation=relation,
             is_tentative=is_tentative,
+            is_confirmed=self._basis.progress.is_confirmed,
             has_changed=has_changed,
             changed_at=self._basis.now() if has_changed or stored is None else stored.fetched_at,
             has_moved=self._has_moved,
@@ -335,7 +338,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Current:
+class SubscriptionState:
     """The subscription document as the rest of a refresh needs it, fetched or stored."""
 
     arrival: Arrival
@@ -344,6 +347,8 @@ class Current:
     """Leads to the older documents of a chain."""
     is_tentative: bool
     """Whether that is a chain only if the document it leads to is not newer (R4)."""
+    is_confirmed: bool
+    """Whether its publisher has answered in this refresh."""
     has_changed: bool
     changed_at: float
     """When it was last had with a change, epoch seconds."""

@@ -17,7 +17,8 @@ import re
 from datetime import UTC, date, datetime
 from typing import Final
 
-DAY_SECONDS: Final = 86_400
+HOUR_SECONDS: Final = 3_600
+DAY_SECONDS: Final = 24 * HOUR_SECONDS
 WEEK_SECONDS: Final = 7 * DAY_SECONDS
 
 

@@ -39,17 +39,17 @@ from wholefeed.core.walk.chain import Arrival, Chain, WalkLimits
 
 
 class Ahead:
-    """What one walk wants, and what has come of it before its path did.
+    """The documents that one walk fetches before its path comes to them.
 
-    Answers are kept by URL until the path comes to them; no URL is wanted again that was answered. Behind the
-    path's next document is wanted what will probably follow: the early links of documents that still arrive,
-    then guesses.
+    Behind the next document of the path these are the ones that will probably follow it: the targets of early
+    links in documents that still arrive, then guesses. No URL is wanted again once a response has come.
 
     Args:
         chain: The path so far.
         limits: Where the walk stops.
-        known: Whether a URL's document is stored already and so not worth guessing.
-        max_window: Documents wanted ahead of the path at most.
+        known: Returns whether the document of a URL is stored, and so not worth guessing.
+        arrival_of: Returns the document of a URL that was fetched ahead of the path.
+        max_window: How many documents may be wanted ahead of the path.
         look_ahead: Whether to guess.
     """
 
@@ -59,12 +59,14 @@ class Ahead:
         *,
         limits: WalkLimits,
         known: Callable[[str], bool],
+        arrival_of: Callable[[str], Arrival | None],
         max_window: int,
         look_ahead: bool,
     ) -> None:
         self._chain = chain
         self._limits = limits
         self._known = known
+        self._arrival_of = arrival_of
         self._max_window = max_window
         self._max_guesses = max_window if look_ahead else 0
         self._window = min(_FIRST_WINDOW, self._max_guesses)
@@ -73,7 +75,6 @@ class Ahead:
         self._followers: dict[str, str] = {}
         self._asked: dict[str, str] = {}
         self._early: dict[str, str] = {}
-        self._answers: dict[str, Arrival | Note] = {}
         self._answered: set[str] = set()
         self._probe = ""
         """The guess that was asked for to see whether the chain goes on there; empty: none."""
@@ -86,31 +87,17 @@ class Ahead:
         """Take the older link of a document that is still arriving."""
         self._early[document_key(url)] = older_url
 
-    def answer(self, url: str, answer: Arrival | Note) -> None:
-        """Keep what has come until the path comes to it."""
+    def note_response(self, url: str, body_bytes: int | None) -> None:
+        """Note that a document which was wanted has come, or None: that it cannot be had."""
         key = document_key(url)
-        assert key in self._asked, f"{url} was not wanted"
         if key in self._answered:
             return
         self._answered.add(key)
         self._early.pop(key, None)
-        self._answers[key] = answer
-        if isinstance(answer, Arrival):
-            self._arrived_bytes += answer.body_bytes
-        else:
+        if body_bytes is None:
             self._window = 0
-
-    def answer_to(self, url: str) -> Arrival | Note | None:
-        """Return what has come, a document only once; None: nothing has."""
-        key = document_key(url)
-        answer = self._answers.get(key)
-        if isinstance(answer, Arrival):
-            del self._answers[key]
-        return answer
-
-    def spoil(self, url: str, note: Note) -> None:
-        """Note that the document which has come is not the one that the chain links to."""
-        self._answers[document_key(url)] = note
+        else:
+            self._arrived_bytes += body_bytes
 
     def refuse(self, url: str) -> None:
         """Forget a document that does not join: should the chain link to it, it is wanted again."""
@@ -131,20 +118,15 @@ class Ahead:
             steps: The URLs that the chain linked to so far, that one the last.
             is_alone: Whether nothing behind it is wanted.
         """
-        wants = [Want(self._as_asked(target), is_guess=False)]
+        wants = [Want(self.spelling(target), is_guess=False)]
         listed = {document_key(target)}
         for url in () if is_alone else self._behind(target, steps):
             key = document_key(url)
             if key in listed or key in self._answered or self._known(url):
                 continue
             listed.add(key)
-            wants.append(Want(self._as_asked(url), is_guess=True))
+            wants.append(Want(self.spelling(url), is_guess=True))
         return tuple(wants)
-
-    def clear(self) -> None:
-        """Let go of what has come: the walk has ended."""
-        self._answers.clear()
-        self._early.clear()
 
     def _behind(self, target: str, steps: Sequence[str]) -> list[str]:
         """Return what probably follows the path's next document, the nearest first."""
@@ -185,7 +167,10 @@ class Ahead:
         return [*asked, self._probe] if self._probe else asked
 
     def _is_there(self, url: str) -> bool:
-        return self._known(url) or isinstance(self._answers.get(document_key(url)), Arrival)
+        return self._known(url) or self._fetched(url) is not None
+
+    def _fetched(self, url: str) -> Arrival | None:
+        return self._arrival_of(url) if self.is_answered(url) else None
 
     def _guessed_after(self, steps: Sequence[str], count: int) -> tuple[str, ...]:
         guessed = next_urls(steps, count, lowest=1) if count > 0 else ()
@@ -200,13 +185,30 @@ class Ahead:
 
     def _likely_older(self, url: str) -> str | None:
         """Return the older link of a document that was fetched ahead or is still arriving."""
-        key = document_key(url)
-        answer = self._answers.get(key)
-        return self._chain.trail.target(answer.links) if isinstance(answer, Arrival) else self._early.get(key)
+        arrival = self._fetched(url)
+        if arrival is None:
+            return self._early.get(document_key(url))
+        return self._chain.trail.target(arrival.links)
 
-    def _as_asked(self, url: str) -> str:
+    def spelling(self, url: str) -> str:
         """Return the spelling by which a document was first wanted, so that it is not fetched under two."""
         return self._asked.setdefault(document_key(url), url)
+
+
+def is_foreseen(url: str, needed: str, under_way: Sequence[str], window: int) -> bool:
+    """Return whether the older link in a document that arrives is fetched already: so its head is not read.
+
+    That is so where enough documents are under way and their URLs count on. Where the guesses are wrong, the
+    document that the walk has come to tells it: its head is read in any case.
+
+    Args:
+        url: The document that arrives.
+        needed: The one that the path has come to.
+        under_way: All that are being fetched, in the order in which that began.
+        window: How many documents may be fetched ahead of the path.
+    """
+    is_ahead = bool(needed) and url != needed
+    return is_ahead and len(under_way) >= window and bool(next_urls(under_way[-3:], 1))
 
 
 class Want(NamedTuple):

@@ -1,7 +1,7 @@
 """The documents of one walk that belong together, which others may join them, and which links lead to those.
 
 The rules about single documents are here: R17 (the same document again), R23 (format), R24 (site), and the
-limits at which a chain is followed no further (R18). When to go on is up to `wholefeed.core.walk.walk`.
+limits at which a chain is followed no further (R18). When to go on is up to `wholefeed.core.refresh.walk`.
 """
 
 from __future__ import annotations
@@ -54,6 +54,11 @@ class Arrival:
     Of a page (R6): whether it brought anything that was not stored."""
     span: Span | None = None
     """Of its entries' dates, when it was fetched and has some."""
+
+    @property
+    def identities(self) -> tuple[EntryId, ...]:
+        """The identities of its entries, from the top; empty when it was stored before."""
+        return tuple(identity for identity, _ in self.keys or ())
 
 
 Key = tuple[EntryId, float | None]
@@ -143,6 +148,10 @@ class Chain:
         """Return the document that bears a URL, as asked for or after redirects."""
         place = self._owners.get(document_key(url))
         return None if place is None else self.path[place]
+
+    def has_met(self, url: str) -> bool:
+        """Return whether a document of the path bears a URL: a redirect to it is not followed (R17)."""
+        return document_key(url) in self._owners
 
     def repetition(self, url: str) -> SameDocument | Note | None:
         """Return what it means to go to this URL: the end of the chain, a circle, or None: neither (R17).

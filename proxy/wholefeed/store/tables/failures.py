@@ -13,7 +13,7 @@ from typing import Final
 
 from wholefeed.core.model import Kind
 from wholefeed.core.notes import MementoServed
-from wholefeed.core.refresh.port import SUBSCRIPTION_ATTEMPT, Attempt
+from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.base import Database, Row, ask, fetch_all, fetch_one, fetch_value, run, varied
 from wholefeed.store.rows import Failures, FeedChanges, Overview
 from wholefeed.store.tables import documents, feeds

@@ -20,7 +20,7 @@ from wholefeed.core.notes import (
     NewerNotOlder,
 )
 from wholefeed.core.parse.limits import PARSER_VERSION
-from wholefeed.core.refresh.port import Failure
+from wholefeed.core.refresh.arrivals import Failure
 from wholefeed.core.walk.chain import WalkLimits
 
 HOUR, DAY = 3600.0, 86_400.0

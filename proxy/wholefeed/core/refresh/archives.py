@@ -1,0 +1,325 @@
+"""What a walk along archive documents (R2) does with each of them: `ArchiveRules` and `ArchiveKeeper`.
+
+The rules say whether the stored document serves, and what a response to its fetch means. The keeper stores
+what has joined the path, and keeps the account of entries that have left an archive for nobody knows where
+(R35, `wholefeed.core.refresh.accounting`). Changed documents wait until then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from wholefeed.core.adapters.base import GONE
+from wholefeed.core.model import Role
+from wholefeed.core.notes import (
+    ArchiveChanged,
+    ArchivesShift,
+    DocumentUnavailable,
+    Ending,
+    FormatMismatch,
+    Note,
+)
+from wholefeed.core.refresh.accounting import Accounting, Shifts, Verdict
+from wholefeed.core.refresh.answers import Found, Joined, Refused, WalkContext
+from wholefeed.core.refresh.arrivals import Failure, FreshDocument, LedBack, Placement, Response, Unchanged
+from wholefeed.core.refresh.asking import (
+    Depart,
+    Doubtful,
+    Drop,
+    KeepTogether,
+    NoteFeed,
+    SettleDoubtful,
+    Talk,
+    Touch,
+    ask,
+)
+from wholefeed.core.refresh.keeping import Keeper
+from wholefeed.core.refresh.stored import StoredDocument
+from wholefeed.core.refresh.subscription import SubscriptionState
+from wholefeed.core.schedule import next_attempt_at
+from wholefeed.core.walk.chain import Arrival
+
+
+class ArchiveRules:
+    """Decides for the documents of a walk which are fetched again, and what a response means.
+
+    `keeper` tells which documents are fetched to find entries that have left others (R35).
+    """
+
+    def __init__(
+        self, context: WalkContext, subscription: SubscriptionState, keeper: ArchiveKeeper | None = None
+    ) -> None:
+        self.context = context
+        self.basis = context.basis
+        self.failures: dict[str, Failure] = {}
+        """Why documents could not be had, by URL."""
+        self._subscription = subscription
+        self._keeper = keeper
+
+    def serve_stored(self, url: str) -> Found | Note | None:
+        """Return the document as it is stored, or why it is missing; None: it must be fetched."""
+        row = self.context.find_stored(url)
+        if row is not None and (row.memento or not self._is_gap(url)):
+            return None if self._is_asked_again(url, row) else Found(row.as_arrival(), row)
+        if self.basis.waits(url):
+            return DocumentUnavailable(url, reason=self.basis.missing[url].reason)
+        return None
+
+    def judge(self, url: str, response: Response | Refused) -> Talk[Found | Note]:
+        """Return what a response means: the document that it gave, the stored one, or why it is missing."""
+        row = self.context.find_stored(url)
+        if isinstance(response, LedBack):
+            met = self.context.chain.met(response.met_url)
+            assert met is not None, "the redirect leads to a document of the path"
+            return Found(replace(met, url=url, final_url=url))
+        if isinstance(response, FreshDocument):
+            if row is None or self._may_replace(row, response):
+                return Found((yield from self._describe(url, response)), row, fresh=response)
+            yield Drop(url)
+            self.context.answers.refuse(url)
+            response = Refused()
+        if isinstance(response, Failure):
+            self.failures[url] = response
+        if row is not None and self._serves(row, url, response):
+            yield from self._touch(row, response)
+            return Found(self._confirm(row), row, response=response)
+        assert isinstance(response, Failure), "a document without a stored copy is fetched whole"
+        if row is not None and self._is_unfit(row, url):  # an error at the retry changes nothing (R23)
+            response = replace(response, slug=FormatMismatch.slug)
+        return self._explain(url, response)
+
+    def _touch(self, row: StoredDocument, response: Response | Refused) -> Talk[None]:
+        if isinstance(response, Unchanged):
+            yield Touch(row.id, is_settled=self._is_settled(), is_uncacheable=response.is_uncacheable)
+        elif isinstance(response, Failure) and response.publisher_status in GONE and not row.memento:
+            yield Touch(row.id)
+
+    def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
+        """Return whether a stored document is fetched again."""
+        if row.memento or self._is_unfit(row, url) or self.basis.is_truncated(url):
+            return not self.basis.waits(url)
+        return self.basis.request.is_full or self._is_due(url, row)
+
+    def _is_due(self, url: str, row: StoredDocument) -> bool:
+        if self._keeper is not None and self._keeper.asks(row, url):
+            return True
+        changed_at, is_newest = self._subscription.changed_at, len(self.context.chain.path) == 1
+        return row.is_due(changed_at, is_newest=is_newest, now=self.basis.now())
+
+    def _is_gap(self, url: str) -> bool:
+        """Return whether a stored document counts as missing: until it comes in the feed's format (R23)."""
+        return self._came_otherwise(url)
+
+    def _came_otherwise(self, url: str) -> bool:
+        """Return whether a document came last in another family than the feed's, whatever is stored (R23)."""
+        attempt = self.basis.missing.get(url)
+        is_other = attempt is not None and attempt.reason == FormatMismatch.slug
+        return is_other and self.context.family is self.basis.feed.family
+
+    def _is_unfit(self, row: StoredDocument, url: str) -> bool:
+        """Return whether a stored document does not stand for one that came last in another format (R23)."""
+        return row.family is not self.context.family or self._came_otherwise(url)
+
+    def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
+        return fresh.may_replace(row, self.context.family) or self.basis.is_truncated(fresh.arrival.url)
+
+    def _serves(self, row: StoredDocument, url: str, response: Response | Refused) -> bool:
+        """Return whether a stored document serves, as an archive mostly does (docs/faults.md row 53)."""
+        return not isinstance(response, Failure) or bool(row.memento) or not self._is_unfit(row, url)
+
+    def _describe(self, _url: str, fresh: FreshDocument) -> Talk[Arrival]:
+        """Return a fetched document as the chain sees it."""
+        yield from ()
+        return fresh.arrival
+
+    def _confirm(self, row: StoredDocument) -> Arrival:
+        """Return a stored document as the chain sees it once its publisher was asked for it."""
+        return row.as_arrival()
+
+    def _explain(self, url: str, failure: Failure) -> Note:
+        return DocumentUnavailable(url, reason=failure.slug)
+
+    def _is_settled(self) -> bool | None:
+        """Return whether an archive that has not changed is final: behind the newest one it is (R13)."""
+        return len(self.context.chain.path) > 1
+
+
+class ArchiveKeeper(Keeper):
+    """Stores archive documents, and finds out where entries are that have left one (R35)."""
+
+    def __init__(self, context: WalkContext) -> None:
+        super().__init__(context)
+        self._accounting = Accounting(Shifts.read(self.basis.feed.shifts), now=self.basis.now())
+        self._verdict = Verdict.IDLE
+        self._waiting: dict[str, _Waiting] = {}
+        """Documents that have changed, by URL, newest first: it is not known what has left them."""
+        self._noted_shifts = self.basis.feed.shifts
+
+    def begin(self) -> Talk[None]:
+        """Find out which entries an earlier refresh could not account for."""
+        request, shifts = self.basis.request, Shifts.read(self.basis.feed.shifts)
+        doubtful = (yield from ask(Doubtful())) if shifts.left else frozenset()
+        self._accounting = Accounting(
+            shifts, doubtful, now=self.basis.now(), is_full=request.is_full, is_forced=request.is_forced
+        )
+
+    def asks(self, row: StoredDocument, url: str) -> bool:
+        """Return whether a stored document is to be fetched to find entries that have left others."""
+        return self._accounting.asks(url, row.checked_at)
+
+    def is_needed_before(self, url: str) -> bool:
+        return self.pending[-1].found.replaced is not None or self._accounting.is_open
+
+    def end(self, ending: Ending | None, missing_url: str) -> Talk[None]:
+        if ending is not None and ending.is_true_end:
+            self._verdict = self._accounting.end(is_true_end=True)
+        elif self._accounting.is_open:
+            response = self.answers.find(missing_url)
+            failure = response if isinstance(response, Failure) else None
+            self._verdict = self._accounting.missed(missing_url, self._try_again_at(missing_url, failure))
+        yield from self._keep_accounted()
+        if ending is not None and self._accounting.shifts.is_known(self.basis.now()):
+            notes = [note for note in self.notes if note.kind is not ArchiveChanged]
+            self.notes = [*notes, ArchivesShift(self.context.chain.path[0].url)]
+
+    def _keep(self, joined: Joined) -> Talk[None]:
+        found = joined.found
+        self._verdict = yield from self._account(found)
+        self._remark(found)
+        if found.fresh is not None:
+            yield from self._keep_fresh(joined, found.fresh)
+        else:
+            assert found.row is not None, "what joins without a fetch is stored"
+            self.path.append((yield from self._reattach(found.row, self._rank_of(joined))))
+        yield from self._keep_accounted()
+
+    def _keep_fresh(self, joined: Joined, fresh: FreshDocument) -> Talk[None]:
+        row, url = joined.found.row, joined.url
+        if row is not None and not row.memento and row.digest != fresh.arrival.digest:
+            self.notes.append(ArchiveChanged(url))
+        placement = Placement(
+            url=row.url if row is not None else url,
+            role=Role.ARCHIVE,
+            rank=self._rank_of(joined),
+            is_settled=joined.place > 1,
+            brought_news=joined.has_news,
+            may_wait=row is None,
+        )
+        if self._verdict is Verdict.IDLE:
+            self.path.append((yield from self._put(url, placement)))
+        else:
+            self._waiting[url] = _Waiting(joined.found, placement, len(self.path))
+            self.path.append(_UNKNOWN if row is None else row.id)
+
+    # The account
+
+    def _account(self, found: Found) -> Talk[Verdict]:
+        """Take a document that has joined into the account; return what is to be done with it."""
+        accounting, row, fresh, url = self._accounting, found.row, found.fresh, found.arrival.url
+        if fresh is not None:
+            return (yield from self._account_fresh(found, fresh))
+        if accounting.is_idle and found.response is None:
+            accounting.skip()
+            return self._verdict
+        assert row is not None, "what joins without a fetch is stored"
+        is_refused = found.is_refused or (accounting.is_open and bool(row.memento))
+        if found.failure is not None or is_refused:
+            return accounting.missed(url, self._try_again_at(url, found.failure))
+        if found.response is not None:
+            return accounting.unchanged(url, row.fetched_at)
+        if accounting.asks(url, row.checked_at):  # it was not asked for: its time has not come (R14)
+            return accounting.missed(url, self._try_again_at(url, None))
+        return accounting.passed(url, row.checked_at, row.fetched_at)
+
+    def _account_fresh(self, found: Found, fresh: FreshDocument) -> Talk[Verdict]:
+        url, entries = found.arrival.url, [identity for identity, _ in fresh.arrival.keys or ()]
+        if (old := found.replaced) is not None:
+            rows = (each.found.row for each in self._waiting.values())
+            waiting = [*(row.id for row in rows if row is not None), old.id]
+            departure = yield from ask(Depart(old.id, url, fresh.arrival, waiting))
+            return self._accounting.changed(url, departure, entries)
+        if found.row is not None and found.row.digest == fresh.arrival.digest:
+            return self._accounting.unchanged(url, found.row.fetched_at)
+        return self._accounting.added(url, entries)
+
+    def _try_again_at(self, url: str, failure: Failure | None) -> float:
+        """Return when a document that a pass could not have is asked for again (R14)."""
+        attempt, basis = self.basis.missing.get(url), self.basis
+        if failure is None and attempt is not None:
+            return attempt.next_at
+        if failure is None:
+            return basis.now() + basis.settings.retry_missing_seconds
+        return next_attempt_at(
+            reason=failure.slug,
+            status=failure.publisher_status,
+            attempts=self._accounting.attempts(url),
+            now=basis.now(),
+            retry_after_seconds=failure.retry_after_seconds,
+            retry_missing_seconds=basis.settings.retry_missing_seconds,
+        )
+
+    def _keep_accounted(self) -> Talk[None]:
+        """Store what has waited, once it is known what has left it, or that nobody can tell."""
+        if self._verdict is Verdict.CLOSED:
+            yield from self._keep_waiting()
+            if self._accounting.settles:
+                yield SettleDoubtful()
+        elif self._verdict is Verdict.BROKEN:
+            yield from self._keep_doubtful()
+        elif self._accounting.is_passing and self._has_much_waiting():
+            self._accounting.doubt()
+            yield from self._keep_doubtful()
+        yield from self._note_shifts()
+        self._verdict = Verdict.IDLE
+
+    def _has_much_waiting(self) -> bool:
+        sizes = [each.found.arrival.body_bytes for each in self._waiting.values()]
+        return len(sizes) >= MOST_WAITING or sum(sizes) > _MOST_BYTES
+
+    def _keep_waiting(self) -> Talk[None]:
+        """Store what has waited in one transaction: what has moved stands in one of them at every moment."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = dict(reversed(self._waiting.items())), {}
+        placements = {url: each.placement for url, each in waiting.items()}
+        numbers = yield from ask(KeepTogether(placements))
+        for (url, each), number in zip(waiting.items(), numbers, strict=True):
+            self.path[each.place] = number
+            self.answers.remove(url)
+
+    def _keep_doubtful(self) -> Talk[None]:
+        """Store what has waited, the oldest first, and what leaves it as remembered.
+
+        What is new to the feed comes last: before that nothing that is stored leads to it.
+        """
+        yield from self._note_shifts()
+        waiting, self._waiting = self._waiting, {}
+        for url, each in reversed(waiting.items()):
+            if (old := each.found.replaced) is not None:
+                yield from self._put(url, replace(each.placement, remembers=old, is_doubtful=True))
+        for url, each in waiting.items():
+            if each.found.replaced is None:
+                self.path[each.place] = yield from self._put(url, each.placement)
+
+    def _note_shifts(self) -> Talk[None]:
+        written = self._accounting.shifts.written()
+        if written != self._noted_shifts:
+            self._noted_shifts = written
+            yield NoteFeed(shifts=written)
+
+
+class _Waiting(NamedTuple):
+    """A document that has joined, and is not stored before it is known what has left it."""
+
+    found: Found
+    placement: Placement
+    place: int
+    """Its place in `Keeper.path`."""
+
+
+_UNKNOWN: Final = 0
+"""In place of the number of a document that is not stored yet."""
+MOST_WAITING: Final = 64
+_MOST_BYTES: Final = 8 << 20
+"""Of documents that wait for it to be known what has left them (R35), and of their bodies."""

@@ -1,0 +1,114 @@
+"""Which pages of an adapter could not be had, and when failures and limits end the requests (R18, R32).
+
+    403                         no more requests for a day
+    429, or the host pauses     no more requests for an hour at least, as long as the publisher says
+    three failures in a row     no more requests until missing documents are tried again
+    a limit                     no more requests
+    404, a refusal of a trial   an answer to the question, and no failure
+
+Requests that are under way are waited for; their pages are taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from wholefeed.core.adapters.base import FORBIDDEN, GONE, Ask, Refused
+from wholefeed.core.notes import DocumentUnavailable, Note
+from wholefeed.core.refresh.arrivals import Failure
+from wholefeed.core.refresh.basis import Basis
+from wholefeed.core.text.dates import DAY_SECONDS, HOUR_SECONDS
+
+
+class CollectingFailures:
+    """The failures of the pages that an adapter asks for in one refresh."""
+
+    def __init__(self, basis: Basis) -> None:
+        self._basis = basis
+        self._in_a_row = 0
+        self.notes: list[Note] = []
+        self.by_url: dict[str, Failure] = {}
+        self.has_failed = False
+        """Whether a page could not be had, though nobody says that it is not there."""
+        self.stop: str | None = None
+        """Why nothing more is asked, for people; None as long as the adapter may ask."""
+        self.retry_at: float | None = None
+        """Epoch seconds; nothing is asked before."""
+        self.paused_url = ""
+        """A URL at the host that wants a pause from all feeds; empty if none does."""
+
+    def pause_before(self, question: Ask) -> None:
+        """Ask for nothing more if the host of a page wants a pause (R32)."""
+        if self._basis.settings.is_collect_paused(question.url):
+            self.stop, self.has_failed = "the publisher wants a pause", True
+
+    def reach_limit(self, note: Note) -> None:
+        """Ask for nothing more: a limit is reached (R18)."""
+        self.notes.append(note)
+        self.stop = str(note)
+
+    def refuse(self, question: Ask) -> Refused | None:
+        """Return why a page is not asked for: its time has not come (R14), or its host is forbidden."""
+        if self._basis.waits(question.url):
+            attempt = self._basis.missing[question.url]
+            self.note_unavailable(question.url, attempt.reason)
+            return Refused(attempt.reason, attempt.status)
+        if not self._basis.settings.may_collect(question.url):  # a copy's source is at another host
+            return Refused("destination-forbidden")
+        return None
+
+    def reset(self) -> None:
+        """End a row of failures: the publisher has sent something."""
+        self._in_a_row = 0
+
+    def note_unavailable(self, url: str, reason: str) -> None:
+        """Note that a page is missing; `reason` is a slug."""
+        self.notes.append(DocumentUnavailable(url, reason=reason))
+
+    def note_objection(self, question: Ask, refused: Refused) -> Refused:
+        """Note a response that is not the page that was asked for, if that page is needed."""
+        if question.is_needed:
+            self.forget(question.url)
+            self.note_unavailable(question.url, refused.slug)
+        return refused
+
+    def note_failure(self, question: Ask, failure: Failure) -> Refused:
+        """Note that a page could not be had; return the failure as the adapter's answer."""
+        status = failure.publisher_status
+        is_refusal = (question.is_head or question.is_trial) and status in FORBIDDEN
+        if status == _FORBIDDEN and not is_refusal:
+            failure = self._pause("the publisher refuses its pages (403)", failure, DAY_SECONDS)
+        elif status == _TOO_MANY or failure.slug == "host-backoff":
+            seconds = max(HOUR_SECONDS, failure.retry_after_seconds or 0.0)
+            failure = self._pause(f"the publisher wants a pause ({failure.slug})", failure, seconds)
+            self.paused_url = question.url
+        if status not in GONE and not is_refusal:
+            self.has_failed = True
+            self._in_a_row += 1
+        else:
+            self._in_a_row = 0
+        if self._in_a_row >= _FAILURES_IN_A_ROW and self.stop is None:
+            self.stop = f"{self._in_a_row} pages in a row could not be had ({failure.slug})"
+            self.retry_at = self._basis.now() + self._basis.settings.retry_missing_seconds
+        if not question.is_head and status not in question.expected:
+            self.forget(question.url)
+            self.note_unavailable(question.url, failure.slug)
+            self.by_url[question.url] = failure
+        return Refused(failure.slug, status)
+
+    def _pause(self, reason: str, failure: Failure, seconds: float) -> Failure:
+        """Ask for nothing more for some seconds; return the failure with that as its time."""
+        self.stop, self.retry_at = reason, self._basis.now() + seconds
+        return replace(failure, retry_after_seconds=seconds)
+
+    def forget(self, url: str) -> None:
+        """Drop the notes on a page that was asked for once more."""
+        self.by_url.pop(url, None)
+        self.notes = [note for note in self.notes if note.url != url]
+
+
+_FORBIDDEN: Final = 403
+_TOO_MANY: Final = 429
+_FAILURES_IN_A_ROW: Final = 3
+"""A publisher that fails as often is left in peace."""

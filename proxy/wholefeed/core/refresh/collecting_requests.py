@@ -1,0 +1,146 @@
+"""How the questions of an adapter are answered: from the store, or by requests, two at a time (R17, R32)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from wholefeed.core.adapters.base import Answer, Ask, Page, Refused, There
+from wholefeed.core.model import EntryId
+from wholefeed.core.notes import LimitReached
+from wholefeed.core.refresh.arrivals import Failure, LedBack, Response, Unchanged
+from wholefeed.core.refresh.asking import Came, Early, FetchPage, Next, TakeTurn, Talk, ask
+from wholefeed.core.refresh.collected_feed import CollectedFeed
+from wholefeed.core.refresh.collecting_failures import CollectingFailures
+from wholefeed.core.refresh.collecting_pages import CollectedPages
+from wholefeed.core.walk.chain import NO_PROGRESS_DOCUMENTS
+
+AT_ONCE: Final = 2
+"""Requests under way (R32)."""
+
+
+class PageRequests:
+    """The requests for the pages of one feed, and their bounds."""
+
+    def __init__(self, feed: CollectedFeed, pages: CollectedPages, failures: CollectingFailures) -> None:
+        self._basis = feed.basis
+        self._subscription = feed.subscription
+        self._pages = pages
+        self._failures = failures
+        self._readings: dict[int, ReadingBounds] = {}
+        """By `Ask.reading`."""
+        self.has_begun = False
+        """Whether a walk through all pages has begun to use the network."""
+        self.is_endless = False
+        """Whether requests without a new entry were too many (R17)."""
+
+    def answer(self, questions: Sequence[Ask]) -> Talk[list[Answer]]:
+        """Return the answers to some questions, in their order; fewer once `failures.stop` is set."""
+        answers: dict[int, Answer] = {}
+        under_way: dict[str, int] = {}
+        waiting = deque(enumerate(questions))
+        while True:
+            while waiting and len(under_way) < AT_ONCE and self._failures.stop is None:
+                place, question = waiting.popleft()
+                answer = yield from self._answer_without_request(question)
+                if answer is not None:
+                    answers[place] = answer
+                elif self._failures.stop is None:
+                    yield from self._begin(question)
+                    under_way[question.url] = place
+            came = (yield from self._wait(next(iter(under_way)))) if under_way else None
+            if came is None:
+                break
+            place = under_way.pop(came.url)
+            answers[place] = yield from self._take(questions[place], came.response)
+            self._count(questions[place], answers[place])
+        return [answers[place] for place in sorted(answers)]
+
+    def _answer_without_request(self, question: Ask) -> Talk[Answer | None]:
+        """Return an answer that needs no request; None if it needs one, or nothing is asked any more."""
+        held = yield from self._pages.take_held(question)
+        if held is not None:
+            return held
+        stored = yield from self._pages.read_stored(question)
+        if stored is not None:
+            self._reading_of(question).meet(stored)
+            return stored
+        refused = self._failures.refuse(question)
+        if refused is not None:
+            return refused
+        self._failures.pause_before(question)
+        if self._failures.stop is None:
+            for note in self._pages.limits_reached(question):
+                self._failures.reach_limit(note)
+        return None
+
+    def _begin(self, question: Ask) -> Talk[None]:
+        if self._pages.is_all and not self.has_begun:
+            self.has_begun = True
+            yield TakeTurn()
+        yield FetchPage(
+            question.url, is_met=self.is_met, is_head=question.is_head, expected=question.expected
+        )
+
+    def is_met(self, url: str) -> bool:
+        """Return whether a redirect leads to the subscription document: the publisher drops the parameter."""
+        return url in (self._subscription.url, self._subscription.final_url)
+
+    def _wait(self, url: str) -> Talk[Came | None]:
+        """Return the next response; None if the time is over (R18). `url` is one that is under way."""
+        event = yield from ask(Next())
+        while isinstance(event, Early):
+            event = yield from ask(Next())
+        if event is None:
+            limit = self._basis.settings.walk_seconds
+            self._failures.reach_limit(LimitReached(url, limit="limits.walk_seconds", value=limit))
+        else:
+            self._basis.progress.fetched += 1
+        return event
+
+    def _take(self, question: Ask, response: Response) -> Talk[Answer]:
+        if isinstance(response, LedBack):
+            return self._failures.note_objection(question, Refused("redirected"))
+        if isinstance(response, Failure):
+            return self._failures.note_failure(question, response)
+        assert not isinstance(response, Unchanged), "no conditions were sent"
+        self._failures.reset()
+        if isinstance(response, There):
+            return response
+        return (yield from self._pages.take(question, response))
+
+    def _reading_of(self, question: Ask) -> ReadingBounds:
+        return self._readings.setdefault(question.reading, ReadingBounds(self._pages.first))
+
+    def _count(self, question: Ask, answer: Answer) -> None:
+        """Count a request, and ask for nothing more if its reading has no end (R17)."""
+        self.is_endless |= self._reading_of(question).count(question.url, answer)
+        if self.is_endless and self._failures.stop is None:
+            self._failures.stop = "request after request brought nothing new"
+
+
+class ReadingBounds:
+    """One reading of all pages, with bounds of its own (R17); `first` are entries that are known before."""
+
+    def __init__(self, first: Iterable[EntryId]) -> None:
+        self._met = set(first)
+        self._urls: set[str] = set()
+        self._again = 0
+        """Requests for a URL that was asked for before."""
+        self._idle = 0
+        """Requests in a row that brought no entry that is new to this reading."""
+
+    def meet(self, page: Page) -> bool:
+        """Take in a page; return whether it has an entry that is new to this reading."""
+        before = len(self._met)
+        self._met.update(page.identities)
+        return len(self._met) > before
+
+    def count(self, url: str, answer: Answer) -> bool:
+        """Count a request; return whether there are too many."""
+        is_new = isinstance(answer, Page) and self.meet(answer)
+        self._idle = 0 if is_new else self._idle + 1
+        self._again += url in self._urls
+        self._urls.add(url)
+        return self._idle >= NO_PROGRESS_DOCUMENTS or self._again >= len(self._urls) + NO_PROGRESS_DOCUMENTS

@@ -1,0 +1,229 @@
+"""How an attempt to collect can end, and what follows from that (rules R17, R27, R31, R32).
+
+    case            came about                                    the next walk     all pages again
+    ENDLESS         the requests had no end (R17)                 starts anew       later and later
+    STOPPED         a pause, failures or a limit ended them       continues         after that
+    UNSETTLED       the pages do not fit each other               starts anew       later and later
+    NOT_HONOURED    the publisher ignores the pattern             starts anew       later and later
+    NOT_ANSWERED    the same, but there were failures             continues         later and later
+    CUT_SHORT       a look did not reach what was known           continues         later and later
+    INCOMPLETE      pages are missing                             continues         as each page has its time
+    ALL_GIVEN       the publisher has more and gives none of it   is not needed     on a full refresh
+    ALL_READ        all pages were had                            is not needed     on a full refresh
+
+The feed is `collected` after ALL_READ; else it is `partial`. If the publisher has never shown anything of the
+pattern, the pattern is *denied*: the feed is a remembered one, tried again after a week. After failures it is
+tried again sooner at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from wholefeed.core.adapters.base import Collection, Outcome
+from wholefeed.core.model import State
+from wholefeed.core.notes import (
+    DocumentUnavailable,
+    End,
+    Ending,
+    HistoryNotOffered,
+    HistoryShort,
+    HistoryUnfinished,
+    Note,
+)
+from wholefeed.core.refresh.arrivals import Failure
+from wholefeed.core.refresh.basis import Walked
+from wholefeed.core.refresh.collected_feed import CollectedFeed
+from wholefeed.core.refresh.collecting_failures import CollectingFailures
+from wholefeed.core.refresh.collecting_pages import CollectedPages
+from wholefeed.core.text.dates import DAY_SECONDS, WEEK_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way in which an attempt can end."""
+
+    name: str
+    starts_anew: bool = False
+    """Whether the next walk takes no page from this one."""
+    is_put_off: bool = False
+    """Whether all pages are asked for again, with intervals that grow."""
+    is_done: bool = False
+    """Whether every page was read that the publisher gives."""
+
+
+ENDLESS: Final = Case("endless", starts_anew=True, is_put_off=True)
+STOPPED: Final = Case("stopped")
+UNSETTLED: Final = Case("unsettled", starts_anew=True, is_put_off=True)
+NOT_HONOURED: Final = Case("not honoured", starts_anew=True, is_put_off=True)
+NOT_ANSWERED: Final = Case("not answered", is_put_off=True)
+CUT_SHORT: Final = Case("cut short", is_put_off=True)
+INCOMPLETE: Final = Case("incomplete")
+ALL_GIVEN: Final = Case("all given", is_done=True)
+ALL_READ: Final = Case("all read", is_done=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectingResult:
+    """The facts that decide how an attempt has ended."""
+
+    feed: CollectedFeed
+    found: Outcome | None
+    """The adapter's own result; None if it was stopped."""
+    pages: CollectedPages
+    failures: CollectingFailures
+    is_endless: bool
+    """Whether requests without a new entry were too many (R17)."""
+
+    @property
+    def case(self) -> Case:
+        """How the attempt has ended."""
+        if self.found is None:
+            return ENDLESS if self.is_endless else STOPPED
+        if self.found.wants_all:
+            return UNSETTLED
+        if not self.found.is_honoured:
+            return NOT_ANSWERED if self.failures.has_failed else NOT_HONOURED
+        return self._case_of_pages(self.found)
+
+    def _case_of_pages(self, found: Outcome) -> Case:
+        """Return how an attempt has ended whose pattern was honoured."""
+        if self.failures.notes or (self.failures.has_failed and not found.is_whole):
+            return INCOMPLETE
+        if found.is_whole:
+            return ALL_READ
+        if found.is_final:
+            return ALL_GIVEN
+        return UNSETTLED if self.pages.is_all else CUT_SHORT
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether nothing of the pattern was ever had (R27)."""
+        has_kept, is_ended = self.pages.has_kept, self.feed.known.is_ended
+        if self.found is None:
+            return not (has_kept or is_ended)
+        is_cut_off = has_kept and self.failures.has_failed
+        return not (self.found.is_honoured or is_ended or is_cut_off)
+
+    @property
+    def reason(self) -> str:
+        """Why not all was read, for people; empty if all was."""
+        return self.found.reason if self.found is not None else self.failures.stop or ""
+
+    def knowledge(self) -> Collection:
+        """Return what is known of the pages from now on."""
+        case, feed = self.case, self.feed
+        known = feed.known if self.found is None else self.found.known
+        known = replace(
+            known,
+            adapter=feed.adapter.name,
+            began_at=feed.known.began_at,
+            noted_at=feed.basis.now(),
+            is_denied=self.is_denied,
+            walk=known.walk + case.starts_anew,
+        )
+        if case.is_done:
+            return self._done(known)
+        known = replace(known, reason=self.reason)
+        if self.is_denied or case.is_put_off:
+            return self._put_off(known)
+        return replace(known, retry_at=self.failures.retry_at, denials=0)
+
+    def _done(self, known: Collection) -> Collection:
+        """Return what is known after every page was read that the publisher gives."""
+        feed, now, is_all, first = self.feed, self.feed.basis.now(), self.pages.is_all, self.pages.first
+        lack = self.reason if self.case == ALL_GIVEN else "" if is_all else known.lack
+        etag, last_modified = feed.validators
+        return replace(
+            known,
+            retry_at=None,
+            denials=0,
+            reason=lack,
+            lack=lack,
+            top=first[0].hex() if first else "",
+            looked_at=now,
+            is_idle=not (is_all or self.pages.has_put),
+            daily_at=now if is_all or feed.is_daily else known.daily_at,
+            ended_at=now if is_all else known.ended_at,
+            etag=etag,
+            last_modified=last_modified,
+            digest=feed.subscription.digest.hex(),
+        )
+
+    def _put_off(self, known: Collection) -> Collection:
+        """Return when all pages are asked for again (R27, R31).
+
+        A denial without failures is tried again after a week. Else it may be chance: the first interval is
+        that of missing documents, and each further one is twice as long, up to a week.
+        """
+        seconds, denials = float(WEEK_SECONDS), known.denials
+        if self.failures.has_failed or not self.is_denied:
+            first_seconds = self.feed.basis.settings.retry_missing_seconds
+            seconds = min(seconds, first_seconds * 2.0 ** min(denials, _MAX_DOUBLINGS))
+            denials += 1
+        retry_at = max(self.failures.retry_at or 0.0, self.feed.basis.now() + seconds)
+        return replace(known, retry_at=retry_at, denials=denials)
+
+    def describe(self, known: Collection) -> Walked:
+        """Return what the feed has become; `known` is what is known of its pages from now on."""
+        feed = replace(self.feed, known=known)
+        if self.is_denied:
+            return describe_denied(feed)
+        notes = list(self.failures.notes)
+        if not (self.case.is_done or any(note.partial for note in notes)):
+            notes.append(_note_unfinished(feed, self.reason))
+        return describe_collected(feed, notes, self.failures.by_url)
+
+
+_MAX_DOUBLINGS: Final = 20
+
+
+# What the feed becomes
+
+
+def describe_unasked(feed: CollectedFeed, *, has_kept: bool) -> Walked:
+    """Return what a feed is of which nothing is due: missing pages are missing still.
+
+    `has_kept` says whether a page of the pattern is part of the feed.
+    """
+    if not (feed.known.is_ended or has_kept):
+        return describe_denied(feed)
+    notes = [
+        HistoryUnfinished(url, adapter=feed.adapter.name, reason="not tried again yet")
+        if attempt.reason == HistoryUnfinished.slug
+        else DocumentUnavailable(url, reason=attempt.reason)
+        for url, attempt in feed.basis.missing.items()
+    ]
+    return replace(describe_collected(feed, notes, {}), has_tried=False)
+
+
+def describe_denied(feed: CollectedFeed) -> Walked:
+    """Return what a feed is whose publisher has shown nothing of the pattern."""
+    url, known = feed.subscription.final_url, feed.known
+    note = HistoryNotOffered(url, adapter=feed.adapter.name, reason=known.reason)
+    return Walked(state=State.REMEMBERED, notes=[note], ending=Ending(End.NOT_OFFERED))
+
+
+def describe_collected(
+    feed: CollectedFeed, notes: Sequence[Note], failed_by_url: Mapping[str, Failure]
+) -> Walked:
+    """Return what a feed is of which pages were had; the notes and failures are those of its pages."""
+    known, url, notes = feed.known, feed.subscription.final_url, list(notes)
+    if known.is_ended and known.reason and not any(note.partial for note in notes):
+        notes.append(_note_unfinished(feed, known.reason))
+    if known.is_ended and known.total is not None and known.total > known.collected:
+        notes.append(HistoryShort(url, claimed=known.total, collected=known.collected))
+    partial = tuple(note for note in notes if note.partial)
+    ending = Ending(None, partial) if partial else Ending(End.READ)
+    failures = dict(failed_by_url)
+    # What is looked for daily anyway, or not before a certain time, is not tried again every hour (R14).
+    pause = DAY_SECONDS if known.lack else (known.retry_at or 0.0) - feed.basis.now()
+    if pause > 0:
+        failures[url] = Failure(slug=HistoryUnfinished.slug, retry_after_seconds=pause)
+    return Walked(state=State.COLLECTED, notes=notes, failures=failures, ending=ending)
+
+
+def _note_unfinished(feed: CollectedFeed, reason: str) -> Note:
+    return HistoryUnfinished(feed.subscription.final_url, adapter=feed.adapter.name, reason=reason)

@@ -1,0 +1,109 @@
+"""The fetches of one walk: the document that its path has come to, and others ahead of the path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from wholefeed.core.notes import Note
+from wholefeed.core.refresh.answers import Answers, WalkContext
+from wholefeed.core.refresh.arrivals import Failure, FreshDocument, LedBack
+from wholefeed.core.refresh.asking import Came, Early, Fetch, Next, TakeTurn, Talk, ask
+from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.ahead import Ahead, Want
+from wholefeed.core.walk.chain import Arrival
+
+
+class TimeOverError(Exception):
+    """The time of the walk is over (R18)."""
+
+
+class WalkFetches:
+    """Fetches documents for one walk, and knows which of them are worth fetching ahead (R0)."""
+
+    def __init__(self, context: WalkContext) -> None:
+        settings, trail = context.basis.settings, context.chain.trail
+        self._context = context
+        self._basis = context.basis
+        self._answers = context.answers
+        self.steps: list[str] = []
+        """The URLs that the trail has linked to so far."""
+        self.spoilt: dict[str, Note] = {}
+        """Why documents that have come are not the ones that the trail links to, by `document_key`."""
+        self.ahead = Ahead(
+            context.chain,
+            limits=settings.limits,
+            known=lambda url: document_key(url) in context.stored,
+            arrival_of=partial(_find_arrival, context.answers, self.spoilt),
+            max_window=0 if trail.is_closing else settings.window,
+            look_ahead=settings.looks_ahead,
+        )
+        self._wanted: set[str] = set()
+        """The documents that this walk has wanted, by `document_key`; earlier walks may have begun others."""
+        self._has_turn = False
+
+    def begin(self, url: str, *, is_alone: bool) -> Talk[None]:
+        """Fetch the document that the path has come to, and others ahead of it unless that one `is_alone`."""
+        for want in self._choose_wanted(url, is_alone=is_alone):
+            if want.is_guess and self._basis.waits(want.url):
+                continue
+            self._wanted.add(document_key(want.url))
+            if not self._answers.has_asked(want.url):
+                yield from self._fetch(want.url, is_ahead=want.url != url)
+
+    def hear(self, url: str, *, is_alone: bool) -> Talk[None]:
+        """Wait for the next fetch that ends, and follow early links meanwhile (R0).
+
+        Raises:
+            TimeOverError: The time of the walk is over (R18).
+        """
+        while isinstance(event := (yield from ask(Next(url))), Early):
+            yield from self._follow_early(url, event, is_alone=is_alone)
+        if event is None:
+            raise TimeOverError
+        self._answers.take(event.url, event.response)
+        self._basis.progress.fetched += 1
+        self._note_ahead(event)
+
+    def _choose_wanted(self, url: str, *, is_alone: bool) -> tuple[Want, ...]:
+        return self.ahead.wanted(url, steps=self.steps, is_alone=is_alone)
+
+    def _fetch(self, url: str, *, is_ahead: bool) -> Talk[None]:
+        row = self._context.find_stored(url)
+        if row is None and not self._has_turn:
+            self._has_turn = True
+            yield TakeTurn()
+        key, relation = document_key(url), self._context.chain.trail.relation
+        self._wanted.add(key)
+        self._answers.flying.add(key)
+        yield Fetch(
+            url, None if self._basis.request.is_full else row, relation, self._context.chain.has_met, is_ahead
+        )
+
+    def _follow_early(self, url: str, early: Early, *, is_alone: bool) -> Talk[None]:
+        """Fetch the target of an early link, if the path will probably come to it and a turn is taken."""
+        if self.ahead.is_answered(early.url):
+            return
+        older = early.older
+        self.ahead.foretell(early.url, older)
+        is_known = self._answers.has_asked(older) or self._context.find_stored(older) is not None
+        if is_known or not self._has_turn or self._basis.waits(older):
+            return
+        if any(want.url == older for want in self._choose_wanted(url, is_alone=is_alone)):
+            yield from self._fetch(older, is_ahead=True)
+
+    def _note_ahead(self, came: Came) -> None:
+        """Let what has come ahead of the path decide how far ahead documents are fetched."""
+        key = document_key(came.url)
+        if key not in self._wanted or key in self._context.stored:
+            return
+        if isinstance(came.response, FreshDocument):
+            self.ahead.note_response(came.url, came.response.arrival.body_bytes)
+        elif isinstance(came.response, Failure | LedBack):
+            self.ahead.note_response(came.url, None)
+
+
+def _find_arrival(answers: Answers, spoilt: Mapping[str, Note], url: str) -> Arrival | None:
+    """Return a document that was fetched ahead of the path."""
+    fresh = answers.find_fresh(url)
+    return None if fresh is None or document_key(url) in spoilt else fresh.arrival

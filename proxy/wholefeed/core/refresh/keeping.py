@@ -1,0 +1,90 @@
+"""How the documents that have joined the path of a walk are stored, in the order of the path."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from wholefeed.core.model import Relation
+from wholefeed.core.notes import DocumentTruncated, Ending, Note
+from wholefeed.core.refresh.answers import Found, Joined, WalkContext
+from wholefeed.core.refresh.arrivals import Placement
+from wholefeed.core.refresh.asking import Attach, Drop, Keep, Talk, ask
+from wholefeed.core.refresh.stored import StoredDocument
+
+
+class Keeper:
+    """Stores the documents of one walk; what archives and pages do differently is in the subclasses."""
+
+    def __init__(self, context: WalkContext) -> None:
+        self.context = context
+        self.basis = context.basis
+        self.answers = context.answers
+        self.path: list[int] = []
+        """The numbers of the documents that were kept, newest first, without the subscription document."""
+        self.notes: list[Note] = []
+        self.pending: list[Joined] = []
+        """Documents that have joined and are not stored, newest first."""
+        ranks = [row.rank for row in context.stored.values() if row.rank is not None]
+        self._first_rank = min(ranks, default=0) - _RANKS_PER_WALK
+
+    def begin(self) -> Talk[None]:
+        """Prepare for the first document."""
+        yield from ()
+
+    def is_needed_before(self, url: str) -> bool:
+        """Return whether the choice of the next document depends on what the pending ones have brought."""
+        raise NotImplementedError
+
+    def keep_joined(self) -> Talk[None]:
+        """Store what has joined the path, in the order of the path."""
+        while self.pending:
+            joined = self.pending[0]
+            yield from self._keep(joined)
+            self.pending.pop(0)
+            last_url = self.context.chain.path[0].links.get(Relation.LAST, "")
+            self.basis.progress.add(joined.url, joined.found.arrival.entries, last_url)
+
+    def end(self, ending: Ending | None, missing_url: str) -> Talk[None]:
+        """Take it that the path has come to its end; None: to a hole (R34), at `missing_url`."""
+        yield from ()
+
+    def drop(self, url: str) -> Talk[None]:
+        """Drop a document that has come and is not worth keeping."""
+        self.answers.remove(url)
+        yield Drop(url)
+
+    def _keep(self, joined: Joined) -> Talk[None]:
+        raise NotImplementedError
+
+    def _put(self, url: str, placement: Placement) -> Talk[int]:
+        number = yield from ask(Keep(url, placement))
+        self.answers.remove(url)
+        return number
+
+    def _reattach(self, row: StoredDocument, rank: int) -> Talk[int]:
+        if row.rank is None:
+            yield Attach({row.id: rank})
+        return row.id
+
+    def _rank_of(self, joined: Joined) -> int:
+        """Return the rank of a document: an attached one keeps its own, a new one stands before all these."""
+        row = joined.found.row
+        return row.rank if row is not None and row.rank is not None else self._first_rank + joined.place
+
+    def _remark(self, found: Found) -> None:
+        """Note what is wrong with a document that has joined.
+
+        A stored one may have broken off, or be no more than a web archive's copy (R33).
+        """
+        url, row = found.arrival.url, found.row
+        if found.fresh is not None:
+            self.notes += [replace(note, url=url) for note in found.fresh.reading_notes]
+        elif row is not None and row.memento:
+            self.notes.append(row.as_memento())
+        elif self.basis.is_truncated(url):
+            self.notes.append(DocumentTruncated(url, breaks_off=True))
+
+
+_RANKS_PER_WALK: Final = 1 << 20
+"""New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""

@@ -1,0 +1,198 @@
+"""Documents that other sources than the publisher's links offer to a refresh.
+
+    imports            what people had kept (I1)             ┐ stored detached; at the end of the refresh they
+    lists              what a publisher's pages list (H7)    ┘ stand behind all else
+    a web archive's    of another document of the chain, or  → stored detached, until the walk misses that one
+    copies (R33)       a page
+                       of the subscription document          → a page behind all others, if it brings anything
+
+Such a document settles, detaches and buries nothing, and what it says of the feed itself counts for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from wholefeed.core.listing.lists import LEAST
+from wholefeed.core.model import Family, Kind, Role, State
+from wholefeed.core.notes import End, Ending, MementoServed, Note
+from wholefeed.core.refresh.arrivals import Failure, Offer, Placement, adds_to
+from wholefeed.core.refresh.asking import (
+    Attach,
+    Detach,
+    Drop,
+    Keep,
+    Known,
+    NoteListing,
+    Remove,
+    Talk,
+    ask,
+)
+from wholefeed.core.refresh.basis import Basis, Walked
+from wholefeed.core.refresh.listing import Listing
+from wholefeed.core.refresh.stored import Attempt, StoredDocument, subscription_of
+from wholefeed.core.refresh.subscription import SubscriptionState
+from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
+from wholefeed.core.text.urls import document_key
+
+BEHIND_ALL: Final = 1 << 40
+"""Rank of a copy of the year 1970; those made later stand before it."""
+
+
+def take_added(basis: Basis, documents: Sequence[StoredDocument]) -> Talk[bool]:
+    """Store imports and lists, remove what is taken back or removed (I2); return whether there was any."""
+    added = [offer for offer in basis.offers if offer.is_added]
+    attached = {row.url: row.rank for row in documents if row.is_listed}
+    for offer in added:
+        place = Placement(url=offer.copy_url, role=Role.PAGE, rank=attached.get(offer.copy_url))
+        yield Keep(offer.copy_url, place)
+    removed = [row.id for row in documents if row.url in basis.request.removes]
+    if removed or basis.request.forgets:
+        yield Remove(removed, basis.request.forgets)
+    return bool(added or removed or basis.request.forgets)
+
+
+def place_added(
+    documents: Sequence[StoredDocument],
+    family: Family,
+    kind: Kind,
+    state: State,
+    *,
+    has_lists: bool | None = None,
+) -> Talk[None]:
+    """Let imports and lists be part of the feed, behind all else; of a complete feed they are none.
+
+    Its publisher says that this is all: it would not be so with documents that it does not have any more.
+
+    Args:
+        documents: All of the feed.
+        family: The format of the feed.
+        kind: The kind of the feed.
+        state: The state of the feed.
+        has_lists: Whether its publisher's pages are part of it; None: they are as they were.
+    """
+    is_whole = state is State.COMPLETE or kind is Kind.COMPLETE
+    leaving, coming = list[int](), dict[int, int]()
+    for row in documents:
+        if not row.is_added:
+            continue
+        is_wanted = has_lists if row.is_listed else True
+        if is_whole or is_wanted is False:
+            leaving += [row.id] if row.rank is not None else []
+        elif is_wanted and row.rank is None and row.family is family:
+            coming[row.id] = BEHIND_ALL - (0 if row.is_listed else int(row.fetched_at))
+    if leaving:
+        yield Detach(leaving)
+    if coming:
+        yield Attach(coming)
+
+
+def store_copies(
+    basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState
+) -> Talk[bool]:
+    """Store a web archive's copies (R33); return whether there were any of use.
+
+    Where nothing is stored of a feed that is gone, the newest copy stands in for its subscription document
+    (`wholefeed.core.refresh.subscription`). The feed is partial while a copy stands, and the publisher's own
+    document replaces it.
+    """
+    own = {(row.role, document_key(row.url)) for row in documents if not row.memento}
+    serving = {row.memento for row in documents if row.role is Role.SUBSCRIPTION and row.rank is not None}
+    is_any = False
+    for offer in basis.offers:
+        if offer.is_added:
+            continue
+        is_page = offer.is_subscription or subscription.kind is Kind.PAGED
+        role = Role.PAGE if is_page else Role.ARCHIVE
+        url = offer.copy_url if offer.is_subscription else offer.url
+        is_of_use = (role, document_key(url)) not in own
+        if is_of_use and offer.is_subscription and offer.copy_url not in serving:
+            is_of_use = yield from _brings_anything(offer)
+        if is_of_use:
+            rank = BEHIND_ALL - int(offer.captured_at) if offer.is_subscription else None
+            yield Keep(offer.copy_url, Placement(url=url, role=role, rank=rank))
+        else:
+            yield Drop(offer.copy_url)
+        is_any |= is_of_use
+    return is_any
+
+
+def _brings_anything(offer: Offer) -> Talk[bool]:
+    known = yield from ask(Known(offer.copy_url, offer.fresh.arrival, with_copies=True))
+    return adds_to(known, offer.fresh, offer.captured_at)
+
+
+def note_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]:
+    """Return notes on the copies of the subscription document: as it was last, and as it was earlier."""
+    copies = (row for row in documents if row.memento and not row.is_added)
+    attached = [row for row in copies if row.rank is not None]
+    notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
+    of_use = (row for row in attached if row.is_capture and row.live_bytes)
+    captures = sorted(of_use, key=lambda row: row.fetched_at)
+    if captures:
+        oldest, newest = captures[0], captures[-1]
+        times = [format_rfc3339(each.fetched_at) for each in (oldest, newest)]
+        when = times[1] if oldest is newest else f"{times[0]} to {times[1]}"
+        facts = {"copy_url": newest.memento, "captured": when, "copies": len(captures)}
+        notes.append(MementoServed(basis.feed.fetch_url, **facts))
+    return notes
+
+
+# Lists in a publisher's pages (H7, H8)
+
+
+def add_lists(
+    basis: Basis, documents: Sequence[StoredDocument], subscription: SubscriptionState, walked: Walked
+) -> Walked:
+    """H7: return the same walk, of a feed whose history stands in its publisher's pages, if it does."""
+    family, listing = subscription.arrival.family, _listing_of(basis)
+    rows = [row for row in documents if row.is_listed and row.family is family]
+    if listing.family != family or not any(row.entries for row in rows):
+        return walked
+    notes, asked = list(listing.notes()), basis.request.listing
+    partial = tuple(note for note in notes if note.partial)
+    failures = {each.url: Failure(slug=each.slug, publisher_status=each.status) for each in listing.missing}
+    return replace(
+        walked,
+        state=State.LISTED,
+        notes=[*walked.notes, *notes],
+        failures=walked.failures | ({} if asked is None else failures),
+        ending=Ending(None, partial) if partial else Ending(End.LISTED),
+        untried=frozenset() if asked is not None else frozenset(each.url for each in listing.missing),
+    )
+
+
+def _listing_of(basis: Basis) -> Listing:
+    asked = basis.request.listing
+    return Listing.read(basis.feed.listing) if asked is None else asked
+
+
+def plan_look(
+    basis: Basis,
+    documents: Sequence[StoredDocument],
+    subscription: SubscriptionState,
+    *,
+    is_plain: bool,
+    missing: Sequence[Attempt],
+) -> Talk[None]:
+    """H1, H8: note what is known of the publisher's pages, and when they are to be looked at.
+
+    `is_plain`: nothing else brings the history of the feed.
+    """
+    feed, listing, now = basis.feed, _listing_of(basis), basis.now()
+    first = subscription_of(documents)
+    at = feed.list_at
+    if not is_plain or first is None or first.entries < LEAST:
+        at = None
+    elif basis.request.listing is not None:
+        pages = {each.url for each in listing.missing}
+        at = listing.next_at((each.next_at for each in missing if each.url in pages), now=now)
+    elif at is None or listing.family not in ("", subscription.arrival.family):
+        at = max(now, listing.retry_at or now)
+    elif subscription.has_gap:
+        at = min(at, max(now, listing.retry_at or now, (listing.looked_at or now) + DAY_SECONDS))
+    written = listing.written()
+    if (written, at) != (feed.listing, feed.list_at):
+        yield NoteListing(written, at)

@@ -1,0 +1,255 @@
+"""The order of a refresh: from the question for the subscription document to the publication.
+
+    talk = refresh(basis, documents)        # requests and answers: see `wholefeed.core.refresh.asking`
+
+Its parts: `offered` (imports, lists, a web archive's copies), `subscription`, `linked` (a chain or pages),
+`collecting` (where an adapter asks a publisher), `concluding` (what left, what is missing, the state).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from wholefeed.core.adapters.base import NOTHING_COLLECTED, Collection
+from wholefeed.core.model import Kind, Role, State
+from wholefeed.core.notes import End, Ending, HistoryNotOffered, Note
+from wholefeed.core.parse.limits import PARSER_VERSION
+from wholefeed.core.refresh.accounting import NO_SHIFTS, Shifts
+from wholefeed.core.refresh.arrivals import SubscriptionFailed
+from wholefeed.core.refresh.asking import Detach, EndWalk, Publish, Reread, Rows, SettleIds, Talk, Unlist, ask
+from wholefeed.core.refresh.basis import Basis, Walked
+from wholefeed.core.refresh.collecting import Collecting
+from wholefeed.core.refresh.concluding import conclude
+from wholefeed.core.refresh.linked import find_ascent, is_followed, linked_history
+from wholefeed.core.refresh.offered import add_lists, place_added, store_copies, take_added
+from wholefeed.core.refresh.stored import StoredDocument, StoredFeed, subscription_of
+from wholefeed.core.refresh.subscription import Subscription, SubscriptionState
+from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.chain import Trail
+
+Documents = Sequence[StoredDocument]
+
+
+def refresh(basis: Basis, documents: Documents) -> Talk[SubscriptionFailed | None]:
+    """Bring a feed up to date; return why there is no subscription document, where there is none."""
+    feed, request = basis.feed, basis.request
+
+    # Imports and lists come first. A feed at rest is published with imports as it was, and nobody is asked.
+    has_added = yield from take_added(basis, documents)
+    if has_added:
+        documents = yield from ask(Rows())
+    if has_added and request.listing is None and is_at_rest(feed, documents):
+        yield from place_added(documents, feed.family, feed.kind, feed.state)
+        yield Publish(feed.state, None)
+        return None
+
+    # The subscription document is fetched, and stored if anything in it has changed.
+    subscription = yield from Subscription(basis, documents).obtain()
+    if isinstance(subscription, SubscriptionFailed):
+        return subscription
+    basis.progress.notes = subscription.notes
+
+    # Stored documents are read again by a newer parser; posts get their new ids; a web archive's copies come.
+    is_new = yield from _renew_stored(basis, documents, subscription)
+    is_new = is_new or subscription.has_changed or has_added or request.listing is not None
+    if is_new:
+        documents = yield from ask(Rows())
+
+    # Where is the history of the feed, and is there anything to do?
+    plan = plan_refresh(basis, documents, subscription)
+    if not (is_new or subscription.has_moved or (plan.is_due and not basis.has_copies)):
+        return None
+    first = subscription_of(documents)
+    basis.progress.entries = 0 if first is None else first.entries
+    if plan.way is Way.PUT_OFF or (plan.is_walk and not feed.digest):
+        yield Publish(State.LOADING, subscription.notes)
+    if plan.way is Way.PUT_OFF:
+        return None
+
+    # The history is walked, or asked for; while that lasts, what has come is published from time to time.
+    walked = yield from _reconstruct(basis, documents, subscription, plan)
+
+    # What the publisher took out leaves, what is missing is noted, and readers get the feed.
+    yield from conclude(basis, documents, subscription, walked)
+    return None
+
+
+def is_at_rest(feed: StoredFeed, documents: Documents) -> bool:
+    """Return whether an earlier refresh came to its end: then no publisher is asked to publish more."""
+    is_whole = bool(feed.digest) and feed.revision == feed.published_revision and not feed.is_walking
+    is_read = all(row.parser_version == PARSER_VERSION for row in documents)
+    return is_whole and is_read and feed.state is not State.LOADING
+
+
+def _renew_stored(basis: Basis, documents: Documents, subscription: SubscriptionState) -> Talk[bool]:
+    """Bring stored documents up to date with the parser and the publisher; return whether any changed."""
+    is_new, feed = False, basis.feed
+    if any(row.parser_version != PARSER_VERSION for row in documents):
+        is_new |= yield from ask(Reread())
+    if basis.request.is_full or (feed.renaming_at is not None and feed.renaming_at <= basis.now()):
+        is_new |= yield from ask(SettleIds(joins=basis.request.is_full))
+    if basis.has_copies:
+        is_new |= yield from store_copies(basis, documents, subscription)
+    if subscription.has_changed and any(row.is_listed for row in documents):
+        yield Unlist()
+    return is_new
+
+
+# The plan
+
+
+class Way(Enum):
+    """Where the history of a feed is."""
+
+    WHOLE = "the subscription document is all (R1, R5)"
+    LINKS = "its links lead to a chain, or to pages (R2, R4, R6)"
+    ADAPTER = "its publisher has it, and does not link it (R26)"
+    NOWHERE = "no links, or none that are followed (R7)"
+    PUT_OFF = "links or an adapter lead to it, and this request may not walk"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a refresh does once it has the subscription document."""
+
+    way: Way
+    is_due: bool
+    """Whether there is something to do though nothing is new."""
+    collecting: Collecting | None = None
+    """What asks the publisher (`Way.ADAPTER`)."""
+
+    @property
+    def is_walk(self) -> bool:
+        """Whether documents may be added for long."""
+        return self.way is Way.LINKS or (self.collecting is not None and self.collecting.is_due)
+
+
+def plan_refresh(basis: Basis, documents: Documents, subscription: SubscriptionState) -> Plan:
+    """Find out where the history of a feed is, and whether anything is due."""
+    kind, collecting = subscription.kind, None
+    if kind is Kind.PLAIN and subscription.is_confirmed:  # R26: only of a publisher that is there
+        collecting = Collecting.of(basis, documents, subscription)
+    is_due = (
+        _is_archive_due(basis, documents, subscription)
+        or (kind in (Kind.ARCHIVED, Kind.LEGACY) and _is_account_due(basis))
+        or (collecting is not None and collecting.is_due)
+        or _is_unfinished(basis, has_adapter=collecting is not None)
+    )
+    may_walk = basis.request.may_walk
+    if kind is Kind.COMPLETE:
+        return Plan(Way.WHOLE, is_due)
+    if collecting is not None and (may_walk or not collecting.wants_all):
+        return Plan(Way.ADAPTER, is_due, collecting)
+    if collecting is None and not is_followed(basis, kind):
+        return Plan(Way.NOWHERE, is_due)
+    return Plan(Way.LINKS if may_walk else Way.PUT_OFF, is_due)
+
+
+def _is_account_due(basis: Basis) -> bool:
+    """Return whether archives are to be looked at for entries that others have lost (R35)."""
+    shifts = basis.feed.shifts
+    return shifts != NO_SHIFTS and Shifts.read(shifts).is_due(basis.now())
+
+
+def _is_unfinished(basis: Basis, *, has_adapter: bool) -> bool:
+    """Return whether an earlier refresh left something to do, or a person insists."""
+    feed, request, now = basis.feed, basis.request, basis.now()
+    was_switched_on = feed.state is State.REMEMBERED and is_followed(basis, feed.kind)
+    was_switched_off = feed.state is State.COLLECTED and feed.kind is Kind.PLAIN and not has_adapter
+    return (
+        request.is_forced
+        or request.is_full
+        or feed.is_walking
+        or not feed.digest
+        or feed.revision != feed.published_revision  # an earlier refresh did not come to its end
+        or find_ascent(feed) is not None  # what is new is not in the subscription document
+        or was_switched_on
+        or was_switched_off
+        or feed.state is State.LOADING
+        or any(not each.waits(now) for each in basis.missing.values())
+    )
+
+
+def _is_archive_due(basis: Basis, documents: Documents, subscription: SubscriptionState) -> bool:
+    """Return whether an archive on the stored path is to be looked at though nothing is new now (R13).
+
+    The subscription document may have changed within a day of the last look, and not since.
+    """
+    if subscription.kind not in (Kind.ARCHIVED, Kind.LEGACY):
+        return False
+    stored = {document_key(row.url): row for row in documents if row.role is Role.ARCHIVE}
+    if all(row.is_final for row in stored.values()):
+        return False
+    trail, links, is_newest = Trail(relation=subscription.relation), subscription.arrival.links, True
+    while (row := stored.pop(document_key(trail.target(links) or ""), None)) is not None:
+        if row.is_due(subscription.changed_at, is_newest=is_newest, now=basis.now()):
+            return True
+        links, is_newest = row.links, False
+    return False
+
+
+# The history
+
+
+def _reconstruct(
+    basis: Basis, documents: Documents, subscription: SubscriptionState, plan: Plan
+) -> Talk[Walked]:
+    """Bring the documents of the history up to date; return how far it reaches."""
+    if plan.way is Way.WHOLE:
+        yield from _leave_alone(documents)
+        return Walked(ending=Ending(End.WHOLE))
+    if plan.collecting is not None:
+        walked = yield from _collect(plan.collecting)
+    elif plan.way is Way.LINKS:
+        walked = yield from _follow_links(basis, documents, subscription)
+    else:
+        end = End.NOT_OFFERED if subscription.kind is Kind.PLAIN else End.NOT_FOLLOWED
+        notes = _note_denial(basis, subscription)
+        walked = Walked(state=State.REMEMBERED, notes=notes, ending=Ending(end))
+    if subscription.kind is Kind.PLAIN and walked.state is State.REMEMBERED:
+        walked = add_lists(basis, documents, subscription, walked)
+    return walked
+
+
+def _leave_alone(documents: Documents) -> Talk[None]:
+    """R1, R5: the subscription document is the whole feed; everything else leaves."""
+    attached = (row for row in documents if row.rank is not None)
+    leaving = [row.id for row in attached if row.role is not Role.SUBSCRIPTION]
+    if leaving:
+        yield Detach(leaving)
+
+
+def _collect(collecting: Collecting) -> Talk[Walked]:
+    walked = yield from collecting.run()
+    if collecting.has_begun:
+        yield _end_walk(walked)
+    return replace(walked, has_met=collecting.is_met)
+
+
+def _follow_links(basis: Basis, documents: Documents, subscription: SubscriptionState) -> Talk[Walked]:
+    """Walk along the links; ask the publisher if they lead nowhere at once (R26)."""
+    walked = yield from linked_history(basis, documents, subscription)
+    yield EndWalk()
+    if subscription.kind is Kind.PAGED and not walked.path:
+        collecting = Collecting.of(basis, documents, subscription)
+        collected = None if collecting is None else (yield from collecting.run())
+        if collected is not None and collected.state is State.COLLECTED:
+            walked = collected
+    yield _end_walk(walked)
+    return walked
+
+
+def _end_walk(walked: Walked) -> EndWalk:
+    reason = next((note.slug for note in walked.notes if note.partial), "end")
+    return EndWalk(reason, 1 + len(walked.path))
+
+
+def _note_denial(basis: Basis, subscription: SubscriptionState) -> list[Note]:
+    """Return the note on a history that its publisher does not give, where nobody was asked now (R27)."""
+    if basis.feed.collection == NOTHING_COLLECTED or subscription.is_confirmed:
+        return []
+    known = Collection.read(basis.feed.collection)
+    url = subscription.arrival.final_url
+    return [HistoryNotOffered(url, adapter=known.adapter, reason=known.reason)] if known.is_denied else []

@@ -1,0 +1,273 @@
+"""A walk along one trail of a feed, from the subscription document to the oldest document (R2).
+
+    walked = yield from walk_archives(basis, subscription, stored, trail, answers).run()
+
+For each document of the trail, in this order:
+
+    no older link, a link to itself, a circle, a limit      -> the end
+    a response has come, be it for another trail            -> it is judged
+    it is stored and not due (R13), or waits (R14)          -> the stored one serves, or it is missing
+    else                                                    -> it is fetched, and others ahead of the path
+                                                               (`wholefeed.core.walk.ahead`)
+    it belongs to the feed                                  -> it joins the path, and is kept
+    it is missing                                           -> the walk looks behind it (R34), or ends
+
+The ends:
+
+    the oldest document has no older link                           true end
+    its older link names itself, also through a redirect (R17)      true end
+    its only older link cannot be followed                          DeadChainLink
+    the link leads back to an earlier document of the path (R17)    ChainLoop
+    `NO_PROGRESS_DOCUMENTS` in a row brought nothing new (R17)      NoProgress
+    a limit is reached and the chain goes on (R18)                  LimitReached
+    the document is of another family (R23)                         FormatMismatch
+    the document is another site's and does not belong here (R24)   CrossOriginUnconfirmed
+    the document could not be had, nor any guess behind it          the note on it
+
+Among pages (R6, R17) these are true ends too: any link back; `NO_PROGRESS_PAGES` in a row; a page that is
+not there, where no `last` link says that it should be; and, on a trail that closes, the first page that
+brought nothing new. What is different there stands in `wholefeed.core.refresh.pages`.
+
+A document that was fetched ahead counts for nothing until the trail links to it: path and ending are the
+same with look-ahead and without. A hole whose time has not come (R14) is passed by stored documents alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from wholefeed.core.notes import ChainLoop, DocumentUnavailable, End, Ending, LimitReached, Note, PageGone
+from wholefeed.core.refresh.answers import Answers, Found, Joined, WalkContext
+from wholefeed.core.refresh.archives import ArchiveKeeper, ArchiveRules
+from wholefeed.core.refresh.asking import Known, Rest, Talk, ask
+from wholefeed.core.refresh.basis import Basis, Walked
+from wholefeed.core.refresh.fetches import TimeOverError, WalkFetches
+from wholefeed.core.refresh.keeping import Keeper
+from wholefeed.core.refresh.pages import PageKeeper, PageNews, PageRules
+from wholefeed.core.refresh.stored import StoredDocument
+from wholefeed.core.refresh.subscription import SubscriptionState
+from wholefeed.core.text.urls import document_key
+from wholefeed.core.walk.ahead import Holes
+from wholefeed.core.walk.chain import Arrival, Chain, SameDocument, Trail, exhaustion
+
+_STEPS_WITHOUT_REST: Final = 64
+"""Stored documents walked through before other tasks get a turn."""
+
+
+def walk_archives(
+    basis: Basis,
+    subscription: SubscriptionState,
+    stored: Mapping[str, StoredDocument],
+    trail: Trail,
+    answers: Answers,
+) -> Walk:
+    """Return the walk along archive documents, of which some are `stored`, by `document_key`."""
+    chain = Chain(subscription.arrival, trail=trail, site_of=basis.site_of)
+    context = WalkContext(basis, chain, stored, answers)
+    keeper = ArchiveKeeper(context)
+    return Walk(context, ArchiveRules(context, subscription, keeper), keeper)
+
+
+def walk_pages(
+    basis: Basis,
+    subscription: SubscriptionState,
+    stored: Mapping[str, StoredDocument],
+    trail: Trail,
+    answers: Answers,
+    *,
+    passed: Iterable[Arrival] = (),
+    ascends: bool = False,
+    is_unwatched: bool = False,
+) -> Walk:
+    """Return the walk along one trail of a paged feed.
+
+    `passed` are pages of earlier trails, which are not part of this one; the rest is as in `PageRules`.
+    """
+    chain = Chain(subscription.arrival, trail=trail, site_of=basis.site_of, passed=passed)
+    context = WalkContext(basis, chain, stored, answers)
+    news = PageNews({subscription.arrival.url: subscription.has_news})
+    if subscription.is_new_throughout:
+        news.new_throughout.add(subscription.arrival.url)
+    rules = PageRules(context, subscription, news, ascends=ascends, is_unwatched=is_unwatched)
+    return Walk(context, rules, PageKeeper(context, news))
+
+
+class Walk:
+    """One walk; `run` is called once."""
+
+    def __init__(self, context: WalkContext, rules: ArchiveRules, keeper: Keeper) -> None:
+        stored = context.stored.values()
+        attached = {row.url: row.rank for row in stored if row.rank is not None}
+        order = sorted(attached, key=attached.__getitem__)
+        self.chain = context.chain
+        self._context = context
+        self._basis = context.basis
+        self._trail = context.chain.trail
+        self._rules = rules
+        self._keeper = keeper
+        self._fetches = WalkFetches(context)
+        self._holes = Holes(context.chain, limits=context.basis.settings.limits, attached=order)
+        self._steps = 0
+
+    def run(self) -> Talk[Walked]:
+        """Walk to the end; the notes of the outcome say how it ended."""
+        yield from self._keeper.begin()
+        try:
+            why = yield from self._follow()
+        except TimeOverError:
+            why = self._holes.note or self._time_is_over()
+        jumps = tuple(self._holes.jumps)
+        ending = Ending(why, jumps) if isinstance(why, End) else Ending(None, (why, *jumps))
+        yield from self._keeper.keep_joined()
+        yield from self._keeper.end(ending, "" if isinstance(why, End) else why.url)
+        return Walked(
+            path=self._keeper.path,
+            notes=[*self._keeper.notes, *ending.notes],
+            failures=self._rules.failures,
+            ending=ending,
+            has_met=self.chain.has_met,
+        )
+
+    # From document to document
+
+    def _follow(self) -> Talk[End | Note]:
+        """Follow the trail as far as it goes; return how it ends."""
+        while (target := self.chain.target) is not None:
+            why = self.chain.repetition(target) or self._holes.return_to(target)
+            if why is None:
+                limit = exhaustion(self.chain, self._basis.settings.limits, target)
+                if limit is not None:
+                    return limit
+                self._fetches.ahead.check(self.chain.tip.url, target)
+                self._fetches.steps.append(target)
+                found = yield from self._come_to(target)
+                why = self._object_to(found) if isinstance(found, Found) else found
+                if why is None:
+                    assert isinstance(found, Found), "only a document joins"
+                    self._join(found)
+                    if self._trail.is_closing and not found.arrival.news:
+                        return End.COLLECTED
+                    continue
+            end = self._end_of(why)
+            if isinstance(end, End) or not (yield from self._pass_hole(end)):
+                return end
+        return self.chain.dead_end or End.OLDEST
+
+    def _object_to(self, found: Found) -> SameDocument | Note | None:
+        """Return why a document does not join the path; None when it does."""
+        objection = self.chain.objection(found.arrival)
+        if isinstance(objection, Note):
+            self._fetches.spoilt[document_key(found.arrival.url)] = objection
+        return objection
+
+    def _end_of(self, why: SameDocument | Note) -> End | Note:
+        """Return what it means that the trail cannot be followed to its next document."""
+        if isinstance(why, SameDocument):
+            return End.ITSELF
+        if why.kind is ChainLoop and self._trail.is_paged:
+            return End.CIRCLE
+        if why.kind is PageGone and self._is_needed(why.url):
+            return DocumentUnavailable(why.url, reason=why.facts["reason"])
+        return why
+
+    def _is_needed(self, url: str) -> bool:
+        """Return whether something lies behind a page that is not there, by what the page before it says."""
+        is_start = self.chain.tip is self.chain.path[0] and bool(self._trail.first_relation)
+        return is_start or self.chain.leads_past(url)
+
+    def _join(self, found: Found) -> None:
+        place = len(self.chain.path)
+        has_news = self.chain.join(found.arrival)
+        self._keeper.pending.append(Joined(found, has_news, place))
+
+    # One document
+
+    def _come_to(self, target: str) -> Talk[Found | Note]:
+        """Return the document of a URL, or why it cannot be had."""
+        url = self._fetches.ahead.spelling(target)
+        note = self._fetches.spoilt.get(document_key(url))
+        if note is not None:
+            return note
+        found = yield from self._obtain(url)
+        body_bytes = found.arrival.body_bytes if isinstance(found, Found) else None
+        self._fetches.ahead.note_response(url, body_bytes)
+        return found
+
+    def _obtain(self, url: str) -> Talk[Found | Note]:
+        """Take the document from a response that has come, else from the store, else fetch it."""
+        answers, is_alone = self._context.answers, self._holes.note is not None
+        while True:
+            self._steps += 1
+            if self._steps % _STEPS_WITHOUT_REST == 0:
+                yield Rest()
+            if self._keeper.pending and self._keeper.is_needed_before(url):
+                yield from self._keeper.keep_joined()
+            response = answers.find(url)
+            if response is not None:
+                return (yield from self._rules.judge(url, response))
+            if document_key(url) not in answers.flying:
+                if self._is_left_alone(url):
+                    return DocumentUnavailable(url, reason=DocumentUnavailable.slug)
+                stored = self._rules.serve_stored(url)
+                if stored is not None:
+                    return stored
+            yield from self._fetches.begin(url, is_alone=is_alone)
+            yield from self._keeper.keep_joined()
+            yield from self._fetches.hear(url, is_alone=is_alone)
+
+    def _time_is_over(self) -> Note:
+        limit = self._basis.settings.walk_seconds
+        url = self._fetches.ahead.spelling(self._fetches.steps[-1])
+        return LimitReached(url, limit="limits.walk_seconds", value=limit)
+
+    # Behind a document that is missing (R34)
+
+    def _pass_hole(self, note: Note) -> Talk[bool]:
+        """Look behind a document that is missing; return whether the walk goes on there."""
+        self._holes.open(note, self._fetches.steps)
+        while (guess := self._holes.next_guess()) is not None:
+            found = yield from self._come_to(guess)
+            if isinstance(found, Note):
+                self._holes.lacks(found.url)
+                continue
+            yield from self._keeper.keep_joined()
+            yield from self._keeper.end(None, note.url)
+            if (yield from self._is_new(found)) and self._holes.admits(found.arrival):
+                self._fetches.steps += self._holes.looked_at
+                self._holes.jump(found.arrival.url)
+                self._join(found)
+                return True
+            self._fetches.ahead.refuse(found.arrival.url)
+            self._holes.refuse(found.arrival)
+            if found.fresh is not None:
+                yield from self._keeper.drop(found.arrival.url)
+        return False
+
+    def _is_new(self, found: Found) -> Talk[bool]:
+        """Return whether a document behind a hole is part of the feed, or brings an entry not stored.
+
+        An update of a stored entry does not count: a publisher that answers every URL with its newest entries
+        would lead the walk on and on. Whatever has joined before has to be stored already.
+        """
+        if found.row is not None:
+            return self._is_part(found.row)
+        known = yield from ask(Known(found.arrival.url, found.arrival))
+        return any(identity not in known.updated_at for identity, _ in found.arrival.keys or ())
+
+    def _is_left_alone(self, url: str) -> bool:
+        """Return whether one behind a hole is not looked at: the hole waits (R14), or it was replaced."""
+        hole, row = self._holes.note, self._context.find_stored(url)
+        if hole is None:
+            return False
+        return self._basis.waits(hole.url) if row is None else not self._is_part(row)
+
+    def _is_part(self, row: StoredDocument) -> bool:
+        """Return whether a stored document is part of the feed, or comes back with the one before the hole.
+
+        One that is detached was mostly replaced (R15): a link brings it back, a guess does not. But what left
+        together with a whole feed, or with its format (R1, R23), left at one instant, and belongs together.
+        """
+        tip = self._context.find_stored(self.chain.tip.url)
+        is_back = tip is not None and tip.rank is None and tip.detached_at == row.detached_at
+        return row.rank is not None or is_back

@@ -1,0 +1,148 @@
+"""The documents that have come in a refresh, until each is stored or dropped.
+
+incoming = IncomingDocuments(file, look_ahead)
+obtained = await incoming.receive(url, obtained)    # its entries are identified as they are in the feed
+number = await incoming.keep(Keep(url, placement))  # below 0: a stand-in
+await incoming.file.put_pending()                   # now it is stored
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wholefeed.core.model import IMPORT_URL, LIST_URL
+from wholefeed.core.refresh.accounting import Departure
+from wholefeed.core.refresh.arrivals import FreshDocument, KnownEntries, Offer
+from wholefeed.core.refresh.asking import Depart, Drop, Keep, KeepTogether, Known
+from wholefeed.core.walk.chain import Arrival
+from wholefeed.counts import Counts
+from wholefeed.service.documents import new_document
+from wholefeed.service.feed_file import FeedFile
+from wholefeed.service.offers import OfferedCopy
+from wholefeed.service.sources import Obtained
+
+
+class LookAhead:
+    """The documents that were fetched ahead of the path, until it is known whether the walk needs them."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+        self._urls: set[str] = set()
+
+    def add(self, url: str) -> None:
+        """Note that a document is fetched ahead."""
+        self._urls.add(url)
+
+    def settle(self, url: str, *, is_hit: bool) -> None:
+        """Count a document, if it was fetched ahead; `is_hit`: whether the walk needs it."""
+        if url in self._urls:
+            self._urls.remove(url)
+            self._counts.look_ahead["hit" if is_hit else "miss"] += 1
+
+    def give_up(self) -> None:
+        """Count all others as fetched for nothing."""
+        self._counts.look_ahead["miss"] += len(self._urls)
+        self._urls.clear()
+
+
+class IncomingDocuments:
+    """The documents that have come, by the URLs that they were asked for by."""
+
+    def __init__(self, file: FeedFile, look_ahead: LookAhead) -> None:
+        self.file = file
+        self._look_ahead = look_ahead
+        self._come: dict[str, Obtained] = {}
+
+    async def receive(self, url: str, obtained: Obtained) -> Obtained:
+        """Take a document that has come; return it with its entries identified as they are in the feed.
+
+        Those that have come before it and are not stored yet count, too.
+        """
+        obtained = await self.file.identify(obtained, self._come.values())
+        self._come[url] = obtained
+        return obtained
+
+    async def receive_offer(self, offered: OfferedCopy) -> Offer:
+        """Take a document that another source offers; return it as the refresh is told of it."""
+        url = offered.url
+        is_added = url.startswith((IMPORT_URL, LIST_URL))
+        copy_url = url if is_added else offered.obtained.memento
+        obtained = await self.file.identify(offered.obtained)
+        self._come[copy_url] = obtained
+        return Offer(
+            url=url,
+            copy_url=copy_url,
+            captured_at=obtained.fetched.fetched_at,
+            fresh=describe_fresh(url, obtained),
+            is_subscription=offered.is_subscription,
+        )
+
+    def drop_all(self) -> None:
+        """Drop what was not kept."""
+        self._come.clear()
+
+    # The requests of a refresh
+
+    async def known(self, request: Known) -> KnownEntries:
+        await self.file.put_pending()
+        come = self._come.get(request.url)
+        waiting = None if come is None else come.read.facts
+        return await self.file.storage.known(
+            request.arrival.identities,
+            waiting,
+            with_copies=request.with_copies,
+            with_pages=request.with_pages,
+        )
+
+    async def depart(self, request: Depart) -> Departure:
+        await self.file.put_pending()
+        facts = self._come[request.url].read.facts
+        asked = request.arrival.identities
+        return await self.file.storage.departure(request.document, asked, facts, request.waiting)
+
+    async def keep(self, request: Keep) -> int:
+        self._look_ahead.settle(request.url, is_hit=True)
+        return await self.file.keep(self._come.pop(request.url), request.placement)
+
+    async def keep_together(self, request: KeepTogether) -> Sequence[int]:
+        puts = []
+        for url, placement in request.placements.items():
+            self._look_ahead.settle(url, is_hit=True)
+            puts.append(new_document(self._come.pop(url), placement))
+        return await self.file.put(puts)
+
+    async def drop(self, request: Drop) -> None:
+        del self._come[request.url]
+        self._look_ahead.settle(request.url, is_hit=False)
+
+
+def describe_fresh(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
+    """Describe to the refresh a document that was asked for by a URL; `is_collected`: by an adapter."""
+    fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
+    navigation = read.navigation
+    arrival = Arrival(
+        url=url,
+        final_url=fetched.final_url,
+        hops=fetched.hops,
+        family=facts.family,
+        site_id=facts.site_id,
+        links=navigation.links,
+        digest=read.digest,
+        body_bytes=len(fetched.body),
+        entries=len(facts.entries),
+        keys=facts.entries.dated_identities,
+        span=read.span,
+    )
+    return FreshDocument(
+        arrival=arrival,
+        kind=navigation.kind,
+        older_relation=navigation.older_relation,
+        is_tentative=navigation.is_tentative,
+        updated_at=facts.updated_at,
+        marks=read.marks,
+        order=tuple(entry.order_at for entry in facts.entries) if is_collected else (),
+        validators=fetched.validators,
+        fullness=facts.entries.fullness,
+        reading_notes=facts.notes,
+        link_notes=navigation.notes,
+    )

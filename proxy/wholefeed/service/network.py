@@ -1,0 +1,302 @@
+"""The fetches of one refresh: several at once, told to it one after the other as they end.
+
+    await network.fetch(Fetch(url, stored, "prev-archive", is_met))
+    event = await network.next(Next(needed=url))        # `Came`, `Early`, or None: the time is over
+
+A refresh that adds documents holds a turn (`WalkTurns`). Meanwhile what has come is published from time to
+time, for readers that do not wait for the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import Final
+
+from wholefeed.core.adapters.base import There
+from wholefeed.core.model import State
+from wholefeed.core.refresh.arrivals import LedBack, Response, Unchanged
+from wholefeed.core.refresh.asking import (
+    Came,
+    Early,
+    EndWalk,
+    Fetch,
+    FetchPage,
+    Next,
+    PauseHost,
+    Publish,
+    Rest,
+    TakeTurn,
+)
+from wholefeed.core.refresh.basis import Progress
+from wholefeed.core.refresh.collecting_requests import AT_ONCE
+from wholefeed.core.schedule import is_uncacheable
+from wholefeed.core.walk.ahead import is_foreseen
+from wholefeed.errors import DocumentError, OverloadedError, QueueFullError, StoreError, WorkError
+from wholefeed.fetch.base import Fetched, Manner
+from wholefeed.fetch.budget import Sizes
+from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
+from wholefeed.logs import get_logger
+from wholefeed.service.context import RefreshContext
+from wholefeed.service.incoming import IncomingDocuments, LookAhead, describe_fresh
+from wholefeed.service.sources import EarlyReader, Obtained, as_failure
+from wholefeed.service.subscribing import SubscriptionDesk
+from wholefeed.store.rows import FeedRow
+from wholefeed.store.tables import feeds
+
+log = get_logger()
+
+_MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Pauses between publications while a walk runs; the last one repeats."""
+
+
+class Network:
+    """The fetches of one refresh, and its turn to make them; see the module's docstring."""
+
+    def __init__(
+        self,
+        context: RefreshContext,
+        feed: FeedRow,
+        incoming: IncomingDocuments,
+        look_ahead: LookAhead,
+        desk: SubscriptionDesk,
+        progress: Progress,
+        *,
+        is_polled: bool,
+    ) -> None:
+        self._context = context
+        self._feed = feed
+        self._file = incoming.file
+        self._incoming = incoming
+        self._look_ahead = look_ahead
+        self._desk = desk
+        self._progress = progress
+        self._is_polled = is_polled
+        self.site = context.site_of(feed.fetch_url)
+        self.is_waiting = False
+        """Whether the walk of a feed that somebody asked for waits for its turn."""
+        self.began = 0.0
+        """When the turn was taken, by the monotonic clock; 0: it was not."""
+        self._turn: AsyncExitStack | None = None  # and the publications meanwhile
+        self._deadline: float | None = None
+        self._tasks: dict[str, asyncio.Task[Obtained | Response]] = {}
+        self._pages: set[str] = set()  # what adapters ask for
+        self._early: deque[Early] = deque()
+        self._has_event = asyncio.Event()
+        self._needed = ""  # the URL that the path of the walk has come to
+        self._sizes = Sizes()
+
+    # The turn
+
+    async def take_turn(self, _request: TakeTurn) -> None:
+        if self.began:
+            return
+        self.is_waiting = not self._is_polled
+        await self._file.storage.flush()
+        self._turn = AsyncExitStack()
+        try:
+            await self._turn.enter_async_context(self._context.walks.turn(self.site))
+        finally:
+            self.is_waiting = False
+        began = time.monotonic()
+        await self._file.storage.write(feeds.begin_walk, self._context.now())
+        self.began = began
+        self._start_timer()
+        self._context.counts.walks_begun += 1
+        log.info("walk.started", feed=self._feed.id)
+        task = asyncio.create_task(self._publish_meanwhile())
+        task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
+        self._turn.push_async_callback(cancelled, task)
+
+    async def _publish_meanwhile(self) -> None:
+        """Publish what has come from time to time, for readers that do not wait for the end.
+
+        And when so much is in memory that some would have to be read again for it. What cannot be done now
+        may be done at the next time, or at the end.
+        """
+        pauses = iter(_MEANWHILE_SECONDS)
+        while True:
+            await self._file.storage.fresh.grown(next(pauses, _MEANWHILE_SECONDS[-1]))
+            try:
+                await self._file.publish(Publish(State.LOADING, self._progress.notes), is_walking=True)
+            except (StoreError, OverloadedError, WorkError) as exc:
+                log.warning("feed.unpublished", feed=self._feed.id, slug=exc.slug)
+
+    async def end_walk(self, request: EndWalk) -> None:
+        await self.stop()
+        self._incoming.drop_all()
+        if not request.ending:
+            return
+        # A publication that stores pending documents must not be ended before it knows their numbers.
+        await self._file.put_pending()
+        await self.give_back_turn()
+        took_seconds = time.monotonic() - self.began if self.began else 0.0
+        self._context.counts.walk_ended(request.ending, took_seconds)
+        log.info(
+            "walk.ended",
+            feed=self._feed.id,
+            ending=request.ending,
+            documents=request.documents,
+            fetched=self._progress.fetched,
+            duration_s=round(took_seconds, 3),
+        )
+
+    async def stop(self) -> None:
+        """Let go of the fetches under way."""
+        self._look_ahead.give_up()
+        self._deadline, self._needed = None, ""
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        self._early.clear()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def give_back_turn(self) -> None:
+        """Let others use the network, and end the publications meanwhile."""
+        if self._turn is not None:
+            await self._turn.aclose()
+
+    # Fetches
+
+    async def fetch(self, request: Fetch) -> None:
+        if request.is_ahead:
+            self._look_ahead.add(request.url)
+        else:
+            self._needed = request.url
+        self._begin(request.url, partial(self._obtain, request))
+
+    async def fetch_page(self, request: FetchPage) -> None:
+        self._pages.add(request.url)
+        self._begin(request.url, partial(self._obtain_page, request))
+
+    async def next(self, request: Next) -> Came | Early | None:
+        self._needed = request.needed
+        if not self._early:
+            await self._gather()
+            await self._file.storage.flush()  # others see what the publisher said while this one waits
+        while not self._early:
+            url = next((url for url, task in self._tasks.items() if task.done()), None)
+            if url is not None:
+                return Came(url, await self._receive(url))
+            if not await self._wait(self._start_timer_once() - time.monotonic()):
+                return None
+        return self._early.popleft()
+
+    async def _wait(self, seconds: float) -> bool:
+        """Wait for so long until something happens; return whether it has."""
+        self._has_event.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._has_event.wait()
+        return self._has_event.is_set()
+
+    async def _receive(self, url: str) -> Response:
+        """Take the end of a fetch; a document is identified in the order in which the documents come."""
+        came = self._tasks.pop(url).result()
+        if isinstance(came, Obtained):
+            obtained = await self._incoming.receive(url, came)
+            return describe_fresh(url, obtained, is_collected=url in self._pages)
+        self._look_ahead.settle(url, is_hit=isinstance(came, Unchanged | LedBack))
+        return came
+
+    async def _gather(self) -> None:
+        """Let pending documents wait a moment for more, if all else waits as well."""
+        pending = self._file.pending
+        if not pending.are_waiting:
+            return
+        left_seconds = pending.left_seconds
+        if left_seconds and self._tasks and not self._has_ended:
+            await self._wait(left_seconds)
+        if not (left_seconds and (self._early or self._has_ended)):
+            await self._file.put_pending()
+
+    @property
+    def _has_ended(self) -> bool:
+        """Whether any fetch has ended."""
+        return any(task.done() for task in self._tasks.values())
+
+    def _begin(self, url: str, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> None:
+        self._start_timer_once()
+        task = self._tasks[url] = asyncio.create_task(self._try(obtain))
+        task.add_done_callback(lambda _: self._has_event.set())
+
+    def _start_timer_once(self) -> float:
+        return self._start_timer() if self._deadline is None else self._deadline
+
+    def _start_timer(self) -> float:
+        """Count the seconds of network that the walk may use from now (R18); return when they are over."""
+        self._deadline = time.monotonic() + self._context.settings.walk_seconds
+        return self._deadline
+
+    async def _try(self, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> Obtained | Response:
+        while True:
+            self._context.sharing.require()
+            try:
+                came = await obtain()
+                return came if isinstance(came, Obtained) else _response_of(came)
+            except QueueFullError as exc:  # a walk has time
+                await asyncio.sleep(exc.retry_after_seconds or 0.0)
+            except DocumentError as exc:
+                clear_tracebacks(exc)
+                return as_failure(exc)
+
+    async def _obtain(self, request: Fetch) -> Obtained | Fetched:
+        url, stored, style = request.url, request.stored, self._desk.find_style()
+        window = self._context.settings.window
+        early = EarlyReader(
+            on_older=lambda older: self._hear_early(url, older),
+            is_foreseen=lambda: is_foreseen(url, self._needed, list(self._tasks), window),
+            relation=request.relation,
+        )
+        came = await self._context.source.obtain(
+            url,
+            validators=self._desk.conditions(stored),
+            early=early,
+            is_ahead=lambda: bool(self._needed) and url != self._needed,
+            sizes=self._sizes,
+            is_met=request.is_met,
+            style=style,
+            manner=Manner(feed_url=self._feed.url),
+        )
+        return await self._desk.with_new_links(stored, came, self._desk.find_style())
+
+    async def _obtain_page(self, request: FetchPage) -> Obtained | Fetched:
+        """Ask as adapters do: without conditions, for one pair of validators may stand for many pages."""
+        style = self._desk.find_style()
+        return await self._context.source.obtain(
+            request.url,
+            is_met=request.is_met,
+            style=None if style is None else style._replace(lists_members=True),
+            manner=Manner(
+                is_head=request.is_head,
+                at_most=AT_ONCE,
+                expected=request.expected,
+                feed_url=self._feed.url,
+            ),
+        )
+
+    def _hear_early(self, url: str, older: str) -> None:
+        self._early.append(Early(url, older))
+        self._has_event.set()
+
+    async def rest(self, _request: Rest) -> None:
+        await asyncio.sleep(0)
+
+    async def pause_host(self, request: PauseHost) -> None:
+        self._context.pauses.pause(request.url, request.until, now=self._context.now())
+
+
+def _response_of(fetched: Fetched) -> Response:
+    """Return what a fetch of a walk comes to that brought no document."""
+    if fetched.is_met:
+        return LedBack(fetched.final_url)
+    if not fetched.not_modified:
+        return There(fetched.headers)
+    says = "cache-control" in fetched.headers  # a 304 changes no field that it does not name (RFC 9111, 3.2)
+    return Unchanged(is_uncacheable(fetched.headers) if says else None)

@@ -1,0 +1,170 @@
+"""The subscription document in one refresh: how it is fetched, stored, and what was said of it is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from http import HTTPStatus
+
+from wholefeed.core.jobs import Style
+from wholefeed.core.links import updated_links
+from wholefeed.core.model import Role
+from wholefeed.core.refresh.arrivals import Offer, Reply, SubscriptionCame, SubscriptionFailed
+from wholefeed.core.refresh.asking import AskSubscription, NoteFailure, NoteReply, StoreSubscription
+from wholefeed.core.refresh.stored import StoredDocument
+from wholefeed.core.schedule import sound_validators
+from wholefeed.errors import DocumentError
+from wholefeed.fetch.base import Fetched, Manner, Validators
+from wholefeed.service.context import RefreshContext
+from wholefeed.service.feed_file import FeedFile
+from wholefeed.service.incoming import describe_fresh
+from wholefeed.service.sources import FoundSubscription, Obtained, as_failure, follow_to_subscription
+from wholefeed.store.rows import DocumentChanges, FeedChanges, FeedRow
+from wholefeed.store.tables import documents, failures, feeds
+
+
+class SubscriptionDesk:
+    """Has the subscription document fetched and stored.
+
+    `found` is the document, where it was fetched just now: as the feed was opened.
+    """
+
+    def __init__(
+        self, context: RefreshContext, feed: FeedRow, file: FeedFile, found: FoundSubscription | None
+    ) -> None:
+        self._context = context
+        self._feed = feed
+        self._file = file
+        self._found = found
+        """The document, until it is asked for; then until it is stored."""
+        self._stored: StoredDocument | None = None
+        """The stored document that was asked about."""
+        self.find_style: Callable[[], Style | None] = lambda: None
+        """Returns what the segments of the feed are rendered for."""
+
+    async def ask(self, request: AskSubscription) -> SubscriptionCame | Reply | SubscriptionFailed:
+        found, self._found = self._found, None
+        self._stored = request.stored
+        if found is not None and found.failure is not None:  # a web archive's copy stands in (R33)
+            return await self._offer_copy(found, found.failure)
+        try:
+            came = found or await self._fetch(request)
+        except DocumentError as exc:
+            return SubscriptionFailed(as_failure(exc), exc)
+        if isinstance(came, Fetched):
+            self._note_validators(came)
+            return _reply_of(came)
+        came = await self._receive(came)
+        fetched = came.obtained.fetched
+        fresh = describe_fresh(fetched.url, came.obtained)
+        return SubscriptionCame(url=came.url, reply=_reply_of(fetched), fresh=fresh, notes=came.notes)
+
+    async def _offer_copy(self, found: FoundSubscription, error: DocumentError) -> SubscriptionFailed:
+        obtained = (await self._receive(found)).obtained
+        url = obtained.fetched.url
+        copy = Offer(
+            url=url,
+            copy_url=obtained.memento,
+            captured_at=obtained.fetched.fetched_at,
+            fresh=describe_fresh(url, obtained),
+            is_subscription=True,
+        )
+        return SubscriptionFailed(as_failure(error), error, copy)
+
+    async def _fetch(self, request: AskSubscription) -> FoundSubscription | Fetched:
+        source, url, stored = self._context.source, request.url, request.stored
+        conditions = None if request.is_whole else self.conditions(stored)
+        came = await source.obtain(url, validators=conditions, manner=Manner(feed_url=self._feed.url))
+        obtained = await self.with_new_links(stored, came, None)
+        if isinstance(obtained, Fetched):
+            return obtained
+        if request.searches:
+            return await follow_to_subscription(source, url, obtained, feed_url=self._feed.url)
+        return FoundSubscription(url, obtained)
+
+    async def _receive(self, found: FoundSubscription) -> FoundSubscription:
+        """Hold the subscription document until it is stored; return it as it counts here."""
+        obtained = await self._file.identify(found.obtained)
+        self.find_style = cache(obtained.style_of())
+        self._found = found if obtained is found.obtained else replace(found, obtained=obtained)
+        return self._found
+
+    async def store(self, request: StoreSubscription) -> None:
+        found, self._found = self._found, None
+        assert found is not None, "it has come"
+        async with self._file.changing():
+            await self._file.storage.put_subscription(found.obtained, request.placement)
+
+    async def note_reply(self, request: NoteReply) -> None:
+        found, self._found = self._found, None
+        if found is not None:  # what has not changed is not stored again
+            self._note_validators(found.obtained.fetched)
+        self._file.storage.note_reply(request.reply)
+
+    async def note_failure(self, request: NoteFailure) -> None:
+        changes: FeedChanges = {
+            "is_stale": True,
+            "failed_at": self._context.now(),
+            "fresh_until": request.fresh_until,
+        }
+        if request.failure is None:
+            self._file.storage.write_later(feeds.update, changes)
+        else:
+            self._file.storage.write_later(failures.note_refetch, request.failure, changes)
+
+    def _note_validators(self, fetched: Fetched) -> None:
+        """Note what the publisher names the document by now, though it is the same (RFC 9111, 4.3.4)."""
+        stored = self._stored
+        if stored is None or fetched.is_met:
+            return
+        etag, last_modified = fetched.validators
+        if fetched.not_modified:  # what it does not say stays
+            before = stored.validators
+            etag, last_modified = etag or before.etag, last_modified or before.last_modified
+        if (etag, last_modified) != stored.validators:
+            changes: DocumentChanges = {"etag": etag or None, "last_modified": last_modified or None}
+            self._file.storage.touch(stored.id, changes)
+
+    # Conditional requests, for any document of the feed
+
+    def conditions(self, stored: StoredDocument | None) -> Validators | None:
+        """Return the validators of a stored document that may be sent: earlier versions noted others, too."""
+        if stored is None:
+            return None
+        date = max(stored.checked_at, self._context.now())
+        etag, last_modified = sound_validators(stored.etag, stored.last_modified, date=date)
+        return Validators(etag=etag, last_modified=last_modified, url=stored.final_url)
+
+    async def with_new_links(
+        self, stored: StoredDocument | None, came: Obtained | Fetched, style: Style | None
+    ) -> Obtained | Fetched:
+        """Return what came; for a 304 whose Link fields lead elsewhere, the stored document with these.
+
+        RFC 9111, sections 3.2 and 4.3.4: they take the place of those that it came with.
+        """
+        if isinstance(came, Obtained) or stored is None or not came.not_modified or came.is_met:
+            return came
+        links = updated_links(came.links, came.final_url, stored.links)
+        if links is None:
+            return came
+        media_type, body = await self._file.storage.read(
+            lambda db: (documents.read_media_type(db, stored.id), documents.read_body(db, stored.id))
+        )
+        kept = {"etag": stored.etag, "last-modified": stored.last_modified, "content-length": str(len(body))}
+        if stored.is_uncacheable and stored.role is not Role.SUBSCRIPTION:
+            kept["cache-control"] = "no-cache"
+        headers = {name: value for name, value in kept.items() if value is not None} | dict(came.headers)
+        whole = replace(
+            came, not_modified=False, body=body, media_type=media_type, headers=headers, links=links
+        )
+        return await self._context.source.read(whole, style)
+
+
+def _reply_of(fetched: Fetched) -> Reply:
+    return Reply(
+        url=fetched.url,
+        permanent_url=fetched.permanent_url,
+        headers=fetched.headers,
+        is_update=fetched.status == HTTPStatus.NOT_MODIFIED,
+    )

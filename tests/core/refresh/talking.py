@@ -1,0 +1,61 @@
+"""Play a conversation of `wholefeed.core.refresh.asking`: requests come out, answers go in.
+
+played = play(collecting.run(), answer)     # `answer` returns the answer to each request
+played.result, played.requests
+
+A `Conversation` stops where `answer` returns `LATER`: the test gives that answer itself (`reply`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from wholefeed.core.refresh.asking import Request, Talk
+
+_T = TypeVar("_T")
+_R = TypeVar("_R", bound=Request[Any])
+MOST_REQUESTS: Final = 10_000
+LATER: Final = object()
+"""In place of an answer: the test gives it itself."""
+
+
+class Conversation(Generic[_T]):
+    """A conversation that goes on until its end, or until a request that is answered later."""
+
+    def __init__(self, talk: Talk[_T], answer: Callable[[Request[Any]], Any]) -> None:
+        self.requests: list[Request[Any]] = []
+        """All that it has asked for, in their order."""
+        self.is_over = False
+        self._talk = talk
+        self._answer = answer
+        self._results: list[_T] = []
+        self.reply(None)
+
+    @property
+    def result(self) -> _T:
+        """How it ended."""
+        assert self.is_over, f"it waits for the answer to {self.requests[-1]}"
+        return self._results[0]
+
+    def of(self, kind: type[_R]) -> list[_R]:
+        """Return the requests of a kind."""
+        return [request for request in self.requests if isinstance(request, kind)]
+
+    def reply(self, answer: Any) -> None:
+        """Answer the last request, and those that follow."""
+        try:
+            while answer is not LATER:
+                self.requests.append(self._talk.send(answer))
+                assert len(self.requests) < MOST_REQUESTS, "there is no end"
+                answer = self._answer(self.requests[-1])
+        except StopIteration as end:
+            self.is_over = True
+            self._results.append(end.value)
+
+
+def play(talk: Talk[_T], answer: Callable[[Request[Any]], Any]) -> Conversation[_T]:
+    """Answer each request of a conversation until it ends."""
+    conversation = Conversation(talk, answer)
+    assert conversation.is_over, "no answer is left to the test"
+    return conversation
