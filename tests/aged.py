@@ -56,6 +56,7 @@ UNDOING = {
             for each in ("renamed", "renamed_since", "renaming_at", "renaming_looks")
         ),
     ),
+    26: ("ALTER TABLE document DROP COLUMN origin",),
 }
 """What takes away what each version of the schema has brought."""
 

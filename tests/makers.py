@@ -12,10 +12,12 @@ from wholefeed.core.model import (
     Head,
     HistoryElement,
     Link,
+    Role,
     Scope,
     entry_id,
 )
 from wholefeed.core.notes import Note
+from wholefeed.core.origins import POLICIES, Origin
 from wholefeed.core.text.urls import resolve
 from wholefeed.core.walk.chain import Arrival
 
@@ -93,3 +95,12 @@ def an_arrival(
         keys=held,
         news=news,
     )
+
+
+def origin_of(url: str, role: Role, *, memento: str = "", found_by: str = "") -> Origin:
+    """Where such a document comes from."""
+    if role is Role.MEMORY:
+        return Origin.MEMORY
+    other = Origin.MEMENTO if memento else Origin.ADAPTER if found_by else Origin.PUBLISHER
+    prefixes = {each: policy.url_prefix for each, policy in POLICIES.items() if policy.url_prefix}
+    return next((each for each, prefix in prefixes.items() if url.startswith(prefix)), other)

@@ -49,6 +49,7 @@ from wholefeed.cli.base import EXIT_DONE, EXIT_ERROR, EXIT_INTERRUPTED, EXIT_UNF
 from wholefeed.cli.doctor import Verdict as Finding
 from wholefeed.cli.main import main, make_parser
 from wholefeed.config.tables import DEFAULT_FILE, FILE_SUFFIX, FILE_VARIABLE, KEYS, PUBLISHER_KEYS
+from wholefeed.core import origins
 from wholefeed.core.adapters.base import Collection, Marks
 from wholefeed.core.adapters.table import ADAPTERS
 from wholefeed.core.adapters.wordpress_pages import BY_ID, FROM_FRONT
@@ -186,6 +187,7 @@ ENUMERATIONS: Mapping[str, type[StrEnum]] = {
     "finding": Finding,
     "kind": Kind,
     "left": Left,
+    "origin": origins.Origin,
     "relation": Relation,
     "role": Role,
     "standing": Standing,

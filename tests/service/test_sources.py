@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import cast
 
 import pytest
 
 from tests.feeds import an_item, atom
 from tests.origin import Origin
 from tests.running import Proxy
-from wholefeed.core import jobs
+from wholefeed.core import jobs, origins
+from wholefeed.fetch.fetcher import Fetcher
 from wholefeed.service import sources
 from wholefeed.workers.pool import INLINE_BYTES, Workers
 
@@ -88,3 +90,26 @@ async def test_json_of_many_values_is_read_in_a_process(
     origin.publish("/feed", body, content_type="application/feed+json")
     assert (await proxy.get(origin.url("/feed"))).status == 200
     assert bool(read) is not is_in_a_process
+
+
+@pytest.mark.parametrize("source", origins.Origin)
+async def test_of_a_document_counts_what_does_for_its_origin(source: origins.Origin) -> None:
+    """R33, I1, H7: flags, tombstones and links, each as the table of origins says."""
+    grave = (
+        '<at:deleted-entry xmlns:at="http://purl.org/atompub/tombstones/1.0"'
+        ' ref="urn:b" when="2030-01-01T00:00:00Z"/>'
+    )
+    body = atom(an_item("a", 1), archive=True, prev_archive="http://o.test/1", extra=grave)
+    reading = sources.Source(a_fetcher(), Workers(0), xml_depth=256)
+    kept = await reading.read_kept(body, source, "its name", url="http://o.test/2", at=1.0)
+    policy, read = source.policy, kept.read
+    assert (kept.origin, kept.memento) == (source, "its name")
+    assert read.navigation.is_archive is policy.has_flags
+    assert len(read.facts.tombstones) == policy.buries
+    assert read.navigation.links["prev-archive"] == "http://o.test/1", "by them it is told whose it is"
+    assert bool(sources.drop_links(kept).read.navigation.links) is policy.has_links
+
+
+def a_fetcher() -> Fetcher:
+    """One that fetches nothing."""
+    return cast("Fetcher", None)

@@ -64,6 +64,7 @@ def _feed(db: sqlite3.Connection, number: int, entries: int) -> None:
         site_id=ODD, links="{}", is_marked=0, is_settled=1, is_uncacheable=0, brought_news=1,
         digest=b"e" * 16, media_type="application/atom+xml", fetched_at=at, checked_at=at,
         parser_version=1, body_bytes=2**33, entries=entries, segment=segment, is_dirty=0, live_bytes=7,
+        origin="memento",
     )  # fmt: skip
     _put(db, "body", document=document, length=5, coded=bytes(number) * 100)
     for ordinal in range(entries):

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from tests.makers import origin_of
 from tests.named_store import NamedStore
 from wholefeed.core.compose.segments import Build, Keep, Sealed, plan, seal
 from wholefeed.core.merge import Fullness
@@ -44,7 +45,8 @@ def a_document(
         "fetched_at": NOW,
         "parser_version": 1,
     }
-    return NewDocument(url=url, role=role, rank=rank, body=text, entries=entries, **(values | changes))
+    values |= {"origin": origin_of(url, role, memento=changes.get("memento", "")), **changes}
+    return NewDocument(url=url, role=role, rank=rank, body=text, entries=entries, **values)
 
 
 async def a_feed(store: NamedStore, url: str = URL) -> FeedRow:

@@ -116,9 +116,9 @@ FILLED = """
     INSERT INTO document (
         feed, url, final_url, role, rank, family, site_id, links, is_marked, is_settled, is_uncacheable,
         brought_news, digest, media_type, fetched_at, checked_at, parser_version, body_bytes, entries,
-        segment, is_dirty, live_bytes
-    ) SELECT n, 'u' || n, 'u', 'archive', 1, 'atom', '', '{}', 0, 0, 0, 0, 'd', '', 1, 1, 1, 1, 1, n, 0, 0
-        FROM generate_series(1, 4000) AS n;
+        segment, is_dirty, live_bytes, origin
+    ) SELECT n, 'u' || n, 'u', 'archive', 1, 'atom', '', '{}', 0, 0, 0, 0, 'd', '', 1, 1, 1, 1, 1, n, 0, 0,
+            'publisher' FROM generate_series(1, 4000) AS n;
     INSERT INTO body SELECT n, 1, 'd' FROM generate_series(1, 4000) AS n;
     INSERT INTO entry (document, ordinal, feed, identity, size, is_live)
         SELECT n / 10 + 1, n % 10, n / 10 + 1, decode(md5('' || n), 'hex'), 1, least(n % 9, 1)

@@ -195,7 +195,7 @@ def _place_in_time(document: ChainDocument, months: Mapping[int, Months]) -> Pla
         return Place(document.url, is_missing=True, span=None)
     row = document.document
     # what is remembered is of any time
-    known = [] if row is None or row.role is Role.MEMORY else months.get(row.id, {})
+    known = [] if row is None or not row.origin.policy.holds else months.get(row.id, {})
     dated = [month for month in known if month is not None]
     return Place(document.url, is_missing=False, span=Span(min(dated), max(dated)) if dated else None)
 

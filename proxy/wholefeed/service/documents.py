@@ -28,6 +28,7 @@ from wholefeed.core.jobs import DocumentInMemory, read_again
 from wholefeed.core.merge import OTHER, Fullness, Replacement, counted_instant, replacement
 from wholefeed.core.model import MEMORY_URL, EntryId, Family, FeedDocument, Role
 from wholefeed.core.notes import KINDS, TextsShortened
+from wholefeed.core.origins import Origin
 from wholefeed.core.parse.limits import PARSER_VERSION, ParseError
 from wholefeed.core.refresh.arrivals import Placement
 from wholefeed.core.schedule import age_seconds, is_uncacheable
@@ -71,6 +72,7 @@ def new_document(obtained: Obtained, placement: Placement) -> NewDocument:
         last_modified=last_modified or None,
         fetched_at=fetched.fetched_at,
         updated_at=facts.updated_at,
+        origin=Origin.ADAPTER if placement.found_by else obtained.origin,
         memento=obtained.memento,
         parser_version=PARSER_VERSION,
         entries=facts.entries,
@@ -287,7 +289,7 @@ class Leaving:
         self._is_attached = new.read.facts.family is old.family
         self._is_set_back = self._is_attached and not self._is_page and _is_set_back(old, new)
         generated_at = old.fetched_at if old.generated_at is None else old.generated_at
-        self._made_at = generated_at if any(row.found_by for row in rows) else None
+        self._made_at = generated_at if any(row.origin is Origin.ADAPTER for row in rows) else None
         """When the old document was made, where that counts for its copies (R10)."""
         memories = [row for row in rows if row.role is Role.MEMORY]
         usable = [row for row in memories if row.family is old.family and row.rank is not None]
@@ -326,7 +328,7 @@ class Leaving:
         if self._is_archive:
             elsewhere |= set(left) - live.departing(db, old.feed, old.id, ())
         if is_moved:
-            latest = None if old.found_by else live.subscription_updated_at(db, old.feed)
+            latest = None if old.origin is Origin.ADAPTER else live.subscription_updated_at(db, old.feed)
         stood = {each.identity for each in was}
         come = [each for each in standing if each.identity not in stood and each.fullness != Fullness.FULL]
         self._is_shortened |= bool(found.fuller) or live.fuller(db, old.feed, come) > 0
@@ -426,6 +428,7 @@ def _memory_document(
         url=url,
         final_url=url,
         role=Role.MEMORY,
+        origin=Origin.MEMORY,
         rank=-written.number if is_attached else None,
         detached_at=like.detached_at,  # a page that is of the other family has left with its own
         family=like.family,
@@ -501,7 +504,7 @@ async def _read_again(store: Store, work: Workers, row: DocumentRow) -> NewDocum
         site_id=facts.site_id,
         updated_at=facts.updated_at,
         parser_version=PARSER_VERSION,
-        tombstones=() if row.memento else facts.tombstones,  # R33, I1
+        tombstones=facts.tombstones if row.origin.policy.buries else (),
         keys=facts.keys,
         ambiguous=facts.ambiguous,
         traits=facts.traits,

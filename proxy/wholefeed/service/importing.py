@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from wholefeed.core.compose.compose import synthesize
 from wholefeed.core.importing import Named, refusal, time_of
 from wholefeed.core.model import IMPORT_URL, EntryId, Family, State
+from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.core.refresh.stored import subscription_of
 from wholefeed.core.text.urls import UrlError, canonical_url, is_http
@@ -38,7 +39,7 @@ from wholefeed.service.context import RefreshContext
 from wholefeed.service.offers import OfferedCopy
 from wholefeed.service.running import AGAIN_SECONDS, Running
 from wholefeed.service.showing import namespace_of, read_places
-from wholefeed.service.sources import Obtained, silenced
+from wholefeed.service.sources import Obtained, drop_links
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, FeedRow, Snapshot
 from wholefeed.store.tables import documents, identities, posts
@@ -265,7 +266,7 @@ class Imports:
             is_served = known is not None and known.rank is not None
             return taken._replace(name=known.memento if known else taken.name, is_served=is_served)
         self._require_room(rows, obtained)
-        offered = OfferedCopy(url, silenced(obtained), is_subscription=True)
+        offered = OfferedCopy(url, drop_links(obtained), is_subscription=True)
         feed = await self._running.refresh_alone(
             feed.id, RefreshRequest(is_polled=True), (offered,), deadline
         )
@@ -280,7 +281,9 @@ class Imports:
         now = self._context.now()
         name = kept.name or f"kept {hashlib.sha256(kept.body).hexdigest()[:12]}"
         try:
-            obtained = await self._context.source.read_kept(kept.body, name, url=own.final_url, at=now)
+            obtained = await self._context.source.read_kept(
+                kept.body, Origin.IMPORT, name, url=own.final_url, at=now
+            )
         except DocumentError as exc:
             if exc.slug == WorkTooLargeError.default_slug:
                 raise OverloadedError(str(exc.args[0])) from exc

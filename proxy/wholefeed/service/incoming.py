@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wholefeed.core.model import IMPORT_URL, LIST_URL
 from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.arrivals import FreshDocument, KnownEntries, Offer
 from wholefeed.core.refresh.asking import Depart, Drop, Keep, KeepTogether, Known
@@ -65,9 +64,8 @@ class IncomingDocuments:
     async def receive_offer(self, offered: OfferedCopy) -> Offer:
         """Take a document that another source offers; return it as the refresh is told of it."""
         url = offered.url
-        is_added = url.startswith((IMPORT_URL, LIST_URL))
-        copy_url = url if is_added else offered.obtained.memento
         obtained = await self.file.identify(offered.obtained)
+        copy_url = url if obtained.origin.policy.url_prefix else obtained.memento
         self._come[copy_url] = obtained
         return Offer(
             url=url,
@@ -75,6 +73,7 @@ class IncomingDocuments:
             captured_at=obtained.fetched.fetched_at,
             fresh=describe_fresh(url, obtained),
             is_subscription=offered.is_subscription,
+            origin=obtained.origin,
         )
 
     def drop_all(self) -> None:

@@ -19,9 +19,10 @@ from wholefeed.core.listing.finding import ListedPage
 from wholefeed.core.listing.links import link_variants
 from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.model import MEDIA_TYPE, EntryId, Family, Role, entry_id
+from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.arrivals import Placement
 from wholefeed.service.documents import new_document, stored_as
-from wholefeed.service.sources import Obtained, Source, silenced, work_bytes
+from wholefeed.service.sources import Obtained, Source, drop_links, work_bytes
 from wholefeed.service.storing import FeedStorage
 from wholefeed.store.base import Database
 from wholefeed.store.rows import DocumentRow, NewDocument
@@ -83,4 +84,5 @@ def _identities(names: Iterable[FeedEntry]) -> list[EntryId]:
 
 async def _read(source: Source, body: bytes, page_url: str, family: Family, now: float) -> Obtained:
     media_type = MEDIA_TYPE[family] if family is Family.JSON else "application/xml; charset=utf-8"
-    return silenced(await source.read_kept(body, page_url, url=page_url, media_type=media_type, at=now))
+    kept = source.read_kept(body, Origin.LISTING, page_url, url=page_url, media_type=media_type, at=now)
+    return drop_links(await kept)

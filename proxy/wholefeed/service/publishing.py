@@ -25,7 +25,6 @@ from wholefeed.core.jobs import Composed, Document, Part, Rendered, Style, compo
 from wholefeed.core.model import (
     Family,
     FeedDocument,
-    Role,
     State,
     Tombstone,
     common_version,
@@ -110,7 +109,7 @@ async def assemble(
         head_prefixes=head.prefixes,
         context=style.digest,
         digest=_digest(head, segments, said=said, family=style.family),
-        documents=sum(row.role is not Role.MEMORY for row in documents),
+        documents=sum(row.origin.policy.holds for row in documents),
         entries=sum(each.entries for each in segments),
         text_bytes=len(head.text) + sum(_length(each) for each in segments),
         notes=json.dumps(_noted([*cut, *_notes_on_ids(feed, via_url), *notes], documents)),
@@ -161,7 +160,7 @@ async def _is_published(
 
 async def _is_of_older_order(storage: FeedStorage, attached: Sequence[DocumentRow]) -> bool:
     """Whether an earlier version has published the feed, with what is remembered in front of all archives."""
-    remembered = sum(row.role is Role.MEMORY for row in attached)
+    remembered = sum(not row.origin.policy.holds for row in attached)
     if not remembered or remembered + 1 == len(attached) or is_collected(attached):
         return False
     return await storage.read(partial(segments_table.holds_memory, feed=storage.feed_id))

@@ -19,10 +19,11 @@ from http import HTTPStatus
 from typing import Final
 
 from wholefeed.core.jobs import ReadDocument, Sender, Style, compose, describe, read_document
-from wholefeed.core.links import FH_INCREMENTAL, classify, recall
+from wholefeed.core.links import FH_INCREMENTAL, Navigation, classify, recall
 from wholefeed.core.memento import Capture
 from wholefeed.core.model import FeedDocument, Kind
 from wholefeed.core.notes import DocumentTruncated, Note
+from wholefeed.core.origins import Origin
 from wholefeed.core.parse.discovery import Alternate, discover, in_order, is_html
 from wholefeed.core.parse.documents import EarlyHead, parse
 from wholefeed.core.parse.limits import ParseError
@@ -236,15 +237,16 @@ class Source:
             DocumentError: The archive does not give it, or it is not readable as a feed.
         """
         async with archive.fetching(capture, url) as (fetched, copy_url):
-            return _as_copy(await self.read(fetched, None), copy_url)
+            return _as_copy(await self.read(fetched, None), Origin.MEMENTO, copy_url)
 
     async def read_kept(
-        self, body: bytes, name: str, *, url: str, media_type: str = "", at: float
+        self, body: bytes, origin: Origin, name: str, *, url: str, media_type: str = "", at: float
     ) -> Obtained:
         """Parse what came from no publisher; what it says of its feed is left out but its links (I1, H7).
 
         Args:
             body: Of the document, whole: of one that breaks off there is no more.
+            origin: Where it comes from.
             name: As `Obtained.memento`.
             url: Where it stands as far as its relative URLs are concerned.
             media_type: Empty: it says itself what it is.
@@ -267,7 +269,7 @@ class Source:
             fetched_at=at,
             status=HTTPStatus.OK,
         )
-        return _as_copy(await self.read(kept, None), name)
+        return _as_copy(await self.read(kept, None), origin, name)
 
     async def read(self, fetched: Fetched, style: Style | None) -> Obtained:
         """Parse what was fetched; `style` as for `obtain`.
@@ -322,12 +324,20 @@ def _whole(obtained: Obtained) -> Obtained:
     return obtained
 
 
-def _as_copy(obtained: Obtained, copy_url: str) -> Obtained:
-    """Return an archived document without its flags and tombstones: they were of its time."""
-    read, navigation = obtained.read, obtained.read.navigation
+def _as_copy(obtained: Obtained, origin: Origin, name: str) -> Obtained:
+    """Return a document without the flags and tombstones that do not count for its origin."""
+    read, policy = obtained.read, origin.policy
+    if not policy.has_flags:
+        read = replace(read, navigation=_without_flags(read.navigation))
+    if not policy.buries:
+        read = replace(read, facts=replace(read.facts, tombstones=()))
+    return replace(obtained, read=read, origin=origin, memento=name)
+
+
+def _without_flags(navigation: Navigation) -> Navigation:
     links = {name: target for name, target in navigation.links.items() if name != FH_INCREMENTAL}
     finding = recall(links, is_archive=False)
-    plain = replace(
+    return replace(
         navigation,
         kind=finding.kind,
         links=links,
@@ -335,14 +345,15 @@ def _as_copy(obtained: Obtained, copy_url: str) -> Obtained:
         older_relation=finding.relation,
         is_tentative=finding.is_tentative,
     )
-    facts = replace(read.facts, tombstones=())
-    return replace(obtained, read=replace(read, facts=facts, navigation=plain), memento=copy_url)
 
 
-def silenced(copy: Obtained) -> Obtained:
-    """Return a copy that says nothing of other documents: its links were of its time."""
-    plain = replace(copy.read.navigation, kind=Kind.PLAIN, links={}, older_relation="", is_tentative=False)
-    return replace(copy, read=replace(copy.read, navigation=replace(plain, notes=())))
+def drop_links(obtained: Obtained) -> Obtained:
+    """Return a document without its links, if those of its origin lead to no other document of the feed."""
+    if obtained.origin.policy.has_links:
+        return obtained
+    navigation = obtained.read.navigation
+    plain = replace(navigation, kind=Kind.PLAIN, links={}, older_relation="", is_tentative=False, notes=())
+    return replace(obtained, read=replace(obtained.read, navigation=plain))
 
 
 class EarlyReader:
@@ -392,8 +403,9 @@ class Obtained:
     """As parsed; of a large one there is no more than what was read of it."""
     style: Style | None = None
     """What a large one was rendered for."""
+    origin: Origin = Origin.PUBLISHER
     memento: str = ""
-    """As `StoredDocument.memento`; empty: it came from its publisher."""
+    """As `StoredDocument.memento`."""
 
     def style_of(self) -> Callable[[], Style | None]:
         """Return what finds out what segments are rendered for where this is the subscription document.

@@ -686,7 +686,7 @@ def _is_of_this_parser(segment: SegmentRow) -> bool:
 
 def is_collected(attached: Iterable[DocumentRow]) -> bool:
     """Whether pages that an adapter asked for (R26), or lists (H7), are among documents: R20 sorts across."""
-    return any(row.generated_at is not None or row.is_listed for row in attached)
+    return any(row.origin.policy.is_woven for row in attached)
 
 
 class LiveEntries(NamedTuple):

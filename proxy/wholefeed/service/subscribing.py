@@ -69,6 +69,7 @@ class SubscriptionDesk:
             captured_at=obtained.fetched.fetched_at,
             fresh=describe_fresh(url, obtained),
             is_subscription=True,
+            origin=obtained.origin,
         )
         return SubscriptionFailed(as_failure(error), error, copy)
 

@@ -7,7 +7,7 @@ a field of one all the same (`dataclasses.replace`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypedDict, TypeVar
@@ -15,17 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypedDict, TypeV
 from wholefeed.core.compose.segments import Sealed
 from wholefeed.core.compose.views import Turn, Warned
 from wholefeed.core.facts import EntryFacts, PackedEntries, PackedKeys
-from wholefeed.core.model import (
-    IMPORT_URL,
-    LIST_URL,
-    EntryId,
-    Family,
-    Kind,
-    Role,
-    State,
-    Tombstone,
-    Traits,
-)
+from wholefeed.core.model import EntryId, Family, Kind, Role, State, Tombstone, Traits
+from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.stored import Attempt, StoredDocument, StoredFeed
 from wholefeed.store.base import Row
 
@@ -226,6 +217,7 @@ class NewDocument:
     etag: str | None = None
     last_modified: str | None = None
     updated_at: float | None = None
+    origin: Origin = Origin.PUBLISHER
     memento: str = ""
     tombstones: Sequence[Tombstone] = ()
     keys: PackedKeys = field(default_factory=PackedKeys)
@@ -365,23 +357,32 @@ class Overview:
     """None: nothing was imported."""
 
 
-def imported(column: str = "url") -> str:
-    """Return the condition that a document was imported (I1), by its URL: the index of these serves it."""
-    return _begins(column, IMPORT_URL)
+def match_origins(origins: Iterable[Origin], column: str = "origin") -> str:
+    """Return the condition that a document has one of these origins.
+
+    It names them, or all others if these are fewer: SQLite makes a table of more than two.
+    """
+    wanted = list(origins)
+    others = [each for each in Origin if each not in wanted]
+    verb, few = ("IN", wanted) if len(wanted) <= len(others) else ("NOT IN", others)
+    names = ", ".join(f"'{each}'" for each in few)
+    return f"({column} {verb} ({names}))"
 
 
-def listed(column: str = "url") -> str:
-    """Return the condition that a document holds what a page of the publisher's lists (H7), likewise."""
-    return _begins(column, LIST_URL)
+def match_urls(origins: Iterable[Origin], column: str = "url") -> str:
+    """Return the same condition by the URL of the document, so that the index of URLs serves it.
 
-
-def added(column: str = "url") -> str:
-    """Return the condition that a document is one of these two: none that the feed itself is made of."""
-    return f"({column} >= '{IMPORT_URL}' AND {column} < '{LIST_URL[:-1]};')"
-
-
-def _begins(column: str, prefix: str) -> str:
-    return f"({column} >= '{prefix}' AND {column} < '{prefix[:-1]};')"
+    Each of the origins has to have a prefix of its own.
+    """
+    prefixes = sorted(each.policy.url_prefix for each in origins)
+    assert all(prefixes), "any document may have the URL of one of them"
+    ranges = [f"{column} >= '{each}' AND {column} < '{each[:-1]};'" for each in prefixes]
+    if len(ranges) == 1:
+        return f"({ranges[0]})"
+    span = (
+        f"{column} >= '{prefixes[0]}' AND {column} < '{prefixes[-1][:-1]};'"  # else SQLite reads all of them
+    )
+    return f"({span} AND ({' OR '.join(ranges)}))"
 
 
 class Imported(NamedTuple):
@@ -467,6 +468,7 @@ document_row: Final = _row_reader(
     {
         **dict.fromkeys(("is_marked", "is_settled", "is_uncacheable", "brought_news"), bool),
         "role": member(Role),
+        "origin": member(Origin),
         "family": member(Family),
         "links": _json,
         "notes": lambda text: tuple(_json(text)),

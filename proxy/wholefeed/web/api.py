@@ -23,6 +23,7 @@ from multidict import CIMultiDict
 from wholefeed import __version__
 from wholefeed.core.adapters.base import Collection
 from wholefeed.core.listing.finding import Looked, why_in_words
+from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.refresh.stored import Attempt
 from wholefeed.core.text.dates import format_rfc3339
@@ -123,7 +124,7 @@ def _chained(told: ChainDocument) -> dict[str, Any]:
 
 def _memento(document: DocumentRow) -> dict[str, Any] | None:
     """Return which copy of a web archive a document is (R33); None: it is none."""
-    if not document.memento or document.is_added:
+    if document.origin is not Origin.MEMENTO:
         return None
     return {"url": document.memento, "captured": _time(document.fetched_at)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tests.makers import FEED, an_arrival
+from tests.makers import FEED, an_arrival, origin_of
 from wholefeed.core.merge import Fullness
 from wholefeed.core.model import Family, Kind, Role, State
 from wholefeed.core.parse.limits import PARSER_VERSION
@@ -90,8 +90,9 @@ def a_row(arrival: Arrival, number: int, **changes: Any) -> StoredDocument:
         "marks": "{}",
         "found_by": "",
         "found_in": 0,
-    }
-    return StoredDocument(**(values | changes))
+    } | changes
+    told = {name: changes[name] for name in ("memento", "found_by") if name in changes}
+    return StoredDocument(**{"origin": origin_of(values["url"], values["role"], **told), **values})
 
 
 def a_fresh(arrival: Arrival, **changes: Any) -> FreshDocument:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -34,6 +34,7 @@ from wholefeed.core.notes import (
     FormatMismatch,
     MementoServed,
 )
+from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.accounting import Departure, Shifts
 from wholefeed.core.refresh.archives import MOST_WAITING
 from wholefeed.core.refresh.arrivals import FreshDocument
@@ -53,6 +54,7 @@ from wholefeed.core.walk.chain import Arrival
 
 TRUE_END = Ending(End.OLDEST)
 COPY = "http://archive.test/copy"
+MEMENTO: Final[dict[str, Any]] = {"origin": Origin.MEMENTO, "memento": COPY}
 
 
 def an_archive(number: int, *entries: str, **changes: Any) -> Arrival:
@@ -110,10 +112,8 @@ OTHERWISE = {"reason": FormatMismatch.slug, "status": None}
             2, {}, {"missing": [an_error(2, is_over=True, **OTHERWISE)]}, [2], id="it came in another format"
         ),
         pytest.param(2, {}, {"missing": [an_error(2, is_over=True)]}, [], id="it is here after all"),
-        pytest.param(
-            2, {"memento": COPY}, {"missing": [an_error(2, is_over=True)]}, [2], id="a copy stands in"
-        ),
-        pytest.param(2, {"memento": COPY}, {"missing": [an_error(2)]}, [], id="and its document rests"),
+        pytest.param(2, MEMENTO, {"missing": [an_error(2, is_over=True)]}, [2], id="a copy stands in"),
+        pytest.param(2, MEMENTO, {"missing": [an_error(2)]}, [], id="and its document rests"),
     ],
 )
 def test_which_stored_archives_are_fetched_again(
@@ -228,7 +228,7 @@ def test_an_error_changes_nothing_of_one_in_another_format() -> None:
 )
 def test_a_copy_serves_where_its_publisher_does_not_give_the_document(answer: Any) -> None:
     """R33: the feed is partial while it stands, and nobody takes it for looked at."""
-    walk = walk_over(2, memento=COPY)
+    walk = walk_over(2, **MEMENTO)
     finish(walk, lambda _url: answer)
     assert (walk.ending, walk.walked.path, walk.kept) == (TRUE_END, [3, 2, 1], [])
     assert [note.kind for note in walk.walked.notes] == [MementoServed]
@@ -237,7 +237,7 @@ def test_a_copy_serves_where_its_publisher_does_not_give_the_document(answer: An
 
 def test_the_publisher_s_own_document_replaces_a_copy_even_with_the_same_body() -> None:
     """R33."""
-    walk = walk_over(2, memento=COPY)
+    walk = walk_over(2, **MEMENTO)
     walk.came(an_archive(2))
     assert (walk.kept, walk.walked.notes) == ([archive(2)], [])
 
@@ -369,7 +369,7 @@ def test_a_changed_archive_is_stored_before_the_next_is_chosen() -> None:
 def test_an_account_counts_a_copy_for_nothing() -> None:
     """R35, R33: an old copy cannot tell where entries are today."""
     rows = [dataclasses.replace(row, **A_WEEK_AGO) for row in store_chain(3, 3, is_settled=False)]
-    rows[1] = dataclasses.replace(rows[1], memento=COPY)
+    rows[1] = dataclasses.replace(rows[1], **MEMENTO)
     store = WalkStore()
     store.departures = {3: Departure(frozenset([entry_id("e3")]))}
     missing = [an_error(2)]

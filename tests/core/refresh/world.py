@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from tests.core.refresh.makers import GONE, LIMITS, NOW, a_feed, a_fresh, a_row
-from tests.makers import FEED, an_arrival
+from tests.makers import FEED, an_arrival, origin_of
 from wholefeed.core.links import FH_INCREMENTAL, recognise
 from wholefeed.core.merge import Copy
 from wholefeed.core.model import EntryId, Family, Kind, Role, State, entry_id
@@ -273,7 +273,14 @@ class WorldIO:
         self.held |= world.kept
         kept, world.kept = world.kept, {}
         offers = [
-            Offer(url=url, copy_url=url, captured_at=NOW, fresh=page.fresh(url), is_subscription=True)
+            Offer(
+                url=url,
+                copy_url=url,
+                captured_at=NOW,
+                fresh=page.fresh(url),
+                is_subscription=True,
+                origin=origin_of(url, Role.PAGE),
+            )
             for url, page in kept.items()
         ]
         self.basis = Basis(

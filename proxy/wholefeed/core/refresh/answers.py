@@ -75,7 +75,7 @@ class Found:
     def replaced(self) -> StoredDocument | None:
         """The stored archive document that the fetched one replaces, perhaps with other entries."""
         row, fresh = self.row, self.fresh
-        if row is None or fresh is None or row.rank is None or row.memento:
+        if row is None or fresh is None or row.rank is None or row.is_stand_in:
             return None
         is_same = row.digest == fresh.arrival.digest or row.family is not fresh.arrival.family
         return None if is_same else row

@@ -60,7 +60,7 @@ class ArchiveRules:
     def serve_stored(self, url: str) -> Found | Note | None:
         """Return the document as it is stored, or why it is missing; None: it must be fetched."""
         row = self.context.find_stored(url)
-        if row is not None and (row.memento or not self._is_gap(url)):
+        if row is not None and (row.is_stand_in or not self._is_gap(url)):
             return None if self._is_asked_again(url, row) else Found(row.as_arrival(), row)
         if self.basis.waits(url):
             return DocumentUnavailable(url, reason=self.basis.missing[url].reason)
@@ -92,12 +92,12 @@ class ArchiveRules:
     def _touch(self, row: StoredDocument, response: Response | Refused) -> Talk[None]:
         if isinstance(response, Unchanged):
             yield Touch(row.id, is_settled=self._is_settled(), is_uncacheable=response.is_uncacheable)
-        elif isinstance(response, Failure) and response.publisher_status in GONE and not row.memento:
+        elif isinstance(response, Failure) and response.publisher_status in GONE and not row.is_stand_in:
             yield Touch(row.id)
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
         """Return whether a stored document is fetched again."""
-        if row.memento or self._is_unfit(row, url) or self.basis.is_truncated(url):
+        if row.is_stand_in or self._is_unfit(row, url) or self.basis.is_truncated(url):
             return not self.basis.waits(url)
         return self.basis.request.is_full or self._is_due(url, row)
 
@@ -126,7 +126,7 @@ class ArchiveRules:
 
     def _serves(self, row: StoredDocument, url: str, response: Response | Refused) -> bool:
         """Return whether a stored document serves, as an archive mostly does (docs/faults.md row 53)."""
-        return not isinstance(response, Failure) or bool(row.memento) or not self._is_unfit(row, url)
+        return not isinstance(response, Failure) or row.is_stand_in or not self._is_unfit(row, url)
 
     def _describe(self, _url: str, fresh: FreshDocument) -> Talk[Arrival]:
         """Return a fetched document as the chain sees it."""
@@ -196,7 +196,7 @@ class ArchiveKeeper(Keeper):
 
     def _keep_fresh(self, joined: Joined, fresh: FreshDocument) -> Talk[None]:
         row, url = joined.found.row, joined.url
-        if row is not None and not row.memento and row.digest != fresh.arrival.digest:
+        if row is not None and not row.is_stand_in and row.digest != fresh.arrival.digest:
             self.notes.append(ArchiveChanged(url))
         placement = Placement(
             url=row.url if row is not None else url,
@@ -223,7 +223,7 @@ class ArchiveKeeper(Keeper):
             accounting.skip()
             return self._verdict
         assert row is not None, "what joins without a fetch is stored"
-        is_refused = found.is_refused or (accounting.is_open and bool(row.memento))
+        is_refused = found.is_refused or (accounting.is_open and row.is_stand_in)
         if found.failure is not None or is_refused:
             return accounting.missed(url, self._try_again_at(url, found.failure))
         if found.response is not None:

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 from wholefeed.core.adapters.base import Marks, There
 from wholefeed.core.merge import Copy, is_preferred
-from wholefeed.core.model import IMPORT_URL, LIST_URL, EntryId, Family, Kind, Role
+from wholefeed.core.model import EntryId, Family, Kind, Role
 from wholefeed.core.notes import DocumentTruncated, Note
+from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.schedule import NO_VALIDATORS, CacheFields, Move, ValidatorPair
 from wholefeed.core.walk.chain import Arrival
@@ -48,7 +49,7 @@ class FreshDocument:
         A whole one in the feed's format does to none that broke off; a web archive's copy to no other format
         than the feed's (R23, R33).
         """
-        if row.memento:
+        if row.is_stand_in:
             return self.arrival.family is family
         return not (self.is_truncated and row.family is self.arrival.family is family)
 
@@ -70,11 +71,12 @@ class Offer:
     """As it was archived; its flags are left out."""
     is_subscription: bool
     """Whether it is of the subscription document, at whatever time."""
+    origin: Origin
 
     @property
     def is_added(self) -> bool:
-        """Whether it is no document of the feed itself: somebody had kept it, or a page lists it."""
-        return self.url.startswith((IMPORT_URL, LIST_URL))
+        """Whether it joins the feed from beside: somebody had kept it, or a page lists it."""
+        return self.origin.policy.leaves_complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from itertools import pairwise
 from wholefeed.core.adapters.base import Answer, Ask, Marks, Page, Refused, bears
 from wholefeed.core.model import EntryId, Role
 from wholefeed.core.notes import Note
+from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.arrivals import FreshDocument, KnownEntries, Placement, adds_to
 from wholefeed.core.refresh.asking import Drop, Entries, Keep, Known, Rows, Talk, Touch, ask
 from wholefeed.core.refresh.collected_feed import CollectedFeed
@@ -52,7 +53,9 @@ class CollectedPages:
         """The number of the walk through all pages; 0 on a look for news."""
         known = feed.known
         self.has_kept = any(
-            row.found_by and row.rank is not None and (not known.is_denied or row.found_in == known.walk)
+            row.origin is Origin.ADAPTER
+            and row.rank is not None
+            and (not known.is_denied or row.found_in == known.walk)
             for row in pages
         )
         """Whether a page of this pattern is part of the feed; the pages of a denied walk prove nothing."""

@@ -129,7 +129,7 @@ def _note_other_formats(basis: Basis, documents: Sequence[StoredDocument], famil
     """Return notes on what is stored in other formats than the feed's, for each of them (R23)."""
     left: dict[Family, float] = {}
     for row in documents:
-        if row.family is not family and row.detached_at is not None and row.entries and not row.memento:
+        if row.family is not family and row.detached_at is not None and row.entries and not row.is_stand_in:
             left[row.family] = max(left.get(row.family, 0.0), row.detached_at)
     return [
         FormatChanged(basis.feed.fetch_url, found=family, other=other, last_had=format_rfc3339(at))

@@ -80,7 +80,7 @@ class Keeper:
         url, row = found.arrival.url, found.row
         if found.fresh is not None:
             self.notes += [replace(note, url=url) for note in found.fresh.reading_notes]
-        elif row is not None and row.memento:
+        elif row is not None and row.is_stand_in:
             self.notes.append(row.as_memento())
         elif self.basis.is_truncated(url):
             self.notes.append(DocumentTruncated(url, breaks_off=True))

@@ -98,7 +98,7 @@ def store_copies(
     (`wholefeed.core.refresh.subscription`). The feed is partial while a copy stands, and the publisher's own
     document replaces it.
     """
-    own = {(row.role, document_key(row.url)) for row in documents if not row.memento}
+    own = {(row.role, document_key(row.url)) for row in documents if not row.is_stand_in}
     serving = {row.memento for row in documents if row.role is Role.SUBSCRIPTION and row.rank is not None}
     is_any = False
     for offer in basis.offers:
@@ -126,7 +126,7 @@ def _brings_anything(offer: Offer) -> Talk[bool]:
 
 def note_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]:
     """Return notes on the copies of the subscription document: as it was last, and as it was earlier."""
-    copies = (row for row in documents if row.memento and not row.is_added)
+    copies = (row for row in documents if row.origin.policy.note is not None)
     attached = [row for row in copies if row.rank is not None]
     notes = [row.as_memento() for row in attached if row.role is Role.SUBSCRIPTION]
     of_use = (row for row in attached if row.is_capture and row.live_bytes)

@@ -110,7 +110,7 @@ class PageRules(ArchiveRules):
         return is_elsewhere and not has_news(keys, known.updated_at)
 
     def _is_asked_again(self, url: str, row: StoredDocument) -> bool:
-        if row.memento:
+        if row.is_stand_in:
             return super()._is_asked_again(url, row)
         has_brought = self._news.brought.get(self.context.chain.tip.url, False)
         is_open = self.context.chain.trail.is_closing or self._news.is_past_gap or has_brought
@@ -135,7 +135,7 @@ class PageRules(ArchiveRules):
         return True
 
     def _serves(self, row: StoredDocument, _url: str, response: Response | Refused) -> bool:
-        return isinstance(response, Unchanged) or bool(row.memento)
+        return isinstance(response, Unchanged) or row.is_stand_in
 
     def _describe(self, url: str, fresh: FreshDocument) -> Talk[Arrival]:
         if not self.context.chain.trail.is_closing:
@@ -191,7 +191,7 @@ class PageKeeper(Keeper):
             yield from self.drop(url)
             return
         is_same = row is not None and (row.digest, row.links) == (fresh.arrival.digest, fresh.arrival.links)
-        if row is not None and is_same and not row.memento:
+        if row is not None and is_same and not row.is_stand_in:
             yield from self.drop(url)
             yield Touch(row.id)
             self.path.append((yield from self._reattach(row, rank)))

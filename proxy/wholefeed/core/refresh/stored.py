@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from wholefeed.core.model import IMPORT_URL, LIST_URL, Family, Kind, Role, State
-from wholefeed.core.notes import MementoServed, Note
+from wholefeed.core.model import Family, Kind, Role, State
+from wholefeed.core.notes import Note
+from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.accounting import NO_SHIFTS
 from wholefeed.core.schedule import ValidatorPair, is_ahead, seconds_left
 from wholefeed.core.text.dates import DAY_SECONDS, format_rfc3339
@@ -112,6 +113,8 @@ class StoredDocument:
     """Of the document itself (R10)."""
     marks: str | None
     """What it says about its publisher, as `Marks.written` gives it; None where nobody has looked."""
+    origin: Origin
+    """The source that it comes from."""
     found_by: str
     """The adapter that asked for it (R26); empty where a link leads to it."""
     found_in: int
@@ -119,33 +122,39 @@ class StoredDocument:
     live_bytes: int = 1
     """What readers are sent of it; 0 where other documents have better copies of all its entries."""
     memento: str = ""
-    """Where a web archive's copy stands, which this is (R33), the name that it was imported by (I1), or the
-    page that lists what it holds (H7); empty: the publisher's own document."""
+    """Where its source has it: the URL of a memento (R33), the name of an import (I1), or the page that lists
+    what it holds (H7); empty for documents of other origins."""
 
     @property
     def is_imported(self) -> bool:
         """Whether somebody had kept it and put it into the feed (I1)."""
-        return self.url.startswith(IMPORT_URL)
+        return self.origin is Origin.IMPORT
 
     @property
     def is_listed(self) -> bool:
         """Whether it holds what a page of the publisher's lists (H7)."""
-        return self.url.startswith(LIST_URL)
+        return self.origin is Origin.LISTING
 
     @property
     def is_added(self) -> bool:
-        """Whether it is one of these two: none that the feed itself is made of."""
-        return self.is_imported or self.is_listed
+        """Whether it joins a feed from beside, and no feed that is complete."""
+        return self.origin.policy.leaves_complete
 
     @property
     def is_capture(self) -> bool:
-        """Whether it is a copy of an earlier subscription document: it goes by a URL of its own."""
-        return self.is_added or (bool(self.memento) and self.url == self.memento)
+        """Whether it stands behind all else: no document of the feed itself has its URL."""
+        return self.origin.policy.stands_behind or self.url == self.memento
+
+    @property
+    def is_stand_in(self) -> bool:
+        """Whether its publisher's own document takes its place, whatever that holds (R33)."""
+        return self.origin.policy.is_replaced
 
     @property
     def is_final(self) -> bool:
         """Whether it is an archive document that is never asked for again: see `is_due`."""
-        return not self.memento and self.is_settled and (self.is_marked or not self.is_uncacheable)
+        is_believed = self.is_settled and (self.is_marked or not self.is_uncacheable)
+        return is_believed and not self.is_stand_in
 
     def is_due(self, subscription_changed_at: float, *, is_newest: bool, now: float) -> bool:
         """Return whether an archive document is to be revalidated on this walk (R13).
@@ -158,14 +167,14 @@ class StoredDocument:
         OPEN, no longer the newest    -> due at once, for the last time -> SETTLED; daily while it is gone
         SETTLED, but unmarked and sent with no-cache or no-store -> due as if it were the newest
 
-        For an archive's copy there is an attempt, whose time counts (R33).
+        For a memento there is an attempt, whose time counts (R33).
 
         Args:
             subscription_changed_at: When the subscription document was last had with a change, epoch seconds.
             is_newest: Whether it is the newest archive document of its chain, on the path of this walk.
             now: Epoch seconds.
         """
-        if self.memento or self.is_final:
+        if not self.origin.policy.is_asked_again or self.is_final:
             return False
         if is_ahead(self.checked_at, now=now):
             return True
@@ -181,8 +190,9 @@ class StoredDocument:
 
     def as_memento(self) -> Note:
         """Return the note that a web archive's copy stands in for the document, and from when it is."""
-        captured = format_rfc3339(self.fetched_at)
-        return MementoServed(self.url, copy_url=self.memento, captured=captured, copies=1)
+        note, captured = self.origin.policy.note, format_rfc3339(self.fetched_at)
+        assert note is not None, "it is a memento"
+        return note(self.url, copy_url=self.memento, captured=captured, copies=1)
 
     def as_arrival(self) -> Arrival:
         return Arrival(

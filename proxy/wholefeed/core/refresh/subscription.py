@@ -146,7 +146,7 @@ class Subscription:
         stored, fresh, kind = self._stored, came.fresh, self._kind_of(came.fresh)
         has_changed = (
             stored is None
-            or bool(stored.memento)  # the publisher's own, be it the same (R33)
+            or stored.is_stand_in  # the publisher's own, be it the same (R33)
             or stored.digest != fresh.arrival.digest
             or stored.url != came.reply.url
             or stored.links != fresh.arrival.links
@@ -167,7 +167,7 @@ class Subscription:
             self._doubt(fresh, brings_news=brings_news)
         is_paged = kind is Kind.PAGED  # what leaves a page has mostly moved to one that is not asked for
         is_kept = kind is not Kind.COMPLETE and (self._basis.settings.remembers or is_paged)
-        if stored is not None and stored.memento and self._stands_behind(stored.memento):
+        if stored is not None and stored.is_stand_in and self._stands_behind(stored.memento):
             is_kept = False  # as the archive's copy that it was (R33)
         full = self._memory_limit(stored) if stored is not None and is_kept else ()
         yield StoreSubscription(
@@ -288,7 +288,7 @@ class Subscription:
         stored, feed = self._stored, self._feed
         if stored is not None:
             is_published = bool(feed.digest) and feed.revision == feed.published_revision
-            return self._current() if stored.memento and not is_published else None
+            return self._current() if stored.is_stand_in and not is_published else None
         if copy is None:
             return None
         fresh = copy.fresh

@@ -20,8 +20,9 @@ from operator import add
 from typing import Any, Final, NamedTuple
 
 from wholefeed.core.facts import CopyDates, PackedEntries, PackedKeys
-from wholefeed.core.merge import Fullness, Said
-from wholefeed.core.model import IMPORT_URL, LIST_URL, EntryId, Role
+from wholefeed.core.merge import Fullness, Said, Standing
+from wholefeed.core.model import EntryId, Role
+from wholefeed.core.origins import Origin, find_origins
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.base import (
@@ -45,10 +46,9 @@ from wholefeed.store.rows import (
     FeedChanges,
     Imported,
     NewDocument,
-    added,
     document_row,
-    imported,
-    listed,
+    match_origins,
+    match_urls,
 )
 from wholefeed.store.tables import feeds, identities, live, posts
 from wholefeed.store.tables.feeds import require_known
@@ -79,7 +79,7 @@ def ask_all(db: Database, feed: int) -> Callable[[], list[DocumentRow]]:
     return ask(db, _LIST, {"feed": feed}, lambda rows: [document_row(row) for row in rows])
 
 
-_IMPORTS: Final = f"SELECT id, rank FROM document WHERE feed = :feed AND {imported()}"  # noqa: S608
+_IMPORTS: Final = f"SELECT id, rank FROM document WHERE feed = :feed AND {match_urls([Origin.IMPORT])}"  # noqa: S608
 _BROUGHT_BY: Final = """
     SELECT count(DISTINCT e.identity) FROM entry AS e
     WHERE e.document IN (SELECT value FROM json_each(:documents)) AND (
@@ -179,9 +179,13 @@ def _parts(identities: Sequence[EntryId]) -> Iterator[Sequence[EntryId]]:
         yield [*asked, *[asked[-1]] * (_ASKED_AT_ONCE - len(asked))]
 
 
+_LASTING: Final = find_origins(lambda policy: not policy.expires)
+_LISTED: Final = find_origins(lambda policy: policy.standing is Standing.LISTED)
 _STANDING: Final = f"""
     SELECT e.identity, max(
-        CASE WHEN {imported("d.url")} OR (e.is_live = 1 AND NOT {listed("d.url")}) THEN 1 ELSE 0 END
+        CASE WHEN {match_origins(_LASTING, "d.origin")} OR (
+            e.is_live = 1 AND NOT {match_origins(_LISTED, "d.origin")}
+        ) THEN 1 ELSE 0 END
     ) AS is_there
     FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
     WHERE e.feed = ? AND e.identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
@@ -229,10 +233,11 @@ def said(db: Database, document: int) -> list[Said]:
     return [Said(*row) for row in fetch_all(db, _SAID, {"document": document})]
 
 
+_UNKNOWN: Final = find_origins(lambda policy: not policy.makes_known)
 _KNOWN: Final = f"""
     SELECT identity, max(updated_at) AS updated_at FROM entry
     WHERE feed = ? AND document <> ? AND is_live >= 0
-        AND document NOT IN (SELECT id FROM document WHERE feed = ? AND {added()})
+        AND document NOT IN (SELECT id FROM document WHERE feed = ? AND {match_urls(_UNKNOWN)})
         AND identity IN ({"?, " * (_ASKED_AT_ONCE - 1)}?)
     GROUP BY identity
 """  # noqa: S608 - question marks
@@ -390,7 +395,7 @@ def _put_one(
     _put_traits(db, change, feed, [(document, packed)])
     pairs = {each: names[each] for each in document.pairs if each in names}
     if own:
-        is_used = not document.memento and not document.url.startswith((IMPORT_URL, LIST_URL))
+        is_used = document.origin.policy.shows_ids
         posts.put(db, change, feed, number, own, pairs, now=now, is_used=is_used)
     if change.has_renamed and document.role is Role.SUBSCRIPTION and not is_same:
         by_itself = {own.get(ordinal, each) for ordinal, each in enumerate(packed.identities())}
@@ -875,11 +880,12 @@ def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
 
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
 """How long a detached document is kept; one that was imported (I1) is kept until its owner takes it back."""
+_EXPIRES: Final = match_origins(find_origins(lambda policy: policy.expires))
 _EXPIRED: Final = either(
-    sqlite=f"SELECT id, feed FROM document WHERE detached_at < :before AND NOT {imported()}",  # noqa: S608
+    sqlite=f"SELECT id, feed FROM document WHERE detached_at < :before AND {_EXPIRES}",  # noqa: S608
     # What another replica is attaching again meanwhile is no longer to be deleted.
     postgres=f"""
-        SELECT id, feed FROM document WHERE detached_at < :before AND NOT {imported()} FOR UPDATE SKIP LOCKED
+        SELECT id, feed FROM document WHERE detached_at < :before AND {_EXPIRES} FOR UPDATE SKIP LOCKED
     """,  # noqa: S608
 )
 _DELETE: Final = "DELETE FROM document WHERE id = :document"

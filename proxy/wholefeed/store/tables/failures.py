@@ -13,9 +13,10 @@ from typing import Final
 
 from wholefeed.core.model import Kind
 from wholefeed.core.notes import MementoServed
+from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt
 from wholefeed.store.base import Database, Row, ask, fetch_all, fetch_one, fetch_value, run, varied
-from wholefeed.store.rows import Failures, FeedChanges, Overview
+from wholefeed.store.rows import Failures, FeedChanges, Overview, match_origins
 from wholefeed.store.tables import documents, feeds
 
 _LIST: Final = """
@@ -139,11 +140,12 @@ class Search:
         return self.url or self.fetch_url
 
 
-_OPEN_SEARCHES: Final = """
+_IS_MEMENTO: Final = match_origins([Origin.MEMENTO], "d.origin")
+_OPEN_SEARCHES: Final = f"""
     SELECT a.feed, a.url, a.reason, a.status, a.attempts, f.fetch_url, f.kind,
         coalesce(s.position, '') AS position, s.taken_at, EXISTS (
             SELECT 1 FROM document AS d
-            WHERE d.feed = a.feed AND d.role = 'subscription' AND d.rank IS NOT NULL AND d.memento <> ''
+            WHERE d.feed = a.feed AND d.role = 'subscription' AND d.rank IS NOT NULL AND {_IS_MEMENTO}
         ) AS is_begun
     FROM attempt AS a
     CROSS JOIN feed AS f ON f.id = a.feed
@@ -152,10 +154,10 @@ _OPEN_SEARCHES: Final = """
         AND (a.feed = :feed OR :feed IS NULL)
         AND a.reason <> :served
         AND (a.url = '' OR NOT EXISTS (
-            SELECT 1 FROM document AS d WHERE d.feed = a.feed AND d.url = a.url AND d.memento <> ''
+            SELECT 1 FROM document AS d WHERE d.feed = a.feed AND d.url = a.url AND {_IS_MEMENTO}
         ))
     ORDER BY coalesce(s.next_at, 0), a.feed, a.url
-"""
+"""  # noqa: S608 - a constant
 
 
 def list_open_searches(db: Database, *, now: float, horizon: float, feed: int | None = None) -> list[Search]:

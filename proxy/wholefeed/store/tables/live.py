@@ -41,6 +41,7 @@ from wholefeed.core.merge import (
     ranked,
 )
 from wholefeed.core.model import EntryId, Role, Tombstone
+from wholefeed.core.origins import POLICIES, find_origins
 from wholefeed.store.base import (
     Database,
     Row,
@@ -55,7 +56,7 @@ from wholefeed.store.base import (
     run_many,
     varied,
 )
-from wholefeed.store.rows import imported, listed, member
+from wholefeed.store.rows import match_origins, member
 from wholefeed.store.tables.feeds import unknown
 
 # What a change collects, and what it asks
@@ -85,6 +86,14 @@ TEMPORARY_TABLES: Final = varied(
     end=("", "ANALYZE concerned, changed, contested, decided;"),
 )
 """What a connection that writes needs; created once, emptied at the end of each change."""
+_SETTLING: Final = find_origins(lambda policy: policy.settles)
+_SETTLES: Final = match_origins(_SETTLING)
+_D_SETTLES: Final = match_origins(_SETTLING, "d.origin")
+D_HOLDS: Final = match_origins(find_origins(lambda policy: policy.holds), "d.origin")
+"""The condition that entries of a document d are there, not only remembered."""
+_STANDINGS: Final = " ".join(f"WHEN '{each}' THEN {policy.standing:d}" for each, policy in POLICIES.items())
+_STANDING: Final = f"CASE d.origin {_STANDINGS} END"
+"""The `Standing` of a document d."""
 _SUBSCRIPTION_UPDATED_AT: Final = """
     SELECT updated_at FROM document
     WHERE feed = :feed AND role = 'subscription' AND rank IS NOT NULL
@@ -150,31 +159,33 @@ _CONCERN_CLAMPED: Final = """
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
 # Rule R8: a mark says that the publisher took the identity out of its chain, and none has held it since.
-# Rule R33: a copy of a web archive is no word of the publisher's.
-_WITHDRAW: Final = """
+# It does not say so of what comes from elsewhere (R33).
+_WITHDRAW: Final = f"""
     INSERT INTO settled (feed, identity, link, enclosure, content, enclosures, is_withdrawn, is_doubtful)
     SELECT e.feed, e.identity, k.link, k.enclosure, k.content, k.enclosures, 1, :is_doubtful
     FROM entry AS e LEFT JOIN entry_key AS k ON k.document = e.document AND k.ordinal = e.ordinal
-    WHERE e.document = :document AND (SELECT memento FROM document WHERE id = :document) = '' AND NOT EXISTS (
+    WHERE e.document = :document AND EXISTS (
+        SELECT 1 FROM document WHERE id = :document AND {_SETTLES}
+    ) AND NOT EXISTS (
         SELECT 1 FROM entry AS other CROSS JOIN document AS d ON d.id = other.document
         WHERE other.feed = e.feed AND other.identity = e.identity AND other.is_live >= 0
-            AND other.document <> e.document AND d.role <> 'memory' AND d.memento = ''
+            AND other.document <> e.document AND {_D_SETTLES}
     )
     ON CONFLICT DO NOTHING
-"""
-_HOLD: Final = """
+"""  # noqa: S608 - constants
+_HOLD: Final = f"""
     DELETE FROM settled WHERE feed = :feed AND identity IN (
         SELECT e.identity FROM document AS d CROSS JOIN entry AS e ON e.document = d.id
-        WHERE d.id IN (SELECT value FROM json_each(:documents)) AND d.role <> 'memory' AND d.memento = ''
+        WHERE d.id IN (SELECT value FROM json_each(:documents)) AND {_D_SETTLES}
     )
-"""
+"""  # noqa: S608 - constants
 # Rule R35: what a publisher has moved to another archive stands there, and is written there as it is now.
-_IN_ARCHIVES: Final = """
+_IN_ARCHIVES: Final = f"""
     SELECT e.identity, max(coalesce(e.fullness, 1)) AS fullness
     FROM document AS d CROSS JOIN entry AS e ON e.document = d.id
-    WHERE d.id IN (SELECT value FROM json_each(:documents)) AND d.role = 'archive' AND d.memento = ''
+    WHERE d.id IN (SELECT value FROM json_each(:documents)) AND d.role = 'archive' AND {_D_SETTLES}
     GROUP BY e.identity
-"""
+"""  # noqa: S608 - constants
 _GIVE_WAY: Final = """
     UPDATE entry SET fullness = 0 WHERE feed = ? AND identity = ? AND coalesce(fullness, 1) <= ?
         AND document IN (SELECT id FROM document WHERE feed = ? AND role = 'memory')
@@ -184,11 +195,11 @@ _CONCERN_DOUBTFUL: Final = """
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
 _SETTLE_DOUBTFUL: Final = "UPDATE settled SET is_doubtful = 0 WHERE feed = :feed AND is_doubtful = 1"
-_HAS_ARCHIVE: Final = """
+_HAS_ARCHIVE: Final = f"""
     CASE WHEN EXISTS (
-        SELECT 1 FROM document WHERE feed = :feed AND role = 'archive' AND rank IS NOT NULL AND memento = ''
+        SELECT 1 FROM document WHERE feed = :feed AND role = 'archive' AND rank IS NOT NULL AND {_SETTLES}
     ) THEN 1 ELSE 0 END
-"""
+"""  # noqa: S608 - constants
 _DOUBT: Final = """
     UPDATE entry SET fullness = 0 WHERE feed = ? AND identity = ?
         AND document IN (SELECT id FROM document WHERE feed = ? AND role = 'memory')
@@ -218,7 +229,7 @@ _CONTEST: Final = f"""
         ) THEN 1 ELSE 0 END,
         CASE WHEN NOT EXISTS (
             SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
-            WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0 AND d.role <> 'memory'
+            WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0 AND {D_HOLDS}
         ) AND EXISTS (
             SELECT 1 FROM settled AS s
             WHERE s.feed = :feed AND s.identity = c.identity AND s.is_doubtful = 0
@@ -233,7 +244,7 @@ _CONTEST: Final = f"""
     ) OR EXISTS (
         SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
         WHERE e.feed = :feed AND e.identity = c.identity AND e.is_live >= 0
-            AND (e.is_live = 0 OR d.role = 'memory')
+            AND (e.is_live = 0 OR NOT {D_HOLDS})
     ) OR EXISTS (
         SELECT 1 FROM tombstone AS t WHERE t.feed = :feed AND t.identity = c.identity
     )
@@ -275,7 +286,7 @@ _COPY_COLUMNS: Final = f"""
     coalesce((
         SELECT o.is_usual FROM other_id AS o WHERE o.feed = e.feed AND o.own = coalesce(e.own, e.identity)
     ), 1) AS has_usual_id,
-    CASE WHEN {listed("d.url")} THEN 0 WHEN {imported("d.url")} THEN 1 ELSE 2 END AS standing,
+    {_STANDING} AS standing,
     CASE WHEN (SELECT f.collection FROM feed AS f WHERE f.id = e.feed) = '{{}}' THEN NULL
         WHEN d.role = 'memory' THEN e.made_at
         ELSE coalesce(d.generated_at, d.fetched_at) END AS made_at
@@ -521,7 +532,7 @@ _ATTACHED: Final = f"""
     WHERE e.feed = :feed AND e.identity = :identity AND e.is_live >= 0
 """  # noqa: S608 - a constant
 _LIVE: Final = f"{_ATTACHED} AND e.is_live = 1"
-_SERVED: Final = f"{_LIVE} AND d.role <> 'memory'"
+_SERVED: Final = f"{_LIVE} AND {D_HOLDS}"
 
 
 def served(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
@@ -554,16 +565,16 @@ def held_as_good(
     return found
 
 
-_DEPARTING: Final = """
+_DEPARTING: Final = f"""
     SELECT DISTINCT e.identity FROM entry AS e
     WHERE e.document = :document AND NOT EXISTS (
         SELECT 1 FROM entry AS other CROSS JOIN document AS d ON d.id = other.document
         WHERE other.feed = :feed AND other.identity = e.identity AND other.is_live >= 0
             AND other.document <> e.document
             AND other.document NOT IN (SELECT value FROM json_each(:documents))
-            AND d.role <> 'memory' AND d.memento = ''
+            AND {_D_SETTLES}
     )
-"""
+"""  # noqa: S608 - constants
 
 
 def departing(db: Database, feed: int, document: int, waiting: Iterable[int]) -> set[EntryId]:

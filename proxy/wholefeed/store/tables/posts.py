@@ -22,7 +22,7 @@ from wholefeed.core.merge import FORGOTTEN_REF
 from wholefeed.core.model import EntryId, Traits
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.store.base import Database, Row, fetch_all, fetch_one, fetch_value, inserting, run, run_many
-from wholefeed.store.tables.live import Change
+from wholefeed.store.tables.live import D_HOLDS, Change
 
 
 class KnownIds(NamedTuple):
@@ -376,13 +376,13 @@ SHARED: Final = """
     ORDER BY t.key
 """
 """One row for each of those that share a trait; not for each two, which may be millions."""
-_TOGETHER: Final = """
+_TOGETHER: Final = f"""
     SELECT 1 FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
-    WHERE e.feed = :feed AND e.identity = :one AND d.role <> 'memory' AND EXISTS (
+    WHERE e.feed = :feed AND e.identity = :one AND {D_HOLDS} AND EXISTS (
         SELECT 1 FROM entry AS other WHERE other.document = d.id AND other.identity = :other
     )
     LIMIT 1
-"""
+"""  # noqa: S608 - a constant
 
 
 def find_doubled(db: Database, feed: int) -> list[tuple[EntryId, EntryId]]:

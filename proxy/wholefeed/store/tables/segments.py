@@ -24,6 +24,7 @@ from wholefeed.core.compose.segments import Placed
 from wholefeed.core.compose.views import Turn, Warned
 from wholefeed.core.compose.weaving import Members
 from wholefeed.core.model import State
+from wholefeed.core.origins import Origin
 from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.errors import StoreError
 from wholefeed.store.base import (
@@ -50,7 +51,7 @@ from wholefeed.store.rows import (
     SegmentRow,
     Snapshot,
     feed_row,
-    listed,
+    match_urls,
     segment_row,
 )
 from wholefeed.store.tables import failures, lines
@@ -152,7 +153,8 @@ class Own(NamedTuple):
         return segment.entries if mask is None else mask.count(1)
 
 
-_LISTS: Final = f"SELECT id, rank IS NOT NULL FROM document WHERE feed = :feed AND {listed()}"  # noqa: S608
+_IS_LIST: Final = match_urls([Origin.LISTING])
+_LISTS: Final = f"SELECT id, rank IS NOT NULL FROM document WHERE feed = :feed AND {_IS_LIST}"  # noqa: S608
 _MEMBERS_OF: Final = """
     SELECT segment, packed FROM member WHERE segment IN (SELECT value FROM json_each(:segments))
 """
@@ -239,6 +241,7 @@ _PUBLISHED: Final = tuple(
     if each.name not in ("segments", "missing", "is_woven", "is_alike", "dates")
 )
 """The columns that a publication gives a feed, but for `published_family`, which is its family."""
+_LISTED: Final = match_urls([Origin.LISTING], "d.url")
 _PUBLISH: Final = varied(
     """
     UPDATE feed SET
@@ -269,7 +272,7 @@ _PUBLISH: Final = varied(
     latest=("max", "greatest"),
     earliest=("min", "least"),
     columns=(FEED_COLUMNS, FEED_COLUMNS),
-    listed=(listed("d.url"), listed("d.url")),
+    listed=(_LISTED, _LISTED),
 )
 
 

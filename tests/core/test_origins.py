@@ -1,0 +1,92 @@
+"""The table of sources: every origin has its row, every answer of a row is asked, and nothing else is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import fields, replace
+from itertools import combinations
+
+import pytest
+
+from tests.core.refresh.world import Page, Publisher, World
+from tests.makers import FEED
+from tests.repository import PACKAGE, nodes, python_files
+from wholefeed.core.model import Role
+from wholefeed.core.origins import POLICIES, Origin, OriginPolicy, find_origins
+from wholefeed.core.refresh.stored import StoredDocument
+from wholefeed.core.text.dates import DAY_SECONDS
+
+COPY = "http://archive.test/2020/"
+MAKERS_OF_URLS = {"core/model.py", "core/origins.py", "service/importing.py", "service/listing.py"}
+"""Who may name how the URLs of imports and lists begin."""
+
+
+def a_row(origin: Origin, **changes: object) -> StoredDocument:
+    world = World(Publisher({}))
+    row = world.documents[world.put(f"{FEED}/1", Page(), Role.ARCHIVE, 0)]
+    return replace(row, origin=origin, **changes)  # type: ignore[arg-type]
+
+
+def test_every_origin_has_its_row() -> None:
+    """A member without a row would be a source of which nothing is known."""
+    assert [*POLICIES] == [*Origin]
+
+
+def test_documents_of_two_origins_are_told_apart_by_their_urls_where_these_have_prefixes() -> None:
+    """Ranges of the index of URLs stand for origins."""
+    prefixes = [policy.url_prefix for policy in POLICIES.values() if policy.url_prefix]
+    assert all(re.fullmatch(r"urn:wholefeed:\w+:", each) for each in prefixes)
+    assert not [pair for pair in combinations(prefixes, 2) if pair[0] == pair[1]]
+
+
+def test_every_answer_is_asked_for() -> None:
+    """One that nobody asks for would be believed, and have no effect."""
+    asked = {
+        node.attr
+        for path in python_files(PACKAGE)
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith("policy")
+    }
+    assert {each.name for each in fields(OriginPolicy)} <= asked
+
+
+def test_nothing_but_the_table_tells_origins_by_urls() -> None:
+    """How the URLs of imports and lists begin is named where they are made."""
+    naming = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in python_files(PACKAGE)
+        for node in nodes(path)
+        if isinstance(node, ast.Name) and node.id in ("IMPORT_URL", "LIST_URL")
+    }
+    assert naming <= MAKERS_OF_URLS
+
+
+@pytest.mark.parametrize("origin", Origin)
+def test_a_stored_document_is_what_its_row_says(origin: Origin) -> None:
+    """R13, R33, I1, H7: whether it is asked for again, where it stands, and when it leaves."""
+    policy, row = origin.policy, a_row(origin, is_settled=False)
+    now = row.checked_at + DAY_SECONDS
+    assert row.is_due(now, is_newest=True, now=now) is policy.is_asked_again
+    assert a_row(origin, is_settled=True).is_final is not policy.is_replaced
+    assert row.is_added is policy.leaves_complete
+    assert row.is_capture is policy.stands_behind
+    assert a_row(origin, url=COPY, memento=COPY).is_capture
+
+
+@pytest.mark.parametrize("origin", find_origins(lambda policy: policy.note is not None))
+def test_a_document_that_is_noted_makes_the_note_of_its_row(origin: Origin) -> None:
+    """R33: one that makes the feed partial keeps it from being complete."""
+    note = a_row(origin, memento=COPY).as_memento()
+    assert note.kind is origin.policy.note
+    assert note.facts["copy_url"] == COPY
+
+
+def test_what_is_no_word_of_the_publisher_changes_nothing_of_the_feed() -> None:
+    """R33, I1, H7: what settles nothing buries nothing, has no flags, and is not believed to be all."""
+    for origin in find_origins(lambda policy: not policy.settles):
+        policy = origin.policy
+        is_without = not (policy.buries or policy.has_flags)
+        is_partial = policy.note is not None and policy.note.partial
+        assert is_without, origin
+        assert is_partial or policy.leaves_complete or not policy.holds, origin

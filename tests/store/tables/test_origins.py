@@ -1,0 +1,75 @@
+"""What the statements do with documents of each origin: as the table of `wholefeed.core.origins` says."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from tests.named_store import NamedStore
+from tests.store.makers import NOW, URL, a_document, a_feed, an_entry
+from wholefeed.core.model import Role, entry_id
+from wholefeed.core.origins import Origin, find_origins
+from wholefeed.store.base import Database, fetch_value
+from wholefeed.store.rows import NewDocument
+from wholefeed.store.tables import documents, live
+from wholefeed.store.tables.documents import KEEP_DETACHED_SECONDS
+
+ENTRY = entry_id("a")
+
+
+def a_document_of(origin: Origin) -> NewDocument:
+    role = Role.MEMORY if origin is Origin.MEMORY else Role.ARCHIVE
+    url = f"{origin.policy.url_prefix or 'http://o.test/'}1"
+    return a_document(url, an_entry("a"), role=role, origin=origin)
+
+
+async def a_feed_with(store: NamedStore, origin: Origin) -> tuple[int, int]:
+    """A feed with a subscription document, and one of that origin that has an entry of its own."""
+    feed = (await a_feed(store)).id
+    own = a_document(URL, an_entry("b"), role=Role.SUBSCRIPTION)
+    _, number = await store.put_documents(feed, [own, a_document_of(origin)], now=NOW)
+    return feed, number
+
+
+def count_settled(db: Database, feed: int) -> int:
+    return int(fetch_value(db, "SELECT count(*) FROM settled WHERE feed = :feed", {"feed": feed}))
+
+
+@pytest.mark.parametrize("origin", Origin)
+async def test_its_entries_count_as_its_row_says(store: NamedStore, origin: Origin) -> None:
+    """R8, R10, I1, H7: whether they are known, whether they are there, and what they are compared by."""
+    policy = origin.policy
+    feed, number = await a_feed_with(store, origin)
+    (row,) = [each for each in await store.documents(feed) if each.id == number]
+    assert row.origin is origin
+    assert bool(await store.known(feed, [ENTRY])) is policy.makes_known
+    served = await store.read(partial(live.served, feed=feed, identities=[ENTRY]))
+    assert [copy.standing for copy in served.values()] == [policy.standing] * policy.holds
+
+
+@pytest.mark.parametrize("origin", find_origins(lambda policy: policy.holds))
+async def test_it_settles_what_its_row_says(store: NamedStore, origin: Origin) -> None:
+    """R8: what leaves a chain with its document is gone only if that was its publisher's."""
+    feed, number = await a_feed_with(store, origin)
+    await store.detach(feed, [number], now=NOW, is_withdrawn=True)
+    assert await store.read(partial(count_settled, feed=feed)) == origin.policy.settles
+
+
+@pytest.mark.parametrize("origin", Origin)
+async def test_it_takes_a_mark_away_as_its_row_says(store: NamedStore, origin: Origin) -> None:
+    """R8: what was taken out of the chain is back when its publisher has it, not when another one does."""
+    feed, number = await a_feed_with(store, Origin.PUBLISHER)
+    await store.detach(feed, [number], now=NOW, is_withdrawn=True)
+    await store.put_documents(feed, [a_document_of(origin)], now=NOW)
+    assert await store.read(partial(count_settled, feed=feed)) == (not origin.policy.settles)
+
+
+@pytest.mark.parametrize("origin", Origin)
+async def test_it_expires_as_its_row_says(store: NamedStore, origin: Origin) -> None:
+    """I1: what somebody has imported stays until it is taken back."""
+    feed, number = await a_feed_with(store, origin)
+    await store.detach(feed, [number], now=NOW)
+    later = NOW + KEEP_DETACHED_SECONDS + 1
+    await store.write(lambda db: documents.purge(db, later), feed=feed)
+    assert (number not in {row.id for row in await store.documents(feed)}) is origin.policy.expires
