@@ -107,11 +107,12 @@ class _Reading:
     def is_simple(self) -> bool:
         """Whether all documents can be sent whole, in their order."""
         self._look(self._changed & self._index.keys())
+        remembers = any(place.live_bytes for place in self._places if place.document in self._memory)
+        if remembers:
+            self._look_at_loose(self._places)
         if self._homes.by_copy:
             return False
-        if not any(place.live_bytes for place in self._places if place.document in self._memory):
-            return True
-        return is_descending(self._blocks(self._places), self._memory)
+        return not remembers or is_descending(self._blocks(self._places), self._memory)
 
     # Where some do
 
@@ -127,6 +128,8 @@ class _Reading:
                 self._loosen(place.document for place in self._places if place.segment in taken)
                 continue
             wholes = [place for place in self._places if place.document not in apart]
+            if self._look_at_loose(wholes):
+                continue
             stands = self._stands(apart)
             standing = [(at, spot.home) for at, spot in (*stands.values(), *self._told_stands())]
             own = [at for at, home in standing if home is None and at != UNDATED]
@@ -175,6 +178,17 @@ class _Reading:
                     if text not in self._told or pair.document not in self._told:
                         found.add(text)
             wanted = found - self._rows.keys()
+
+    def _look_at_loose(self, wholes: Sequence[Placed]) -> bool:
+        """Look at documents that no segment holds which stays; return whether any were new.
+
+        Where one has not changed, but others in its segment have, it may still share an entry with documents
+        that nobody has looked at.
+        """
+        loose = {group.documents[0] for group in groups(wholes) if group.segment is None}
+        is_new = not loose <= self._rows.keys()
+        self._look(loose)
+        return is_new
 
     def _loosen(self, documents: Iterable[int]) -> None:
         """Take documents out of their segment, which is not kept."""
@@ -238,7 +252,6 @@ class _Reading:
         for group in groups(wholes):
             documents = group.documents
             if group.segment is None:
-                self._look(documents)
                 rows = self._rows[documents[0]]
                 span = _span([row.order_at for row in rows if row.is_live and row.order_at is not None])
                 found.append(Block(self._index[documents[0]], *span, documents, documents))
