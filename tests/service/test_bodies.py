@@ -17,7 +17,7 @@ from tests.service.snapshots import a_segment, a_snapshot, hold
 from wholefeed.core.compose.compose import EPILOGUE
 from wholefeed.core.compose.segments import seal
 from wholefeed.core.model import Family, segment_separator
-from wholefeed.service.bodies import SLICE_BYTES, Body, BodyPart, Excerpt, MadeText
+from wholefeed.service.bodies import SLICE_BYTES, Body, BodyExcerpt, BodyPart, MadeText
 from wholefeed.service.memory import Held, Memory
 from wholefeed.store.rows import SegmentRow
 
@@ -74,7 +74,7 @@ def test_it_is_the_same_text_whatever_its_parts_are(
     rows = [stored(number, text) for number, text in enumerate(texts)]
     outer = [stored(len(rows) + number, b"x" + text + b"y") for number, text in enumerate(texts)]
     blocks = {row.id: block for row, block in (*rows, *outer)}
-    cuts = [Excerpt(row, ((1, row.length - 1),)) for row, _ in outer]
+    cuts = [BodyExcerpt(row, ((1, row.length - 1),)) for row, _ in outer]
     made = [MadeText(partial(yielding, [text]), b"digest", ("key", at)) for at, text in enumerate(texts)]
     kinds: list[Sequence[BodyPart]] = [[row for row, _ in rows], [seal(text) for text in texts], cuts, made]
     for parts in kinds:

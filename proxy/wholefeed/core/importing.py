@@ -3,7 +3,7 @@
     why = refusal(kept, feed, has_common=False, is_forced=False)      # None: it is taken
     at = time_of(given=None, dates=[newest_at, updated_at], file_at=None, now=now)
 
-What becomes of one that is taken stands in `wholefeed.core.refresh.decision` (where it is part of the feed),
+What becomes of one that is taken stands in `wholefeed.core.refresh.offered` (where it is part of the feed),
 `wholefeed.core.merge` (which copy of an entry stays).
 """
 

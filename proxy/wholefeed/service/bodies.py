@@ -7,7 +7,7 @@
 A body is a prologue, which depends on the request, parts of a feed, and an epilogue. Segments are sent as
 they are stored: for a reader that takes gzip no block is inflated or compressed again
 (docs/design.md#segments). `take_parts` takes what a view keeps. A part of a segment is sealed anew before the
-answer begins, or is an `Excerpt`, which is cut while it is sent.
+answer begins, or is an `BodyExcerpt`, which is cut while it is sent.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Body:
             return self.text_bytes
         blocks = max(len(self.parts) - 1, 0) * len(_SEALED_JOINT[self.family].block)
         for part in self.parts:
-            if isinstance(part, Excerpt | MadeText):
+            if isinstance(part, BodyExcerpt | MadeText):
                 return None
             blocks += len(part.block) if isinstance(part, Sealed) else part.deflated_bytes
         ends = len(self.sealed_prologue.block) + len(_SEALED_EPILOGUE[self.family].block)
@@ -107,7 +107,7 @@ class Body:
         for at, part in enumerate(self.parts):
             if at:
                 digest.add(_SEALED_JOINT[self.family])
-            if not isinstance(part, Excerpt | MadeText):
+            if not isinstance(part, BodyExcerpt | MadeText):
                 digest.add(part)
             elif part.read is not None:
                 digest.add(part.read)
@@ -218,7 +218,7 @@ async def take_parts(
                 part = segment
             case Take.PART:
                 part = await _take_part(segment, own, feed, cut, store, held)
-                if is_page and isinstance(part, Excerpt):
+                if is_page and isinstance(part, BodyExcerpt):
                     part = await _read_through(part, store, held)
             case Take.NONE:
                 pass
@@ -229,7 +229,7 @@ async def take_parts(
 
 async def _take_part(
     segment: SegmentRow, own: Own, feed: FeedRow, cut: Cut, store: Store, held: Held | None
-) -> Sealed | Excerpt | None:
+) -> Sealed | BodyExcerpt | None:
     joint = JOINT[feed.published_family]
     outline = await store.outline(segment)
     if outline is None:
@@ -261,7 +261,7 @@ def _read_entries(segment: SegmentRow, feed: FeedRow, block: bytes) -> tuple[byt
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class BodyExcerpt:
     """A large part of a segment that a view keeps: taken from the segment's text while it is sent."""
 
     segment: SegmentRow
@@ -283,7 +283,7 @@ class Excerpt:
         return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).digest()
 
 
-async def _read_through(part: Excerpt, store: Store, held: Held | None) -> Excerpt:
+async def _read_through(part: BodyExcerpt, store: Store, held: Held | None) -> BodyExcerpt:
     """Read the text of an excerpt, for what is known of it."""
     whole = TextDigest()
     async for text in _excerpted(part, store, held):
@@ -291,7 +291,7 @@ async def _read_through(part: Excerpt, store: Store, held: Held | None) -> Excer
     return replace(part, read=whole.sealed(b""))
 
 
-def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> Excerpt:
+def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> BodyExcerpt:
     """Return what is left of a segment where a view keeps these entries; `joint` is not behind the last."""
     ranges: list[tuple[int, int]] = []
     for each in kept:
@@ -302,7 +302,7 @@ def _excerpt(segment: SegmentRow, kept: Sequence[Slice], joint: bytes) -> Excerp
     start, end = ranges[-1]
     if end < segment.length:
         ranges[-1] = start, end - len(joint)
-    return Excerpt(segment, tuple(ranges))
+    return BodyExcerpt(segment, tuple(ranges))
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +317,7 @@ class MadeText:
     read: None = None
 
 
-BodyPart = SegmentRow | Sealed | Excerpt | MadeText
+BodyPart = SegmentRow | Sealed | BodyExcerpt | MadeText
 """What is sent of a segment: all of it, as it is stored; a little, made anew; much. Or what is replayed."""
 
 
@@ -329,7 +329,7 @@ async def _deflated(
 ) -> AsyncIterator[bytes]:
     """Give a part deflated, and add to `sealed` what its CRC and length are known by."""
     part = _kept(part, held)
-    if not isinstance(part, Excerpt | MadeText):
+    if not isinstance(part, BodyExcerpt | MadeText):
         sealed.append(part)
         async for block in _pieces_of(part, store, held):
             for piece in slice_bytes(block):
@@ -382,7 +382,7 @@ class _Keeping:
 
 
 @contextmanager
-def _keeping(part: Excerpt | MadeText, held: Held | None) -> Iterator[_Keeping]:
+def _keeping(part: BodyExcerpt | MadeText, held: Held | None) -> Iterator[_Keeping]:
     """Collect a replay; nothing of other parts, nor while another answer of the feed is being collected."""
     if held is None or held.is_collecting or not isinstance(part, MadeText):
         yield _Keeping(None, None)
@@ -401,7 +401,7 @@ def slice_bytes(chunk: bytes) -> Iterator[bytes]:
 
 async def _texts_of(part: BodyPart, store: Store, held: Held | None) -> AsyncIterator[bytes]:
     part = _kept(part, held)
-    if isinstance(part, Excerpt | MadeText):
+    if isinstance(part, BodyExcerpt | MadeText):
         made = part.texts() if isinstance(part, MadeText) else _excerpted(part, store, held)
         async for text in made:
             yield text
@@ -413,7 +413,7 @@ async def _texts_of(part: BodyPart, store: Store, held: Held | None) -> AsyncIte
     inflater.end()
 
 
-async def _excerpted(part: Excerpt, store: Store, held: Held | None) -> AsyncIterator[bytes]:
+async def _excerpted(part: BodyExcerpt, store: Store, held: Held | None) -> AsyncIterator[bytes]:
     """Give the text of an excerpt; no more is read than it takes."""
     inflater = Inflater(part.segment.length, part.segment.crc32)
     ranges = iter(part.ranges)

@@ -19,10 +19,10 @@ from wholefeed.core.refresh.asking import (
     Attach,
     Detach,
     Doubtful,
-    Entries,
     NoteFeed,
     NoteListing,
     Publish,
+    ReadEntries,
     Remove,
     Reread,
     Rows,
@@ -36,6 +36,7 @@ from wholefeed.counts import NONE
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.documents import new_document
+from wholefeed.service.known_entries import identify
 from wholefeed.service.listed import parted
 from wholefeed.service.pending import PendingDocuments
 from wholefeed.service.publishing import assemble
@@ -83,7 +84,7 @@ class FeedFile:
         `beside` are others that have come and are not kept yet.
         """
         others = [*(each.read.facts for each in beside), *self.pending.facts]
-        return await self.storage.identified(obtained, others)
+        return await identify(self.storage, obtained, others)
 
     async def keep(self, obtained: Obtained, placement: Placement) -> int:
         """Store a document; return its number, or a stand-in if it waits for others."""
@@ -106,7 +107,7 @@ class FeedFile:
         await self.put_pending()
         return await self.storage.documents()
 
-    async def entries(self, request: Entries) -> Sequence[tuple[EntryId, float | None]]:
+    async def entries(self, request: ReadEntries) -> Sequence[tuple[EntryId, float | None]]:
         await self.put_pending()
         return await self.storage.read(partial(documents.dated_entries, document=request.document))
 

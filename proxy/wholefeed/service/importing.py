@@ -36,7 +36,7 @@ from wholefeed.errors import (
 )
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.offers import OfferedCopy
+from wholefeed.service.offers import offer_document
 from wholefeed.service.running import AGAIN_SECONDS, Running
 from wholefeed.service.showing import namespace_of, read_places
 from wholefeed.service.sources import Obtained, drop_links
@@ -266,7 +266,7 @@ class Imports:
             is_served = known is not None and known.rank is not None
             return taken._replace(name=known.memento if known else taken.name, is_served=is_served)
         self._require_room(rows, obtained)
-        offered = OfferedCopy(url, drop_links(obtained), is_subscription=True)
+        offered = offer_document(url, drop_links(obtained), is_subscription=True)
         feed = await self._running.refresh_alone(
             feed.id, RefreshRequest(is_polled=True), (offered,), deadline
         )

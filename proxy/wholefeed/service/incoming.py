@@ -2,7 +2,7 @@
 
 incoming = IncomingDocuments(file, look_ahead)
 obtained = await incoming.receive(url, obtained)    # its entries are identified as they are in the feed
-number = await incoming.keep(Keep(url, placement))  # below 0: a stand-in
+number = await incoming.keep(KeepDocument(url, placement))  # below 0: a stand-in
 await incoming.file.put_pending()                   # now it is stored
 """
 
@@ -12,16 +12,16 @@ from collections.abc import Sequence
 
 from wholefeed.core.refresh.accounting import Departure
 from wholefeed.core.refresh.arrivals import FreshDocument, KnownEntries, Offer
-from wholefeed.core.refresh.asking import Depart, Drop, Keep, KeepTogether, Known
-from wholefeed.core.walk.chain import Arrival
+from wholefeed.core.refresh.asking import Depart, Drop, FindKnown, KeepDocument, KeepTogether
 from wholefeed.counts import Counts
 from wholefeed.service.documents import new_document
 from wholefeed.service.feed_file import FeedFile
-from wholefeed.service.offers import OfferedCopy
+from wholefeed.service.known_entries import find_departure, find_known
+from wholefeed.service.offers import describe_offer
 from wholefeed.service.sources import Obtained
 
 
-class LookAhead:
+class LookAheadCounts:
     """The documents that were fetched ahead of the path, until it is known whether the walk needs them."""
 
     def __init__(self, counts: Counts) -> None:
@@ -47,7 +47,7 @@ class LookAhead:
 class IncomingDocuments:
     """The documents that have come, by the URLs that they were asked for by."""
 
-    def __init__(self, file: FeedFile, look_ahead: LookAhead) -> None:
+    def __init__(self, file: FeedFile, look_ahead: LookAheadCounts) -> None:
         self.file = file
         self._look_ahead = look_ahead
         self._come: dict[str, Obtained] = {}
@@ -61,20 +61,10 @@ class IncomingDocuments:
         self._come[url] = obtained
         return obtained
 
-    async def receive_offer(self, offered: OfferedCopy) -> Offer:
+    async def receive_offer(self, offer: Offer[Obtained]) -> Offer[FreshDocument]:
         """Take a document that another source offers; return it as the refresh is told of it."""
-        url = offered.url
-        obtained = await self.file.identify(offered.obtained)
-        copy_url = url if obtained.origin.policy.url_prefix else obtained.memento
-        self._come[copy_url] = obtained
-        return Offer(
-            url=url,
-            copy_url=copy_url,
-            captured_at=obtained.fetched.fetched_at,
-            fresh=describe_fresh(url, obtained),
-            is_subscription=offered.is_subscription,
-            origin=obtained.origin,
-        )
+        obtained = self._come[offer.copy_url] = await self.file.identify(offer.document)
+        return describe_offer(offer, obtained)
 
     def drop_all(self) -> None:
         """Drop what was not kept."""
@@ -82,11 +72,12 @@ class IncomingDocuments:
 
     # The requests of a refresh
 
-    async def known(self, request: Known) -> KnownEntries:
+    async def known(self, request: FindKnown) -> KnownEntries:
         await self.file.put_pending()
         come = self._come.get(request.url)
         waiting = None if come is None else come.read.facts
-        return await self.file.storage.known(
+        return await find_known(
+            self.file.storage,
             request.arrival.identities,
             waiting,
             with_copies=request.with_copies,
@@ -97,9 +88,9 @@ class IncomingDocuments:
         await self.file.put_pending()
         facts = self._come[request.url].read.facts
         asked = request.arrival.identities
-        return await self.file.storage.departure(request.document, asked, facts, request.waiting)
+        return await find_departure(self.file.storage, request.document, asked, facts, request.waiting)
 
-    async def keep(self, request: Keep) -> int:
+    async def keep(self, request: KeepDocument) -> int:
         self._look_ahead.settle(request.url, is_hit=True)
         return await self.file.keep(self._come.pop(request.url), request.placement)
 
@@ -113,35 +104,3 @@ class IncomingDocuments:
     async def drop(self, request: Drop) -> None:
         del self._come[request.url]
         self._look_ahead.settle(request.url, is_hit=False)
-
-
-def describe_fresh(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
-    """Describe to the refresh a document that was asked for by a URL; `is_collected`: by an adapter."""
-    fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
-    navigation = read.navigation
-    arrival = Arrival(
-        url=url,
-        final_url=fetched.final_url,
-        hops=fetched.hops,
-        family=facts.family,
-        site_id=facts.site_id,
-        links=navigation.links,
-        digest=read.digest,
-        body_bytes=len(fetched.body),
-        entries=len(facts.entries),
-        keys=facts.entries.dated_identities,
-        span=read.span,
-    )
-    return FreshDocument(
-        arrival=arrival,
-        kind=navigation.kind,
-        older_relation=navigation.older_relation,
-        is_tentative=navigation.is_tentative,
-        updated_at=facts.updated_at,
-        marks=read.marks,
-        order=tuple(entry.order_at for entry in facts.entries) if is_collected else (),
-        validators=fetched.validators,
-        fullness=facts.entries.fullness,
-        reading_notes=facts.notes,
-        link_notes=navigation.notes,
-    )

@@ -38,6 +38,7 @@ from wholefeed.core.listing.lists import FeedEntry
 from wholefeed.core.listing.reading import ListPage, read_page
 from wholefeed.core.model import LIST_URL, Kind
 from wholefeed.core.parse.discovery import is_html
+from wholefeed.core.refresh.arrivals import Offer
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.refresh.stored import subscription_of
@@ -57,8 +58,9 @@ from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.documents import stored_as
 from wholefeed.service.listed import listed, named
-from wholefeed.service.offers import OfferedCopy
+from wholefeed.service.offers import offer_document
 from wholefeed.service.running import REST_SECONDS, Running
+from wholefeed.service.sources import Obtained
 from wholefeed.store.rows import DocumentRow, FeedRow
 from wholefeed.store.tables import documents, feeds
 
@@ -271,16 +273,18 @@ class Lists:
         listing = Listing.of(found, before=before, family=own.family, now=now, limit=limit)
         return listing.unfinished(before, asking.paused_until, now=now) if asking.has_failed else listing
 
-    async def _offered(self, page: ListedPage, own: DocumentRow, rows: Sequence[DocumentRow]) -> OfferedCopy:
+    async def _offered(
+        self, page: ListedPage, own: DocumentRow, rows: Sequence[DocumentRow]
+    ) -> Offer[Obtained]:
         url = LIST_URL + page.url
         row = next((row for row in rows if row.url == url and row.family is own.family), None)
         older = None
         if row is not None:
             older = stored_as(row, await self._store.read(partial(documents.read_body, document=row.id)))
         obtained = await listed(self._context.source, page, own, older=older, now=self._context.now())
-        return OfferedCopy(url, obtained, is_subscription=True)
+        return offer_document(url, obtained, is_subscription=True)
 
-    async def _hand_over(self, feed_id: int, listing: Listing, copies: Sequence[OfferedCopy]) -> bool:
+    async def _hand_over(self, feed_id: int, listing: Listing, copies: Sequence[Offer[Obtained]]) -> bool:
         """Let a refresh of the feed keep what was found; return whether it did."""
         feed = await self._running.settled(feed_id)
         if feed is None or feed.kind is not Kind.PLAIN or feed.list_at is None:

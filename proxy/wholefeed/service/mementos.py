@@ -28,6 +28,7 @@ from wholefeed.core.memento import (
     may_be_sent,
 )
 from wholefeed.core.model import Kind
+from wholefeed.core.refresh.arrivals import Offer
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.core.refresh.stored import subscription_of
 from wholefeed.core.slugs import lasts
@@ -36,7 +37,7 @@ from wholefeed.errors import DocumentError, OverloadedError, PublisherError, Sto
 from wholefeed.fetch.memento import Archive
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.offers import OfferedCopy
+from wholefeed.service.offers import offer_document
 from wholefeed.service.running import REST_SECONDS, Running
 from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.store.rows import DocumentRow
@@ -189,7 +190,7 @@ class Mementos:
             return
         obtained, pause_seconds = await self._newest(archive, search.target, stored), _SEARCH_AGAIN_SECONDS
         if obtained is not None and stored is not None:
-            await self._hand_over(search.feed, [OfferedCopy(search.url, obtained, is_subscription=False)])
+            await self._hand_over(search.feed, [offer_document(search.url, obtained, is_subscription=False)])
         elif obtained is not None:  # the program ended before anything was stored of the feed
             error = PublisherError(
                 "expected the document, its publisher does not give it",
@@ -219,7 +220,9 @@ class Mementos:
                 following = ""
                 break
             if obtained is not None:
-                if not await self._hand_over(search.feed, [OfferedCopy(url, obtained, is_subscription=True)]):
+                if not await self._hand_over(
+                    search.feed, [offer_document(url, obtained, is_subscription=True)]
+                ):
                     await self._note(search, DAY_SECONDS)
                     return
                 room -= 1
@@ -229,7 +232,7 @@ class Mementos:
         await self._note(replace(search, position=following), 0.0 if following else _SEARCH_AGAIN_SECONDS)
 
     async def _hand_over(
-        self, feed_id: int, copies: Sequence[OfferedCopy], found: FoundSubscription | None = None
+        self, feed_id: int, copies: Sequence[Offer[Obtained]], found: FoundSubscription | None = None
     ) -> bool:
         """Let a refresh of the feed keep what came; return whether it did."""
         feed = await self._running.settled(feed_id)

@@ -1,7 +1,7 @@
 """The fetches of one refresh: several at once, told to it one after the other as they end.
 
     await network.fetch(Fetch(url, stored, "prev-archive", is_met))
-    event = await network.next(Next(needed=url))        # `Came`, `Early`, or None: the time is over
+    event = await network.next(NextEvent(needed=url))        # `Came`, `Early`, or None: the time is over
 
 A refresh that adds documents holds a turn (`WalkTurns`). Meanwhile what has come is published from time to
 time, for readers that do not wait for the end.
@@ -26,7 +26,7 @@ from wholefeed.core.refresh.asking import (
     EndWalk,
     Fetch,
     FetchPage,
-    Next,
+    NextEvent,
     PauseHost,
     Publish,
     Rest,
@@ -42,7 +42,9 @@ from wholefeed.fetch.budget import Sizes
 from wholefeed.futures import cancelled, clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.incoming import IncomingDocuments, LookAhead, describe_fresh
+from wholefeed.service.feed_file import FeedFile
+from wholefeed.service.incoming import IncomingDocuments, LookAheadCounts
+from wholefeed.service.offers import describe_fresh
 from wholefeed.service.sources import EarlyReader, Obtained, as_failure
 from wholefeed.service.subscribing import SubscriptionDesk
 from wholefeed.store.rows import FeedRow
@@ -54,63 +56,76 @@ _MEANWHILE_SECONDS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Pauses between publications while a walk runs; the last one repeats."""
 
 
-class Network:
-    """The fetches of one refresh, and its turn to make them; see the module's docstring."""
+class WalkTurn:
+    """The turn of one refresh to use the network, and what is published while it holds that.
+
+    Args:
+        context: What every refresh works with.
+        feed: As it is stored.
+        file: What is stored of it.
+        progress: How far the refresh is.
+        is_polled: Whether no reader waits for it.
+    """
 
     def __init__(
         self,
         context: RefreshContext,
         feed: FeedRow,
-        incoming: IncomingDocuments,
-        look_ahead: LookAhead,
-        desk: SubscriptionDesk,
+        file: FeedFile,
         progress: Progress,
         *,
         is_polled: bool,
     ) -> None:
         self._context = context
         self._feed = feed
-        self._file = incoming.file
-        self._incoming = incoming
-        self._look_ahead = look_ahead
-        self._desk = desk
+        self._file = file
         self._progress = progress
         self._is_polled = is_polled
+        self._stack: AsyncExitStack | None = None  # the turn, and the publications meanwhile
         self.site = context.site_of(feed.fetch_url)
         self.is_waiting = False
         """Whether the walk of a feed that somebody asked for waits for its turn."""
         self.began = 0.0
         """When the turn was taken, by the monotonic clock; 0: it was not."""
-        self._turn: AsyncExitStack | None = None  # and the publications meanwhile
-        self._deadline: float | None = None
-        self._tasks: dict[str, asyncio.Task[Obtained | Response]] = {}
-        self._pages: set[str] = set()  # what adapters ask for
-        self._early: deque[Early] = deque()
-        self._has_event = asyncio.Event()
-        self._needed = ""  # the URL that the path of the walk has come to
-        self._sizes = Sizes()
 
-    # The turn
-
-    async def take_turn(self, _request: TakeTurn) -> None:
-        if self.began:
-            return
+    async def take(self) -> None:
+        """Wait for a turn."""
         self.is_waiting = not self._is_polled
         await self._file.storage.flush()
-        self._turn = AsyncExitStack()
+        self._stack = AsyncExitStack()
         try:
-            await self._turn.enter_async_context(self._context.walks.turn(self.site))
+            await self._stack.enter_async_context(self._context.walks.turn(self.site))
         finally:
             self.is_waiting = False
         began = time.monotonic()
         await self._file.storage.write(feeds.begin_walk, self._context.now())
         self.began = began
-        self._start_timer()
         self._context.counts.walks_begun += 1
         log.info("walk.started", feed=self._feed.id)
         task = asyncio.create_task(self._publish_meanwhile())
         task.add_done_callback(retrieve_failure)  # it is raised where the task is ended
-        self._turn.push_async_callback(cancelled, task)
+        self._stack.push_async_callback(cancelled, task)
+
+    async def end(self, request: EndWalk) -> None:
+        """Give the turn back, and tell how the walk has ended."""
+        # A publication that stores pending documents must not be ended before it knows their numbers.
+        await self._file.put_pending()
+        await self.give_back()
+        took_seconds = time.monotonic() - self.began if self.began else 0.0
+        self._context.counts.walk_ended(request.ending, took_seconds)
+        log.info(
+            "walk.ended",
+            feed=self._feed.id,
+            ending=request.ending,
+            documents=request.documents,
+            fetched=self._progress.fetched,
+            duration_s=round(took_seconds, 3),
+        )
+
+    async def give_back(self) -> None:
+        """Let others use the network, and end the publications meanwhile."""
+        if self._stack is not None:
+            await self._stack.aclose()
 
     async def _publish_meanwhile(self) -> None:
         """Publish what has come from time to time, for readers that do not wait for the end.
@@ -126,24 +141,45 @@ class Network:
             except (StoreError, OverloadedError, WorkError) as exc:
                 log.warning("feed.unpublished", feed=self._feed.id, slug=exc.slug)
 
+
+class Network:
+    """The fetches of one refresh; see the module's docstring."""
+
+    def __init__(
+        self,
+        context: RefreshContext,
+        feed: FeedRow,
+        incoming: IncomingDocuments,
+        look_ahead: LookAheadCounts,
+        desk: SubscriptionDesk,
+        turn: WalkTurn,
+    ) -> None:
+        self._context = context
+        self._feed = feed
+        self._file = incoming.file
+        self._incoming = incoming
+        self._look_ahead = look_ahead
+        self._desk = desk
+        self.turn = turn
+        self._deadline: float | None = None
+        self._tasks: dict[str, asyncio.Task[Obtained | Response]] = {}
+        self._pages: set[str] = set()  # what adapters ask for
+        self._early: deque[Early] = deque()
+        self._has_event = asyncio.Event()
+        self._needed = ""  # the URL that the path of the walk has come to
+        self._sizes = Sizes()
+
+    async def take_turn(self, _request: TakeTurn) -> None:
+        if not self.turn.began:
+            await self.turn.take()
+            self._deadline = None
+            self._begin_timer()
+
     async def end_walk(self, request: EndWalk) -> None:
         await self.stop()
         self._incoming.drop_all()
-        if not request.ending:
-            return
-        # A publication that stores pending documents must not be ended before it knows their numbers.
-        await self._file.put_pending()
-        await self.give_back_turn()
-        took_seconds = time.monotonic() - self.began if self.began else 0.0
-        self._context.counts.walk_ended(request.ending, took_seconds)
-        log.info(
-            "walk.ended",
-            feed=self._feed.id,
-            ending=request.ending,
-            documents=request.documents,
-            fetched=self._progress.fetched,
-            duration_s=round(took_seconds, 3),
-        )
+        if request.ending:
+            await self.turn.end(request)
 
     async def stop(self) -> None:
         """Let go of the fetches under way."""
@@ -156,11 +192,6 @@ class Network:
             task.cancel()
         if tasks:
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def give_back_turn(self) -> None:
-        """Let others use the network, and end the publications meanwhile."""
-        if self._turn is not None:
-            await self._turn.aclose()
 
     # Fetches
 
@@ -175,7 +206,8 @@ class Network:
         self._pages.add(request.url)
         self._begin(request.url, partial(self._obtain_page, request))
 
-    async def next(self, request: Next) -> Came | Early | None:
+    async def next(self, request: NextEvent) -> Came | Early | None:
+        assert self._tasks or self._early, "something is being fetched"
         self._needed = request.needed
         if not self._early:
             await self._gather()
@@ -184,7 +216,7 @@ class Network:
             url = next((url for url, task in self._tasks.items() if task.done()), None)
             if url is not None:
                 return Came(url, await self._receive(url))
-            if not await self._wait(self._start_timer_once() - time.monotonic()):
+            if not await self._wait(self._begin_timer() - time.monotonic()):
                 return None
         return self._early.popleft()
 
@@ -222,16 +254,14 @@ class Network:
         return any(task.done() for task in self._tasks.values())
 
     def _begin(self, url: str, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> None:
-        self._start_timer_once()
+        self._begin_timer()
         task = self._tasks[url] = asyncio.create_task(self._try(obtain))
         task.add_done_callback(lambda _: self._has_event.set())
 
-    def _start_timer_once(self) -> float:
-        return self._start_timer() if self._deadline is None else self._deadline
-
-    def _start_timer(self) -> float:
-        """Count the seconds of network that the walk may use from now (R18); return when they are over."""
-        self._deadline = time.monotonic() + self._context.settings.walk_seconds
+    def _begin_timer(self) -> float:
+        """Count the seconds of network that the walk may use, from now or before (R18); return their end."""
+        if self._deadline is None:
+            self._deadline = time.monotonic() + self._context.settings.walk_seconds
         return self._deadline
 
     async def _try(self, obtain: Callable[[], Awaitable[Obtained | Fetched]]) -> Obtained | Response:

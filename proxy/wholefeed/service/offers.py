@@ -1,17 +1,69 @@
-"""What other sources than the publisher's links offer to a refresh: `OfferedCopy`."""
+"""Documents as the decisions of a refresh see them: fetched ones, and those that other sources offer.
+
+fresh = describe_fresh(url, obtained)
+
+offer = offer_document(url, obtained, is_subscription=False)        # by the source
+offer = describe_offer(offer, identified)                           # for the decisions of a refresh
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from wholefeed.core.refresh.arrivals import FreshDocument, Offer
+from wholefeed.core.walk.chain import Arrival
 from wholefeed.service.sources import Obtained
 
 
-class OfferedCopy(NamedTuple):
-    """A document from a web archive (R33), from an import (I1), or from the publisher's lists (H7)."""
+def offer_document(url: str, obtained: Obtained, *, is_subscription: bool) -> Offer[Obtained]:
+    """Return a document as its source offers it; the arguments are fields of `Offer`."""
+    return Offer(
+        origin=obtained.origin,
+        url=url,
+        copy_url=url if obtained.origin.policy.url_prefix else obtained.memento,
+        captured_at=obtained.fetched.fetched_at,
+        is_subscription=is_subscription,
+        document=obtained,
+    )
 
-    url: str
-    """The URL of the document that it stands for; an import and a list have one of their own."""
-    obtained: Obtained
-    is_subscription: bool
-    """Whether it is a copy of the subscription document."""
+
+def describe_offer(offer: Offer[Obtained], obtained: Obtained) -> Offer[FreshDocument]:
+    """Return an offer as decisions see it, once the entries of its document are identified."""
+    return Offer(
+        origin=offer.origin,
+        url=offer.url,
+        copy_url=offer.copy_url,
+        captured_at=offer.captured_at,
+        is_subscription=offer.is_subscription,
+        document=describe_fresh(offer.url, obtained),
+    )
+
+
+def describe_fresh(url: str, obtained: Obtained, *, is_collected: bool = False) -> FreshDocument:
+    """Describe to the refresh a document that was asked for by a URL; `is_collected`: by an adapter."""
+    fetched, read, facts = obtained.fetched, obtained.read, obtained.read.facts
+    navigation = read.navigation
+    arrival = Arrival(
+        url=url,
+        final_url=fetched.final_url,
+        hops=fetched.hops,
+        family=facts.family,
+        site_id=facts.site_id,
+        links=navigation.links,
+        digest=read.digest,
+        body_bytes=len(fetched.body),
+        entries=len(facts.entries),
+        keys=facts.entries.dated_identities,
+        span=read.span,
+    )
+    return FreshDocument(
+        arrival=arrival,
+        kind=navigation.kind,
+        older_relation=navigation.older_relation,
+        is_tentative=navigation.is_tentative,
+        updated_at=facts.updated_at,
+        marks=read.marks,
+        order=tuple(entry.order_at for entry in facts.entries) if is_collected else (),
+        validators=fetched.validators,
+        fullness=facts.entries.fullness,
+        reading_notes=facts.notes,
+        link_notes=navigation.notes,
+    )

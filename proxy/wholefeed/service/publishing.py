@@ -58,7 +58,7 @@ async def assemble(
 ) -> FeedRow | None:
     """Publish the feed as it is stored now; None: it has no subscription document, or is published like this.
 
-    Arguments as for `RefreshIO.publish`; `notes` beside what was remarked on documents when they were read,
+    Arguments as for the request `Publish`; `notes` beside what was remarked on documents when they were read,
     `is_walking`: the walk goes on.
     """
     if not is_walking and await _is_published(storage, state, notes, ending, missing):

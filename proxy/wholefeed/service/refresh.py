@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from wholefeed.core.refresh import asking
-from wholefeed.core.refresh.arrivals import SubscriptionFailed
+from wholefeed.core.refresh.arrivals import Offer, SubscriptionFailed
 from wholefeed.core.refresh.asking import Request, Talk
 from wholefeed.core.refresh.basis import Basis, Progress, RefreshRequest
 from wholefeed.core.refresh.refreshing import refresh
@@ -25,11 +25,10 @@ from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.errors import OverloadedError, StoreError, UnknownFeedError
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.feed_file import FeedFile
-from wholefeed.service.incoming import IncomingDocuments, LookAhead
-from wholefeed.service.network import Network
-from wholefeed.service.offers import OfferedCopy
+from wholefeed.service.incoming import IncomingDocuments, LookAheadCounts
+from wholefeed.service.network import Network, WalkTurn
 from wholefeed.service.results import UnderWay
-from wholefeed.service.sources import FoundSubscription
+from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.service.subscribing import SubscriptionDesk
 from wholefeed.store.rows import FeedRow
 
@@ -54,7 +53,7 @@ class Refresh:
         feed: FeedRow,
         request: RefreshRequest,
         found: FoundSubscription | None = None,
-        offered: Sequence[OfferedCopy] = (),
+        offered: Sequence[Offer[Obtained]] = (),
     ) -> None:
         self._context = context
         self._feed = feed
@@ -62,34 +61,27 @@ class Refresh:
         self._is_new = found is not None and feed.is_untouched  # as its opening has made it
         self._offered = offered
         self._progress = Progress()
-        look_ahead = LookAhead(context.counts)
+        look_ahead = LookAheadCounts(context.counts)
         self._file = FeedFile(context, feed)
         self._incoming = IncomingDocuments(self._file, look_ahead)
         self._desk = SubscriptionDesk(context, feed, self._file, found)
-        self._network = Network(
-            context,
-            feed,
-            self._incoming,
-            look_ahead,
-            self._desk,
-            self._progress,
-            is_polled=request.is_polled,
-        )
+        self._turn = WalkTurn(context, feed, self._file, self._progress, is_polled=request.is_polled)
+        self._network = Network(context, feed, self._incoming, look_ahead, self._desk, self._turn)
 
     @property
     def site(self) -> str:
         """The site of the publisher."""
-        return self._network.site
+        return self._turn.site
 
     @property
     def is_waiting(self) -> bool:
         """Whether the walk of a feed that somebody asked for waits for its turn to use the network."""
-        return self._network.is_waiting
+        return self._turn.is_waiting
 
     @property
     def under_way(self) -> UnderWay:
         """How far it is, by what is stored."""
-        is_confirmed, began = self._progress.is_confirmed, self._network.began
+        is_confirmed, began = self._progress.is_confirmed, self._turn.began
         if not began:
             return UnderWay(is_confirmed=is_confirmed)
         progress = self._file.pending.left_out_of(self._progress)
@@ -171,17 +163,17 @@ class Refresh:
             asking.TakeTurn: network.take_turn,
             asking.Fetch: network.fetch,
             asking.FetchPage: network.fetch_page,
-            asking.Next: network.next,
+            asking.NextEvent: network.next,
             asking.Rest: network.rest,
             asking.PauseHost: network.pause_host,
             asking.EndWalk: network.end_walk,
-            asking.Known: incoming.known,
+            asking.FindKnown: incoming.known,
             asking.Depart: incoming.depart,
-            asking.Keep: incoming.keep,
+            asking.KeepDocument: incoming.keep,
             asking.KeepTogether: incoming.keep_together,
             asking.Drop: incoming.drop,
             asking.Rows: file.rows,
-            asking.Entries: file.entries,
+            asking.ReadEntries: file.entries,
             asking.Doubtful: file.doubtful,
             asking.Touch: file.touch,
             asking.Attach: file.attach,
@@ -205,4 +197,4 @@ class Refresh:
                         await self._file.put_pending()
             await self._network.stop()
         finally:  # the turn is held as long as anything is fetched
-            await self._network.give_back_turn()
+            await self._turn.give_back()

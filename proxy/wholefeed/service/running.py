@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 import structlog
 
 from wholefeed.core.model import State
+from wholefeed.core.refresh.arrivals import Offer
 from wholefeed.core.refresh.basis import RefreshRequest
 from wholefeed.errors import (
     DocumentError,
@@ -30,11 +31,10 @@ from wholefeed.errors import (
 from wholefeed.futures import clear_tracebacks, retrieve_failure
 from wholefeed.logs import get_logger
 from wholefeed.service.context import RefreshContext
-from wholefeed.service.offers import OfferedCopy
 from wholefeed.service.refresh import Refresh
 from wholefeed.service.results import UnderWay
 from wholefeed.service.sharing import Wanted
-from wholefeed.service.sources import FoundSubscription
+from wholefeed.service.sources import FoundSubscription, Obtained
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.tables import feeds
 
@@ -55,7 +55,7 @@ class FeedRun:
     found: FoundSubscription | None
     """The subscription document, where it was fetched just now: for the next refresh, which takes it from
     here. Nothing else holds its body, which may be large."""
-    copies: Sequence[OfferedCopy]
+    copies: Sequence[Offer[Obtained]]
     """A web archive's, of documents that are missing; for the next refresh, too."""
     again: RefreshRequest | None = None
     """What is to be done right after the refresh under way."""
@@ -84,7 +84,7 @@ class Running:
         feed: FeedRow,
         request: RefreshRequest,
         found: FoundSubscription | None = None,
-        copies: Sequence[OfferedCopy] = (),
+        copies: Sequence[Offer[Obtained]] = (),
     ) -> asyncio.Task[None]:
         """Return the refresh under way, else a new one.
 
@@ -111,7 +111,7 @@ class Running:
         return flight
 
     async def refresh_alone(
-        self, feed_id: int, request: RefreshRequest, copies: Sequence[OfferedCopy], deadline: float
+        self, feed_id: int, request: RefreshRequest, copies: Sequence[Offer[Obtained]], deadline: float
     ) -> FeedRow:
         """Have a refresh of its own do what is asked, behind the one under way; return the feed afterwards.
 

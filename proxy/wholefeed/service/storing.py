@@ -17,16 +17,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
-from wholefeed.core.compose.same_posts import read_traits
 from wholefeed.core.compose.segments import Placed
-from wholefeed.core.facts import DocumentFacts
 from wholefeed.core.jobs import DocumentInMemory
-from wholefeed.core.model import EntryId, FeedDocument, Role, Tombstone, Traits
+from wholefeed.core.model import Role, Tombstone
 from wholefeed.core.parse.limits import PARSER_VERSION
-from wholefeed.core.refresh.accounting import Departure
-from wholefeed.core.refresh.arrivals import KnownEntries, Placement, ReplyFacts, SubscriptionPlacement
+from wholefeed.core.refresh.arrivals import Placement, ReplyFacts, SubscriptionPlacement
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
-from wholefeed.errors import WorkError
 from wholefeed.logs import get_logger
 from wholefeed.service.documents import (
     FreshDocuments,
@@ -36,13 +32,11 @@ from wholefeed.service.documents import (
     new_document,
     reparse,
     returning,
-    stored_of,
 )
-from wholefeed.service.identifying import LookedUp, look_up, name_posts
 from wholefeed.service.memory import Beginning, Memory
 from wholefeed.service.ordering import Order, Stored, read_order
 from wholefeed.service.sharing import Fence
-from wholefeed.service.sources import Obtained, work_bytes
+from wholefeed.service.sources import Obtained
 from wholefeed.store.base import Database
 from wholefeed.store.rows import (
     DocumentChanges,
@@ -57,7 +51,7 @@ from wholefeed.store.rows import (
     Snapshot,
 )
 from wholefeed.store.store import Store
-from wholefeed.store.tables import documents, failures, feeds, identities, lines, posts, segments
+from wholefeed.store.tables import documents, failures, feeds, lines, posts, segments
 from wholefeed.store.tables import live as live_table
 from wholefeed.store.tables.documents import live_counts, live_ordinals
 from wholefeed.workers.pool import Workers
@@ -89,8 +83,11 @@ class FeedStorage:
         self._fence = fence
         self._now = now
         self._later: list[_Later] = []
-        self._rows: list[DocumentRow] | None = None  # these two: if known since the last change
+        self.rows: list[DocumentRow] | None = None
+        """The documents, if they are known since the last change, like what a publication is made of."""
         self._publication_input: PublicationInput | None = None
+        self.parsed = memory.parsed
+        """Small documents as they were parsed."""
         self.work = work
         self.feed_id = feed_id
         self.feed: FeedRow | None = None
@@ -116,7 +113,7 @@ class FeedStorage:
             self.feed, found = await self.read(lambda db: (feeds.find(db, feed_id), look(db)))
             if not memory.has_changed(feed_id, since):
                 memory.keep_beginning(feed_id, found)
-        self._rows, self.missing = found.rows, found.failures.missing
+        self.rows, self.missing = found.rows, found.failures.missing
         return found
 
     # Reading
@@ -125,80 +122,11 @@ class FeedStorage:
         """Look at what is stored of the feed, without what was noted and is not written yet."""
         return await self._store.read(work, feed=self.feed_id)
 
-    async def known(
-        self,
-        asked: Sequence[EntryId],
-        waiting: DocumentFacts | None,
-        *,
-        with_copies: bool,
-        with_pages: bool,
-    ) -> KnownEntries:
-        """Look for the identities of the entries of a document that waits, and as `RefreshIO.known` says."""
-        look = partial(_known_entries, feed=self.feed_id, asked=asked, waiting=waiting)
-        return await self.read(partial(look, with_copies=with_copies, with_pages=with_pages))
-
-    async def departure(
-        self, document: int, asked: Sequence[EntryId], come: DocumentFacts, waiting: Sequence[int]
-    ) -> Departure:
-        """Look for the entries of a stored document that another version of it does not hold (R35)."""
-        look = partial(_departure, feed=self.feed_id, document=document, asked=asked, come=come)
-        return await self.read(partial(look, waiting=waiting))
-
     async def documents(self) -> list[DocumentRow]:
         """Return the documents; nobody else changes them meanwhile."""
-        if self._rows is None:
-            self._rows = await self.read(partial(documents.list_all, feed=self.feed_id))
-        return self._rows
-
-    async def identified(self, obtained: Obtained, others: Sequence[DocumentFacts]) -> Obtained:
-        """Return a document that has come, its entries identified as they are in the feed (R9, R36).
-
-        `others` are of the documents that have come before it and are not stored yet.
-        """
-        facts, document = obtained.read.facts, obtained.document
-        if not facts.keys and any(row.digest == obtained.read.digest for row in self._rows or ()):
-            return obtained  # as it is stored: nothing is new
-        is_first = self._rows == [] and not (facts.keys or others)  # then nothing is known
-        known = frozenset[EntryId]() if facts.keys else self._known_at_hand()
-        if known and known.issuperset(facts.entries.identities()):
-            return obtained
-        if document is not None and not is_first:
-            identify = partial(_identified_facts, facts=facts, document=document, others=others, known=known)
-            return _with_facts(obtained, await self.read(partial(identify, feed=self.feed_id)))
-        found = LookedUp.of_first(facts)
-        if not is_first:
-            look = partial(look_up, feed=self.feed_id, facts=facts, others=others, known=known)
-            found = await self.read(look)
-        traits = await self._read_traits(obtained, found.new)
-        if is_first or not (traits or found.posts):
-            return _with_facts(obtained, name_posts(None, self.feed_id, found, traits, others))
-        name = partial(name_posts, feed=self.feed_id, found=found, traits=traits, others=others)
-        return _with_facts(obtained, await self.read(name))
-
-    def _known_at_hand(self) -> frozenset[EntryId]:
-        """Return ids that are known without a look: those of the subscription document, if it is held.
-
-        None where ids of the feed have changed: some of them may be a post's other ids.
-        """
-        if self.feed is None or self.feed.renamed:
-            return frozenset()
-        stored = (row for row in self._rows or () if row.role is Role.SUBSCRIPTION and row.rank is not None)
-        held = (self._memory.parsed.find(row) for row in stored if row.parser_version == PARSER_VERSION)
-        entries = (each for document in held if document is not None for each in document.entries)
-        return frozenset(each.identity for each in entries if each.keys is None)
-
-    async def _read_traits(self, obtained: Obtained, ordinals: Sequence[int]) -> Sequence[Traits]:
-        """Return the traits of some entries; of a document that takes too much computing there are none."""
-        if not ordinals:
-            return ()
-        if obtained.document is not None:
-            return read_traits(obtained.document, ordinals)
-        stored = stored_of(obtained.fetched)
-        try:
-            return await self.work.run(work_bytes(stored.body), read_traits, stored, ordinals)
-        except WorkError as exc:
-            log.warning("document.unreadable", feed=self.feed_id, slug=exc.slug)
-            return ()
+        if self.rows is None:
+            self.rows = await self.read(partial(documents.list_all, feed=self.feed_id))
+        return self.rows
 
     # Writing, now and with what comes next
 
@@ -257,7 +185,7 @@ class FeedStorage:
         self, work: Callable[[Database], _T], tell: Callable[[_T], None], *, comes_more: bool = False
     ) -> _T:
         later, self._later = self._later, []
-        self._rows = self._publication_input = self.feed = None
+        self.rows = self._publication_input = self.feed = None
 
         def with_earlier(db: Database) -> _T:
             if self._fence is not None:
@@ -297,7 +225,7 @@ class FeedStorage:
         place = Placement(url=obtained.fetched.url, role=Role.SUBSCRIPTION, rank=0)
         leaving = None
         if remembers is not None:
-            leaving = Leaving(rows, _row_of(remembers, rows), obtained, now, self._memory.parsed)
+            leaving = Leaving(rows, _row_of(remembers, rows), obtained, now, self.parsed)
         await self._put(
             [new_document(obtained, place)],
             now,
@@ -346,8 +274,8 @@ class FeedStorage:
             return _WasPut(numbers, coming, row, rows, stored)
 
         was = await self._write(work, lambda was: self._memory.renew(was.row), comes_more=looks)
-        self._rows, self._publication_input = was.rows, was.publication_input
-        parsed = self._memory.parsed
+        self.rows, self._publication_input = was.rows, was.publication_input
+        parsed = self.parsed
         if leaving is not None:
             parsed.drop(leaving.replaced)
         for number, each in zip(was.numbers, was.documents, strict=True):
@@ -392,7 +320,7 @@ class FeedStorage:
         """
         store, memory, feed_id, now = self._store, self._memory, self.feed_id, self._now()
         touches = any(each.touches_document for each in self._later)
-        rows = None if touches else self._rows  # to publish a feed changes none
+        rows = None if touches else self.rows  # to publish a feed changes none
         looks_again = publication.documents <= _MOST_READ and not store.is_shared
 
         def work(db: Database) -> tuple[Snapshot, Beginning | None] | None:
@@ -495,89 +423,6 @@ def _unchanged(feed: FeedRow, reply: ReplyFacts) -> tuple[FeedRow, int] | None:
         expires=expires,
     )
     return row, reply.unchanged
-
-
-# What is stored of entries
-
-
-def _known_entries(
-    db: Database,
-    feed: int,
-    asked: Sequence[EntryId],
-    waiting: DocumentFacts | None,
-    *,
-    with_copies: bool,
-    with_pages: bool,
-) -> KnownEntries:
-    """Look for entries; of a document that waits, by what identifies them now.
-
-    What was stored since it came may be unlike it. They are told of by what the decision knows them by.
-    """
-    present = _identified_now(db, feed, asked, waiting) if waiting and waiting.keys else asked
-    known = _renamed(documents.known(db, feed, present, but=None), asked, present)
-    found = KnownEntries(known)
-    if with_copies:
-        served = _renamed(live_table.served(db, feed, present), asked, present)
-        updated_at = live_table.subscription_updated_at(db, feed)
-        found = found._replace(live=served, subscription_updated_at=updated_at)
-    if with_pages:
-        held = documents.on_pages(db, feed, present)
-        on_pages = frozenset(old for old, new in zip(asked, present, strict=True) if new in held)
-        found = found._replace(on_pages=on_pages)
-    return found
-
-
-def _departure(
-    db: Database,
-    feed: int,
-    document: int,
-    asked: Sequence[EntryId],
-    come: DocumentFacts,
-    waiting: Sequence[int],
-) -> Departure:
-    present = set(_identified_now(db, feed, asked, come) if come.keys else asked)
-    stood = documents.identities_but(db, document, ())
-    gone = [identity for identity in stood if identity not in present]
-    if not gone:
-        return Departure(frozenset())
-    left = live_table.departing(db, feed, document, waiting).difference(present)
-    return Departure(frozenset(left), has_gap=len(gone) == len(stood))
-
-
-def _identified_now(
-    db: Database, feed: int, asked: Sequence[EntryId], waiting: DocumentFacts
-) -> Sequence[EntryId]:
-    ambiguous = identities.ambiguous_with(db, feed, waiting.keys, waiting.ambiguous)
-    present = list(asked)
-    for ordinal, identity in waiting.keys.identities(ambiguous).items():
-        if waiting.own.get(ordinal) != identity:  # else it is known by its post's (R36)
-            present[ordinal] = identity
-    return present
-
-
-def _renamed(
-    found: Mapping[EntryId, _T], asked: Sequence[EntryId], present: Sequence[EntryId]
-) -> Mapping[EntryId, _T]:
-    if asked is present:
-        return found
-    return {old: found[new] for old, new in zip(asked, present, strict=True) if new in found}
-
-
-def _identified_facts(
-    db: Database,
-    feed: int,
-    facts: DocumentFacts,
-    document: FeedDocument,
-    others: Sequence[DocumentFacts],
-    known: Collection[EntryId],
-) -> DocumentFacts:
-    """Return what is known of a document that is at hand, its entries identified as they are in the feed."""
-    found = look_up(db, feed, facts, others, known)
-    return name_posts(db, feed, found, read_traits(document, found.new), others)
-
-
-def _with_facts(obtained: Obtained, facts: DocumentFacts) -> Obtained:
-    return replace(obtained, read=replace(obtained.read, facts=facts))
 
 
 # What one transaction puts, and what it looks at for what comes next

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from wholefeed.core.jobs import Style
 from wholefeed.core.links import updated_links
 from wholefeed.core.model import Role
-from wholefeed.core.refresh.arrivals import Offer, Reply, SubscriptionCame, SubscriptionFailed
+from wholefeed.core.refresh.arrivals import Reply, SubscriptionCame, SubscriptionFailed
 from wholefeed.core.refresh.asking import AskSubscription, NoteFailure, NoteReply, StoreSubscription
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.schedule import sound_validators
@@ -18,7 +18,7 @@ from wholefeed.errors import DocumentError
 from wholefeed.fetch.base import Fetched, Manner, Validators
 from wholefeed.service.context import RefreshContext
 from wholefeed.service.feed_file import FeedFile
-from wholefeed.service.incoming import describe_fresh
+from wholefeed.service.offers import describe_fresh, describe_offer, offer_document
 from wholefeed.service.sources import FoundSubscription, Obtained, as_failure, follow_to_subscription
 from wholefeed.store.rows import DocumentChanges, FeedChanges, FeedRow
 from wholefeed.store.tables import documents, failures, feeds
@@ -62,15 +62,8 @@ class SubscriptionDesk:
 
     async def _offer_copy(self, found: FoundSubscription, error: DocumentError) -> SubscriptionFailed:
         obtained = (await self._receive(found)).obtained
-        url = obtained.fetched.url
-        copy = Offer(
-            url=url,
-            copy_url=obtained.memento,
-            captured_at=obtained.fetched.fetched_at,
-            fresh=describe_fresh(url, obtained),
-            is_subscription=True,
-            origin=obtained.origin,
-        )
+        offer = offer_document(obtained.fetched.url, obtained, is_subscription=True)
+        copy = describe_offer(offer, obtained)
         return SubscriptionFailed(as_failure(error), error, copy)
 
     async def _fetch(self, request: AskSubscription) -> FoundSubscription | Fetched:

@@ -35,13 +35,13 @@ from wholefeed.core.refresh.asking import (
     Drop,
     Early,
     EndWalk,
-    Entries,
     FetchPage,
-    Keep,
-    Known,
-    Next,
+    FindKnown,
+    KeepDocument,
+    NextEvent,
     NoteFeed,
     PauseHost,
+    ReadEntries,
     Request,
     Rows,
     TakeTurn,
@@ -248,15 +248,15 @@ class CollectedWorld(Generic[_A]):
     def answer(self, request: Request[Any]) -> Any:
         """Return the answer to a request of the conversation."""
         match request:
-            case Next():
+            case NextEvent():
                 return self._next_event()
-            case Entries(document=number):
+            case ReadEntries(document=number):
                 return self.entries[number]
             case Rows():
                 return list(self.rows)
-            case Known(arrival=arrival):
+            case FindKnown(arrival=arrival):
                 return self._known(arrival)
-            case Keep(url=url, placement=placement):
+            case KeepDocument(url=url, placement=placement):
                 return self._keep(self.come.pop(url), placement)
             case _:
                 return self._do(request)

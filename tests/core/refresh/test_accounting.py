@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.core.refresh.world import NOW, Page, Publisher, World
+from tests.core.refresh.makers import NOW
+from tests.core.refresh.world import Page, Publisher, World
 from tests.makers import FEED
 from tests.patching import set_constant
 from wholefeed.core.model import EntryId, State, entry_id
@@ -156,7 +157,7 @@ def test_a_document_that_stays_away_is_counted() -> None:
     first.changed(1, left="c", held="ed")
     first.missed(2)
     second = Account(first.shifts, "c", now=NOW + 60)
-    assert second.account.attempts(url(2)) == 2
+    assert second.account.shifts.count_attempts(url(2)) == 2
     second.passed(1, NOW + 1, NOW + 1)
     second.missed(2, NOW + 180)
     assert second.shifts.attempts == 2

@@ -43,13 +43,14 @@ from wholefeed.core.refresh.asking import (
     Doubtful,
     Drop,
     Fetch,
-    Keep,
+    KeepDocument,
     KeepTogether,
     NoteFeed,
     SettleDoubtful,
     Touch,
 )
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
+from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival
 
 TRUE_END = Ending(End.OLDEST)
@@ -89,8 +90,8 @@ def is_truncated(fresh: FreshDocument) -> FreshDocument:
 
 OPEN = {"is_settled": False, "checked_at": NOW - DAY}
 NEVER_FINAL = {"is_marked": False, "is_uncacheable": True, "checked_at": NOW - DAY}
-BROKEN_OFF = {"reason": DocumentTruncated.slug, "status": None}
-OTHERWISE = {"reason": FormatMismatch.slug, "status": None}
+BROKEN_OFF: dict[str, Any] = {"reason": DocumentTruncated.slug, "status": None}
+OTHERWISE: dict[str, Any] = {"reason": FormatMismatch.slug, "status": None}
 
 
 @pytest.mark.parametrize(
@@ -244,7 +245,7 @@ def test_the_publisher_s_own_document_replaces_a_copy_even_with_the_same_body() 
 
 # Where entries are that have left an archive (R35)
 
-A_WEEK_AGO = {"fetched_at": NOW - WEEK, "checked_at": NOW - WEEK}
+A_WEEK_AGO: dict[str, Any] = {"fetched_at": NOW - WEEK, "checked_at": NOW - WEEK}
 
 
 def walk_with_departure(*left: str, at: int = 3, length: int = 3, **options: Any) -> WalkPlayer:
@@ -292,7 +293,7 @@ def test_where_the_next_cannot_be_had_the_entries_stay() -> None:
     assert placement.remembers is not None
     assert (placement.remembers.id, placement.is_doubtful) == (3, True)
     kinds = walk.told
-    assert kinds.index(NoteFeed) < kinds.index(Keep)
+    assert kinds.index(NoteFeed) < kinds.index(KeepDocument)
     (noted,) = [each for each in walk.requests if isinstance(each, NoteFeed)]
     shifts = Shifts.read(noted.shifts or "{}")
     assert (shifts.left, shifts.missed, shifts.attempts) == (archive(3), archive(2), 1)
@@ -362,7 +363,7 @@ def test_no_more_than_so_many_documents_wait() -> None:
 def test_a_changed_archive_is_stored_before_the_next_is_chosen() -> None:
     """R35: whether that one is asked for depends on what has left this one."""
     walk = walk_with_departure()
-    assert walk.told == [Fetch, Depart, Keep]
+    assert walk.told == [Fetch, Depart, KeepDocument]
     assert (walk.ending, walk.fetched) == (TRUE_END, [archive(3)])
 
 
@@ -384,3 +385,18 @@ def test_what_does_not_join_is_dropped_and_nothing_else() -> None:
     walk = a_walk(an_arrival(FEED, archive(3)), looks_ahead=False)
     finish(walk, a_publisher(an_archive(3), an_arrival(archive(1), site_id="urn:x"), an_arrival(f"{O}/x")))
     assert [each.url for each in walk.requests if isinstance(each, Drop)] == [archive(1)]
+
+
+def test_an_account_that_is_open_behind_a_hole_names_the_document_that_is_missing() -> None:
+    """R34, R35: it is what may have the entries, and its failure says when it is asked for again."""
+    rows = [row for row in store_chain(4) if row.id != 3]
+    store = WalkStore()
+    store.departures = {2: Departure(frozenset([entry_id("gone")]))}
+    walk = a_walk(an_arrival(FEED, archive(4)), stored=rows, store=store, is_full=True, looks_ahead=False)
+    walk.came(an_archive(4))
+    walk.failed(archive(3), UNAVAILABLE)
+    walk.came(an_archive(2, "new"))
+    walk.came(an_archive(1))
+    assert walk.ending is not None
+    noted = [request.shifts for request in walk.requests if isinstance(request, NoteFeed) and request.shifts]
+    assert Shifts.read(noted[-1]).missed == document_key(archive(3))

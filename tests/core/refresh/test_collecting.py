@@ -37,8 +37,8 @@ from wholefeed.core.refresh.asking import (
     Early,
     EndWalk,
     FetchPage,
-    Keep,
-    Next,
+    KeepDocument,
+    NextEvent,
     PauseHost,
     Rows,
     TakeTurn,
@@ -458,7 +458,7 @@ def test_early_links_of_an_earlier_walk_are_no_answers(world: Make) -> None:
     answer, early = feed.answer, iter([True, True, False] * 4)
 
     def also_early(request: Any) -> Any:
-        return Early(page(1), page(9)) if isinstance(request, Next) and next(early) else answer(request)
+        return Early(page(1), page(9)) if isinstance(request, NextEvent) and next(early) else answer(request)
 
     feed.answer = also_early  # type: ignore[method-assign]
     feed.collect()
@@ -591,7 +591,7 @@ def test_a_page_with_news_is_kept(world: Make) -> None:
     """R6, R29: as a page in its place, and told to those who wait."""
     feed = world([Ask(page(4), place=9)])
     feed.responses[page(4)] = a_page(page(4), "x", "y", dates=(NOW - 2, NOW - 1))
-    (keep,) = feed.collect().of(Keep)
+    (keep,) = feed.collect().of(KeepDocument)
     placement = keep.placement
     assert (keep.url, placement.url, placement.role, placement.rank) == (page(4), page(4), Role.PAGE, 9)
     assert (placement.found_by, placement.found_in, placement.remembers) == ("script", 1, None)
@@ -613,7 +613,7 @@ def test_a_page_that_is_as_it_is_stored_is_noted(world: Make) -> None:
     has_pages(feed, 1)
     feed.collect()
     played = feed.collect(is_full=True)
-    assert (played.of(Keep), played.of(Touch)) == ([], [Touch(2, found_in=2)])
+    assert (played.of(KeepDocument), played.of(Touch)) == ([], [Touch(2, found_in=2)])
     assert played.of(Drop) == [Drop(page(1))]
     assert feed.collect().of(Touch) == [Touch(2, found_in=None)]  # by a look
 
@@ -624,7 +624,7 @@ def test_a_page_that_changed_replaces_the_stored_one(world: Make) -> None:
     has_pages(feed, 1)
     feed.collect()
     feed.responses[page(1)] = a_page(page(1), "1-b", "1-c")
-    (keep,) = feed.collect().of(Keep)
+    (keep,) = feed.collect().of(KeepDocument)
     assert (keep.placement.remembers and keep.placement.remembers.id, len(feed.pages)) == (2, 1)
 
 
@@ -698,7 +698,7 @@ def test_a_page_that_was_stored_a_moment_ago_is_looked_up_once(world: Make) -> N
     feed = world(asks(1), *[asks(1, is_again=True)] * 4)
     feed.responses[page(1)] = lambda times: a_page(page(1), f"{min(times, 2)}")
     played = feed.collect()
-    assert [bool(keep.placement.remembers) for keep in played.of(Keep)] == [False, True, True]
+    assert [bool(keep.placement.remembers) for keep in played.of(KeepDocument)] == [False, True, True]
     assert (len(played.of(Rows)), len(played.of(Touch))) == (3, 2)
 
 

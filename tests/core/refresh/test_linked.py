@@ -11,6 +11,7 @@ import pytest
 from tests.core.refresh.makers import (
     GONE,
     LIMITS,
+    NOW,
     UNAVAILABLE,
     O,
     a_basis,
@@ -28,6 +29,7 @@ from wholefeed.core.notes import (
     End,
     Ending,
     LastNotReached,
+    LimitReached,
     NewerNotOlder,
     PageGone,
     PagesAscend,
@@ -36,6 +38,7 @@ from wholefeed.core.refresh.asking import NoteFeed
 from wholefeed.core.refresh.basis import Basis, Settings
 from wholefeed.core.refresh.linked import find_ascent, is_followed, linked_history
 from wholefeed.core.refresh.stored import StoredDocument, StoredFeed
+from wholefeed.core.text.dates import DAY_SECONDS
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import Arrival, Span
 
@@ -135,6 +138,7 @@ def test_pages_that_get_newer_are_turned_round() -> None:
 # Where all was collected before
 
 COLLECTED = a_published_feed(State.PAGED, kind=Kind.PAGED)
+WAS_A_CHAIN = {"kind": Kind.ARCHIVED, "state": State.PARTIAL}
 ROWS = [a_row(each, n, role=Role.PAGE) for n, each in ((2, a_page(2, next=3)), (3, a_page(3)))]
 
 
@@ -149,15 +153,19 @@ def collected_basis(feed: StoredFeed = COLLECTED, **changes: Any) -> Basis:
         pytest.param({"has_news": True}, {}, [2], id="something is new: up to the first that is as it was"),
         pytest.param({"has_news": False}, {"is_walking": True}, [], id="an earlier walk was cut off"),
         pytest.param({"has_news": False}, {"revision": 1}, [2, 3], id="an earlier refresh was cut off"),
-        pytest.param({"has_news": False}, {"kind": Kind.ARCHIVED, "state": State.PARTIAL}, [2, 3], id="it was a chain"),
+        pytest.param(
+            {"has_news": False}, {"kind": Kind.ARCHIVED, "state": State.PARTIAL}, [2, 3], id="a chain"
+        ),
         pytest.param({"has_news": False}, {"state": State.COMPLETE}, [2, 3], id="it was complete"),
         pytest.param({"has_news": False}, {"state": State.REMEMBERED}, [2, 3], id="pages were not followed"),
         pytest.param(
-            {"has_news": False}, {"notes": f'[{{"code": "{PagesAscend.code}", "url": "{page(2)}"}}]'}, [3],
+            {"has_news": False},
+            {"notes": f'[{{"code": "{PagesAscend.code}", "url": "{page(2)}"}}]'},
+            [3],
             id="news is on the last one",
         ),
     ],
-)  # fmt: skip
+)
 def test_which_pages_are_looked_at_for_news(
     changes: dict[str, Any], feed: dict[str, Any], fetched: list[int]
 ) -> None:
@@ -207,6 +215,30 @@ def test_a_supposed_chain_that_gets_newer_is_walked_as_pages() -> None:
     assert player.walked.state is State.PAGED
     assert player.walked.notes[0] == NewerNotOlder(page(2))
     assert [placement.role for placement in player.store.kept] == [Role.PAGE]
+
+
+def test_an_archive_that_was_confirmed_is_asked_for_again_as_a_page() -> None:
+    """R4: a 304 says that the archive is as it is stored, and nothing is stored of the page."""
+    empty = dataclasses.replace(a_page(2, previous=1), entries=0, keys=())
+    changes = {"is_settled": False, "checked_at": NOW - DAY_SECONDS, "entries": 0}
+    archive = a_row(empty, 7, role=Role.ARCHIVE, rank=0, **changes)
+    asked = a_page(3, previous=2, next=4)
+    player = begin(
+        asked, stored=[archive], kind=Kind.LEGACY, relation="previous", is_tentative=True, has_changed=True
+    )
+    player.unchanged(page(2))
+    player.came(a_page(2))
+    player.failed(page(4))
+    assert player.ending is not None
+    assert player.fetched == [page(2), page(2), page(4)]
+
+
+def test_no_trail_is_begun_once_the_time_is_over() -> None:
+    """R18: the seconds are those of the whole refresh, and one document is missing for them."""
+    player = begin(a_page(5, first=1, next=6))
+    player.end_time()
+    assert player.fetched == [page(1)]
+    assert player.ending == Ending(None, (LimitReached(page(1), limit="limits.walk_seconds", value=3600.0),))
 
 
 def test_pages_that_are_not_followed_leave_the_feed_as_it_is() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.core.refresh.makers import DAY, GONE, NOW, UNAVAILABLE, O, a_row, an_attempt
-from tests.core.refresh.walking import PAGES, WalkPlayer, a_publisher, a_walk, finish
+from tests.core.refresh.makers import DAY, GONE, NOW, UNAVAILABLE, O, a_fresh, a_row, an_attempt
+from tests.core.refresh.walking import PAGES, WalkPlayer, WalkStore, a_publisher, a_walk, finish
 from tests.makers import FEED, a_key, an_arrival
 from wholefeed.core.model import Family, Role, entry_id
 from wholefeed.core.notes import (
@@ -22,8 +22,9 @@ from wholefeed.core.notes import (
     PagesRepeat,
     PageStale,
 )
+from wholefeed.core.refresh.answers import Answers
 from wholefeed.core.refresh.arrivals import Failure
-from wholefeed.core.refresh.asking import Attach, Drop, Fetch, Known, Touch
+from wholefeed.core.refresh.asking import Attach, Drop, Fetch, FindKnown, Touch
 from wholefeed.core.refresh.stored import Attempt, StoredDocument
 from wholefeed.core.walk.chain import Arrival, Span, Trail
 
@@ -275,6 +276,21 @@ def test_a_copy_serves_until_its_time_and_makes_the_feed_partial(
     assert walk.walked.notes[0].kind is MementoServed
 
 
+def test_a_page_that_another_trail_has_fetched_by_another_spelling_is_dropped_by_that() -> None:
+    """R6: a stale one, whose entries all stand on other pages."""
+    fresh = a_fresh(a_page(2, "e2"))
+    store, answers = WalkStore(), Answers()
+    answers.take(page(2), fresh)
+    store.come[page(2)] = fresh
+    store.add(known("e2"), Role.PAGE)
+    other = f"{page(2)}#older"
+    missing = [an_attempt(other, wait_seconds=-1.0, reason=PageStale.slug, status=None)]
+    asked = dataclasses.replace(a_page(0), links={"next": other})
+    walk = a_walk(asked, trail=PAGES, answers=answers, store=store, missing=missing)
+    assert walk.ending == Ending(None, (PageStale(other),))
+    assert (store.come, walk.fetched) == ({}, [])
+
+
 # Pages that a cache has given in an older copy (R6)
 
 
@@ -379,7 +395,7 @@ def test_a_stored_page_that_is_the_same_is_looked_at() -> None:
     """R14: its body is not stored again."""
     row = a_stored_page(4)
     walk = walk_along(PAGES, a_page(0, next=4), a_page(4), stored=[row], known=ENTRIES)
-    assert walk.told == [Fetch, Known, Drop, Touch]
+    assert walk.told == [Fetch, FindKnown, Drop, Touch]
     assert walk.walked.path == [4]
 
 

@@ -194,7 +194,7 @@ def test_a_full_refresh_has_every_document_whole() -> None:
     world = World(Publisher(pages, is_frozen=True))
     look(world, 0)
     found = look(world, 0, is_full=True)
-    assert (found.asked, found.calls.count("keep")) == ([FEED, f"{O}/1"], 1)
+    assert (found.asked, found.calls.count("keep_document")) == ([FEED, f"{O}/1"], 1)
 
 
 def test_a_clock_that_is_set_back_costs_one_question() -> None:

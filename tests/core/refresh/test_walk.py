@@ -38,7 +38,7 @@ from wholefeed.core.notes import (
     Note,
 )
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument
-from wholefeed.core.refresh.asking import Attach, Depart, Fetch, Keep, Rest, TakeTurn
+from wholefeed.core.refresh.asking import Attach, Depart, Fetch, KeepDocument, Rest, TakeTurn
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.chain import NO_PROGRESS_DOCUMENTS, Arrival, Span, Trail, WalkLimits
@@ -78,7 +78,7 @@ def test_a_document_is_kept_before_the_walk_waits_for_the_next() -> None:
     """R14: what has joined is stored, whatever becomes of the walk."""
     walk = a_walk(an_arrival(FEED, archive(2)), looks_ahead=False)
     finish(walk, number_archives(2))
-    assert walk.told == [TakeTurn, Fetch, Fetch, Keep, Keep]
+    assert walk.told == [TakeTurn, Fetch, Fetch, KeepDocument, KeepDocument]
 
 
 def test_a_document_is_stored_with_what_it_is_in_the_walk() -> None:
@@ -484,7 +484,7 @@ def test_an_early_link_waits_for_the_turn_of_the_walk() -> None:
     assert (walk.told, walk.fetching) == ([Fetch], [archive(3)])
     walk.came(an_arrival(archive(3), archive(2), digest=b"grown"))
     assert walk.fetching == [archive(2)]
-    assert walk.told == [Fetch, Depart, Keep, TakeTurn, Fetch]
+    assert walk.told == [Fetch, Depart, KeepDocument, TakeTurn, Fetch]
     walk.early(archive(2), f"{O}/older")
     assert walk.fetching == [archive(2), f"{O}/older"]
     assert walk.told.count(TakeTurn) == 1
@@ -761,7 +761,7 @@ def test_what_joined_before_is_stored_before_one_behind_a_hole_is_judged() -> No
     """R34: else an entry of it would count as new."""
     walk = walk_along({**a_chain(4, without=[3]), archive(2): an_arrival(archive(2), keys=[a_key("x")])}, 4)
     asked = [type(request).__name__ for request in walk.requests]
-    assert asked.index("Keep") < asked.index("Known")
+    assert asked.index("KeepDocument") < asked.index("FindKnown")
 
 
 def test_a_hole_that_waits_is_passed_by_stored_documents_alone() -> None:

@@ -38,10 +38,10 @@ from wholefeed.core.refresh.asking import (
     Drop,
     Early,
     Fetch,
-    Keep,
+    FindKnown,
+    KeepDocument,
     KeepTogether,
-    Known,
-    Next,
+    NextEvent,
     NoteFeed,
     Request,
     Rest,
@@ -114,9 +114,9 @@ class WalkStore:
         """Answer a request that is about what is stored."""
         answer: Any = None
         match request:
-            case Known(arrival=arrival):
+            case FindKnown(arrival=arrival):
                 answer = self.find(arrival)
-            case Keep(url=url, placement=placement):
+            case KeepDocument(url=url, placement=placement):
                 answer = self.keep(url, placement)
             case KeepTogether(placements=placements):
                 answer = [self.keep(url, placement) for url, placement in placements.items()]
@@ -156,8 +156,8 @@ class FetchPlayer:
 
     @property
     def told(self) -> list[type[Request[Any]]]:
-        """The kinds of these requests but `Next`."""
-        return [type(request) for request in self.requests if not isinstance(request, Next)]
+        """The kinds of these requests but `NextEvent`."""
+        return [type(request) for request in self.requests if not isinstance(request, NextEvent)]
 
     @property
     def fetching(self) -> list[str]:
@@ -222,7 +222,7 @@ class FetchPlayer:
 
     def _answer(self, request: Request[Any]) -> Any:
         match request:
-            case Next(needed=needed):
+            case NextEvent(needed=needed):
                 assert needed in self._under_way, "it waits for what nobody fetches"
                 self._needed = needed
                 return LATER

@@ -246,7 +246,7 @@ class World:
         return found
 
 
-_WRITING = {"keep", "keep_together", "attach", "detach", "settle_doubtful", "publish", "take_turn"}
+_WRITING = {"keep_document", "keep_together", "attach", "detach", "settle_doubtful", "publish", "take_turn"}
 """The requests that write, and with what they write what was noted before."""
 
 
@@ -277,7 +277,7 @@ class WorldIO:
                 url=url,
                 copy_url=url,
                 captured_at=NOW,
-                fresh=page.fresh(url),
+                document=page.fresh(url),
                 is_subscription=True,
                 origin=origin_of(url, Role.PAGE),
             )
@@ -358,7 +358,7 @@ class WorldIO:
     def note_reply(self, reply: ReplyFacts) -> None:
         self.world.failure = None
         noted = {name: getattr(reply, name) for name in ("had_at", "doubts")}
-        said = {name: value for name, value in noted.items() if value is not None}
+        said: dict[str, Any] = {name: value for name, value in noted.items() if value is not None}
         self.world.feed = dataclasses.replace(self.world.feed, **said)
         self.held.clear()
 
@@ -376,10 +376,10 @@ class WorldIO:
     def rows(self) -> Sequence[StoredDocument]:
         return self.world.ordered()
 
-    def entries(self, document: int) -> Sequence[tuple[EntryId, float | None]]:
+    def read_entries(self, document: int) -> Sequence[tuple[EntryId, float | None]]:
         return [(entry_id(each), None) for each in self.world.entries[document]]
 
-    def known(
+    def find_known(
         self, url: str, arrival: Arrival, with_copies: bool = False, with_pages: bool = False
     ) -> KnownEntries:
         identities = [identity for identity, _ in arrival.keys or ()]
@@ -405,7 +405,7 @@ class WorldIO:
         self.world.forget(set().union(*stood.values()) - self.world.doubtful)
         return numbers
 
-    def keep(self, url: str, placement: Placement) -> int:
+    def keep_document(self, url: str, placement: Placement) -> int:
         return self._put(url, placement)
 
     def _stood(self, placement: Placement) -> set[str]:
@@ -461,7 +461,7 @@ class WorldIO:
         self.world.grow()
 
     def note_feed(self, kind: Kind | None, collection: str | None, shifts: str | None) -> None:
-        changes = {"kind": kind, "collection": collection}
+        changes: dict[str, Any] = {"kind": kind, "collection": collection}
         noted = {name: value for name, value in changes.items() if value is not None}
         self.world.feed = dataclasses.replace(self.world.feed, **noted)
         self.shifts = shifts if shifts is not None else self.shifts
@@ -511,7 +511,7 @@ class WorldIO:
             elif (older := page.links.get(relation)) is not None:
                 self.early.append(Early(url, older))
 
-    def next(self, needed: str) -> Came | Early:
+    def next_event(self, needed: str) -> Came | Early:
         self.needed = needed
         if self.early:
             return self.early.pop(0)

@@ -27,7 +27,7 @@ DAY = 86400.0
 
 NO_COLUMNS = {
     *("body", "coded", "entries", "tombstones", "keys", "ambiguous", "detached_at", "is_doubtful"),
-    *("own", "traits", "pairs"),
+    *("own", "traits", "pairs", "in_memory"),
 }
 """What a document brings that goes into other tables, or follows from its rank where it is not given."""
 

@@ -82,6 +82,10 @@ class Shifts:
         values: dict[str, Any] = asdict(self)
         return json.dumps({name: value for name, value in values.items() if value != _DEFAULTS[name]})
 
+    def count_attempts(self, url: str) -> int:
+        """Return how often in a row a pass could not have a document, this time included."""
+        return 1 + (self.attempts if document_key(url) == self.missed else 0)
+
     def is_known(self, now: float) -> bool:
         """Return whether the feed is known to shift: then a pass is made once a week."""
         return self.runs >= _RUNS_UNTIL_KNOWN and not _is_over(self.ran_at, _KNOWN_SECONDS, now)
@@ -152,7 +156,7 @@ class Accounting:
     ) -> None:
         if is_forced and shifts.broken_at is not None:
             shifts = replace(shifts, next_at=now)
-        self._before = self._shifts = shifts
+        self._before = self.shifts = shifts
         self._now = now
         self._is_full = is_full
         self._may_pass = is_full or shifts.may_pass(now)
@@ -171,19 +175,9 @@ class Accounting:
         """Whether the entries that are stored as doubtful have been deleted: to be looked at when CLOSED."""
 
     @property
-    def shifts(self) -> Shifts:
-        """What is known of the feed now."""
-        return self._shifts
-
-    @property
     def is_open(self) -> bool:
         """Whether entries are unaccounted for."""
         return bool(self._open)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether documents that are stored, and not asked for, play no part."""
-        return not self._open and not self._doubtful
 
     @property
     def is_passing(self) -> bool:
@@ -197,7 +191,7 @@ class Accounting:
         """
         if not self.is_passing:
             return False
-        is_missed = document_key(url) == self._shifts.missed
+        is_missed = document_key(url) == self.shifts.missed
         return self._has_departures or is_missed or checked_at < self._began_at
 
     def changed(self, url: str, departure: Departure, held: Iterable[EntryId]) -> Verdict:
@@ -208,7 +202,7 @@ class Accounting:
         left = departure.left - self._held - present
         if left:
             self._open |= left
-            self._left = document_key(url) if self._has_met_left else self._shifts.left
+            self._left = document_key(url) if self._has_met_left else self.shifts.left
             self._has_departures = True
             if departure.has_gap and not self._is_over:
                 self._reach_over_gap()
@@ -222,7 +216,9 @@ class Accounting:
         was_open = self.is_open
         self._read(set(held))
         self._meet(url)
-        return self._close() if was_open and not self._open else self._verdict
+        if was_open and not self._open:
+            return self._close()
+        return Verdict.OPEN if self._open else Verdict.IDLE
 
     def unchanged(self, url: str, fetched_at: float) -> Verdict:
         """Take a document whose publisher says that it is as it is stored, since `fetched_at`.
@@ -234,10 +230,10 @@ class Accounting:
             self._asked += 1
         is_behind = not self._is_doubt_open or self._has_met_left
         self._meet(url)
-        since = min(self._now, self._shifts.since) if self._is_doubt_open else self._now
+        since = min(self._now, self.shifts.since) if self._is_doubt_open else self._now
         if self._open and is_behind and fetched_at < since:
             return self._close()
-        return self._verdict
+        return Verdict.OPEN if self._open else Verdict.IDLE
 
     def passed(self, url: str, checked_at: float, fetched_at: float) -> Verdict:
         """Take a document that is stored, and was not asked for."""
@@ -250,10 +246,6 @@ class Accounting:
         self._meet(url)
         return self._break()
 
-    def skip(self) -> None:
-        """Take a document that is stored, and was not asked for, while nothing is unaccounted for."""
-        self._has_skipped = True
-
     def missed(self, url: str, next_at: float) -> Verdict:
         """Take it that a document cannot be had; `next_at`: when it may be tried again (R14)."""
         self._has_skipped = True
@@ -262,10 +254,10 @@ class Accounting:
             return Verdict.IDLE
         self._asked += 1
         if self._may_pass:
-            self._shifts = replace(
-                self._shifts,
+            self.shifts = replace(
+                self.shifts,
                 missed=document_key(url),
-                attempts=self.attempts(url),
+                attempts=self.shifts.count_attempts(url),
                 next_at=next_at,
                 broken_at=self._began_at,
             )
@@ -273,15 +265,11 @@ class Accounting:
         self._meet(url)
         return verdict
 
-    def attempts(self, url: str) -> int:
-        """Return how often in a row a pass could not have a document, this time included."""
-        return 1 + (self._shifts.attempts if document_key(url) == self._shifts.missed else 0)
-
     def doubt(self) -> None:
         """Take it that what waits is stored before it is known where its entries are: it is too much."""
         assert self.is_passing, "else at most a few documents wait"
         self._note_left()
-        self._shifts = replace(self._shifts, broken_at=self._began_at, next_at=self._now)
+        self.shifts = replace(self.shifts, broken_at=self._began_at, next_at=self._now)
         self._held.clear()
         self._doubtful |= self._open
         self._is_doubt_open = True
@@ -289,16 +277,12 @@ class Accounting:
     def end(self, *, is_true_end: bool) -> Verdict:
         """Take it that the chain ends; `is_true_end`: whether nothing is missing behind the last document."""
         if not self._open:
-            if not self._doubtful and self._shifts.left:
+            if not self._doubtful and self.shifts.left:
                 self._forget_doubts()
             return Verdict.IDLE
         return self._close() if is_true_end else self._break()
 
     # What becomes of it
-
-    @property
-    def _verdict(self) -> Verdict:
-        return Verdict.OPEN if self._open else Verdict.IDLE
 
     def _read(self, held: set[EntryId]) -> None:
         """Account for the entries that a document holds."""
@@ -310,11 +294,11 @@ class Accounting:
         self._doubtful -= held
 
     def _meet(self, url: str) -> None:
-        self._has_met_left |= document_key(url) == self._shifts.left
+        self._has_met_left |= document_key(url) == self.shifts.left
 
     def _reach_over_gap(self) -> None:
         """Let a pass be made before its week is over: entries may stand behind that nobody has seen."""
-        if not self._may_pass and self._shifts.may_pass(self._now, has_gap=True):
+        if not self._may_pass and self.shifts.may_pass(self._now, has_gap=True):
             self._may_pass = True
             self._open |= self._doubtful
             self._is_doubt_open = bool(self._doubtful)
@@ -325,7 +309,7 @@ class Accounting:
         After a deletion entries move to newer documents: one that was not read in this walk may have them.
         """
         if self._open and self._has_skipped:
-            self._shifts = replace(self._shifts, broken_at=None, missed="", attempts=0, next_at=0.0)
+            self.shifts = replace(self.shifts, broken_at=None, missed="", attempts=0, next_at=0.0)
             return self._break()
         self.settles = bool(self._doubtful & self._open)
         if self._is_doubt_open or not self._doubtful:
@@ -336,15 +320,15 @@ class Accounting:
 
     def _forget_doubts(self) -> None:
         self._doubtful.clear()
-        self._shifts = replace(
-            self._shifts, left="", since=0.0, broken_at=None, missed="", attempts=0, next_at=0.0
+        self.shifts = replace(
+            self.shifts, left="", since=0.0, broken_at=None, missed="", attempts=0, next_at=0.0
         )
 
     def _break(self) -> Verdict:
         """Nobody can tell where the entries are: they stay, and no more is asked for in this walk."""
         self._note_left()
-        if not self._may_pass and self._shifts.broken_at is not None:  # its documents say nothing of these
-            self._shifts = replace(self._shifts, broken_at=self._now)
+        if not self._may_pass and self.shifts.broken_at is not None:  # its documents say nothing of these
+            self.shifts = replace(self.shifts, broken_at=self._now)
         self._note_pass(is_finished=False)
         self._doubtful |= self._open
         self._reset()
@@ -358,17 +342,17 @@ class Accounting:
 
     def _note_left(self) -> None:
         """Note the oldest document that has lost what is doubtful."""
-        since = self._shifts.since if self._shifts.left else self._now
-        self._shifts = replace(self._shifts, left=self._left or self._shifts.left, since=since)
+        since = self.shifts.since if self.shifts.left else self._now
+        self.shifts = replace(self.shifts, left=self._left or self.shifts.left, since=since)
 
     def _note_pass(self, *, is_finished: bool) -> None:
         """Note a pass, if anything was asked for in it that would not have been otherwise."""
         if not self._asked or self._is_full or not self._may_pass:
             return
         is_run = self._moves >= _MOVES_OF_RUN
-        shifts = replace(self._shifts, passed_at=self._began_at)
+        shifts = replace(self.shifts, passed_at=self._began_at)
         if is_run and self._before.ran_at != self._began_at:
             shifts = replace(shifts, runs=self._before.runs + 1, ran_at=self._began_at)
         elif is_finished and not is_run:
             shifts = replace(shifts, runs=0, ran_at=None)
-        self._shifts = shifts
+        self.shifts = shifts

@@ -15,7 +15,7 @@ from wholefeed.core.walk.chain import Arrival, Chain
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Rejected:
     """A document has come, was dropped, and must not replace the stored one."""
 
 
@@ -28,7 +28,7 @@ class Answers:
 
     flying: set[str] = field(default_factory=set)
     """Documents that are being fetched."""
-    _responses: dict[str, Response | Refused] = field(default_factory=dict)
+    _responses: dict[str, Response | Rejected] = field(default_factory=dict)
 
     def take(self, url: str, response: Response) -> None:
         """Take the end of a fetch."""
@@ -36,7 +36,7 @@ class Answers:
         self.flying.discard(key)
         self._responses[key] = response
 
-    def find(self, url: str) -> Response | Refused | None:
+    def find(self, url: str) -> Response | Rejected | None:
         """Return the response for a URL; None while there is none."""
         return self._responses.get(document_key(url))
 
@@ -54,9 +54,14 @@ class Answers:
         """Forget a document that was kept or dropped."""
         del self._responses[document_key(url)]
 
+    def forget_confirmed(self) -> None:
+        """Forget responses for which a stored document serves: walks along other documents fetch it again."""
+        responses = self._responses.items()
+        self._responses = {key: each for key, each in responses if isinstance(each, FreshDocument | Failure)}
+
     def refuse(self, url: str) -> None:
         """Note that a document was dropped since it must not replace the stored one."""
-        self._responses[document_key(url)] = Refused()
+        self._responses[document_key(url)] = Rejected()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ class Found:
     """The document as it is stored."""
     fresh: FreshDocument | None = None
     """The document as it was fetched, until it is kept; None: the stored one serves."""
-    response: Response | Refused | None = None
+    response: Response | Rejected | None = None
     """The response for which the stored one serves; None: its publisher was not asked."""
 
     @property
@@ -88,7 +93,7 @@ class Found:
     @property
     def is_refused(self) -> bool:
         """Whether its publisher gave a document that must not replace the stored one."""
-        return isinstance(self.response, Refused)
+        return isinstance(self.response, Rejected)
 
 
 class Joined(NamedTuple):

@@ -21,7 +21,7 @@ from wholefeed.core.notes import (
     Note,
 )
 from wholefeed.core.refresh.accounting import Accounting, Shifts, Verdict
-from wholefeed.core.refresh.answers import Found, Joined, Refused, WalkContext
+from wholefeed.core.refresh.answers import Found, Joined, Rejected, WalkContext
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument, LedBack, Placement, Response, Unchanged
 from wholefeed.core.refresh.asking import (
     Depart,
@@ -66,19 +66,19 @@ class ArchiveRules:
             return DocumentUnavailable(url, reason=self.basis.missing[url].reason)
         return None
 
-    def judge(self, url: str, response: Response | Refused) -> Talk[Found | Note]:
+    def judge(self, url: str, response: Response | Rejected) -> Talk[Found | Note]:
         """Return what a response means: the document that it gave, the stored one, or why it is missing."""
         row = self.context.find_stored(url)
         if isinstance(response, LedBack):
             met = self.context.chain.met(response.met_url)
             assert met is not None, "the redirect leads to a document of the path"
-            return Found(replace(met, url=url, final_url=url))
+            return Found(replace(met, url=url, final_url=response.met_url))
         if isinstance(response, FreshDocument):
             if row is None or self._may_replace(row, response):
-                return Found((yield from self._describe(url, response)), row, fresh=response)
-            yield Drop(url)
+                return Found((yield from self._describe(response)), row, fresh=response)
+            yield Drop(response.arrival.url)
             self.context.answers.refuse(url)
-            response = Refused()
+            response = Rejected()
         if isinstance(response, Failure):
             self.failures[url] = response
         if row is not None and self._serves(row, url, response):
@@ -89,7 +89,7 @@ class ArchiveRules:
             response = replace(response, slug=FormatMismatch.slug)
         return self._explain(url, response)
 
-    def _touch(self, row: StoredDocument, response: Response | Refused) -> Talk[None]:
+    def _touch(self, row: StoredDocument, response: Response | Rejected) -> Talk[None]:
         if isinstance(response, Unchanged):
             yield Touch(row.id, is_settled=self._is_settled(), is_uncacheable=response.is_uncacheable)
         elif isinstance(response, Failure) and response.publisher_status in GONE and not row.is_stand_in:
@@ -124,11 +124,11 @@ class ArchiveRules:
     def _may_replace(self, row: StoredDocument, fresh: FreshDocument) -> bool:
         return fresh.may_replace(row, self.context.family) or self.basis.is_truncated(fresh.arrival.url)
 
-    def _serves(self, row: StoredDocument, url: str, response: Response | Refused) -> bool:
+    def _serves(self, row: StoredDocument, url: str, response: Response | Rejected) -> bool:
         """Return whether a stored document serves, as an archive mostly does (docs/faults.md row 53)."""
         return not isinstance(response, Failure) or row.is_stand_in or not self._is_unfit(row, url)
 
-    def _describe(self, _url: str, fresh: FreshDocument) -> Talk[Arrival]:
+    def _describe(self, fresh: FreshDocument) -> Talk[Arrival]:
         """Return a fetched document as the chain sees it."""
         yield from ()
         return fresh.arrival
@@ -219,9 +219,6 @@ class ArchiveKeeper(Keeper):
         accounting, row, fresh, url = self._accounting, found.row, found.fresh, found.arrival.url
         if fresh is not None:
             return (yield from self._account_fresh(found, fresh))
-        if accounting.is_idle and found.response is None:
-            accounting.skip()
-            return self._verdict
         assert row is not None, "what joins without a fetch is stored"
         is_refused = found.is_refused or (accounting.is_open and row.is_stand_in)
         if found.failure is not None or is_refused:
@@ -253,7 +250,7 @@ class ArchiveKeeper(Keeper):
         return next_attempt_at(
             reason=failure.slug,
             status=failure.publisher_status,
-            attempts=self._accounting.attempts(url),
+            attempts=self._accounting.shifts.count_attempts(url),
             now=basis.now(),
             retry_after_seconds=failure.retry_after_seconds,
             retry_missing_seconds=basis.settings.retry_missing_seconds,

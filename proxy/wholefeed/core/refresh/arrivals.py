@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from wholefeed.core.adapters.base import Marks, There
 from wholefeed.core.merge import Copy, is_preferred
@@ -54,24 +54,24 @@ class FreshDocument:
         return not (self.is_truncated and row.family is self.arrival.family is family)
 
 
+_Document = TypeVar("_Document")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """A web archive's copy of a document that its publisher does not give (R33), or one that is added.
+class Offer(Generic[_Document]):
+    """A document from another source than the publisher's links: a web archive, an import, a list."""
 
-    Somebody had kept that (I1), or a page of the publisher's lists what it holds (H7).
-    """
-
+    origin: Origin
     url: str
-    """Of the document."""
+    """The URL of the document that it stands for; an import and a list have one of their own."""
     copy_url: str
-    """Where the copy stands, by which it is put or dropped."""
+    """Where the copy stands, by which it is kept or dropped."""
     captured_at: float
     """When it was made, which is its time of fetch (R10)."""
-    fresh: FreshDocument
-    """As it was archived; its flags are left out."""
     is_subscription: bool
-    """Whether it is of the subscription document, at whatever time."""
-    origin: Origin
+    """Whether it is a copy of the subscription document, as that was at some time."""
+    document: _Document
+    """The whole document for its source; for decisions a `FreshDocument`, in which no flag counts."""
 
     @property
     def is_added(self) -> bool:
@@ -112,7 +112,7 @@ class SubscriptionFailed(NamedTuple):
     failure: Failure
     error: Exception
     """Which whoever asked for the refresh is told, where nothing stands in."""
-    copy: Offer | None = None
+    copy: Offer[FreshDocument] | None = None
     """What an archive has of it, where it was asked because nothing is stored."""
 
 

@@ -6,10 +6,10 @@
     …                                       # StopIteration holds how it ended
 
 A conversation yields one `Request` after the other, and is sent the answer to each. Its parts are
-conversations, too (`yield from`). `wholefeed.service.driver` carries requests out and alone fetches; the
-tests have a world in memory that does.
+conversations, too (`yield from`). `wholefeed.service.refresh` has the loop, and the table that says what
+carries out each request; the tests have a world in memory that does.
 
-    known = yield from ask(Known(url, arrival))     # a request with an answer
+    known = yield from ask(FindKnown(url, arrival))     # a request with an answer
     yield Touch(row.id)                             # one without
 
 What was noted with a request that only notes something is written with the next change, or at the end.
@@ -109,7 +109,7 @@ class TakeTurn(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Fetch(Request[None]):
-    """Begin to fetch a document of a walk; its end is told by `Next`."""
+    """Begin to fetch a document of a walk; its end is told by `NextEvent`."""
 
     url: str
     stored: StoredDocument | None
@@ -124,7 +124,7 @@ class Fetch(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class FetchPage(Request[None]):
-    """Begin to fetch a page that an adapter asks for, two at a time (R32); its end is told by `Next`."""
+    """Begin to fetch a page that an adapter asks for, two at a time (R32); its end is told by `NextEvent`."""
 
     url: str
     is_met: Callable[[str], bool]
@@ -151,7 +151,7 @@ class Early(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Next(Request[Came | Early | None]):
+class NextEvent(Request[Came | Early | None]):
     """Wait for the next event of the fetches under way; None: the time of the walk is over (R18)."""
 
     needed: str = ""
@@ -174,7 +174,10 @@ class PauseHost(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class EndWalk(Request[None]):
-    """Let go of the fetches under way and of what was not kept, and give the turn back."""
+    """Let go of the fetches under way, and of documents that were not kept.
+
+    With an `ending`, also store the pending documents, end the publications meanwhile, give the turn back.
+    """
 
     ending: str = ""
     """The first slug of what made the feed partial, else `end`; empty: another walk may follow."""
@@ -191,14 +194,14 @@ class Rows(Request[Sequence[StoredDocument]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Entries(Request[Sequence[tuple[EntryId, float | None]]]):
+class ReadEntries(Request[Sequence[tuple[EntryId, float | None]]]):
     """Return a document's entries from the top, each with the instant that the output sorts by (R20)."""
 
     document: int
 
 
 @dataclass(frozen=True, slots=True)
-class Known(Request[KnownEntries]):
+class FindKnown(Request[KnownEntries]):
     """Look in attached documents for the entries of one that has come under this URL and is not kept yet.
 
     What was stored since it came may identify its entries anew (R9).
@@ -229,10 +232,11 @@ class Doubtful(Request[frozenset[EntryId]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Keep(Request[int]):
+class KeepDocument(Request[int]):
     """Store a document that has come under a URL; return its number.
 
-    A number below 0 is a stand-in, as good as the number wherever documents are named.
+    One that may wait is stored with those that come next, at the latest with the next change. Until then its
+    number is below 0, and serves in `Attach`, `Detach` and `Walked.path`.
     """
 
     url: str

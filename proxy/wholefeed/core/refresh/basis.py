@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from wholefeed.core.model import EntryId, State
 from wholefeed.core.notes import OLDEST, DocumentTruncated, Ending, MementoServed, Note
-from wholefeed.core.refresh.arrivals import Failure, Offer
+from wholefeed.core.refresh.arrivals import Failure, FreshDocument, Offer
 from wholefeed.core.refresh.listing import Listing
 from wholefeed.core.refresh.stored import SUBSCRIPTION_ATTEMPT, Attempt, StoredFeed
 from wholefeed.core.schedule import next_attempt_at
@@ -60,7 +60,7 @@ class Basis:
     site_of: Callable[[str], str]
     now: Callable[[], float]
     """Epoch seconds."""
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[Offer[FreshDocument], ...] = ()
     """Documents from other sources than the publisher's links: from a web archive, an import, its lists."""
     progress: Progress = field(default_factory=Progress)
 
@@ -173,7 +173,7 @@ class Walked:
     state: State = State.COMPLETE
     """What the feed is where nothing is missing."""
     path: list[int] = field(default_factory=list)
-    """Ids of the stored documents, newest first, the subscription document excluded."""
+    """Numbers of documents that `KeepDocument` gives, newest first, without the subscription document."""
     notes: list[Note] = field(default_factory=list)
     failures: dict[str, Failure] = field(default_factory=dict)
     """Why the documents that the notes name could not be had, by URL."""
@@ -182,6 +182,8 @@ class Walked:
     """Whether anything was asked for; else what was missing before is as it was."""
     untried: frozenset[str] = frozenset()
     """URLs of what was not asked for all the same."""
+    is_out_of_time: bool = False
+    """Whether `Settings.walk_seconds` were over before it ended (R18)."""
     has_met: Callable[[str], bool] = lambda _url: False
     """Returns whether a document of the path bears a URL."""
 

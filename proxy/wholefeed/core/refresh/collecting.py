@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from wholefeed.core.adapters.base import Asking, Job, Outcome
 from wholefeed.core.adapters.table import fitting
-from wholefeed.core.refresh.asking import EndWalk, Entries, NoteFeed, PauseHost, Talk, ask
+from wholefeed.core.refresh.asking import EndWalk, NoteFeed, PauseHost, ReadEntries, Talk, ask
 from wholefeed.core.refresh.basis import Basis, Walked
 from wholefeed.core.refresh.collected_feed import CollectedFeed, read_known
 from wholefeed.core.refresh.collecting_failures import CollectingFailures
@@ -95,7 +95,7 @@ class Collecting:
         """Let the adapter ask for all pages; return its result, or None if it was stopped."""
         if not self._feed.continues_walk:
             start_at = self._feed.known.start_at
-            if start_at is None and (entries := (yield from ask(Entries(self._feed.subscription.id)))):
+            if start_at is None and (entries := (yield from ask(ReadEntries(self._feed.subscription.id)))):
                 start_at = entries[-1][1]
             self._feed = self._feed.begin_walk(start_at)
         yield NoteFeed(collection=self._feed.known.written())
@@ -127,7 +127,7 @@ class Collecting:
 
     def _job(self) -> Talk[Job]:
         feed, row = self._feed, self._feed.subscription
-        page = describe_stored_page(row, (yield from ask(Entries(row.id))))
+        page = describe_stored_page(row, (yield from ask(ReadEntries(row.id))))
         self._pages.first = page.identities
         return Job(
             asked_url=feed.basis.feed.url,

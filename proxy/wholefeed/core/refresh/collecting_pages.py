@@ -19,7 +19,7 @@ from wholefeed.core.model import EntryId, Role
 from wholefeed.core.notes import Note
 from wholefeed.core.origins import Origin
 from wholefeed.core.refresh.arrivals import FreshDocument, KnownEntries, Placement, adds_to
-from wholefeed.core.refresh.asking import Drop, Entries, Keep, Known, Rows, Talk, Touch, ask
+from wholefeed.core.refresh.asking import Drop, FindKnown, KeepDocument, ReadEntries, Rows, Talk, Touch, ask
 from wholefeed.core.refresh.collected_feed import CollectedFeed
 from wholefeed.core.refresh.collecting_failures import CollectingFailures
 from wholefeed.core.refresh.stored import StoredDocument
@@ -92,7 +92,7 @@ class CollectedPages:
             return None
         if question.is_head or question.is_again:
             return None
-        return describe_stored_page(row, (yield from ask(Entries(row.id))))
+        return describe_stored_page(row, (yield from ask(ReadEntries(row.id))))
 
     # Pages that have come
 
@@ -104,7 +104,7 @@ class CollectedPages:
             yield Drop(url)
             return self._failures.note_objection(question, objection)
         now, identities = self._basis.now(), tuple(identity for identity, _ in arrival.keys or ())
-        known = yield from ask(Known(url, arrival, with_copies=True))
+        known = yield from ask(FindKnown(url, arrival, with_copies=True))
         news = sum(identity not in known.updated_at for identity in identities)
         row = yield from self._row(url)
         if question.is_needed and not identities:
@@ -158,7 +158,7 @@ class CollectedPages:
 
     def _keep(self, question: Ask, fresh: FreshDocument, row: StoredDocument | None) -> Talk[None]:
         url, arrival = question.url, fresh.arrival
-        yield Keep(
+        yield KeepDocument(
             url,
             Placement(
                 url=row.url if row is not None else url,

@@ -10,7 +10,7 @@ from wholefeed.core.adapters.base import Answer, Ask, Page, Refused, There
 from wholefeed.core.model import EntryId
 from wholefeed.core.notes import LimitReached
 from wholefeed.core.refresh.arrivals import Failure, LedBack, Response, Unchanged
-from wholefeed.core.refresh.asking import Came, Early, FetchPage, Next, TakeTurn, Talk, ask
+from wholefeed.core.refresh.asking import Came, Early, FetchPage, NextEvent, TakeTurn, Talk, ask
 from wholefeed.core.refresh.collected_feed import CollectedFeed
 from wholefeed.core.refresh.collecting_failures import CollectingFailures
 from wholefeed.core.refresh.collecting_pages import CollectedPages
@@ -89,9 +89,9 @@ class PageRequests:
 
     def _wait(self, url: str) -> Talk[Came | None]:
         """Return the next response; None if the time is over (R18). `url` is one that is under way."""
-        event = yield from ask(Next())
+        event = yield from ask(NextEvent())
         while isinstance(event, Early):
-            event = yield from ask(Next())
+            event = yield from ask(NextEvent())
         if event is None:
             limit = self._basis.settings.walk_seconds
             self._failures.reach_limit(LimitReached(url, limit="limits.walk_seconds", value=limit))

@@ -8,7 +8,7 @@ from functools import partial
 from wholefeed.core.notes import Note
 from wholefeed.core.refresh.answers import Answers, WalkContext
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument, LedBack
-from wholefeed.core.refresh.asking import Came, Early, Fetch, Next, TakeTurn, Talk, ask
+from wholefeed.core.refresh.asking import Came, Early, Fetch, NextEvent, TakeTurn, Talk, ask
 from wholefeed.core.text.urls import document_key
 from wholefeed.core.walk.ahead import Ahead, Want
 from wholefeed.core.walk.chain import Arrival
@@ -57,7 +57,7 @@ class WalkFetches:
         Raises:
             TimeOverError: The time of the walk is over (R18).
         """
-        while isinstance(event := (yield from ask(Next(url))), Early):
+        while isinstance(event := (yield from ask(NextEvent(url))), Early):
             yield from self._follow_early(url, event, is_alone=is_alone)
         if event is None:
             raise TimeOverError

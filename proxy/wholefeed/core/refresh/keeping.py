@@ -7,9 +7,9 @@ from typing import Final
 
 from wholefeed.core.model import Relation
 from wholefeed.core.notes import DocumentTruncated, Ending, Note
-from wholefeed.core.refresh.answers import Found, Joined, WalkContext
-from wholefeed.core.refresh.arrivals import Placement
-from wholefeed.core.refresh.asking import Attach, Drop, Keep, Talk, ask
+from wholefeed.core.refresh.answers import Answers, Found, Joined, WalkContext
+from wholefeed.core.refresh.arrivals import FreshDocument, Placement
+from wholefeed.core.refresh.asking import Attach, Drop, KeepDocument, Talk, ask
 from wholefeed.core.refresh.stored import StoredDocument
 
 
@@ -49,16 +49,11 @@ class Keeper:
         """Take it that the path has come to its end; None: to a hole (R34), at `missing_url`."""
         yield from ()
 
-    def drop(self, url: str) -> Talk[None]:
-        """Drop a document that has come and is not worth keeping."""
-        self.answers.remove(url)
-        yield Drop(url)
-
     def _keep(self, joined: Joined) -> Talk[None]:
         raise NotImplementedError
 
     def _put(self, url: str, placement: Placement) -> Talk[int]:
-        number = yield from ask(Keep(url, placement))
+        number = yield from ask(KeepDocument(url, placement))
         self.answers.remove(url)
         return number
 
@@ -88,3 +83,9 @@ class Keeper:
 
 _RANKS_PER_WALK: Final = 1 << 20
 """New archives stand in front of the stored ones: each walk gets ranks of its own below theirs."""
+
+
+def drop(answers: Answers, fresh: FreshDocument) -> Talk[None]:
+    """Drop a document that has come and is not worth keeping."""
+    answers.remove(fresh.arrival.url)
+    yield Drop(fresh.arrival.url)

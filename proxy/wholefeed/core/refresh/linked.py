@@ -18,9 +18,9 @@ from wholefeed.core.notes import (
     PageGone,
     PagesAscend,
 )
-from wholefeed.core.refresh.answers import Answers, Refused
+from wholefeed.core.refresh.answers import Answers, Rejected
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument, LedBack, Response
-from wholefeed.core.refresh.asking import Came, Fetch, Known, Next, NoteFeed, Talk, ask
+from wholefeed.core.refresh.asking import Came, Fetch, FindKnown, NextEvent, NoteFeed, Talk, ask
 from wholefeed.core.refresh.basis import Basis, Walked
 from wholefeed.core.refresh.stored import StoredDocument, StoredFeed
 from wholefeed.core.refresh.subscription import SubscriptionState
@@ -47,6 +47,7 @@ def linked_history(
         doubts = [note for note in walked.notes if note.kind is NewerNotOlder]
         if not doubts:
             return walked
+        answers.forget_confirmed()
         yield NoteFeed(kind=Kind.PAGED)
         if not is_followed(basis, Kind.PAGED):
             return replace(walked, state=State.REMEMBERED)
@@ -92,6 +93,8 @@ class PagedHistory:
             total.has_met = walked.has_met
             if total.is_true_end:
                 total.ending = walked.ending
+            if walked.is_out_of_time:
+                break
         _put_in_order(total, asked, before, behind, self._ascent)
         if total.is_true_end and total.ending.end is not End.COLLECTED:
             note = yield from self._look_at_last([asked, *passed], total)
@@ -157,13 +160,13 @@ class PagedHistory:
                 is_last = False
         return None if is_last else LastNotReached(last)
 
-    def _fetch_last(self, url: str, walked: Walked) -> Talk[Response | Refused | None]:
+    def _fetch_last(self, url: str, walked: Walked) -> Talk[Response | Rejected | None]:
         """Fetch one more page, unless a walk has; None: the time is over."""
         if not self._answers.has_asked(url):
             row = None if self._basis.request.is_full else self._stored.get(document_key(url))
             yield Fetch(url, row, Relation.LAST, walked.has_met)
         while (response := self._answers.find(url)) is None:
-            event = yield from ask(Next(url))
+            event = yield from ask(NextEvent(url))
             if event is None:
                 return None
             if isinstance(event, Came):
@@ -181,7 +184,7 @@ class PagedHistory:
             return tip is asked and Relation.NEXT not in asked.links
         if walked.ending.end is not End.OLDEST:
             return False
-        known = yield from ask(Known(last.arrival.url, last.arrival))
+        known = yield from ask(FindKnown(last.arrival.url, last.arrival))
         keys = list(last.arrival.keys or ())
         is_repeated = bool(keys) and all(identity in known.updated_at for identity, _ in keys)
         return last.arrival.digest == tip.digest or is_repeated

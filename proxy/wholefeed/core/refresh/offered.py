@@ -18,13 +18,13 @@ from typing import Final
 from wholefeed.core.listing.lists import LEAST
 from wholefeed.core.model import Family, Kind, Role, State
 from wholefeed.core.notes import End, Ending, MementoServed, Note
-from wholefeed.core.refresh.arrivals import Failure, Offer, Placement, adds_to
+from wholefeed.core.refresh.arrivals import Failure, FreshDocument, Offer, Placement, adds_to
 from wholefeed.core.refresh.asking import (
     Attach,
     Detach,
     Drop,
-    Keep,
-    Known,
+    FindKnown,
+    KeepDocument,
     NoteListing,
     Remove,
     Talk,
@@ -47,7 +47,7 @@ def take_added(basis: Basis, documents: Sequence[StoredDocument]) -> Talk[bool]:
     attached = {row.url: row.rank for row in documents if row.is_listed}
     for offer in added:
         place = Placement(url=offer.copy_url, role=Role.PAGE, rank=attached.get(offer.copy_url))
-        yield Keep(offer.copy_url, place)
+        yield KeepDocument(offer.copy_url, place)
     removed = [row.id for row in documents if row.url in basis.request.removes]
     if removed or basis.request.forgets:
         yield Remove(removed, basis.request.forgets)
@@ -112,16 +112,16 @@ def store_copies(
             is_of_use = yield from _brings_anything(offer)
         if is_of_use:
             rank = BEHIND_ALL - int(offer.captured_at) if offer.is_subscription else None
-            yield Keep(offer.copy_url, Placement(url=url, role=role, rank=rank))
+            yield KeepDocument(offer.copy_url, Placement(url=url, role=role, rank=rank))
         else:
             yield Drop(offer.copy_url)
         is_any |= is_of_use
     return is_any
 
 
-def _brings_anything(offer: Offer) -> Talk[bool]:
-    known = yield from ask(Known(offer.copy_url, offer.fresh.arrival, with_copies=True))
-    return adds_to(known, offer.fresh, offer.captured_at)
+def _brings_anything(offer: Offer[FreshDocument]) -> Talk[bool]:
+    known = yield from ask(FindKnown(offer.copy_url, offer.document.arrival, with_copies=True))
+    return adds_to(known, offer.document, offer.captured_at)
 
 
 def note_copies(basis: Basis, documents: Sequence[StoredDocument]) -> list[Note]:

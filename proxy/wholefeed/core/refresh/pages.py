@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from wholefeed.core.adapters.base import GONE
 from wholefeed.core.model import Role
 from wholefeed.core.notes import DocumentUnavailable, Note, PageGone, PageStale
-from wholefeed.core.refresh.answers import Found, Joined, Refused, WalkContext
+from wholefeed.core.refresh.answers import Found, Joined, Rejected, WalkContext
 from wholefeed.core.refresh.archives import ArchiveRules
 from wholefeed.core.refresh.arrivals import Failure, FreshDocument, Placement, Response, Unchanged, adds_to
-from wholefeed.core.refresh.asking import Drop, Known, Talk, Touch, ask
+from wholefeed.core.refresh.asking import FindKnown, Talk, Touch, ask
 from wholefeed.core.refresh.basis import Basis
-from wholefeed.core.refresh.keeping import Keeper
+from wholefeed.core.refresh.keeping import Keeper, drop
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import SubscriptionState
 from wholefeed.core.text.dates import DAY_SECONDS
@@ -37,13 +37,13 @@ class PageNews:
     is_past_gap: bool = False
     """Whether a page was new, or could not be had the last time: the stored ones behind may be outdated."""
 
-    def compare(self, url: str, fresh: FreshDocument) -> Talk[None]:
+    def compare(self, fresh: FreshDocument) -> Talk[None]:
         """Find out whether a page brought anything that is not stored.
 
         That is asked when the pages before it are stored, so the order in which they come decides nothing.
         """
-        known = yield from ask(Known(url, fresh.arrival))
-        keys = list(fresh.arrival.keys or ())
+        url, keys = fresh.arrival.url, list(fresh.arrival.keys or ())
+        known = yield from ask(FindKnown(url, fresh.arrival))
         self.brought[url] = has_news(keys, known.updated_at)
         if is_new_throughout(keys, known.updated_at):
             self.new_throughout.add(url)
@@ -74,12 +74,11 @@ class PageRules(ArchiveRules):
         self._ascends = ascends
         self._is_unwatched = is_unwatched
 
-    def judge(self, url: str, response: Response | Refused) -> Talk[Found | Note]:
-        """Take a page, unless it is an older copy that leaves a gap behind the page before it."""
+    def judge(self, url: str, response: Response | Rejected) -> Talk[Found | Note]:
+        """As for archives; an outdated copy of a page counts as missing: entries before it would be lost."""
         if isinstance(response, FreshDocument | Unchanged) and (yield from self._is_stale(url, response)):
             if isinstance(response, FreshDocument):
-                self.context.answers.remove(url)
-                yield Drop(url)
+                yield from drop(self.context.answers, response)
             return PageStale(url)
         return (yield from super().judge(url, response))
 
@@ -104,7 +103,7 @@ class PageRules(ArchiveRules):
         span = response.arrival.span
         if span is not None and tip.span is not None and span.newest_at >= tip.span.oldest_at:
             return False
-        known = yield from ask(Known(url, response.arrival, with_pages=True))
+        known = yield from ask(FindKnown(response.arrival.url, response.arrival, with_pages=True))
         keys = list(response.arrival.keys or ())
         is_elsewhere = bool(keys) and all(identity in known.on_pages for identity, _ in keys)
         return is_elsewhere and not has_news(keys, known.updated_at)
@@ -134,14 +133,14 @@ class PageRules(ArchiveRules):
         """Always: what leaves a page is remembered, so one that broke off takes nothing away."""
         return True
 
-    def _serves(self, row: StoredDocument, _url: str, response: Response | Refused) -> bool:
+    def _serves(self, row: StoredDocument, _url: str, response: Response | Rejected) -> bool:
         return isinstance(response, Unchanged) or row.is_stand_in
 
-    def _describe(self, url: str, fresh: FreshDocument) -> Talk[Arrival]:
+    def _describe(self, fresh: FreshDocument) -> Talk[Arrival]:
         if not self.context.chain.trail.is_closing:
             return fresh.arrival
-        yield from self._news.compare(url, fresh)  # one page is fetched at a time there
-        return replace(fresh.arrival, news=self._news.brought[url])
+        yield from self._news.compare(fresh)  # one page is fetched at a time there
+        return replace(fresh.arrival, news=self._news.brought[fresh.arrival.url])
 
     def _confirm(self, row: StoredDocument) -> Arrival:
         self._news.is_past_gap |= self._is_gap(row.url)
@@ -186,13 +185,13 @@ class PageKeeper(Keeper):
         row, url, rank = joined.found.row, joined.url, self._rank_of(joined)
         self._news.is_past_gap |= row is None or is_gap(self.basis, url)
         if url not in self._news.brought:
-            yield from self._news.compare(url, fresh)
+            yield from self._news.compare(fresh)
         if row is None and not (yield from self._adds(url, fresh)):
-            yield from self.drop(url)
+            yield from drop(self.answers, fresh)
             return
         is_same = row is not None and (row.digest, row.links) == (fresh.arrival.digest, fresh.arrival.links)
         if row is not None and is_same and not row.is_stand_in:
-            yield from self.drop(url)
+            yield from drop(self.answers, fresh)
             yield Touch(row.id)
             self.path.append((yield from self._reattach(row, rank)))
             return
@@ -209,7 +208,7 @@ class PageKeeper(Keeper):
         """
         if self._news.brought[url]:
             return True
-        known = yield from ask(Known(url, fresh.arrival, with_copies=True))
+        known = yield from ask(FindKnown(url, fresh.arrival, with_copies=True))
         return adds_to(known, fresh, self.basis.now())
 
 

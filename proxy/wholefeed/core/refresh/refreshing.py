@@ -111,7 +111,7 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RefreshPlan:
     """What a refresh does once it has the subscription document."""
 
     way: Way
@@ -126,7 +126,7 @@ class Plan:
         return self.way is Way.LINKS or (self.collecting is not None and self.collecting.is_due)
 
 
-def plan_refresh(basis: Basis, documents: Documents, subscription: SubscriptionState) -> Plan:
+def plan_refresh(basis: Basis, documents: Documents, subscription: SubscriptionState) -> RefreshPlan:
     """Find out where the history of a feed is, and whether anything is due."""
     kind, collecting = subscription.kind, None
     if kind is Kind.PLAIN and subscription.is_confirmed:  # R26: only of a publisher that is there
@@ -139,12 +139,12 @@ def plan_refresh(basis: Basis, documents: Documents, subscription: SubscriptionS
     )
     may_walk = basis.request.may_walk
     if kind is Kind.COMPLETE:
-        return Plan(Way.WHOLE, is_due)
+        return RefreshPlan(Way.WHOLE, is_due)
     if collecting is not None and (may_walk or not collecting.wants_all):
-        return Plan(Way.ADAPTER, is_due, collecting)
+        return RefreshPlan(Way.ADAPTER, is_due, collecting)
     if collecting is None and not is_followed(basis, kind):
-        return Plan(Way.NOWHERE, is_due)
-    return Plan(Way.LINKS if may_walk else Way.PUT_OFF, is_due)
+        return RefreshPlan(Way.NOWHERE, is_due)
+    return RefreshPlan(Way.LINKS if may_walk else Way.PUT_OFF, is_due)
 
 
 def _is_account_due(basis: Basis) -> bool:
@@ -194,7 +194,7 @@ def _is_archive_due(basis: Basis, documents: Documents, subscription: Subscripti
 
 
 def _reconstruct(
-    basis: Basis, documents: Documents, subscription: SubscriptionState, plan: Plan
+    basis: Basis, documents: Documents, subscription: SubscriptionState, plan: RefreshPlan
 ) -> Talk[Walked]:
     """Bring the documents of the history up to date; return how far it reaches."""
     if plan.way is Way.WHOLE:
@@ -235,8 +235,9 @@ def _follow_links(basis: Basis, documents: Documents, subscription: Subscription
     if subscription.kind is Kind.PAGED and not walked.path:
         collecting = Collecting.of(basis, documents, subscription)
         collected = None if collecting is None else (yield from collecting.run())
-        if collected is not None and collected.state is State.COLLECTED:
-            walked = collected
+        if collecting is not None and collected is not None and collected.state is State.COLLECTED:
+            is_met, has_met = collecting.is_met, walked.has_met
+            walked = replace(collected, has_met=lambda url: is_met(url) or has_met(url))
     yield _end_walk(walked)
     return walked
 

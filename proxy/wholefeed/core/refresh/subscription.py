@@ -37,7 +37,7 @@ from wholefeed.core.refresh.arrivals import (
 )
 from wholefeed.core.refresh.asking import (
     AskSubscription,
-    Known,
+    FindKnown,
     NoteFailure,
     NoteReply,
     StoreSubscription,
@@ -67,7 +67,7 @@ _T = TypeVar("_T")
 
 
 class Subscription:
-    """The part of a decision that has the subscription document in the store as it is now."""
+    """The part of a refresh that brings the stored subscription document up to date."""
 
     def __init__(self, basis: Basis, documents: Sequence[StoredDocument]) -> None:
         self._basis = basis
@@ -159,7 +159,7 @@ class Subscription:
         is_listed = self._feed.listing != NOTHING_LISTED
         is_looked_at = kind is Kind.PAGED or self._feed.collection != NOTHING_COLLECTED or is_listed
         if is_looked_at or self._is_whole:
-            known = yield from ask(Known(fresh.arrival.url, fresh.arrival))
+            known = yield from ask(FindKnown(fresh.arrival.url, fresh.arrival))
             keys = list(fresh.arrival.keys or ())
             brings_news = has_news(keys, known.updated_at)
             self._is_new_throughout = is_new_throughout(keys, known.updated_at)
@@ -283,7 +283,7 @@ class Subscription:
         attempt = basis.attempted(SUBSCRIPTION_ATTEMPT, basis.failure, failure, reason=failure.slug)
         return attempt, attempt.next_at
 
-    def _stand_in(self, copy: Offer | None) -> Talk[SubscriptionState | None]:
+    def _stand_in(self, copy: Offer[FreshDocument] | None) -> Talk[SubscriptionState | None]:
         """R33: what an archive has of a subscription document that is gone serves where nothing else is."""
         stored, feed = self._stored, self._feed
         if stored is not None:
@@ -291,7 +291,7 @@ class Subscription:
             return self._current() if stored.is_stand_in and not is_published else None
         if copy is None:
             return None
-        fresh = copy.fresh
+        fresh = copy.document
         placement = SubscriptionPlacement(kind=fresh.kind, family=fresh.arrival.family)
         yield StoreSubscription(placement)
         notes = (*fresh.reading_notes, *fresh.link_notes)

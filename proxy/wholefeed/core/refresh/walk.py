@@ -40,10 +40,10 @@ from typing import Final
 from wholefeed.core.notes import ChainLoop, DocumentUnavailable, End, Ending, LimitReached, Note, PageGone
 from wholefeed.core.refresh.answers import Answers, Found, Joined, WalkContext
 from wholefeed.core.refresh.archives import ArchiveKeeper, ArchiveRules
-from wholefeed.core.refresh.asking import Known, Rest, Talk, ask
+from wholefeed.core.refresh.asking import FindKnown, Rest, Talk, ask
 from wholefeed.core.refresh.basis import Basis, Walked
 from wholefeed.core.refresh.fetches import TimeOverError, WalkFetches
-from wholefeed.core.refresh.keeping import Keeper
+from wholefeed.core.refresh.keeping import Keeper, drop
 from wholefeed.core.refresh.pages import PageKeeper, PageNews, PageRules
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import SubscriptionState
@@ -113,19 +113,21 @@ class Walk:
     def run(self) -> Talk[Walked]:
         """Walk to the end; the notes of the outcome say how it ended."""
         yield from self._keeper.begin()
+        is_out_of_time = False
         try:
             why = yield from self._follow()
         except TimeOverError:
-            why = self._holes.note or self._time_is_over()
+            why, is_out_of_time = self._holes.note or self._time_is_over(), True
         jumps = tuple(self._holes.jumps)
         ending = Ending(why, jumps) if isinstance(why, End) else Ending(None, (why, *jumps))
         yield from self._keeper.keep_joined()
-        yield from self._keeper.end(ending, "" if isinstance(why, End) else why.url)
+        yield from self._keeper.end(ending, ending.notes[0].url if ending.notes else "")
         return Walked(
             path=self._keeper.path,
             notes=[*self._keeper.notes, *ending.notes],
             failures=self._rules.failures,
             ending=ending,
+            is_out_of_time=is_out_of_time,
             has_met=self.chain.has_met,
         )
 
@@ -241,7 +243,7 @@ class Walk:
             self._fetches.ahead.refuse(found.arrival.url)
             self._holes.refuse(found.arrival)
             if found.fresh is not None:
-                yield from self._keeper.drop(found.arrival.url)
+                yield from drop(self._context.answers, found.fresh)
         return False
 
     def _is_new(self, found: Found) -> Talk[bool]:
@@ -252,7 +254,7 @@ class Walk:
         """
         if found.row is not None:
             return self._is_part(found.row)
-        known = yield from ask(Known(found.arrival.url, found.arrival))
+        known = yield from ask(FindKnown(found.arrival.url, found.arrival))
         return any(identity not in known.updated_at for identity, _ in found.arrival.keys or ())
 
     def _is_left_alone(self, url: str) -> bool:

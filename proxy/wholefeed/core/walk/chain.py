@@ -49,7 +49,7 @@ class Arrival:
     keys: Iterable[Key] | None
     """Identity and update instant of each entry of a fetched document; None when it was stored before."""
     news: bool = True
-    """Of a document stored before: what `Walk.news` said when it first joined a path.
+    """Of a document stored before: whether it brought news when it first joined a path.
 
     Of a page (R6): whether it brought anything that was not stored."""
     span: Span | None = None
