@@ -21,7 +21,7 @@ from tests.store.relay import Relay, a_relay
 from wholefeed.config.tables import StoreConfig
 from wholefeed.core.model import Family, Kind
 from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedError, StoreError
-from wholefeed.store.base import Database, fetch_all, fetch_value, run
+from wholefeed.store.base import Database, fetch_all, fetch_value, run, run_counting
 from wholefeed.store.opening import migrate_store, open_shared
 from wholefeed.store.rows import FeedRow
 from wholefeed.store.store import Store
@@ -68,7 +68,7 @@ async def test_transactions_that_wait_for_each_other_are_repeated(another: OpenE
         def work(db: Database, feeds_: tuple[int, int]) -> None:
             runs.append(feeds_[0])
             sql = "UPDATE feed SET revision = revision + 1 WHERE id = :feed"
-            run(db, sql, {"feed": feeds_[0]})
+            run_counting(db, sql, {"feed": feeds_[0]})  # it waits until it holds the row
             if len(runs) <= 2:
                 meeting.wait(10)
             run(db, sql, {"feed": feeds_[1]})
