@@ -26,7 +26,6 @@ from wholefeed.core.refresh.arrivals import Failure, FreshDocument, LedBack, Pla
 from wholefeed.core.refresh.asking import (
     Depart,
     Doubtful,
-    Drop,
     KeepTogether,
     NoteFeed,
     SettleDoubtful,
@@ -34,7 +33,7 @@ from wholefeed.core.refresh.asking import (
     Touch,
     ask,
 )
-from wholefeed.core.refresh.keeping import Keeper
+from wholefeed.core.refresh.keeping import Keeper, drop
 from wholefeed.core.refresh.stored import StoredDocument
 from wholefeed.core.refresh.subscription import SubscriptionState
 from wholefeed.core.schedule import next_attempt_at
@@ -76,7 +75,7 @@ class ArchiveRules:
         if isinstance(response, FreshDocument):
             if row is None or self._may_replace(row, response):
                 return Found((yield from self._describe(response)), row, fresh=response)
-            yield Drop(response.arrival.url)
+            yield from drop(self.context.answers, response)
             self.context.answers.refuse(url)
             response = Rejected()
         if isinstance(response, Failure):
@@ -184,14 +183,8 @@ class ArchiveKeeper(Keeper):
             self.notes = [*notes, ArchivesShift(self.context.chain.path[0].url)]
 
     def _keep(self, joined: Joined) -> Talk[None]:
-        found = joined.found
-        self._verdict = yield from self._account(found)
-        self._remark(found)
-        if found.fresh is not None:
-            yield from self._keep_fresh(joined, found.fresh)
-        else:
-            assert found.row is not None, "what joins without a fetch is stored"
-            self.path.append((yield from self._reattach(found.row, self._rank_of(joined))))
+        self._verdict = yield from self._account(joined.found)
+        yield from super()._keep(joined)
         yield from self._keep_accounted()
 
     def _keep_fresh(self, joined: Joined, fresh: FreshDocument) -> Talk[None]:

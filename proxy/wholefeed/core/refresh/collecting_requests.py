@@ -89,9 +89,8 @@ class PageRequests:
 
     def _wait(self, url: str) -> Talk[Came | None]:
         """Return the next response; None if the time is over (R18). `url` is one that is under way."""
-        event = yield from ask(NextEvent())
-        while isinstance(event, Early):
-            event = yield from ask(NextEvent())
+        while isinstance(event := (yield from ask(NextEvent())), Early):
+            pass
         if event is None:
             limit = self._basis.settings.walk_seconds
             self._failures.reach_limit(LimitReached(url, limit="limits.walk_seconds", value=limit))

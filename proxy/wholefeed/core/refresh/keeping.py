@@ -50,6 +50,16 @@ class Keeper:
         yield from ()
 
     def _keep(self, joined: Joined) -> Talk[None]:
+        """Store a document that has joined, or let the stored one be part of the feed again."""
+        found = joined.found
+        self._remark(found)
+        if found.fresh is not None:
+            yield from self._keep_fresh(joined, found.fresh)
+        else:
+            assert found.row is not None, "what joins without a fetch is stored"
+            self.path.append((yield from self._reattach(found.row, self._rank_of(joined))))
+
+    def _keep_fresh(self, joined: Joined, fresh: FreshDocument) -> Talk[None]:
         raise NotImplementedError
 
     def _put(self, url: str, placement: Placement) -> Talk[int]:

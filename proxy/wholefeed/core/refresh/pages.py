@@ -172,15 +172,6 @@ class PageKeeper(Keeper):
         """Whether a stored page is asked for again depends on what the pages before it brought."""
         return self.context.find_stored(url) is not None
 
-    def _keep(self, joined: Joined) -> Talk[None]:
-        found = joined.found
-        self._remark(found)
-        if found.fresh is not None:
-            yield from self._keep_fresh(joined, found.fresh)
-        else:
-            assert found.row is not None, "what joins without a fetch is stored"
-            self.path.append((yield from self._reattach(found.row, self._rank_of(joined))))
-
     def _keep_fresh(self, joined: Joined, fresh: FreshDocument) -> Talk[None]:
         row, url, rank = joined.found.row, joined.url, self._rank_of(joined)
         self._news.is_past_gap |= row is None or is_gap(self.basis, url)

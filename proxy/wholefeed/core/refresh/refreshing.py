@@ -115,36 +115,46 @@ class RefreshPlan:
     """What a refresh does once it has the subscription document."""
 
     way: Way
-    is_due: bool
-    """Whether there is something to do though nothing is new."""
-    collecting: Collecting | None = None
-    """What asks the publisher (`Way.ADAPTER`)."""
+    basis: Basis
+    documents: Documents
+    subscription: SubscriptionState
+    collecting: Collecting | None
+    """What asks the publisher, where an adapter fits."""
 
     @property
     def is_walk(self) -> bool:
         """Whether documents may be added for long."""
-        return self.way is Way.LINKS or (self.collecting is not None and self.collecting.is_due)
+        if self.way is Way.ADAPTER and self.collecting is not None:
+            return self.collecting.is_due
+        return self.way is Way.LINKS
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to do though nothing is new."""
+        is_chain = self.subscription.kind in (Kind.ARCHIVED, Kind.LEGACY)
+        return (
+            _is_archive_due(self.basis, self.documents, self.subscription)
+            or (is_chain and _is_account_due(self.basis))
+            or (self.collecting is not None and self.collecting.is_due)
+            or _is_unfinished(self.basis, has_adapter=self.collecting is not None)
+        )
 
 
 def plan_refresh(basis: Basis, documents: Documents, subscription: SubscriptionState) -> RefreshPlan:
-    """Find out where the history of a feed is, and whether anything is due."""
+    """Find out where the history of a feed is."""
     kind, collecting = subscription.kind, None
     if kind is Kind.PLAIN and subscription.is_confirmed:  # R26: only of a publisher that is there
         collecting = Collecting.of(basis, documents, subscription)
-    is_due = (
-        _is_archive_due(basis, documents, subscription)
-        or (kind in (Kind.ARCHIVED, Kind.LEGACY) and _is_account_due(basis))
-        or (collecting is not None and collecting.is_due)
-        or _is_unfinished(basis, has_adapter=collecting is not None)
-    )
     may_walk = basis.request.may_walk
     if kind is Kind.COMPLETE:
-        return RefreshPlan(Way.WHOLE, is_due)
-    if collecting is not None and (may_walk or not collecting.wants_all):
-        return RefreshPlan(Way.ADAPTER, is_due, collecting)
-    if collecting is None and not is_followed(basis, kind):
-        return RefreshPlan(Way.NOWHERE, is_due)
-    return RefreshPlan(Way.LINKS if may_walk else Way.PUT_OFF, is_due)
+        way = Way.WHOLE
+    elif collecting is not None and (may_walk or not collecting.wants_all):
+        way = Way.ADAPTER
+    elif collecting is None and not is_followed(basis, kind):
+        way = Way.NOWHERE
+    else:
+        way = Way.LINKS if may_walk else Way.PUT_OFF
+    return RefreshPlan(way, basis, documents, subscription, collecting)
 
 
 def _is_account_due(basis: Basis) -> bool:
@@ -200,7 +210,7 @@ def _reconstruct(
     if plan.way is Way.WHOLE:
         yield from _leave_alone(documents)
         return Walked(ending=Ending(End.WHOLE))
-    if plan.collecting is not None:
+    if plan.way is Way.ADAPTER and plan.collecting is not None:
         walked = yield from _collect(plan.collecting)
     elif plan.way is Way.LINKS:
         walked = yield from _follow_links(basis, documents, subscription)
