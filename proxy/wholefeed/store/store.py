@@ -1,4 +1,4 @@
-"""The store: what the service keeps, whichever engine keeps it.
+"""The interface of the store, the same for both engines.
 
     async with open_file(path) as store:        # wholefeed.store.opening
         feed = await store.write(lambda db: feeds.create(db, url=url, ...))
@@ -7,12 +7,12 @@
             for segment in snapshot.segments:
                 [piece async for piece in store.pieces(segment)]
 
-The words for what is read and written are the functions of `wholefeed.store.tables`: each takes the
-connection, and as many as belong together are called by one function, which is one transaction and one trip
-to the connection's thread. Whoever leaves does not stop a transaction.
+The functions of `wholefeed.store.tables` read and write; each takes the connection. One function calls all
+that belong together: one transaction, and one trip to the connection's thread. Cancelling a caller does not
+stop its transaction.
 
-All raise `StoreError`, `StorageFullError` when the volume cannot be written, `OverloadedError` when the
-database stays busy or is being closed, and `UnknownFeedError` when the feed was forgotten meanwhile.
+All methods raise `StoreError`, `StorageFullError` when the volume cannot be written, `OverloadedError` when
+the database stays busy or closes, and `UnknownFeedError` when the feed was forgotten meanwhile.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ from wholefeed.store.tables.segments import Pins
 
 _T = TypeVar("_T")
 READ_SECONDS: Final = 1.0
-"""For so long a read waits for what is being written."""
+"""Longest wait of a read for pending writes."""
 _TELL: Final = """
     SELECT set_config('synchronous_commit', 'off', true), pg_notify('wholefeed', :payload)
 """
 
 
 class Store:
-    """What is stored, whichever engine keeps it; `on` makes it."""
+    """The store on either engine; create it with `on`."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        """What it stands on, asked directly for what no deferred check has to be written for: its notices,
-        versions and traffic, and what is to be written at once."""
+        """The engine. Callers use it directly for notices, versions, traffic, and writes before which no
+        deferred check needs to be written."""
         self._deferred = _DeferredChecks(engine)
         self._name = secrets.token_hex(8)
-        """By which it knows its own notices."""
+        """Random name by which the store recognises its own notices."""
         engine.listen("drop", self._take_drop)
         self.pins = Pins()
-        """Which segments answers are using."""
+        """Segments in use by answers."""
         self.upkeep = Upkeep(engine, self.pins)
 
     @classmethod
     @asynccontextmanager
     async def on(cls, engine: Engine) -> AsyncIterator[Self]:
-        """Stand on a database that is open."""
+        """Create a store on an open engine, until exit."""
         store = cls(engine)
-        with suppress(StorageFullError):  # what is stored can still be read
+        with suppress(StorageFullError):  # reading still works on a full volume
             await store.upkeep.sweep()
         try:
             yield store
@@ -71,11 +71,11 @@ class Store:
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes change what is stored."""
+        """Whether other processes change the database."""
         return self.engine.is_shared
 
     async def check(self) -> None:
-        """Make sure that the store can be read and written; a full volume is tried again."""
+        """Make sure that the store can be read and written. After a full volume, try a write again."""
         await self.read(feeds.read_probe)
         self.engine.condition.require_sound()
         if self.engine.condition.is_full:
@@ -83,7 +83,7 @@ class Store:
 
     @property
     def is_writable(self) -> bool:
-        """Whether it can be written, as far as is known."""
+        """Whether the last known state of the database permits writing."""
         return self.engine.condition.is_sound
 
     async def read(
@@ -93,19 +93,19 @@ class Store:
         feed: int | None = None,
         is_single: bool = False,
     ) -> _T:
-        """Return what a function finds; all of it is of one moment.
+        """Return the result of a function. It sees one moment of the database.
 
         Args:
-            work: It does nothing but SQL.
-            feed: The feed that alone is looked at: what is to be written of others is not waited for.
-            is_single: Whether it is one SELECT: then a database elsewhere is asked once, and not three times.
+            work: A function that does nothing but SQL.
+            feed: The only feed that `work` reads; the read does not wait for pending writes of other feeds.
+            is_single: Whether `work` is one SELECT: one round trip to a remote database instead of three.
         """
         if feed is None or feed in self._deferred.checks:
             await self._deferred.written(within_seconds=READ_SECONDS)
         return await self.engine.read(work, is_single=is_single)
 
     async def find(self, url: str) -> FeedRow | None:
-        """Return the feed that a URL leads to. Where many wait, answers that have begun go first."""
+        """Return the feed of a URL. Under load, reads for answers in progress go first."""
         look, unwritten = partial(feeds.find_by_url, url=url), frozenset(self._deferred.checks)
         found = await self.engine.read(look, is_first=True, is_single=True)
         is_older = found is not None and found.id in unwritten
@@ -119,42 +119,44 @@ class Store:
         comes_more: bool = False,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
-        """Let a function change what is stored, all of it or nothing, and return its result.
+        """Run a function that writes, all of it or nothing, and return its result.
 
         Args:
-            work: It may run twice, so it does nothing but SQL.
-            feed: The feed that is changed; None: one that is not known yet, or none.
-            comes_more: Whether nobody is told of it before something else is written. Then nothing waits for
-                the disk, where the database is on this machine: a power cut that undoes it ends this
-                process, too.
-            tell: Told the result, instead of `engine.on_change`: by whoever knows what of the feed
-                stays as it was.
+            work: A function that does nothing but SQL, since it may run twice.
+            feed: The feed that changes. None: no feed, or one not known yet.
+            comes_more: Whether another write follows before anybody learns of this one. With a local database
+                nothing waits for the disk then: a power cut that undoes the write also ends this process.
+            tell: Called with the result, instead of `engine.on_change`, when the caller knows which parts
+                of the feed stay as they were.
         """
         await self._deferred.written()
         is_lasting = self.is_shared or not comes_more
         return await self.engine.write(work, feed=feed, is_lasting=is_lasting, tell=tell)
 
     async def write_loosely(self, work: Callable[[Database], _T]) -> _T:
-        """As `write`, of what a crash of the database's machine may undo; nothing waits for its disk."""
+        """Run a function as `write` does, without waiting for a disk.
+
+        A crash of the database's machine may undo the change.
+        """
         return await self.engine.write(work, is_lasting=False)
 
     async def write_single(self, work: Callable[[Database], _T]) -> _T:
-        """As `write_loosely`, by one statement that is a transaction by itself, and may be done twice."""
+        """Run one statement as `write_loosely` does. It is a transaction by itself and may run twice."""
         return await self.engine.write_single(work)
 
     def note_unchanged(self, row: FeedRow, document: int) -> bool:
-        """Let a row say from now on when the publisher said that nothing has changed, and for how long.
+        """Record that a publisher reported no change, and for how long that holds.
 
-        Whoever reads or writes has it; it is in the file a moment later, with others. Who reads while
-        another transaction takes long may not have it yet. No listener is told.
+        Later reads and writes include the record. A shared transaction writes it a moment later. A read
+        during a long transaction may miss it. No listener is called.
 
         Args:
-            row: The feed's, which says so already, and nothing else that is not stored.
-            document: What has not changed.
+            row: The feed's row, with the check already in it and otherwise as stored.
+            document: The unchanged document.
 
         Returns:
-            Whether that is done; it has to be written at once where others read the store, and where it
-            would have to be seen that it cannot be written.
+            False if the caller must write the record at once: where other processes read the store, or where
+            the database is not known to be writable.
         """
         if self.engine.is_shared or not self.engine.condition.is_sound:
             return False
@@ -165,7 +167,7 @@ class Store:
         return True
 
     async def forget(self, feed_id: int, *, now: float) -> bool:
-        """Delete a feed and all that is its own. Answers that are being sent can finish."""
+        """Delete a feed with all its data. Answers in progress can finish."""
         is_gone = await self.write(partial(feeds.forget, feed=feed_id, now=now), feed=feed_id)
         await self.tell_others(feed_id)
         await self.upkeep.sweep()
@@ -173,7 +175,7 @@ class Store:
 
     @asynccontextmanager
     async def snapshot(self, feed_id: int) -> AsyncIterator[Snapshot]:
-        """Yield the feed as it was published. Its segments stay readable until exit; nothing is locked."""
+        """Yield the feed as published. Its segments stay readable until exit, without a lock."""
         async with AsyncExitStack() as stack:
             unwritten = self._deferred.checks.get(feed_id)
             with self.pins.reading(feed_id):
@@ -185,11 +187,11 @@ class Store:
             yield found
 
     async def outline(self, segment: SegmentRow) -> bytes | None:
-        """Return where a segment's entries stand in its text, where that is kept; hold a `snapshot`."""
+        """Return the packed positions of a segment's entries, if stored. Call it within a `snapshot`."""
         return await self.engine.read(partial(segments.outline, segment=segment.id), is_single=True)
 
     async def pieces(self, segment: SegmentRow) -> AsyncIterator[bytes]:
-        """Give a segment's deflated text, a piece at a time; to be called while a `snapshot` is held."""
+        """Yield a segment's deflated text in pieces. Call it within a `snapshot`."""
         number, left_bytes = 0, segment.deflated_bytes
         while left_bytes > 0:
             look = partial(segments.piece, segment=segment.id, number=number)
@@ -198,11 +200,11 @@ class Store:
             number, left_bytes = number + 1, left_bytes - len(piece)
 
     async def tell_others(self, feed: int) -> None:
-        """Let the other processes drop what they hold of a feed that was changed.
+        """Tell other processes to drop their copy of a changed feed.
 
-        After the change and by itself, and not of each one: a server lets one transaction at a time commit
-        that sends any, and one that is to last holds that turn until the disk has it. None has to come:
-        whoever makes use of what it holds asks for `versions` first.
+        Sent after the change, by itself, and not for every change: PostgreSQL lets one notifying transaction
+        commit at a time, and a durable one holds that turn until its disk write ends. A lost notice does no
+        harm, since a process asks for `versions` before it uses its copy.
         """
         if self.engine.is_shared:
             payload = {"payload": f"drop {feed} {self._name}"}
@@ -212,55 +214,54 @@ class Store:
     def _take_drop(self, words: str) -> None:
         feed, _, name = words.partition(" ")
         is_number = feed.isascii() and feed.isdigit() and len(feed) <= _MOST_DIGITS
-        if is_number and name != self._name:  # its own change was told already
+        if is_number and name != self._name:  # `on_change` was called for its own change
             self.engine.on_change(int(feed))
 
 
 _MOST_DIGITS: Final = 18
-"""Of a feed's number. Whoever may connect to the database may send what is none (docs/faults.md row 100)."""
+"""Longest number of a feed. Anybody who may connect to the database may send another text (docs/faults.md row
+100)."""
 WRITE_SECONDS: Final = 0.25
-"""For so long a check waits for others at most."""
+"""Longest time that a check waits for others to share its transaction."""
 
 
 class _DeferredChecks:
-    """What publishers say of feeds that have not changed, written for many at once a moment later.
+    """Checks of unchanged feeds, written together a moment later.
 
         deferred.add(Check(...))
         await deferred.written()                    # before anything else is written
         await deferred.written(within_seconds=1)    # before anything is read of these feeds
 
-    A transaction of its own, with its commit on disk, is a third of what a refresh costs that brings nothing.
-    A crash loses what was not written yet: those publishers are asked once more, and say it again.
+    A transaction of its own, with its commit on disk, is a third of the cost of a refresh without news. A
+    crash loses the pending checks: those publishers are asked once more.
 
-    A read does not wait long for that: before it a transaction may run that takes seconds. What is read then
-    is as it was before, which may be asked once more, too.
+    A read waits only briefly, since a transaction of seconds may run before the write. The read then sees the
+    older state, which costs at most another request.
 
-    Of checks that cannot be written, the feeds are told to have changed: whatever holds them has it that
-    their publishers were heard of. So are those that were late: whoever has read them meanwhile has it that
-    they were not.
+    If a check fails to be written, or is late, `on_change` is called for its feed: memory may hold a check
+    that the store does not have, or lack one that the store has.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.checks: dict[int, Check] = {}
-        """By feed, those that are not written yet."""
+        """Pending checks by feed."""
         self._task: asyncio.Task[None] | None = None
-        """What writes them, as long as there are any."""
+        """The task that writes the pending checks."""
         self._is_wanted = asyncio.Event()
-        """Whether somebody waits for that."""
+        """Whether somebody waits for the task."""
         self._is_late = False
-        """Whether somebody has read without waiting for the end of the task."""
+        """Whether a read went ahead without waiting for the task."""
 
     def add(self, check: Check) -> None:
-        """Have a check written in time."""
         self.checks[check.feed] = check
         self._task = self._task or self._begun()
 
     async def written(self, *, within_seconds: float | None = None) -> None:
-        """Wait until all that was added before is written, or could not be.
+        """Wait until all earlier checks are written, or failed to be.
 
         Args:
-            within_seconds: For no longer than that; and not at all where somebody has waited for so long.
+            within_seconds: Longest wait. If an earlier caller waited that long, return at once.
         """
         for _ in range(2):  # what came since a task began to write is the next one's
             if self._task is None or (within_seconds is not None and self._is_late):
@@ -285,7 +286,7 @@ class _DeferredChecks:
         except (StoreError, OverloadedError):
             is_told = True
         finally:
-            is_told = is_told or self._is_late  # it may be held as it was read meanwhile
+            is_told = is_told or self._is_late  # memory may hold the older state that a read saw
             self._is_late = False
             self._is_wanted.clear()
             self.checks = {feed: each for feed, each in self.checks.items() if taken.get(feed) is not each}
@@ -295,35 +296,34 @@ class _DeferredChecks:
 
 
 _KEEP_SENT_SECONDS: Final = 600.0
-"""Often enough that one time may fail, and another, before an hour is over."""
+"""Interval that allows two failures before a retired segment's hour is over."""
 _SUMMARY_SECONDS: Final = 5.0
-"""For so long a summary is good: it counts the feeds one by one."""
+"""Lifetime of a summary; making one counts all feeds."""
 SUM_UP_SECONDS: Final = 3.0
-"""For so long a new summary is waited for: what asks for it gives up after ten, and then knows nothing."""
+"""Longest wait for a new summary. Clients give up after ten seconds."""
 REST: Final = 20.0
-"""So many times as long as a measurement took nobody makes another one; once as long, where it failed."""
+"""Pause after a measurement, as a multiple of its duration. After a failure the factor is one."""
 ANSWER_SECONDS: Final = 2.0
-"""A store that has not answered by then cannot be read."""
+"""Time after which a silent store counts as unreadable."""
 _LEAST_ASKED: Final = "SELECT id, asked_at FROM feed ORDER BY asked_at, id"
 
 
 class Upkeep:
-    """What is done to the store as a whole: deleting what is old, and telling how large it is.
+    """Maintenance of the store as a whole: deleting old data and measuring size.
 
-    What is freed is used again by what comes next; a database's files do not shrink.
+    Later writes use the freed space; the files of a database do not shrink.
     """
 
     def __init__(self, engine: Engine, pins: Pins) -> None:
         self._engine = engine
         self.pins = pins
-        """Which segments answers are using."""
         self._summing_up: asyncio.Task[Summary] | None = None
         self._summary: Summary | None = None
-        """The last one."""
+        """The latest summary."""
         self._good_until = 0.0
 
     async def purge(self, *, now: float) -> int:
-        """Delete documents detached for 90 days and retired segments. Returns how many documents."""
+        """Delete documents detached for 90 days, and retired segments. Return the number of documents."""
         before = now - documents.KEEP_DETACHED_SECONDS
         deleted = await self._engine.write(lambda db: documents.purge(db, before))
         await self.sweep()
@@ -334,7 +334,7 @@ class Upkeep:
         await self._engine.write(lambda db: segments.sweep_retired(db, self.pins), is_alone=True)
 
     async def keep_sent(self, now: Callable[[], float]) -> None:
-        """Let no other process delete the segments that answers are using, until cancelled."""
+        """Protect segments in use from deletion by other processes, until cancelled."""
         while self._engine.is_shared:
             await asyncio.sleep(_KEEP_SENT_SECONDS)
             if self.pins.segments:
@@ -342,20 +342,20 @@ class Upkeep:
                     await self.keep(now())
 
     async def keep(self, now: float) -> None:
-        """Let the segments that answers are using stay for another hour, whoever sweeps."""
+        """Protect segments in use for another hour from deletion by any process."""
         await self._engine.write(lambda db: segments.keep_retired(db, self.pins, now))
 
     async def used_bytes(self) -> int:
-        """Return what all that is stored comes to, without segments that wait to be deleted."""
+        """Return the size of all stored data, without segments that await deletion."""
         return (await self._engine.read(self._engine.measure, is_long=True)).used_bytes
 
     async def feed_bytes(self, feed_id: int) -> int | None:
-        """Return how much less `used_bytes` is without a feed; None where that is to be asked again."""
+        """Return the share of a feed in `used_bytes`. None: measure `used_bytes` again instead."""
         measure = self._engine.measure_feed
         return None if measure is None else await self._engine.read(lambda db: measure(db, feed_id))
 
     async def require_answer(self) -> None:
-        """Make sure that the store can be read; raises `OverloadedError` where it does not answer in time."""
+        """Raise `OverloadedError` if the store does not answer a read in time."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._engine.read(feeds.read_probe, is_single=True)
@@ -363,13 +363,13 @@ class Upkeep:
             raise OverloadedError("the database does not answer in time") from exc
 
     async def summary(self) -> Summary | None:
-        """Return how large the store is, or was some time ago; it is summed up though nobody waits for that.
+        """Return the size of the store, perhaps of some time ago. Measuring goes on after the wait ends.
 
         Returns:
-            None where it was not summed up in time, and never before.
+            None if the first measurement did not end in time.
 
         Raises:
-            OverloadedError, StoreError: It could not be.
+            OverloadedError, StoreError: The measurement failed.
         """
         if self._summing_up is None and time.monotonic() > self._good_until:
             self._summing_up = asyncio.create_task(self._sum_up(), name="store-summary")
@@ -381,19 +381,19 @@ class Upkeep:
         return self._summary
 
     async def least_asked(self) -> list[tuple[int, float]]:
-        """Return all feeds, each with the time when it was asked for, those not asked for longest first."""
+        """Return all feeds and the time of their last request from a reader, oldest first."""
         rows = await self._engine.read(lambda db: fetch_all(db, _LEAST_ASKED))
         return [(row["id"], row["asked_at"]) for row in rows]
 
     def is_being_sent(self, feed_id: int) -> bool:
-        """Whether an answer with this feed is under way."""
+        """Whether an answer with this feed is in progress."""
         return feed_id in self.pins.feeds or feed_id in self.pins.sent
 
     async def _sum_up(self) -> Summary:
         began_at = time.monotonic()
         try:
             summary = await self._engine.read(self._summed_up, is_long=True)
-        except BaseException:  # of a store that cannot say it nothing is told
+        except BaseException:  # an old summary would hide the failure
             self._summary, self._good_until = None, 2 * time.monotonic() - began_at
             raise
         finally:
@@ -408,42 +408,41 @@ class Upkeep:
 
 class Summary(NamedTuple):
     feeds: Mapping[str, tuple[int, int]]
-    """By visible state: how many there are, and how many of them are stale."""
+    """By visible state: the number of feeds, and the number of stale ones."""
     used_bytes: int
     file_bytes: int
     free_bytes: int | None
-    """As `Sizes` has them."""
+    """See `Sizes`."""
 
 
-# What it stands on: SQLite in a file of this process, or PostgreSQL that replicas share
+# Engines: SQLite in a file of this process, or PostgreSQL for several replicas
 
 
 class Engine:
-    """A database that is open. Work is a function over a connection; it runs in that connection's thread.
+    """An open database. Work is a function over a connection and runs in that connection's thread.
 
-    What reads and writes raises `StoreError`, `StorageFullError` when nothing can be written,
-    `StoreDamagedError`, and `OverloadedError` when the database cannot be asked now or the store is being
-    closed. What only a shared database can tell is never told here.
+    Reads and writes raise `StoreError`; `StorageFullError` when nothing can be written; `StoreDamagedError`;
+    and `OverloadedError` when the database cannot be asked now or the store closes. Notices and versions of
+    other processes exist on shared databases only.
     """
 
     is_shared = False
-    """Whether other processes change what is stored."""
     measure: Callable[[Database], Sizes]
-    """What finds out how large the store is: a function to be read with."""
+    """Function that measures the store, to be passed to `read`."""
     measure_feed: Callable[[Database, int], int] | None = None
-    """What finds out how much less is stored without a feed; None where all is measured in no time."""
+    """Function that measures a feed's share of the store. None where measuring everything is instant."""
 
     def __init__(self) -> None:
         self.condition = Condition()
-        """What is known of how the database fares."""
+        """Known state of the database."""
         self.on_change: Callable[[int], None] = lambda _: None
-        """Told the number of each feed that a commit has changed, on the event loop, before whoever asked for
-        it is answered; also where a COMMIT is said to have failed, which may be done. Nothing is told of what
-        failed before: the feed is what it was."""
+        """Called on the event loop with the number of each changed feed, before the writer gets its result.
+        Also called after a failed COMMIT, which may have succeeded. Not called for earlier failures: they
+        changed nothing."""
 
     @property
     def traffic(self) -> Traffic:
-        """What goes on between it and the database."""
+        """Counts of the traffic with the database."""
         return Traffic()
 
     async def read(
@@ -454,13 +453,13 @@ class Engine:
         is_long: bool = False,
         is_single: bool = False,
     ) -> _T:
-        """Return what a function finds; all of it is of one moment.
+        """Return the result of a function. It sees one moment of the database.
 
         Args:
-            work: It changes nothing.
-            is_first: Whether whoever asks has only come, and may wait until others are further.
-            is_long: Whether it looks at all that is stored, which may take minutes; no reader waits for it.
-            is_single: Whether it is one SELECT, which needs no transaction.
+            work: A function that changes nothing.
+            is_first: Whether the caller is a new request, which waits behind requests in progress.
+            is_long: Whether `work` reads the whole store. That may take minutes; no reader waits for it.
+            is_single: Whether `work` is one SELECT, which needs no transaction.
         """
         raise NotImplementedError
 
@@ -473,39 +472,42 @@ class Engine:
         is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
-        """Let a function change what is stored, all of it or nothing, and return its result.
+        """Run a function that writes, all of it or nothing, and return its result.
 
         Args:
-            work: It may run twice, so it does nothing but SQL.
-            feed: The feed that it changes; None where it changes none that is known yet.
-            is_alone: Whether its transaction is not to be shared.
-            is_lasting: Whether a crash of the machine that the database is on may not undo it; else nothing
-                waits for its disk. What lasts takes with it all that was written before.
-            tell: Told the result, instead of `on_change` that the feed has changed.
+            work: A function that does nothing but SQL, since it may run twice.
+            feed: The feed that changes. None: no feed that is known yet.
+            is_alone: Whether the work needs a transaction of its own.
+            is_lasting: Whether the change must survive a crash of the database's machine. Otherwise nothing
+                waits for the disk. A lasting write makes all earlier ones last.
+            tell: Called with the result, instead of `on_change`.
         """
         raise NotImplementedError
 
     async def write_single(self, work: Callable[[Database], _T]) -> _T:
-        """As `write`, by one statement that may be done twice; of a shared database."""
+        """Run one statement as `write` does; it may run twice. For a shared database."""
         raise NotImplementedError
 
     def write_in_thread(self, work: Callable[[Database], _T]) -> _T:
-        """As `write_at_once`, in a thread that waits for it; of a shared database."""
+        """Run a function as `write_at_once` does, in the calling thread. For a shared database."""
         raise NotImplementedError
 
     async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
-        """As `write`, whatever else waits, for what is worth nothing when it comes late; of a shared one."""
+        """Run a function as `write` does, ahead of other work. For a shared database.
+
+        Such work is worthless when late.
+        """
         raise NotImplementedError
 
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:
-        """Have a function told, on the event loop, the words of each notice of a kind (pg_notify)."""
+        """Call a function on the event loop with the words of each notice of a kind (pg_notify)."""
 
     def on_lost(self, callback: Callable[[], None]) -> None:
-        """Have a function called when notices come again after a time in which some may have been missed."""
+        """Call a function when notices resume after a gap."""
 
     def on_replaced(self, callback: Callable[[], None]) -> None:
-        """Have a function called before those, where the database may be another one than before."""
+        """Call a function before those of `on_lost`, when the database may be another one than before."""
 
     async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
-        """Return what feeds are now, those that there are: a read as cheap as there is one."""
+        """Return the current versions of those feeds that exist, by the cheapest read."""
         return await self.read(lambda db: read_versions(db, feeds), is_single=True)

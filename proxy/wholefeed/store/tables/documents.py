@@ -1,10 +1,10 @@
-"""The documents of a feed, with their bodies and entries: read, put, arranged, purged.
+"""The documents of a feed with their bodies and entries: reading, storing, arranging, purging.
 
     [number] = put(db, feed, [NewDocument(...)], now)
     arrange(db, feed, {number: 0}, [], now, is_withdrawn=False)     # its rank: the order of the output
     body = read_body(db, number)
 
-A document is found by feed, URL and role, and keeps its number when it is replaced. What changes the
+Feed, URL and role identify a document; its number stays when another version replaces it. Each change to the
 documents of a feed is one `Change` (`wholefeed.store.tables.live`), which chooses the live copies of entries.
 """
 
@@ -70,12 +70,12 @@ _LIST: Final = f"SELECT {DOCUMENT_COLUMNS} FROM document WHERE feed = :feed {_OR
 
 
 def list_all(db: Database, feed: int) -> list[DocumentRow]:
-    """Return the documents in output order (R20), the detached ones last."""
+    """Return the documents in output order (R20), then the detached ones."""
     return ask_all(db, feed)()
 
 
 def ask_all(db: Database, feed: int) -> Callable[[], list[DocumentRow]]:
-    """Ask for what `list_all` returns."""
+    """Ask for the result of `list_all`."""
     return ask(db, _LIST, {"feed": feed}, lambda rows: [document_row(row) for row in rows])
 
 
@@ -92,7 +92,7 @@ _BROUGHT_BY: Final = """
 
 
 def imports(db: Database, feed: int) -> Imported | None:
-    """Return what was imported into a feed (I1), None where nothing was."""
+    """Return a summary of a feed's imports (I1). None: it has none."""
     rows = fetch_all(db, _IMPORTS, {"feed": feed})
     if not rows:
         return None
@@ -108,7 +108,7 @@ _LIVE_ORDINALS: Final = """
 
 
 def live_ordinals(db: Database, documents: Iterable[int]) -> dict[int, tuple[int, ...]]:
-    """Return which entries of each document are live, from the top."""
+    """Return the ordinals of the live entries of each document, from the top."""
     wanted = list(documents)
     found: dict[int, list[int]] = {document: [] for document in wanted}
     for document, ordinal in fetch_all(db, _LIVE_ORDINALS, {"documents": json_ids(wanted)}):
@@ -124,7 +124,7 @@ _LIVE_COUNTS: Final = """
 
 
 def live_counts(db: Database, documents: Iterable[int]) -> dict[int, int]:
-    """Return how many entries of each document are live, where there are any."""
+    """Return the number of live entries of each document with any."""
     rows = fetch_all(db, _LIVE_COUNTS, {"documents": json_ids(documents)})
     return {row[0]: row[1] for row in rows}
 
@@ -137,7 +137,7 @@ _SUPERSEDED: Final = """
 
 
 def superseded(db: Database, feed: int) -> dict[int, int]:
-    """Return how many entries of each attached document are not live, where there are any."""
+    """Return the number of superseded entries of each attached document with any."""
     return {row[0]: row[1] for row in fetch_all(db, _SUPERSEDED, {"feed": feed})}
 
 
@@ -148,7 +148,7 @@ _COPY_DATES: Final = """
 
 
 def copy_dates(db: Database, document: int) -> tuple[CopyDates, ...]:
-    """Return what is known of a document's copies, from the top."""
+    """Return the dates of a document's copies, from the top."""
     return tuple(CopyDates(*row) for row in fetch_all(db, _COPY_DATES, {"document": document}))
 
 
@@ -156,7 +156,7 @@ _DATED_ENTRIES: Final = "SELECT identity, order_at FROM entry WHERE document = :
 
 
 def dated_entries(db: Database, document: int) -> list[tuple[EntryId, float | None]]:
-    """Return the identity of each entry of a document and what the output sorts it by, from the top."""
+    """Return identity and sort date of each entry of a document, from the top."""
     return [(EntryId(row[0]), row[1]) for row in fetch_all(db, _DATED_ENTRIES, {"document": document})]
 
 
@@ -164,7 +164,7 @@ _IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document ORDE
 
 
 def identities_but(db: Database, document: int, but: Collection[EntryId]) -> list[EntryId]:
-    """Return the identities that stand in a document, from the top, but these."""
+    """Return the identities in a document, from the top, except those in `but`."""
     rows = fetch_all(db, _IDENTITIES, {"document": document})
     return [EntryId(row["identity"]) for row in rows if row["identity"] not in but]
 
@@ -173,7 +173,9 @@ _ASKED_AT_ONCE: Final = 256
 
 
 def _parts(identities: Sequence[EntryId]) -> Iterator[Sequence[EntryId]]:
-    """Give as many identities as one statement asks for, again and again; the last one fills its part up."""
+    """Yield identities in parts of one size, padded with the last one, so that one prepared statement serves
+    all.
+    """
     for start in range(0, len(identities), _ASKED_AT_ONCE):
         asked = identities[start : start + _ASKED_AT_ONCE]
         yield [*asked, *[asked[-1]] * (_ASKED_AT_ONCE - len(asked))]
@@ -194,9 +196,9 @@ _STANDING: Final = f"""
 
 
 def standing(db: Database, feed: int, identities: Sequence[EntryId]) -> dict[EntryId, bool]:
-    """Return which entries the feed has or had, each with whether it is served, or was imported (I1).
+    """Return the entries that the feed has or had; True for an entry in answers or from an import (I1).
 
-    One that is merely listed (H7) is not there: whatever else holds it says more of it.
+    A merely listed entry (H7) gets False: any other source says more about it.
     """
     found: dict[EntryId, bool] = {}
     for asked in _parts(identities):
@@ -214,7 +216,7 @@ _HOLDING: Final = f"""
 def holding(
     db: Database, feed: int, identities: Sequence[EntryId], documents: Iterable[int]
 ) -> dict[int, list[int]]:
-    """Return which of some documents hold any of these entries, each with their ordinals."""
+    """Return those of `documents` that contain any of these entries, with the ordinals."""
     found: dict[int, list[int]] = {}
     among = json_ids(documents)
     for asked in _parts(identities):
@@ -229,7 +231,7 @@ _SAID: Final = """
 
 
 def said(db: Database, document: int) -> list[Said]:
-    """Return the entries of a document, from the top, as they are compared with what replaces them."""
+    """Return the entries of a document, from the top, for comparison with their replacements."""
     return [Said(*row) for row in fetch_all(db, _SAID, {"document": document})]
 
 
@@ -246,9 +248,9 @@ _KNOWN: Final = f"""
 def known(
     db: Database, feed: int, identities: Sequence[EntryId], but: int | None
 ) -> dict[EntryId, float | None]:
-    """Return the latest update instant of each identity that stands in an attached document.
+    """Return the latest update instant of each identity in an attached document.
 
-    What was imported (I1) or is listed (H7) makes nothing known: a walk that met it would end too soon.
+    Imported (I1) and listed (H7) entries do not count: a walk that met one would end too soon.
     """
     found: dict[EntryId, float | None] = {}
     for asked in _parts(identities):
@@ -265,7 +267,7 @@ _ON_PAGES: Final = f"""
 
 
 def on_pages(db: Database, feed: int, identities: Sequence[EntryId]) -> frozenset[EntryId]:
-    """Return those of these entries that stand in attached pages, whichever copies are live."""
+    """Return those of these entries that attached pages contain, live or not."""
     rows = (row for asked in _parts(identities) for row in db.execute(_ON_PAGES, (feed, *asked)))
     return frozenset(EntryId(row["identity"]) for row in rows)
 
@@ -276,7 +278,7 @@ def on_pages(db: Database, feed: int, identities: Sequence[EntryId]) -> frozense
 def put(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -> list[int]:
     """Insert or replace documents by (URL, role), and choose the live copies of their entries.
 
-    A replaced document keeps its number. Returns the numbers, in order.
+    Return the numbers in order; a replaced document keeps its number.
     """
     change = Change.begin(db, feed)
     new = _put_arrivals(db, change, feed, documents, now)
@@ -297,7 +299,7 @@ def put_arranged(
     changes: FeedChanges,
     now: float,
 ) -> list[int]:
-    """Put documents, and with them what changes of the chain and of the feed."""
+    """Store documents together with their changes to the chain and to the feed."""
     if ranks or detached:
         arrange(db, feed, ranks, detached, now, is_withdrawn=False)
     numbers = put(db, feed, new, now)
@@ -307,9 +309,9 @@ def put_arranged(
 
 
 def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: float) -> None:
-    """Put stored documents as they read now; what was known of their entries stays known (R8, R9, R19).
+    """Store newly parsed versions of stored documents without losing facts of their entries (R8, R9, R19).
 
-    An entry whose identity has changed is found by its place, where the document has as many as before.
+    An entry with a new identity is matched by its place, if the number of entries is unchanged.
     """
     change = Change.begin(db, feed)
     for each in documents:
@@ -319,7 +321,7 @@ def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: fl
         if document.role is Role.MEMORY:
             known = identities.note(db, change, feed, PackedKeys(), identities.proven(document.keys, before))
             entries = _packed_entries(document)
-            if len(entries) == len(before):  # an id that identifies nothing was not taken then, either
+            if len(entries) == len(before):  # ambiguous ids were not used then, either
                 named = entries.identities()
                 kept = {at: before[at] for at, each in enumerate(named) if each in known}
                 document = replace(document, entries=entries.identified(kept))
@@ -338,7 +340,7 @@ def put_again(db: Database, feed: int, documents: Sequence[NewDocument], now: fl
 
 
 def touch(db: Database, document: int, changes: DocumentChanges) -> None:
-    """Set columns of a document. The names are the program's own, never input."""
+    """Set columns of a document. Column names come from the program, never from input."""
     if changes:
         columns = ", ".join(f"{name} = :{name}" for name in changes)
         sql = f"UPDATE document SET {columns} WHERE id = :document"  # noqa: S608
@@ -348,7 +350,7 @@ def touch(db: Database, document: int, changes: DocumentChanges) -> None:
 
 _PLACE: Final = "SELECT id, rank, segment FROM document WHERE feed = :feed AND url = :url AND role = :role"
 _BROUGHT: Final = (*PUT_COLUMNS, "body_bytes", "entries")
-"""The columns that a document brings, whether it is new or replaces what was there."""
+"""The columns with values from a `NewDocument`, for both insert and replace."""
 _PUT: Final = f"""
     INSERT INTO document (feed, detached_at, checked_at, is_dirty, live_bytes, {", ".join(_BROUGHT)})
     VALUES (:feed, :detached_at, :checked_at, 0, 0, {", ".join(f":{name}" for name in _BROUGHT)})
@@ -421,10 +423,10 @@ def _put_one(
 def _named_entries(
     db: Database, change: Change, feed: int, document: NewDocument, named: Mapping[int, EntryId]
 ) -> tuple[PackedEntries, dict[int, EntryId], dict[EntryId, EntryId]]:
-    """Return the entries of a document under the identities of their posts (R36).
+    """Return a document's entries under the identities of their posts (R36).
 
-    With them, by ordinal, what identifies those by themselves that have another identity, and their
-    identities by that. `named` is what identifies those without an id by now (R9).
+    The second result maps ordinals to an entry's own identity where that differs from the post's; the third
+    maps own identities to those of posts. `named` has the current identities of entries without an id (R9).
     """
     packed = _packed_entries(document)
     if not (change.has_renamed or document.own):
@@ -432,7 +434,7 @@ def _named_entries(
     packed = packed.identified({**document.own, **named})
     ids = list(packed.identities())
     pairs = {each: post for each, post in document.pairs.items() if each in ids}
-    if document.role is Role.MEMORY:  # which keep the identities that they were remembered under
+    if document.role is Role.MEMORY:  # memory keeps its old identities
         before = list(_packed_entries(document).identities())
         pairs = {ids[at]: before[at] for at, each in document.own.items() if ids[at] == each}
     names = posts.settle(db, change, feed, ids, pairs, is_memory=document.role is Role.MEMORY)
@@ -443,9 +445,9 @@ def _named_entries(
 def _put_traits(
     db: Database, change: Change, feed: int, documents: Iterable[tuple[NewDocument, PackedEntries]]
 ) -> None:
-    """Keep the traits of the entries that are new to the feed (R36).
+    """Store the traits of entries that are new to the feed (R36).
 
-    Those of posts that are known under other ids are kept, too, but not without end.
+    Posts with several ids are included, until the feed's ids count as unstable.
     """
     for document, packed in documents:
         if not document.traits:
@@ -465,7 +467,7 @@ _FULL_IDENTITIES: Final = "SELECT identity FROM entry WHERE document = :document
 
 
 def _full_identities(db: Database, document: int) -> frozenset[EntryId]:
-    """Return the entries of a document that have full content (R10)."""
+    """Return the entries of a document with full content (R10)."""
     rows = fetch_all(db, _FULL_IDENTITIES, {"document": document})
     return frozenset(EntryId(row["identity"]) for row in rows)
 
@@ -481,7 +483,7 @@ def _take_out(
     *,
     is_same: bool,
 ) -> None:
-    """Take the old entries of a document out, before its new ones come."""
+    """Remove the old entries of a document before its new ones come."""
     number: int = place["id"]
     change.concern(number)
     if document.role is Role.ARCHIVE and place["rank"] is not None and not is_same:
@@ -497,14 +499,14 @@ _SHARERS_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = :segme
 
 
 def _unlink(db: Database, document: int, segment: int | None) -> None:
-    """Take a document out of its segment; those that share it have to be sealed anew."""
+    """Remove a document from its segment. The other documents of the segment must be sealed again."""
     if segment is not None:
         run(db, _SHARERS_DIRTY, {"segment": segment, "document": document})
         run(db, _UNLINK, {"document": document})
 
 
 def _document_row(feed: int, document: NewDocument, now: float) -> dict[str, Any]:
-    """Return the row of a document that is new, or replaces what was there, but its number."""
+    """Return the row of a new or replacing document, without its number."""
     own = {name: getattr(document, name) for name in PUT_COLUMNS} | {
         "links": json.dumps(dict(document.links)) if document.links else "{}",
         "notes": json.dumps([dict(note) for note in document.notes]) if document.notes else "[]",
@@ -521,25 +523,23 @@ def _document_row(feed: int, document: NewDocument, now: float) -> dict[str, Any
 
 
 def _packed_entries(document: NewDocument) -> PackedEntries:
-    """Return the entries of a document, identified as it was read."""
     entries = document.entries
     return entries if isinstance(entries, PackedEntries) else PackedEntries.packed(entries)
 
 
 _MOST_DOCUMENTS: Final = 16
-"""Documents of one statement: what a walk gathers."""
+"""Documents in one statement: the number that a walk collects."""
 _IF_NEW: Final = " ON CONFLICT (feed, url, role) DO NOTHING RETURNING id, url, role"
 
 
 def _put_arrivals(
     db: Database, change: Change, feed: int, documents: Sequence[NewDocument], now: float
 ) -> dict[int, int]:
-    """Put those of documents that are new to the feed, and take nothing but a place in it.
+    """Store together those documents that are new to the feed and need no special treatment.
 
-    Put one after the other, eight documents of a walk were two hundred and fifty times that SQLite's thread
-    waited for its turn (`inserting`).
+    One by one, eight documents of a walk made SQLite's thread wait for its turn 250 times (`inserting`).
 
-    Returns their numbers, by their places among the documents.
+    Return their numbers by their places among the documents.
     """
     plain = dict[tuple[str, Role], int]()
     for place, document in enumerate(documents):
@@ -555,7 +555,7 @@ def _put_arrivals(
 
 
 def _is_plain(document: NewDocument) -> bool:
-    """Whether its entries are new to it and have ids of their own, if it is new to the feed itself."""
+    """Whether the document, if new to the feed, has only new entries with ids of their own."""
     is_old = document.role in (Role.ARCHIVE, Role.PAGE)
     is_attached = document.rank is not None
     return (
@@ -587,7 +587,7 @@ def _put_arrived(
 
 
 _MOST_ENTRIES: Final = 256
-"""Rows of one statement: SQLite is at it for half a millisecond."""
+"""Rows of one statement, about half a millisecond of work for SQLite."""
 _ENTRY_COLUMNS: Final = (
     "document, feed, is_live, ordinal, "
     "identity, updated_at, order_at, document_updated_at, made_at, size, fullness"
@@ -596,18 +596,17 @@ _ENTRY_VALUES: Final = "?, ?, ?, ?, ?, {0}, {0}, {0}, {0}, ?, ?"
 
 
 class _Coming(NamedTuple):
-    """The entries of a document that has none yet."""
+    """Entries for a document without stored entries."""
 
     document: int
     entries: PackedEntries
     is_live: int | None
-    """As it is stored."""
 
 
 def _put_entries(db: Database, feed: int, documents: Sequence[_Coming]) -> None:
-    """Put the entries of documents of a feed, many rows in one statement.
+    """Insert entries of several documents of a feed, many rows in one statement.
 
-    A row a statement, SQLite's thread waited for its turn a hundred times a document (`inserting`).
+    One row a statement made SQLite's thread wait for its turn a hundred times a document (`inserting`).
     """
     rows = chain.from_iterable(_entry_rows(feed, each) for each in documents)
     left = sum(len(each.entries) for each in documents)
@@ -628,9 +627,8 @@ def _entry_rows(feed: int, coming: _Coming) -> Iterator[tuple[object, ...]]:
 
 @cache
 def _entry_statement(rows: int) -> str:
-    """Return what puts so many rows."""
     return either(
-        # It stores what is not a number as NULL (https://www.sqlite.org/floatingpoint.html).
+        # SQLite stores NaN as NULL (https://www.sqlite.org/floatingpoint.html).
         sqlite=inserting("entry", _ENTRY_COLUMNS, rows),
         postgres=inserting("entry", _ENTRY_COLUMNS, rows, _ENTRY_VALUES.format("nullif(?, 'NaN')")),
     )
@@ -644,21 +642,21 @@ def _coded_body(document: NewDocument) -> bytes:
 
 
 _ZSTD_LEVEL: Final = 3
-"""It keeps Atom text at 28.7 % where isal's level 2 keeps 34.9 %, at 251 MB/s; bodies are read seldom and
-kept for good, so size counts (`benchmarks/deflate.py`)."""
+"""Level 3 compresses Atom text to 28.7 % at 251 MB/s; level 2 of isal to 34.9 %. Bodies are read seldom and
+stored forever, so size counts (`benchmarks/deflate.py`)."""
 _ZSTD_OPTIONS: Final[dict[int, int]] = {
     zstd.CompressionParameter.compression_level: _ZSTD_LEVEL,
     zstd.CompressionParameter.checksum_flag: 1,
 }
 _SMALL_BYTES: Final = 1 << 18
-"""Up to here zstd is set up once. That clears 110 to 180 pages, which for a body of 12 KB takes twice as long
-as to compress it; what larger ones need comes to megabytes."""
+"""Largest body for a reused compressor. A new one clears 110 to 180 pages, twice the time of compressing 12
+KB; for larger bodies a reused one would occupy megabytes."""
 _idle_compressors: Final[list[zstd.ZstdCompressor]] = []
-"""As many as were at work at once; each frame is one's own."""
+"""Compressors to reuse, as many as ever worked at once; a body is one frame."""
 
 
 def encode_body(body: bytes) -> bytes:
-    """Return the body as it is stored."""
+    """Compress a body for the store."""
     if len(body) > _SMALL_BYTES:
         return zstd.compress(body, options=_ZSTD_OPTIONS)
     try:
@@ -681,12 +679,12 @@ _GET_BODY: Final = "SELECT length, coded FROM body WHERE document = :document"
 
 
 def read_body(db: Database, document: int) -> bytes:
-    """Return a document's body as it was fetched, decoded."""
+    """Return a document's body as fetched, decoded."""
     return read_coded(db, document).decoded()
 
 
 class Coded(NamedTuple):
-    """A body as it is stored."""
+    """A body in the store's encoding."""
 
     coded: bytes
     length: int
@@ -696,7 +694,7 @@ class Coded(NamedTuple):
 
 
 def read_coded(db: Database, document: int) -> Coded:
-    """Return a document's body, not decoded yet: many are held at once so."""
+    """Return a document's body without decoding it, since callers may have many in memory."""
     row = fetch_one(db, _GET_BODY, {"document": document})
     if row is None:
         raise StoreError(f"no body is stored for document {document}")
@@ -728,9 +726,9 @@ def arrange(
     *,
     is_withdrawn: bool,
 ) -> None:
-    """Give documents their ranks, attaching those that were detached, and detach others.
+    """Give documents their ranks, attaching detached ones, and detach others.
 
-    `is_withdrawn`: their publisher took those out of its chain, which settles their entries (R8).
+    If `is_withdrawn`, the publisher removed those from its chain, which settles their entries (R8).
     """
     require_known(db, feed)
     before = _places_of(db, feed)
@@ -807,7 +805,7 @@ def _attach(db: Database, change: Change, document: int, rank: int) -> None:
 
 
 _CLASSES: Final = {Role.SUBSCRIPTION: 0, Role.MEMORY: 1, Role.ARCHIVE: 2, Role.PAGE: 2}
-"""Ranks compare within these (R10, R20)."""
+"""Groups of roles within which ranks compare (R10, R20)."""
 _SEGMENT_DIRTY: Final = "UPDATE document SET is_dirty = 1 WHERE segment = ?"
 
 
@@ -818,7 +816,7 @@ def _move(
     ranks: Mapping[int, int],
     leaving: Collection[int],
 ) -> None:
-    """Deal with the documents that stay and trade places among each other."""
+    """Update copies and segments after attached documents changed places."""
     staying = [
         document for document, place in places.items() if place.rank is not None and document not in leaving
     ]
@@ -845,7 +843,8 @@ def _in_segments(order: Mapping[int, tuple[int, int]], places: Mapping[int, _Pla
 def moved_documents(
     before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int, int]]
 ) -> Sequence[int]:
-    """Return a span of the order outside of which no two documents compare differently than before.
+    """Return the shortest contiguous run of documents outside of which no comparison of two documents
+    changed.
 
     Args:
         before: (class, rank) of each document. Equal ones compare as equal.
@@ -866,7 +865,7 @@ def moved_documents(
 
 
 def _tokens(places: Mapping[int, tuple[int, int]]) -> list[tuple[int, bool]]:
-    """Return each document in order, and whether it compares as equal to the one in front of it."""
+    """Return the documents in order, each with whether it ties with the one before it."""
     order = _ordered(places)
     return [(d, at > 0 and places[d] == places[order[at - 1]]) for at, d in enumerate(order)]
 
@@ -879,11 +878,11 @@ def _ordered(places: Mapping[int, tuple[int, int]]) -> list[int]:
 
 
 KEEP_DETACHED_SECONDS: Final = 90 * DAY_SECONDS
-"""How long a detached document is kept; one that was imported (I1) is kept until its owner takes it back."""
+"""Lifetime of a detached document. An imported one (I1) stays until its owner removes it."""
 _EXPIRES: Final = match_origins(find_origins(lambda policy: policy.expires))
 _EXPIRED: Final = either(
     sqlite=f"SELECT id, feed FROM document WHERE detached_at < :before AND {_EXPIRES}",  # noqa: S608
-    # What another replica is attaching again meanwhile is no longer to be deleted.
+    # A locked row may be one that another replica is attaching again.
     postgres=f"""
         SELECT id, feed FROM document WHERE detached_at < :before AND {_EXPIRES} FOR UPDATE SKIP LOCKED
     """,  # noqa: S608
@@ -892,14 +891,21 @@ _DELETE: Final = "DELETE FROM document WHERE id = :document"
 
 
 def remove(db: Database, feed: int, documents: Sequence[int], now: float) -> None:
-    """Delete documents and all that they bring to their feed."""
+    """Delete documents and their contributions to the feed."""
     arrange(db, feed, {}, documents, now, is_withdrawn=False)
     for document in documents:
         run(db, _DELETE, {"document": document})
 
 
 def purge(db: Database, before: float) -> int:
-    """Delete the documents detached before that instant, and return how many."""
+    """Delete expired documents detached before an instant; return their number. #=# What is stored
+
+
+    _ORDER=># Stored documents
+
+
+    _ORDER
+    """
     rows = fetch_all(db, _EXPIRED, {"before": before})
     for document, _ in rows:
         run(db, _DELETE, {"document": document})

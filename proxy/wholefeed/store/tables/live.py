@@ -1,20 +1,20 @@
-"""Which copies of the entries are live, kept true while documents come, go and trade places.
+"""The choice of live copies, kept up to date while documents come, go and change places.
 
-`wholefeed.core.merge.choose` decides (rules R8 to R10, R19); this module finds what it has to be asked. A
-change to the documents of a feed is made between `begin` and `finish`:
+`wholefeed.core.merge.choose` decides (rules R8 to R10, R19); this module finds the copies to compare. A
+change to the documents of a feed lies between `begin` and `finish`:
 
     change = Change.begin(db, feed)
     change.concern(document)      # before its entries go, and after new ones came
     change.mark([document])       # its entries are new to the feed: live until `finish`
     change.finish()
 
-An entry's `is_live` is 1 for the copy that readers are served, 0 for one that lost, and NULL in a document
-that is detached.
+The column `is_live` of an entry is 1 for the copy in answers, 0 for a copy that lost, and NULL in a detached
+document.
 
-**Cost.** The choice is a maximum, so a copy that lost to one that still stands need not be looked at
-again. Of the identities concerned only the contested ones are loaded, and of those only the copy that
-won so far and the new ones. All copies of an identity are compared when its winner is gone or when what
-the comparison rests on has moved: ranks, or the date of the subscription document (R10).
+**Cost.** The choice is a maximum, so a copy that lost to a winner still present needs no second look. Only
+contested identities are loaded, and of each only the winner so far and the new copies. All copies of an
+identity are compared when its winner leaves, or when the basis of the comparison moves: ranks, or the date of
+the subscription document (R10).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from wholefeed.store.base import (
 from wholefeed.store.rows import match_origins, member
 from wholefeed.store.tables.feeds import unknown
 
-# What a change collects, and what it asks
+# Tables and queries of a change
 
 
 TEMPORARY_TABLES: Final = varied(
@@ -85,15 +85,15 @@ TEMPORARY_TABLES: Final = varied(
     # That took 8 of the 27 ms of a document.
     end=("", "ANALYZE concerned, changed, contested, decided;"),
 )
-"""What a connection that writes needs; created once, emptied at the end of each change."""
+"""Temporary tables of each writing connection, created once and emptied at the end of each change."""
 _SETTLING: Final = find_origins(lambda policy: policy.settles)
 _SETTLES: Final = match_origins(_SETTLING)
 _D_SETTLES: Final = match_origins(_SETTLING, "d.origin")
 D_HOLDS: Final = match_origins(find_origins(lambda policy: policy.holds), "d.origin")
-"""The condition that entries of a document d are there, not only remembered."""
+"""The condition that a document d contains its entries itself, and does not only remember them."""
 _STANDINGS: Final = " ".join(f"WHEN '{each}' THEN {policy.standing:d}" for each, policy in POLICIES.items())
 _STANDING: Final = f"CASE d.origin {_STANDINGS} END"
-"""The `Standing` of a document d."""
+"""SQL for the `Standing` of a document d."""
 _SUBSCRIPTION_UPDATED_AT: Final = """
     SELECT updated_at FROM document
     WHERE feed = :feed AND role = 'subscription' AND rank IS NOT NULL
@@ -112,7 +112,7 @@ _CONCERN_BURIED: Final = """
     INSERT INTO concerned SELECT DISTINCT identity, 1 FROM tombstone WHERE document = :document
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
-# Most documents of a walk hold what no other one does: then nothing is to be chosen.
+# Most documents of a walk share no entry with another one, and need no choice.
 _WITH_COPIES: Final = """
     SELECT d.id FROM document AS d
     WHERE d.id IN (SELECT value FROM json_each(:documents)) AND EXISTS (
@@ -145,7 +145,7 @@ _MARK: Final = """
     INSERT INTO changed SELECT id FROM document WHERE id IN (SELECT value FROM json_each(:documents))
     ON CONFLICT DO NOTHING
 """
-# Superseded copies mark the contested identities: where nothing lost there was nothing to compare.
+# Copies that lost show the contested identities: without a loser there was nothing to compare.
 _CONCERN_CLAMPED: Final = """
     INSERT INTO concerned
     SELECT DISTINCT loser.identity, 1
@@ -179,7 +179,7 @@ _HOLD: Final = f"""
         WHERE d.id IN (SELECT value FROM json_each(:documents)) AND {_D_SETTLES}
     )
 """  # noqa: S608 - constants
-# Rule R35: what a publisher has moved to another archive stands there, and is written there as it is now.
+# Rule R35: an entry moved to another archive is there, in its current version.
 _IN_ARCHIVES: Final = f"""
     SELECT e.identity, max(coalesce(e.fullness, 1)) AS fullness
     FROM document AS d CROSS JOIN entry AS e ON e.document = d.id
@@ -216,7 +216,7 @@ _CONCERN_UNKNOWN: Final = f"""
     )
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """  # noqa: S608 - a constant
-# is_live >= 0: the document is attached. is_gone: rule R8, no attached document but memory holds it any more.
+# is_live >= 0: the document is attached. is_gone: rule R8, only memory still has it among attached documents.
 _CONTEST: Final = f"""
     INSERT INTO contested
     SELECT c.identity,
@@ -291,7 +291,7 @@ _COPY_COLUMNS: Final = f"""
         WHEN d.role = 'memory' THEN e.made_at
         ELSE coalesce(d.generated_at, d.fetched_at) END AS made_at
 """  # noqa: S608 - a constant
-"""What `_copy_of_row` reads, of an entry e and its document d."""
+"""Columns for `_copy_of_row`, of an entry e and its document d."""
 _COPIES: Final = f"""
     SELECT c.is_gone, {_COPY_COLUMNS}
     FROM contested AS c
@@ -304,39 +304,39 @@ _DECIDE: Final = "INSERT INTO decided VALUES (?, ?, ?)"
 
 
 class Change:
-    """One change to the documents of a feed, inside one transaction of the writer."""
+    """One change to the documents of a feed, inside one write transaction."""
 
     def __init__(self, db: Database, feed: int, before: Row) -> None:
         self._db = db
         self._feed = feed
         self._before: float | None = before[0]
         self.has_tombstones, self._has_settled, self.has_renamed = (bool(before[at]) for at in (1, 2, 3))
-        """Whether the feed has any, or is about to; where it has none they are not asked for. Renamed: posts
-        that have had several ids (R36)."""
+        """Whether the feed has tombstones or settled identities, or is about to; and whether it has posts
+        with several ids (R36). If not, no query looks for them."""
         self.renaming_looks: int = before[4]
-        """How many looks in a row have brought new ids for most of what was known (R36)."""
+        """Number of successive looks that brought new ids for most known entries (R36)."""
         self.ambiguous: frozenset[EntryId] | None = None
-        """The keys that identify nothing in the feed (R9), once they were read."""
+        """Keys that identify nothing in the feed (R9). None: not read yet."""
         self._marked: set[int] = set()
 
     @classmethod
     def begin(cls, db: Database, feed: int) -> Self:
-        """Call it before anything is changed; raises `UnknownFeedError` where the feed was forgotten."""
+        """Begin a change, before anything changes; raise `UnknownFeedError` if the feed was forgotten."""
         row = fetch_one(db, _BEFORE, {"feed": feed})
         if row is None:
             raise unknown(feed)
         return cls(db, feed, row)
 
     def concern(self, document: int) -> None:
-        """Choose again among the copies of each entry that stands in the document now."""
+        """Choose again among the copies of each entry in the document."""
         run(self._db, _CONCERN, {"document": document})
         if self.has_tombstones:
             run(self._db, _CONCERN_BURIED, {"document": document})
 
     def concern_new(self, documents: Iterable[int]) -> None:
-        """Concern documents that were not there before, are attached, and are not memory.
+        """Choose among the copies in new, attached documents other than memory.
 
-        Where each of their entries stands once, and nothing was deleted, there is no choice.
+        Documents whose entries all stand once, in a feed without tombstones, need no choice.
         """
         new = list(documents)
         if not self.has_tombstones:
@@ -346,7 +346,7 @@ class Change:
             self.concern(document)
 
     def concern_moved(self, documents: Iterable[int]) -> None:
-        """Choose again among the copies that lost in these documents: they have traded places."""
+        """Choose again among the copies that lost in these documents, since the documents changed places."""
         moved = {"documents": json_ids(documents)}
         run(self._db, _CONCERN_MOVED, moved)
         run(self._db, _CHANGE_MOVED, moved)
@@ -354,25 +354,28 @@ class Change:
             run(self._db, _CONCERN_ALL_BURIED, {"feed": self._feed})
 
     def mark(self, documents: Iterable[int]) -> None:
-        """Take the documents' entries for new: they stand as live, and nothing was decided about them yet."""
+        """Mark the documents' entries as new: stored as live before any decision."""
         self._marked.update(documents)
 
     def withdraw(self, document: int, *, is_doubtful: bool = False) -> None:
-        """Settle what no other attached document holds: its publisher takes it out of the chain (R8).
+        """Settle the entries that no other attached document contains (R8).
 
-        `is_doubtful`: it may have moved to another archive document, so what is remembered stays (R35).
+        The publisher removes the document from its chain.
+
+        If `is_doubtful`, an entry may have moved to another archive document, so its remembered copy stays
+        (R35).
         """
         _ = self._were_doubtful
         mark = {"document": document, "is_doubtful": int(is_doubtful)}
         self._has_settled |= run_counting(self._db, _WITHDRAW, mark) > 0
 
     def settle_doubtful(self) -> None:
-        """Settle what is marked as doubtful: no archive document holds it, so it was deleted (R35)."""
+        """Settle the doubtful entries: no archive document contains them, so they were deleted (R35)."""
         run(self._db, _CONCERN_DOUBTFUL, {"feed": self._feed})
         run(self._db, _SETTLE_DOUBTFUL, {"feed": self._feed})
 
     def hold(self, documents: Iterable[int]) -> None:
-        """Forget what was settled of the entries of attached documents: the publisher has them again (R8)."""
+        """Unsettle the entries of attached documents, since the publisher has them again (R8)."""
         if not self._has_settled:
             return
         held = {"feed": self._feed, "documents": json_ids(documents)}
@@ -381,7 +384,7 @@ class Change:
         run(self._db, _HOLD, held)
 
     def _give_way(self, held: Mapping[str, object]) -> None:
-        """Prefer archives that hold what was doubtful to what is remembered of it, unless that is fuller."""
+        """Prefer archive copies of doubtful entries to remembered copies, unless those are fuller."""
         rows = fetch_all(self._db, _IN_ARCHIVES, held)
         moved = [(row["identity"], row["fullness"]) for row in rows if row["identity"] in self._were_doubtful]
         run_many(self._db, _GIVE_WAY, [(self._feed, *each, self._feed) for each in moved])
@@ -389,23 +392,20 @@ class Change:
 
     @cached_property
     def _were_doubtful(self) -> frozenset[EntryId]:
-        """Entries that were doubtful before this change; read before it makes any so."""
+        """Entries that were doubtful before this change. Read before the change adds any."""
         return doubtful(self._db, self._feed) if self._has_settled else frozenset()
 
     def believe(self, shortened: Collection[EntryId]) -> None:
-        """Take the publisher's word for what its archive held in full, and does not any more (R10).
-
-        What is remembered of these entries counts as less than what stands there.
-        """
+        """Rank remembered copies of these entries below those in an archive that shortened them (R10)."""
         run_many(self._db, _DOUBT, [(self._feed, each, self._feed) for each in shortened])
         self.concern_fully(shortened)
 
     def concern_fully(self, identities: Iterable[EntryId]) -> None:
-        """Choose again among all copies of these."""
+        """Choose again among all copies of these entries."""
         run_many(self._db, _CONCERN_FULLY, [(each,) for each in identities])
 
     def finish(self) -> None:
-        """Decide, mark the documents whose live entries changed as dirty, and count the change."""
+        """Choose the live copies, mark documents with changed live entries as dirty, and count the change."""
         parameters = {"feed": self._feed}
         run(self._db, _MARK, {"documents": json_ids(self._marked)})
         after = subscription_updated_at(self._db, self._feed)
@@ -422,11 +422,11 @@ class Change:
                 run(self._db, _SET_LIVE)
         run(self._db, _SET_DIRTY)
         run(self._db, _COUNT_CHANGE, parameters)
-        for table in used:  # whoever begins the next change finds them empty
+        for table in used:  # the next change expects empty tables
             run(self._db, f"DELETE FROM {table}")  # noqa: S608 - four constants
 
     def _decide(self, subscription_updated_at: float | None) -> bool:
-        """Choose among the contested copies; return whether that changes anything."""
+        """Choose among the contested copies; return whether any choice changed."""
         burials = _read_burials(self._db, self._feed) if self.has_tombstones else {}
         contest = _Contest(subscription_updated_at, burials)
         cursor = self._db.execute(_COPIES, {"feed": self._feed})
@@ -437,27 +437,27 @@ class Change:
 
 
 def subscription_updated_at(db: Database, feed: int) -> float | None:
-    """Return the date of the subscription document, which those of archives and pages do not pass (R10)."""
+    """Return the date of the subscription document, the upper limit for dates of archives and pages (R10)."""
     at: float | None = fetch_value(db, _SUBSCRIPTION_UPDATED_AT, {"feed": feed})
     return at
 
 
 @dataclass(slots=True)
 class _Contest:
-    """Chooses which of the copies of each identity wins; they arrive in chunks, sorted by identity."""
+    """A comparison of the copies of each identity, which arrive in chunks sorted by identity."""
 
     subscription_updated_at: float | None
     burials: Mapping[bytes, Sequence[Burial]]
     identity: bytes | None = None
     best: Copy | None = None
     place: tuple[int, int] = (0, 0)
-    """Document and ordinal of the best."""
+    """Document and ordinal of the best copy."""
     was_live: bool = False
     fallen: list[tuple[int, int]] = field(default_factory=list)
-    """Copies that were live and lost."""
+    """Places of copies that were live and lost."""
 
     def take(self, rows: Sequence[Row]) -> Iterator[tuple[int, int, int]]:
-        """Yield (document, ordinal, is_live) for what changes, of each identity that is through."""
+        """Yield changes as (document, ordinal, is_live) for each completed identity."""
         for identity, group in groupby(rows, key=lambda row: row["identity"]):
             if identity != self.identity:
                 yield from self.end()
@@ -465,7 +465,7 @@ class _Contest:
             self._compare(list(group))
 
     def end(self) -> Iterator[tuple[int, int, int]]:
-        """Yield what changes of the last identity."""
+        """Yield the changes of the last identity."""
         for place in self.fallen:
             yield (*place, 0)
         if self.best is not None and not self.was_live:
@@ -500,7 +500,6 @@ _role_named: Final = member(Role)
 
 
 def _copy_of_row(key: int, row: Row) -> Copy:
-    """Read a row of `_COPY_COLUMNS`."""
     return Copy(
         key=key,
         updated_at=row["updated_at"],
@@ -518,7 +517,7 @@ def _copy_of_row(key: int, row: Row) -> Copy:
 
 
 def _fullness(row: Row) -> int:
-    """Return how full a copy is taken to be; what nobody has looked at is looked at by the next refresh."""
+    """Return the fullness of a copy. The next refresh examines unknown ones."""
     fullness = row["fullness"]
     return Fullness.UNKNOWN if fullness is None else fullness
 
@@ -536,7 +535,7 @@ _SERVED: Final = f"{_LIVE} AND {D_HOLDS}"
 
 
 def served(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[EntryId, Copy]:
-    """Return the live copy of each identity that has one in an attached document that is not memory."""
+    """Return the live copy of each identity in an attached document other than memory."""
     rows = (fetch_one(db, _SERVED, {"feed": feed, "identity": identity}) for identity in identities)
     return {EntryId(row["identity"]): _copy_of_row(0, row) for row in rows if row is not None}
 
@@ -544,11 +543,12 @@ def served(db: Database, feed: int, identities: Iterable[EntryId]) -> dict[Entry
 def held_as_good(
     db: Database, feed: int, identities: Iterable[EntryId], document: int, *, is_page: bool
 ) -> set[EntryId]:
-    """Return those of which another attached document holds a copy that R10 prefers to the document's own.
+    """Return the identities with a better copy (R10) in another attached document.
 
-    Where nobody has looked how full that is, it counts as full. What leaves a page has mostly moved to
-    another one: there a copy of the same rank is as good. What leaves the subscription document is
-    remembered in front of all others of its rank, since these may be earlier revisions.
+    In other documents, unknown fullness counts as such; in the document itself it counts as full. Entries
+    that leave a page have mostly moved to another page, so there a copy of equal rank is enough. Entries that
+    leave the subscription document are remembered before others of their rank, which may be earlier
+    revisions.
     """
     wanted, found = list(identities), set[EntryId]()
     latest = subscription_updated_at(db, feed) if wanted else None
@@ -578,9 +578,9 @@ _DEPARTING: Final = f"""
 
 
 def departing(db: Database, feed: int, document: int, waiting: Iterable[int]) -> set[EntryId]:
-    """Return what stands in an attached document and in no other one of its publisher's (R8, R35).
+    """Return the identities in an attached document and in no other document of the publisher (R8, R35).
 
-    `waiting` are documents that do not count: other versions will take their place.
+    Documents in `waiting` do not count: new versions will replace them.
     """
     named = {"feed": feed, "document": document, "documents": json_ids(waiting)}
     return {EntryId(row["identity"]) for row in fetch_all(db, _DEPARTING, named)}
@@ -590,12 +590,12 @@ _DOUBTFUL: Final = "SELECT identity FROM settled WHERE feed = :feed AND is_doubt
 
 
 def doubtful(db: Database, feed: int) -> frozenset[EntryId]:
-    """Return the entries that an archive document has lost and that nobody knows to be deleted (R35)."""
+    """Return the entries that an archive document lost and that are not known to be deleted (R35)."""
     return frozenset(EntryId(row["identity"]) for row in fetch_all(db, _DOUBTFUL, {"feed": feed}))
 
 
 def settle_doubtful(db: Database, feed: int) -> None:
-    """Let the doubtful entries of a feed leave it: they were deleted (R35)."""
+    """Remove the doubtful entries of a feed: they were deleted (R35)."""
     change = Change.begin(db, feed)
     change.settle_doubtful()
     change.finish()
@@ -605,7 +605,7 @@ _NO_RANK: Final = ranked(None, Fullness.CUT, None, None)
 
 
 def fuller(db: Database, feed: int, said: Iterable[Said]) -> int:
-    """Return how many of these entries, of one document, have a live copy that is fuller and no later."""
+    """Return how many entries of one document have a live copy of the same date and fuller."""
     found = 0
     for each in said:
         row = fetch_one(db, _LIVE, {"feed": feed, "identity": each.identity})
@@ -614,7 +614,7 @@ def fuller(db: Database, feed: int, said: Iterable[Said]) -> int:
     return found
 
 
-# Tombstones: kept for good, whatever becomes of the documents that bore them (rule R19)
+# Tombstones: stored forever, also after their documents are gone (rule R19)
 
 
 _TOMBSTONES_OF_DOCUMENT: Final = "SELECT identity, when_at, ref FROM tombstone WHERE document = :document"
@@ -632,9 +632,9 @@ _KEEP_TOMBSTONE: Final = """
 def replace_tombstones(
     db: Database, feed: int, document: int, tombstones: Sequence[Tombstone], fetched_at: float
 ) -> None:
-    """Let a document bear these; what it no longer bears has fallen out: its row stays, without a document.
+    """Replace the tombstones of a document. A tombstone no longer in it stays stored, without a document.
 
-    No deletion lies in the future: its instant counts as at most that of the fetch.
+    The instant of a deletion is limited to that of the fetch.
     """
     before = fetch_all(db, _TOMBSTONES_OF_DOCUMENT, {"document": document})
     borne = {each.identity for each in tombstones}
@@ -649,7 +649,7 @@ _INSTANTS: Final = """
     SELECT e.updated_at, d.fetched_at FROM entry AS e CROSS JOIN document AS d ON d.id = e.document
     WHERE e.feed = :feed AND e.identity = :identity
 """
-# What the publisher has deleted, too, is deleted by one row: what it removes is removed by either.
+# One row serves for a deletion by the publisher and by the operator: either removes the same copies.
 _FORGET: Final = f"""
     INSERT INTO tombstone (feed, identity, document, when_at, ref)
     VALUES (:feed, :identity, NULL, :when_at, '{FORGOTTEN_REF}')
@@ -661,7 +661,7 @@ _FORGET: Final = f"""
 
 
 def forget(db: Database, feed: int, identities: Iterable[EntryId], now: float) -> None:
-    """Remove entries of a feed until their publisher updates them (I2); raises `UnknownFeedError`."""
+    """Remove entries of a feed until their publisher updates them (I2); raise `UnknownFeedError`."""
     change = Change.begin(db, feed)
     change.has_tombstones = True
     for identity in identities:
@@ -679,15 +679,15 @@ _COUNTING_TOMBSTONES: Final = f"""
 
 
 def counting(db: Database, feed: int) -> list[Tombstone]:
-    """Return the tombstones of a feed that count and are a publisher's.
+    """Return the publisher's effective tombstones of a feed.
 
-    Those of detached documents count when these come back.
+    Tombstones of detached documents take effect when the documents return.
     """
     return ask_counting(db, feed)()
 
 
 def ask_counting(db: Database, feed: int) -> Callable[[], list[Tombstone]]:
-    """Ask for what `counting` returns."""
+    """Ask for the result of `counting`."""
     return ask(
         db,
         _COUNTING_TOMBSTONES,
@@ -706,7 +706,7 @@ _BURIALS: Final = """
 
 
 def _read_burials(db: Database, feed: int) -> dict[bytes, list[Burial]]:
-    """Return what counts against the copies of the contested identities (`Change`)."""
+    """Return the tombstones that bury copies of the contested identities (`Change`)."""
     found: dict[bytes, list[Burial]] = {}
     for row in fetch_all(db, _BURIALS, {"feed": feed}):
         if row["role"] is None:

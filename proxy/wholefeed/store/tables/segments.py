@@ -4,8 +4,8 @@
     found = snapshot(db, feed)                      # the feed, its segments in output order, what is missing
     piece(db, found.segments[0].id, 0)              # the first 128 KiB of one, deflated
 
-A segment that is no part of a publication any more is retired: it stays for answers that still use it
-(`Pins`), and is removed by a later transaction (`sweep_retired`).
+A segment outside the current publication is retired: it stays for answers in progress (`Pins`), and a later
+transaction deletes it (`sweep_retired`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from wholefeed.store.tables.feeds import require, unknown
 
 
 def snapshot(db: Database, feed: int) -> Snapshot:
-    """Return a feed with its segments and with what is missing of it."""
+    """Return a feed with its segments and its missing documents."""
     return shown(db, require(db, feed))
 
 
@@ -69,25 +69,27 @@ _SEGMENTS_OF_FEED: Final = f"""
 
 
 def shown(db: Database, feed: FeedRow) -> Snapshot:
-    """Return a feed, whose row was read at this moment, with its segments and with what is missing of it."""
+    """Return the snapshot of a feed from its row, read in this transaction."""
     return ask_shown(db, feed.id)(feed)
 
 
 def ask_shown(db: Database, feed: int) -> Callable[[FeedRow], Snapshot]:
-    """Ask for what `shown` returns of the feed's row."""
+    """Ask for the result of `shown`, which needs the feed's row."""
     segments = ask(db, _SEGMENTS_OF_FEED, {"feed": feed}, lambda rows: tuple(map(segment_row, rows)))
     failed = failures.ask_for(db, feed)
     return lambda row: Snapshot(row, segments(), failed().missing)
 
 
 PIECE_BYTES: Final = 1 << 17
-"""Of a segment, deflated: what of it is in memory at once."""
+"""Bytes of one piece of a deflated segment: the part in memory at once."""
 _FIRST_PIECE: Final = "SELECT deflated FROM block WHERE segment = :segment"
 _PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND number = :number"
 
 
 def piece(db: Database, segment: int, number: int) -> bytes:
-    """Return a piece of the deflated text of a segment, from 0; all have `PIECE_BYTES` but the last one."""
+    """Return a piece of a segment's deflated text; pieces count from 0, and all but the last have
+    `PIECE_BYTES`.
+    """
     row = fetch_one(db, _PIECE if number else _FIRST_PIECE, {"segment": segment, "number": number})
     if row is None:
         raise StoreError(f"no segment is stored under the number {segment} with a piece {number}")
@@ -98,7 +100,7 @@ _OUTLINE: Final = "SELECT packed FROM outline WHERE segment = :segment"
 
 
 def outline(db: Database, segment: int) -> bytes | None:
-    """Return where the entries of a segment stand in its text; None where that is not kept."""
+    """Return the packed positions of a segment's entries. None: not stored."""
     found = fetch_value(db, _OUTLINE, {"segment": segment})
     return None if found is None else bytes(found)
 
@@ -110,7 +112,7 @@ _MEMBERS: Final = """
 
 
 def members(db: Database, feed: int) -> dict[int, bytes]:
-    """Return the entries of each segment of a feed that holds entries, and not whole documents (R20)."""
+    """Return the entries of each segment that consists of entries, not whole documents (R20)."""
     return {row[0]: bytes(row[1]) for row in fetch_all(db, _MEMBERS, {"feed": feed})}
 
 
@@ -123,9 +125,9 @@ _IN_ORDER: Final = "SELECT id FROM segment WHERE feed = :feed AND position IS NO
 
 
 def contents(db: Database, feed: int) -> list[tuple[int, int | None]]:
-    """Return what is published of a feed, in output order: document and ordinal of an entry, or a document.
+    """Return the published content of a feed in output order, as documents with the ordinal of an entry.
 
-    The ordinal of a document that is sent whole is None.
+    The ordinal is None for a document published whole.
     """
     found, documents = members(db, feed), dict[int, list[int]]()
     for segment, document in fetch_all(db, _LINKED, {"feed": feed}):
@@ -140,15 +142,15 @@ def contents(db: Database, feed: int) -> list[tuple[int, int | None]]:
 
 
 class Own(NamedTuple):
-    """Which entries of some segments do not stand in the publisher's pages alone (H7)."""
+    """The entries in some segments that have a source besides the publisher's pages (H7)."""
 
     lists: int = 0
-    """How many documents of the feed hold what stands there."""
+    """Number of attached documents with listed entries."""
     masks: Mapping[int, bytes] = MappingProxyType({})
-    """By segment, of those that have others, too: a byte for each entry, from the top, 1 where it is own."""
+    """A mask for each segment with listed entries: one byte an entry, from the top, 1 for an own entry."""
 
     def entries(self, segment: SegmentRow) -> int:
-        """Return how many a segment has."""
+        """Return the number of own entries in a segment."""
         mask = self.masks.get(segment.id)
         return segment.entries if mask is None else mask.count(1)
 
@@ -161,7 +163,7 @@ _MEMBERS_OF: Final = """
 
 
 def own(db: Database, feed: int, segments: Iterable[int]) -> Own:
-    """Tell a feed's own entries in segments of it, which may be retired."""
+    """Find a feed's own entries in its segments, retired ones included."""
     lists = {row[0]: bool(row[1]) for row in fetch_all(db, _LISTS, {"feed": feed})}
     masks = {}
     for segment, packed in db.execute(_MEMBERS_OF, {"segments": json_ids(segments)}):
@@ -180,12 +182,12 @@ _PLACED: Final = """
 
 
 def places(db: Database, feed: int) -> list[Placed]:
-    """Return the attached documents of a feed in output order, for a plan."""
+    """Return the attached documents of a feed in output order, for a plan of segments."""
     return ask_places(db, feed)()
 
 
 def ask_places(db: Database, feed: int) -> Callable[[], list[Placed]]:
-    """Ask for what `places` returns."""
+    """Ask for the result of `places`."""
     return ask(
         db,
         _PLACED,
@@ -201,7 +203,7 @@ _HOLDS_MEMORY: Final = """
 
 
 def holds_memory(db: Database, feed: int) -> bool:
-    """Return whether a document of remembered copies is published as a whole."""
+    """Return whether a document of remembered copies is published whole."""
     return fetch_value(db, _HOLDS_MEMORY, {"feed": feed}) is not None
 
 
@@ -222,7 +224,7 @@ _UNLINK: Final = """
     UPDATE document SET segment = NULL, is_dirty = 0
     WHERE feed = :feed AND live_bytes = 0 AND (segment IS NOT NULL OR is_dirty <> 0)
 """
-# A document whose entries stand in segments of entries has none.
+# A document has no segment of its own if its entries are in segments of entries.
 _UNLINK_WOVEN: Final = """
     UPDATE document SET segment = NULL, is_dirty = 0
     WHERE feed = :feed AND (is_dirty <> 0 OR segment IN (
@@ -240,7 +242,7 @@ _PUBLISHED: Final = tuple(
     for each in fields(Publication)
     if each.name not in ("segments", "missing", "is_woven", "is_alike", "dates")
 )
-"""The columns that a publication gives a feed, but for `published_family`, which is its family."""
+"""Columns of a feed from a publication; `published_family` comes from its `family`."""
 _LISTED: Final = match_urls([Origin.LISTING], "d.url")
 _PUBLISH: Final = varied(
     """
@@ -279,9 +281,9 @@ _PUBLISH: Final = varied(
 def publish(
     db: Database, feed: int, publication: Publication, *, revision: int, pins: Pins, now: float
 ) -> FeedRow | None:
-    """Make the publication what the feed is, or return None when it was made from what is no longer so.
+    """Publish a feed, or return None if the stored documents changed since the publication was made.
 
-    Raises `UnknownFeedError` where the feed was forgotten.
+    Raises `UnknownFeedError` if the feed was forgotten.
     """
     asked = db.execute(_BEFORE, {"feed": feed})
     stored = fetch_all(db, _POSITIONS, {"feed": feed})
@@ -315,7 +317,7 @@ def publish(
 
 
 def _settle(db: Database, feed: int, publication: Publication) -> None:
-    """Take the documents for what is published of them, once all that is live is in a segment."""
+    """Clear the dirty documents once every live entry is in a segment, or raise `StoreError`."""
     run(db, _UNLINK_WOVEN if publication.is_woven else _UNLINK, {"feed": feed})
     if publication.is_woven:
         if (live := fetch_value(db, _LIVE, {"feed": feed})) != publication.entries:
@@ -325,14 +327,14 @@ def _settle(db: Database, feed: int, publication: Publication) -> None:
 
 
 _STRIDE: Final = 1 << 20
-"""Room between two positions, so that a segment that is put between moves no other."""
+"""Gap between positions, so that inserting a segment rarely moves others."""
 
 
 def spread(positions: Sequence[int | None]) -> list[int]:
-    """Return ascending positions, those given unchanged wherever that is possible.
+    """Return ascending positions, with existing ones unchanged where possible.
 
     Args:
-        positions: In output order; None for a segment that has none yet.
+        positions: In output order; None for a new segment.
     """
     given = [position for position in positions if position is not None]
     fresh = [index * _STRIDE for index in range(len(positions))]
@@ -357,7 +359,7 @@ def spread(positions: Sequence[int | None]) -> list[int]:
 
 
 def _between(low: int | None, high: int | None, count: int) -> list[int] | None:
-    """Return `count` positions between two, or None when there is no room. None: nothing on that side."""
+    """Return `count` positions between two, or None without room. A bound of None means no bound."""
     if low is None:
         assert high is not None
         return [high - _STRIDE * (count - index) for index in range(count)]
@@ -385,13 +387,13 @@ _LINK: Final = """
 
 
 _Linked = list[tuple[Cursor, Sequence[int]]]
-"""What tells how many documents were linked with a segment, and which were to be."""
+"""Cursors of the updates that link documents to a segment, with the documents to link."""
 
 
 def _put_in_order(
     db: Database, feed: int, segments: Sequence[int | NewSegment], current: Mapping[int, int]
 ) -> tuple[list[lines.Contents], _Linked]:
-    """Insert new segments, and move others where there is no room; return as `_insert` does."""
+    """Insert new segments, and move others to make room; return as `_insert` does."""
     positions = spread([current[each] if isinstance(each, int) else None for each in segments])
     moves, new = [], []
     for segment, position in zip(segments, positions, strict=True):
@@ -405,7 +407,8 @@ def _put_in_order(
 
 
 def _check_linked(feed: int, linked: _Linked) -> None:
-    """Make sure that all documents were there; once the others were sent, for this waits."""
+    """Raise `StoreError` unless all documents existed. Called after all statements were sent, since it waits.
+    """
     for cursor, documents in linked:
         if cursor.rowcount != len(documents):
             raise StoreError(f"expected attached documents of feed {feed}, got {documents}")
@@ -414,7 +417,7 @@ def _check_linked(feed: int, linked: _Linked) -> None:
 def _insert(
     db: Database, feed: int, new: Sequence[tuple[NewSegment, int]]
 ) -> tuple[list[lines.Contents], _Linked]:
-    """Insert segments, each with its position, and return what they hold, with their numbers."""
+    """Insert segments at their positions. Return their contents with numbers, and the links to check."""
     asked = [db.execute(_INSERT, _segment_row(feed, *each)) for each in new]
     found, linked = list[lines.Contents](), _Linked()
     for rows, (each, _) in zip(asked, new, strict=True):
@@ -438,7 +441,7 @@ def _segment_row(feed: int, segment: NewSegment, position: int) -> dict[str, obj
 
 
 def _put_text(db: Database, number: int, segment: NewSegment) -> None:
-    """Put the text of a segment, and where its entries stand."""
+    """Store a segment's text and the positions of its entries."""
     block = segment.sealed.block
     run(db, _INSERT_BLOCK, {"segment": number, "deflated": block[:PIECE_BYTES]})
     if len(block) > PIECE_BYTES:
@@ -455,14 +458,14 @@ def _put_text(db: Database, number: int, segment: NewSegment) -> None:
 
 
 class Pins:
-    """Counts the users of segments, and the feeds whose segments are being read (docs/faults.md row 66a).
+    """Counters of the users of segments, and of feeds whose segments are being read (docs/faults.md row 66a).
 
-    Known to this process alone. A segment is removed only when it was retired by an earlier transaction and
-    nobody uses it. Whoever is about to read a feed's segments says so first (`reading`), so there is no
-    moment in which a segment that was seen live could be removed before it is pinned.
+    They belong to this process. A segment is deleted only if an earlier transaction retired it and nobody
+    uses it. A reader announces itself first (`reading`), so no segment disappears between its being found and
+    its being pinned.
 
-    The event loop alone counts. The sets are asked for in the writer's thread, within the transaction that
-    removes: list() of a dict is one step of the interpreter, so nothing is counted in the middle of it.
+    Only the event loop counts. The writer's thread reads the sets inside the transaction that deletes: list()
+    of a dict is one step of the interpreter, so it never sees half a change.
     """
 
     def __init__(self) -> None:
@@ -476,23 +479,23 @@ class Pins:
 
     @property
     def feeds(self) -> frozenset[int]:
-        """Feeds of which any segment may be about to be pinned."""
+        """Feeds of which any segment may soon be pinned."""
         return frozenset(list(self._feeds))
 
     @property
     def sent(self) -> frozenset[int]:
-        """Feeds that answers under way are made of."""
+        """Feeds of the answers in progress."""
         return frozenset(list(self._sent))
 
     @contextmanager
     def reading(self, feed: int) -> Iterator[None]:
-        """Hold all segments of a feed while it is found out which they are."""
+        """Protect all segments of a feed while the caller finds out which they are."""
         with _counted(self._feeds, (feed,)):
             yield
 
     @contextmanager
     def held(self, feed: int, segments: Iterable[int]) -> Iterator[None]:
-        """Hold these segments of a feed."""
+        """Protect these segments of a feed."""
         with _counted(self._sent, (feed,)), _counted(self._segments, tuple(segments)):
             yield
 
@@ -510,7 +513,7 @@ def _counted(counter: Counter[int], keys: tuple[int, ...]) -> Iterator[None]:
 
 
 _KEEP_RETIRED_SECONDS: Final = 3600
-"""How long a retired segment stays where there are several processes."""
+"""Lifetime of a retired segment on a shared database."""
 _SWEEP: Final = either(
     sqlite="""
         DELETE FROM segment
@@ -519,7 +522,7 @@ _SWEEP: Final = either(
             AND (feed IS NULL AND :is_reading = 0
                 OR feed IS NOT NULL AND feed NOT IN (SELECT value FROM json_each(:reading)))
     """,
-    # What another process removes or keeps at this moment is passed over.
+    # Rows that another process deletes or keeps at this moment are skipped.
     postgres=f"""
         DELETE FROM segment WHERE id IN (
             SELECT id FROM segment
@@ -533,17 +536,15 @@ _SWEEP: Final = either(
 
 
 def sweep_retired(db: Database, pins: Pins, feed: int | None = None) -> int:
-    """Remove the segments that earlier transactions retired and no answer uses. Returns how many.
+    """Delete segments that earlier transactions retired and no answer uses. Return their number.
 
-    One process knows what it is sending and removes the rest at once. Of several, each keeps what it is
-    sending itself, and lets the rest stay for an hour; what it sends for longer it keeps from others
-    (`keep_retired`).
+    A single process knows its answers and deletes the rest at once. One of several spares the segments of its
+    own answers, and all others for an hour; longer answers protect theirs by `keep_retired`.
     """
     return run_counting(db, _SWEEP, _unused(pins, feed))
 
 
 def _unused(pins: Pins, feed: int | None) -> dict[str, object]:
-    """Return the parameters of `_SWEEP`."""
     # In this order: who has found out meanwhile which they are holds them by now; and each once, for the
     # event loop goes on counting.
     reading = pins.feeds
@@ -566,21 +567,21 @@ _KEEP: Final = varied(
 
 
 def keep_retired(db: Database, pins: Pins, now: float) -> int:
-    """Let the segments that answers use count as retired just now, if they are. Returns how many."""
+    """Restart the hour of retired segments in use by answers. Return their number."""
     return run_counting(db, _KEEP, {"pinned": json_ids(pins.segments), "now": now})
 
 
-# Of which months the live entries of a feed are
+# Live entries of a feed by month
 
 
 Months = Mapping[int | None, int]
-"""How many entries are of a month; None: of those that bear no date."""
+"""Number of entries by month; None for entries without a date."""
 
 
 def months(db: Database, feed: int) -> dict[int, Months]:
-    """Return how many live entries each attached document has of each month.
+    """Return the number of live entries by month, for each attached document.
 
-    {document: {24150: 12, None: 3}}        # a month as `wholefeed.core.words` numbers it
+        {document: {24150: 12, None: 3}}        # a month as `wholefeed.core.words` numbers it
     """
     return {row["id"]: _by_month(row["days"] or "") for row in fetch_all(db, _DAYS, {"feed": feed})}
 
