@@ -1,10 +1,10 @@
-"""What the tables and both engines of the store share: statements, rows, and how the database fares.
+"""Parts shared by the tables and both engines: statements, rows, and the state of the database.
 
     row = fetch_one(db, "SELECT id FROM feed WHERE url = :url", {"url": url})
     run(db, either(sqlite="...", postgres="..."), values)
 
-A `Database` is a connection within a transaction: the part of DB-API 2.0 (PEP 249) that `sqlite3` gives on a
-connection itself. Statements are written for SQLite in the subset that PostgreSQL takes too, with parameters
+A `Database` is a connection within a transaction: the part of DB-API 2.0 (PEP 249) that a `sqlite3`
+connection offers itself. Statements are SQLite's, in the subset that PostgreSQL accepts too, with parameters
 `:name` or `?`. The functions here run in the connection's thread.
 """
 
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class Database(Protocol):
-    """A connection within a transaction, for functions that run in its thread."""
+    """A connection within a transaction, for functions in its thread."""
 
     def execute(self, sql: str, parameters: Any = ..., /) -> Cursor: ...
 
@@ -42,7 +42,7 @@ class Cursor(Protocol):
 
 
 class Row(Protocol):
-    """A row of a query: its values in order, and each by the name of its column."""
+    """A row of a query, with values by order and by column name."""
 
     def keys(self) -> list[str]: ...
 
@@ -60,9 +60,9 @@ def fetch_all(db: Database, sql: str, parameters: Parameters | None = None) -> l
 def ask(
     db: Database, sql: str, parameters: Parameters | None, read: Callable[[Cursor], _T]
 ) -> Callable[[], _T]:
-    """Ask a query, and return a function that waits for its result and reads it.
+    """Send a query, and return a function that waits for its result and reads it.
 
-    Queries that are asked before the first result is read take one trip to a database elsewhere.
+    Queries sent before the first result is read share one round trip to a remote database.
     """
     return partial(read, db.execute(sql, parameters or {}))
 
@@ -79,33 +79,33 @@ def fetch_value(db: Database, sql: str, parameters: Parameters | None = None) ->
 
 
 def run(db: Database, sql: str, parameters: Parameters | None = None) -> None:
-    """Execute a statement that gives no rows; what it changes is not waited for."""
+    """Execute a statement without rows, and do not wait for it."""
     db.execute(sql, parameters or {})
 
 
 def run_counting(db: Database, sql: str, parameters: Parameters | None = None) -> int:
-    """Execute a statement that gives no rows, and return how many it changed."""
+    """Execute a statement without rows, and return the number of changed rows."""
     return db.execute(sql, parameters or {}).rowcount
 
 
 def run_many(db: Database, sql: str, rows: Sequence[Parameters]) -> bool:
-    """Execute a statement for each of these, which are often none: then not at all. Returns whether any."""
+    """Execute a statement for each of these, if any; return whether there were any."""
     if rows:
         db.executemany(sql, rows)
     return bool(rows)
 
 
-# Statements that are made, or differ between the engines
+# Statements from parts, and statements that differ between the engines
 
 
 TWINS: Final[dict[str, str]] = {}
-"""What PostgreSQL is given in place of a whole statement, by what SQLite is."""
+"""Whole statements for PostgreSQL, by their SQLite twins."""
 
 
 def either(*, sqlite: str, postgres: str) -> str:
-    """Return a statement that has to differ, as SQLite takes it; PostgreSQL is given the other one.
+    """Return SQLite's version of a statement; PostgreSQL executes the other one.
 
-    It is a whole statement: put into another one it would be SQLite's on both engines, and
+    Both are whole statements. Inside another statement the SQLite one would reach both engines, so
     `wholefeed.store.postgres_connection.translate` refuses that.
     """
     TWINS[sqlite] = postgres
@@ -113,7 +113,7 @@ def either(*, sqlite: str, postgres: str) -> str:
 
 
 def varied(sql: str, **words: tuple[str, str]) -> str:
-    """Return a statement in which some words differ: as SQLite takes them, and as PostgreSQL does.
+    """Return a statement in which some words differ: (SQLite's, PostgreSQL's).
 
     varied("UPDATE segment SET retired_at = {now} WHERE feed = :feed", now=NOW)
     """
@@ -122,41 +122,40 @@ def varied(sql: str, **words: tuple[str, str]) -> str:
 
 
 NOW: Final = (":now", "clock_seconds()")
-"""PostgreSQL's own clock, epoch seconds, where several machines share it: theirs differ."""
+"""The current time, epoch seconds. PostgreSQL's own clock, since the clocks of several machines differ."""
 
 
 def inserting(table: str, columns: str, rows: int, row: str = "") -> str:
-    """Return a statement that inserts so many rows, whose values are its parameters, row by row.
+    """Return a statement that inserts this number of rows, with all values as parameters.
 
-    Each step of a statement lets other threads run, and waits for its turn afterwards: for rows that come
-    together one statement costs less than one of each. Each number of rows makes a statement to be prepared
-    and kept, so there should be few. `row` is the values of one where they are not the parameters as they
-    stand.
+    Each step of a statement lets other threads run and then waits for its turn, so one statement for many
+    rows is cheaper. Each number of rows needs a prepared statement of its own, so there should be few. `row`
+    has the SQL values of a row where they are not plain parameters.
     """
     row = row or ", ".join("?" * (columns.count(",") + 1))
     return f"INSERT INTO {table} ({columns}) VALUES {', '.join([f'({row})'] * rows)}"  # noqa: S608 - names
 
 
 def json_ids(ids: Iterable[int]) -> str:
-    """Return numbers as the JSON that json_each() takes: a statement for any number of them."""
+    """Return numbers as JSON for json_each(), so that one statement takes any number of them."""
     return f"[{','.join(map(str, ids))}]"
 
 
-# How the database fares
+# State of the database
 
 
 _log = get_logger()
 
 
 class Condition:
-    """What the errors of the database say about it as a whole (docs/faults.md rows 68 to 70).
+    """The state of the database, judged by its errors (docs/faults.md rows 68 to 70).
 
     SOUND -> FULL      a write found the volume full or read-only
-    FULL  -> SOUND     a write went through
-    any   -> DAMAGED   the database was found malformed; nothing is written to it any more until a restart,
-                       since writing on could spread the damage; what can still be read is served
+    FULL  -> SOUND     a write succeeded
+    any   -> DAMAGED   the database is malformed; writing could spread the damage, so nothing is written until
+                       a restart; readable data is still served
 
-    A store has one; its connections tell it how they fared.
+    Each store has one; its connections report to it.
     """
 
     def __init__(self) -> None:
@@ -166,11 +165,11 @@ class Condition:
 
     @property
     def is_sound(self) -> bool:
-        """Whether the database can be written, as far as is known."""
+        """Whether the last known state permits writing."""
         return not (self.is_full or self._damage)
 
     def require_sound(self) -> None:
-        """Raise `StoreDamagedError` where the database is known to be damaged."""
+        """Raise `StoreDamagedError` if the database is known to be damaged."""
         if self._damage:
             raise StoreDamagedError(self._damage)
 
@@ -189,32 +188,32 @@ class Condition:
 
 
 class Sizes(NamedTuple):
-    """How large a store is."""
+    """Sizes of a store."""
 
     used_bytes: int
-    """What is stored, without what waits to be deleted."""
+    """Stored data, without segments that await deletion."""
     file_bytes: int
-    """With what is not yet in the file, and with what is free in it."""
+    """Files, including data not yet in them and free space within."""
     free_bytes: int | None
-    """On the volume; None: nobody knows here."""
+    """Free space on the volume. None: unknown."""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """What goes on between the store and its database, in numbers for `/metrics`.
+    """Traffic between the store and its database, for `/metrics`.
 
-    SQLite has nothing to count, for its file is never away.
+    SQLite counts nothing, since its file is never away.
     """
 
     connections: int = 0
-    """How many are open."""
+    """Open connections."""
     busy: int = 0
-    """How many of them do something."""
+    """Connections at work."""
     waiting: int = 0
-    """How many pieces of work wait for one of them."""
+    """Pieces of work waiting for a connection."""
     repeated: int = 0
-    """Transactions that were begun again."""
+    """Repeated transactions."""
     lost: int = 0
-    """Connections that broke off, or could not be made."""
+    """Broken or failed connections."""
     notices_lost: int = 0
-    """How often the connection that listens broke off."""
+    """Breaks of the connection that listens."""

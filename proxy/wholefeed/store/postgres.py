@@ -1,12 +1,12 @@
-"""A PostgreSQL database as the store's engine, shared with other replicas.
+"""A PostgreSQL database as the store's engine, shared by replicas.
 
     async with open_engine("postgresql://…", connections=8) as engine:
         await engine.read(lambda db: ...)
-        engine.listen("drop", on_drop)          # told "12 a" when a replica sends "drop 12 a"
+        engine.listen("drop", on_drop)          # called with "12 a" when a replica sends "drop 12 a"
 
-psycopg_pool has the connections. From top to bottom: the engine, whose turn it is and what a thread does
-for one who asked (`Pool`), the transactions that it does (`Read`; `Write`, which finds out what has become of
-it), and what replicas tell each other (`Notices`).
+psycopg_pool manages the connections. From top to bottom: the engine; the queue for threads and their work
+(`Pool`); the transactions (`Read`, and `Write`, which finds out the outcome of its COMMIT); and the notices
+between replicas (`Notices`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _log = get_logger()
 
 @asynccontextmanager
 async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEngine]:
-    """Open a database, whose schema must be current, and close the connections at exit."""
+    """Open a database with a current schema, and close the connections at exit."""
     await in_daemon(lambda: check_current(url))
     async with AsyncExitStack() as stack:
         try:
@@ -79,24 +79,24 @@ async def open_engine(url: str, *, connections: int) -> AsyncIterator[PostgresEn
 
 
 PATIENCE_SECONDS: Final = 10.0
-"""For so long work waits for its turn, and a read for its result."""
+"""Longest wait for a turn, and for the result of a read."""
 SILENT_PATIENCE_SECONDS: Final = 1.0
-"""So long a read waits for a server that was silent, or away, a moment ago."""
+"""The same for a read after the server was recently silent or away."""
 LONG_SECONDS: Final = 115.0
-"""For so long a read waits that looks at all rows: about as long as the server lets a statement run."""
+"""Longest wait for a read of all rows, close to the server's limit for a statement."""
 WRITE_SECONDS: Final = 30.0
-"""For so long a write waits for the server before its connection is cut: longer than for a lock."""
+"""Longest wait for the server before a write's connection is cut; longer than the wait for a lock."""
 CLOSE_SECONDS: Final = 5.0
-"""For so long a write may go on when the store is closed."""
+"""Longest time for a write to end after the store began to close."""
 _LEFT_TO_READERS: Final = 4
-"""One connection in so many."""
+"""One of this many connections is not for writes."""
 
 
 class PostgresEngine(Engine):
-    """As `open_engine` makes it.
+    """The engine of a PostgreSQL database, from `open_engine`.
 
-    Writes of one feed wait for each other here and not in the database, where each would hold a connection;
-    and some connections are left to those who read.
+    Writes of one feed wait for each other here: in the database each would occupy a connection. Some
+    connections are reserved for reads.
     """
 
     is_shared = True
@@ -141,7 +141,7 @@ class PostgresEngine(Engine):
         is_lasting: bool = True,
         tell: Callable[[_T], None] | None = None,
     ) -> _T:
-        """Let a function change what is stored. Whoever asked may leave: it is done and told all the same."""
+        """Run a function that writes; cancelling the caller does not stop it."""
         return await self._begin(Write(work, WRITE_SECONDS, feed=feed, is_lasting=is_lasting), feed, tell)
 
     async def write_single(self, work: Callable[[Database], _T]) -> _T:
@@ -157,9 +157,9 @@ class PostgresEngine(Engine):
         return await asyncio.shield(task)
 
     async def write_at_once(self, work: Callable[[Database], _T]) -> _T:
-        """Let a function change what is stored, on a connection that nothing else is done on.
+        """Run a function that writes, on a connection reserved for such calls.
 
-        Whoever leaves ends it, so that the next one does not wait behind it for a server that is silent.
+        Cancelling the caller ends it, so that the next call does not wait behind it for a silent server.
         """
         return await self._spare.done(Write(work, PATIENCE_SECONDS, is_lasting=False))
 
@@ -167,7 +167,7 @@ class PostgresEngine(Engine):
         return self._spare.done_here(Write(work, _IN_THREAD_SECONDS, is_lasting=False))
 
     async def versions(self, feeds: Collection[int]) -> Mapping[int, Version]:
-        """Return what feeds are now: by a connection that nothing else is asked on, while there is one."""
+        """Return the current versions of feeds, on a reserved connection while there is one."""
         try:
             rows = await self._notices.ask(feeds_table.VERSIONS, {"feeds": json_ids(feeds)})
         except (psycopg.Error, OverloadedError) as exc:
@@ -186,7 +186,7 @@ class PostgresEngine(Engine):
         self._notices.on_replaced(callback)
 
     async def close(self) -> None:
-        """Finish what was asked for, if that is soon, then close the connections."""
+        """Finish pending writes within `CLOSE_SECONDS`, then close the connections."""
         self.pool.is_closing = self._spare.is_closing = True
         if self._tasks:
             seconds = CLOSE_SECONDS if self._notices.is_listening else 0.0
@@ -194,7 +194,7 @@ class PostgresEngine(Engine):
             if unfinished:
                 _log.warning("store.unfinished", writes=len(unfinished))
         await asyncio.gather(self.pool.close(), self._spare.close())
-        if self._tasks:  # the server undoes what was cut, or it has been committed
+        if self._tasks:  # the server undoes cut transactions, or has committed them
             await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
 
     async def _written(self, write: Write[_T], feed: int | None, tell: Callable[[_T], None] | None) -> _T:
@@ -204,7 +204,7 @@ class PostgresEngine(Engine):
                 async with self._writing:
                     result = await self.pool.done(write)
             except Exception as exc:
-                # Else the feed is what it was: who holds it can answer with it while there is no database.
+                # Otherwise the feed is unchanged, and memory can still answer while there is no database.
                 may_be_another = write.is_ending or isinstance(exc, UnknownFeedError)
                 if feed is not None and may_be_another:
                     self.on_change(feed)
@@ -222,29 +222,29 @@ def _closed() -> OverloadedError:
     return OverloadedError("the store is being closed", slug="shutting-down")
 
 
-# Whose turn it is, and what a thread does for one who asked
+# The queue for threads, and their work
 
 _TRIES: Final = 6
-"""Of one transaction that others undo, or of a read whose connections are lost."""
+"""Runs of one transaction that others undo, or of a read that loses its connections."""
 _PAUSE_SECONDS: Final = 0.01
-"""Before the first repetition, about; each pause is twice as long as the one before."""
+"""First pause before a repetition, roughly; each one doubles."""
 _LONGEST_PAUSE_SECONDS: Final = 0.5
 _CONNECT_AGAIN_SECONDS: Final = 1.0
-"""Between two tries to connect."""
+"""Pause between attempts to connect."""
 _POOL_CLOSE_SECONDS: Final = 1.0
-"""The pool's threads are waited for so long: they may be connecting to a silent server."""
+"""Longest wait for the pool's own threads, which may be connecting to a silent server."""
 _IN_THREAD_SECONDS: Final = 2.0
-"""For so long a thread waits."""
+"""Longest wait of a calling thread."""
 
 
 class Pool:
-    """Connections, and as many threads that run whole functions on them; `close` it.
+    """A pool of connections with as many threads, which run whole functions; close it with `close`.
 
-    A job may run twice: a transaction that a concurrent one has ended is repeated, and so is one whose
-    connection was lost before its COMMIT was sent.
+    A job may run twice: after a concurrent transaction ended its own, and after its connection broke before
+    COMMIT was sent.
 
-    A server may fall silent: its processes halted, its disk stuck, a lock held by somebody. Whoever has
-    waited for long enough then cuts its connection.
+    A server may fall silent: its processes stop, its disk hangs, somebody holds a lock. When a job's time is
+    over, its connection is cut.
     """
 
     def __init__(self, url: str, size: int) -> None:
@@ -267,10 +267,12 @@ class Pool:
         self._jobs = set[Job[Any]]()
 
     async def done(self, job: Job[_T], *, is_first: bool = False) -> _T:
-        """Have a job done in a thread; of those who have only come (`is_first`) few wait among the others.
+        """Run a job in a thread.
 
-        What reads ends when whoever waits is cancelled, or after its seconds. What writes is tried for so
-        long at a time.
+        New requests (`is_first`) queue apart, so that few compete with requests in progress.
+
+        A read ends when its caller is cancelled or its seconds are over. For a write the seconds limit each
+        run.
         """
         if not is_first:
             return await self._done(job)
@@ -281,18 +283,18 @@ class Pool:
             self._firsts.release()
 
     def done_here(self, job: Job[_T]) -> _T:
-        """As `done`, in a thread of one's own, and not for longer than the job's seconds."""
+        """Run a job in the calling thread, for at most the job's seconds."""
         with ended_after(job.seconds, job.cut):
             return self._tried(job)
 
     def counted(self) -> Traffic:
-        """Return its traffic, with the connections that there are now."""
+        """Return the traffic, with the current number of connections."""
         self.traffic.busy = len(self._jobs)
         self.traffic.connections = self._connections.get_stats()["pool_size"]
         return self.traffic
 
     async def close(self) -> None:
-        """End what is under way, and close the connections."""
+        """Stop the current jobs, and close the connections."""
         self.is_closing = True
         for job in tuple(self._jobs):
             job.cut()
@@ -300,7 +302,7 @@ class Pool:
         await in_daemon(lambda: self._connections.close(_POOL_CLOSE_SECONDS))
 
     async def _turn(self, turns: asyncio.Semaphore) -> None:
-        """Wait for a turn, which is to be given back."""
+        """Wait for a turn; the caller must release it."""
         if not turns.locked():  # a deadline would cost more than the turn
             await turns.acquire()
             return
@@ -330,7 +332,7 @@ class Pool:
             job.cut()
             if not job.is_write:
                 raise overloaded("the database does not answer in time") from exc
-            return await running  # what has become of it is found out on another connection
+            return await running  # another connection finds out the outcome
         except asyncio.CancelledError:
             job.cut()
             raise
@@ -344,7 +346,7 @@ class Pool:
     # In a thread
 
     def _tried(self, job: Job[_T]) -> _T:
-        """Do a job, again where that helps."""
+        """Run a job, and again where that may help."""
         while True:
             try:
                 return self._tried_once(job)
@@ -358,7 +360,7 @@ class Pool:
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that two do not meet again
 
     def _tried_once(self, job: Job[_T]) -> _T:
-        """Do a job on a connection that nobody else uses meanwhile, made where there is none."""
+        """Run a job once on a connection of its own, new if none is idle."""
         raw = self._connection(time.monotonic() + PATIENCE_SECONDS if job.is_write else job.until)
         try:
             return job.run(PostgresDatabase(raw))
@@ -371,7 +373,7 @@ class Pool:
             self._connections.putconn(raw)
 
     def _connection(self, until: float) -> PostgresConnection:
-        while True:  # who waits does not have it made again; who comes does
+        while True:  # waiting opens no new connection; each new call does
             left_seconds = until - time.monotonic()
             try:
                 return self._connections.getconn(min(_CONNECT_AGAIN_SECONDS, max(0.001, left_seconds)))
@@ -382,10 +384,10 @@ class Pool:
                     raise overloaded("the database cannot be reached") from exc
 
     def _is_again(self, job: Job[Any], error: psycopg.Error) -> bool:
-        """Whether a job that has failed may succeed now.
+        """Whether a failed job may succeed now.
 
-        A server that is restarted is there again in seconds: who writes waits for it, for otherwise a walk
-        would end; who reads is told soon, for there may be something in memory to answer with.
+        A restarted server is back in seconds. A write waits for it, since giving up would end a walk; a read
+        fails soon, since memory may have an answer.
         """
         has_tries = job.repeated + 1 < _TRIES
         if is_repeated(error) or is_stale(error):
@@ -393,7 +395,7 @@ class Pool:
         if not job.is_lost:
             return False
         job.lost += 1
-        self._connections.check()  # those that were idle meanwhile are not to be trusted either
+        self._connections.check()  # idle connections may be broken, too
         if job.is_write:
             return True
         job.until = min(job.until, time.monotonic() + SILENT_PATIENCE_SECONDS)
@@ -401,25 +403,25 @@ class Pool:
 
 
 class Job(Generic[_T]):
-    """A transaction for one who asks, over a connection that another thread may cut: `Read` or `Write`."""
+    """A transaction on a connection that another thread may cut: `Read` or `Write`."""
 
     is_write = False
 
     def __init__(self, work: Callable[[Database], _T], seconds: float) -> None:
         self.work = work
         self.seconds = seconds
-        """For so long it is waited for; of what writes, for one try."""
+        """Longest wait; for a write, the longest wait for each run."""
         self.until = time.monotonic() + seconds
         self.is_cut = False
         self.is_lost = False
-        """Whether its last connection broke off."""
+        """Whether its last connection broke."""
         self.repeated = self.lost = 0
-        """Tries beside the first one, and connections that broke off."""
+        """Repeated runs, and broken connections."""
         self._changing = threading.Lock()
         self._raw: PostgresConnection | None = None
 
     def run(self, db: PostgresDatabase) -> _T:
-        """Run it, all of it or nothing."""
+        """Run the transaction, all of it or nothing."""
         with self._changing:
             self._raw = db.raw
         try:
@@ -428,11 +430,11 @@ class Job(Generic[_T]):
             _roll_back(db.raw)
             raise
         finally:
-            with self._changing:  # a cut that is under way is for this job, not for the next one
+            with self._changing:  # a concurrent cut must not hit the next job
                 self._raw = None
 
     def cut(self) -> None:
-        """Break the connection that it is on, if it is on any."""
+        """Break the current connection, if any."""
         self.is_cut = True
         with self._changing:
             if self._raw is not None:
@@ -443,7 +445,7 @@ class Job(Generic[_T]):
 
 
 def _roll_back(raw: PostgresConnection) -> None:
-    """Leave the transaction, if there is one. A connection that cannot do it is closed."""
+    """Roll back an open transaction, or close a connection that cannot."""
     try:
         raw.rollback()
     except psycopg.Error:
@@ -454,7 +456,7 @@ _BEGIN_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class Read(Job[_T]):
-    """A transaction that only reads: all that it sees is of one moment."""
+    """A transaction that only reads; it sees one moment of the database."""
 
     def __init__(self, work: Callable[[Database], _T], seconds: float, *, is_single: bool) -> None:
         super().__init__(work, seconds)
@@ -498,17 +500,17 @@ _EMPTY_TEMPORARY_TABLES: Final = """
     TRUNCATE concerned, changed, contested, decided;
     ANALYZE concerned, changed, contested, decided
 """
-"""No vacuum comes to a temporary table, and deleted rows stay in it."""
+"""Deleted rows stay in temporary tables, since vacuum skips them."""
 _WRITES_BETWEEN: Final = 64
-"""It takes ten times as long as a COMMIT."""
+"""Emptying takes ten times as long as a COMMIT."""
 
 
 class Write(Job[_T]):
-    """A transaction that writes, and how far it has come. It is never done twice.
+    """A transaction that writes, with its progress. It never takes effect twice.
 
     Args:
-        feed: The feed that it changes, whose row it locks first; None: none that is known.
-        is_lasting: Whether COMMIT waits until what was changed is on the server's disk.
+        feed: The feed that changes; its row is locked first. None: no known feed.
+        is_lasting: Whether COMMIT waits for the server's disk.
     """
 
     is_write = True
@@ -518,11 +520,12 @@ class Write(Job[_T]):
     ) -> None:
         super().__init__(work, seconds)
         self.is_ending = False
-        """Whether COMMIT has been sent the last time it was run: if it has failed since, it may be done."""
+        """Whether the last run sent COMMIT. A later failure leaves the outcome open."""
         self._feed = {"feed": feed}
         self._first = _NUMBER + ("" if is_lasting else _LOOSELY) + ("" if feed is None else _LOCK)
         self._ending: tuple[str, str, _T] | None = None
-        """From when COMMIT is sent: the history, its number there, and what the work returned."""
+        """After COMMIT was sent: the server's history, the transaction's number, and the result of the work.
+        """
 
     def transact(self, db: PostgresDatabase) -> _T:
         if self._ending is not None:  # it may have been committed on another connection
@@ -543,20 +546,20 @@ class Write(Job[_T]):
             if ended.statusmessage != "COMMIT":  # a statement failed, and the work went on
                 raise psycopg.errors.InFailedSqlTransaction("expected a transaction that can be committed")
         except BaseException:
-            if not db.raw.closed:  # the server has said so itself
+            if not db.raw.closed:  # the server itself reported the failure
                 self._ending = None
             raise
         return result
 
     def _settled(self, db: PostgresDatabase) -> tuple[_T] | None:
-        """Find out what has become of it: its connection was lost after COMMIT was sent.
+        """Find out the outcome of a COMMIT after its connection broke.
 
         Returns:
-            What the work returned, where it was committed; None: it was undone.
+            The result of the work if it was committed. None: it was undone.
 
         Raises:
-            OverloadedError: That cannot be known: the server was replaced by a standby, does not know it any
-                more, or has not come to an end with it.
+            OverloadedError: The outcome is unknown: a standby replaced the server, or the server has forgotten
+                the transaction, or has not ended it yet.
         """
         assert self._ending is not None
         history, number, result = self._ending
@@ -577,9 +580,9 @@ class Write(Job[_T]):
 
 
 class SingleWrite(Write[_T]):
-    """One statement that writes, and may be done twice.
+    """A single statement that writes and may run twice.
 
-    It says itself that its commit waits for no disk, where it does not.
+    The statement itself says if its commit needs no disk.
     """
 
     def transact(self, db: PostgresDatabase) -> _T:
@@ -587,7 +590,7 @@ class SingleWrite(Write[_T]):
 
 
 def _prepare_to_write(db: PostgresDatabase) -> None:
-    """Make the temporary tables. Not before: on a server that takes no writes that fails."""
+    """Create or empty the temporary tables. Not earlier, since a read-only server refuses."""
     if not db.raw.writes:
         db.executescript(TEMPORARY_TABLES)
     elif db.raw.writes % _WRITES_BETWEEN == 0:
@@ -595,59 +598,59 @@ def _prepare_to_write(db: PostgresDatabase) -> None:
     db.raw.writes += 1
 
 
-# What replicas tell each other
+# Notices between replicas
 
 CHANNEL: Final = "wholefeed"
 BEAT_SECONDS: Final = 2.0
-"""Between two looks whether the server is there."""
+"""Interval of the checks that the server is there."""
 SILENT_SECONDS: Final = 4.0
-"""A server that has not answered for so long is given up."""
+"""Silence after which the server is given up."""
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _LONGEST_SEARCH_PAUSE_SECONDS: Final = 2.0
 _LISTEN_SECONDS: Final = 60.0
-"""It listens for so long at a time."""
+"""Duration of one listening call."""
 _SETTINGS: Final[dict[str, Any]] = {**PARAMETERS, "application_name": "wholefeed notices"}
 
 
 class Notices:
-    """PostgreSQL's NOTIFY, and small questions, on connections of their own; one a replica.
+    """PostgreSQL's NOTIFY, and small queries, on their own connections; one object a replica.
 
         async with Notices.open(url) as notices:
-            notices.listen("drop", on_drop)              # told "12 a" when a replica sends "drop 12 a"
-            notices.on_lost(look_at_everything)          # notices may have been missed; they come again
-            notices.on_replaced(forget_everything)       # from a database that may be another one
+            notices.listen("drop", on_drop)              # called with "12 a" when a replica sends "drop 12 a"
+            notices.on_lost(look_at_everything)          # notices resume after a gap
+            notices.on_replaced(forget_everything)       # the database may be another one
             rows = await notices.ask("SELECT id FROM feed WHERE url = :url", {"url": url})
 
-    One is sent in the transaction that it is about, of at most 7,999 bytes:
+    A notice is sent in the transaction of the change, in at most 7,999 bytes:
 
         SELECT pg_notify('wholefeed', 'drop 12 a')
 
-    It comes when that has been committed, in the order of the commits, to all and to its sender too. It may
-    come after the change can be read: PostgreSQL lets others see a commit before it signals those that
-    listen. So notices make that a replica soon knows; what must be sure is asked for.
+    It arrives after the commit, in the order of commits, at every replica including its sender. It may arrive
+    after the change can be read: PostgreSQL shows a commit to others before it signals listeners. Notices
+    therefore make replicas react fast; certainty takes a query.
 
-    Anybody who may connect to the database may send some, without any right: what a listener can make no
-    sense of it passes over, and says nothing (docs/faults.md row 100).
+    Anybody who may connect to the database may send notices, without any right. Listeners ignore unknown
+    texts silently (docs/faults.md row 100).
 
-    A server that does not answer for some seconds is given up and looked for again.
+    After some seconds of silence the connections are dropped and the server is looked for again.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
         self.lost_times = 0
-        """How often a connection broke off."""
+        """Number of broken connections."""
         self._listeners: defaultdict[str, list[Callable[[str], None]]] = defaultdict(list)
         self._lost: list[Callable[[], None]] = []
         self._replaced: list[Callable[[], None]] = []
         self._identity = ""
-        """Of the database; empty where that cannot be known."""
+        """Identity of the database; empty if unknown."""
         self._links: tuple[_Link, _Link] | None = None
-        """The one that listens, and the one that is asked; None: the server is not there."""
+        """The listening and the querying connection. None: the server is not there."""
 
     @classmethod
     @asynccontextmanager
     async def open(cls, url: str) -> AsyncIterator[Self]:
-        """Listen until exit, or raise `psycopg.Error` where the database is not there."""
+        """Listen until exit. Raise `psycopg.Error` if the database is not there."""
         notices = cls(url)
         await notices._connect()
         task = asyncio.create_task(notices._run(), name="store-notices")
@@ -659,23 +662,23 @@ class Notices:
 
     @property
     def is_listening(self) -> bool:
-        """Whether the server is there, as far as is known."""
+        """Whether the last known state of the server permits listening."""
         return self._links is not None
 
     def listen(self, kind: str, callback: Callable[[str], None]) -> None:
-        """Have a function told what is said in each notice of a kind, on the event loop."""
+        """Call a function on the event loop with the words of each notice of a kind."""
         self._listeners[kind].append(callback)
 
     def on_lost(self, callback: Callable[[], None]) -> None:
-        """Have a function called when it listens again after a time in which notices may have been missed."""
+        """Call a function when listening resumes after a gap."""
         self._lost.append(callback)
 
     def on_replaced(self, callback: Callable[[], None]) -> None:
-        """Have a function called, before those of `on_lost`, where the database may be another one now."""
+        """Call a function before those of `on_lost`, when the database may be another one."""
         self._replaced.append(callback)
 
     async def ask(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Any]:
-        """Return the rows of one small statement, as the tables' functions write it.
+        """Return the rows of one small statement, written as in the tables' functions.
 
         Raises:
             OverloadedError: The database cannot be asked now.
@@ -699,7 +702,7 @@ class Notices:
             _log.info("notices.resumed")
 
     async def _attend(self) -> None:
-        """Return when a connection is lost, or the server has been silent for too long."""
+        """Return when a connection is lost, or the server was silent too long."""
         assert self._links is not None, "they are there"
         links = self._links
         taking = _begun(self._take_notices(links[0]))
@@ -754,7 +757,7 @@ class Notices:
         self._links = links[0], links[1]
 
     async def _set_up(self, listening: _Link, asking: _Link) -> str:
-        """Begin to listen; return what the database is."""
+        """Begin to listen; return the identity of the database."""
         # A statement that waits for a lock would keep the beat waiting: the server would seem to be silent.
         await asking.execute("SET statement_timeout = '2s'")
         await listening.execute(f"LISTEN {CHANNEL}")
@@ -777,7 +780,10 @@ def _begun(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
 
 
 async def _disconnected(links: Collection[_Link], tasks: Collection[asyncio.Task[Any]] = ()) -> None:
-    """Close connections that may be waited on; not by cancelling, for psycopg would wait for the server."""
+    """Close connections with pending calls.
+
+    Cut them first, since cancelling makes psycopg wait for the server.
+    """
     for link in links:
         cut(link)
     if tasks:
@@ -790,16 +796,16 @@ async def _disconnected(links: Collection[_Link], tasks: Collection[asyncio.Task
 
 _DATABASE: Final = "SELECT oid FROM pg_database WHERE datname = current_database()"
 _IDENTITY: Final = f"SELECT ({HISTORY}) || '/' || ({_DATABASE})"
-"""Changes when numbers mean something else: when the server or the database is another one."""
+"""Changes with the server or the database, after which numbers mean something else."""
 
 
-# How large the store is
+# Size of the store
 
 
 _FEED_BYTES: Final = 2048
 _DOCUMENT_BYTES: Final = 1024
 _ENTRY_BYTES: Final = 256
-"""Rows with their indexes."""
+"""Size of a row with its indexes."""
 _USED_BYTES: Final = f"""
     SELECT (SELECT coalesce(sum(octet_length(coded)), 0) FROM body)
         + (SELECT coalesce(sum(deflated_bytes), 0) FROM segment WHERE retired_at IS NULL)
@@ -810,12 +816,11 @@ _FILE_BYTES: Final = "SELECT pg_database_size(current_database())"
 
 
 def measure_sizes(db: Database) -> Sizes:
-    """Return what the rows come to, without segments that wait to be deleted, and how large the files are.
+    """Return the size of the stored rows, without segments that await deletion, and of the files.
 
-    What is deleted makes room for what comes next once it has been vacuumed, and the files do not shrink:
-    their size says nothing of what is stored. So that is counted by its rows: the large values by their
-    length, which PostgreSQL knows without reading them, the others by about what they take. Every row is
-    looked at for that: whoever asks asks seldom, and goes on with what single feeds take (`measure_feed`).
+    Files never shrink: vacuum makes deleted space usable again. File sizes therefore say nothing about the
+    stored data, so rows count: large values by length, which PostgreSQL knows without reading them, others by
+    estimate. That reads every row, so callers ask seldom and continue with single feeds (`measure_feed`).
     """
     return Sizes(
         used_bytes=int(fetch_value(db, _USED_BYTES)),
@@ -833,5 +838,5 @@ _FEEDS_BYTES: Final = f"""
 
 
 def measure_feed(db: Database, feed: int) -> int:
-    """Return how much less `measure_sizes` finds in use without a feed, by the rows of that feed alone."""
+    """Return a feed's share of `measure_sizes`, from the rows of that feed alone."""
     return int(fetch_value(db, _FEEDS_BYTES, {"feed": feed}))

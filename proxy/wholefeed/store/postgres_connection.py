@@ -1,10 +1,10 @@
-"""A connection to PostgreSQL that takes the tables' statements, for functions that run in its thread.
+"""A connection to PostgreSQL that accepts the tables' statements, for functions in its thread.
 
-    db = PostgresDatabase(raw)                  # that `configure` has made ready
+    db = PostgresDatabase(raw)                  # set up by `configure`
     db.execute("SELECT url FROM feed WHERE id = :feed", {"feed": 1}).fetchall()[0]["url"]
 
-psycopg does the work. What is here makes the tables see what SQLite takes and gives: statements, texts,
-values, rows and errors are translated. It begins and ends no transaction of its own.
+psycopg does the work. This module translates statements, texts, values, rows and errors, so that tables see
+SQLite's conventions. It begins and ends no transaction.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from wholefeed.errors import OverloadedError, StorageFullError, StoreDamagedErro
 from wholefeed.store.base import TWINS
 
 CONNECT_SECONDS: Final = 5
-# A machine that is gone is found out within ten seconds. Of one whose processes are halted the kernel goes on
-# to answer: that is up to whoever waits (`cut`).
+# Keepalives detect a lost machine within ten seconds. If only its processes are halted, its kernel still
+# answers: then the waiting caller must `cut`.
 PARAMETERS: Final[dict[str, Any]] = {
     "autocommit": True,
     "prepare_threshold": 2,
@@ -42,24 +42,24 @@ PARAMETERS: Final[dict[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""What psycopg is told of each connection, beside its URL."""
+"""psycopg's settings for each connection, besides the URL."""
 
 
 class PostgresConnection(psycopg.Connection["PostgresRow"]):
-    """As psycopg has it, and what is known of it beside that."""
+    """psycopg's connection with some state."""
 
     history: str = ""
-    """What numbers of transactions mean something in; empty where that is not known."""
+    """The history that transaction numbers belong to; empty if unknown."""
     writes: int = 0
-    """Transactions that were begun to write."""
+    """Number of write transactions begun."""
     _pipe: psycopg.Pipeline | None = None
 
     @contextmanager
     def pipelined(self) -> Iterator[None]:
-        """Send each statement at once inside, and wait only where a result is looked at.
+        """Send each statement at once inside the block, and wait only when a result is read.
 
-        What follows on a statement that failed is not done. Its error is raised where the next result is
-        looked at, or at the end.
+        Statements after a failed one are skipped. The error is raised at the next reading of a result, or at
+        the end.
         """
         with self.pipeline() as pipe:
             self._pipe = pipe
@@ -70,17 +70,16 @@ class PostgresConnection(psycopg.Connection["PostgresRow"]):
 
     @property
     def is_pipelined(self) -> bool:
-        """Whether statements are sent without a wait."""
         return self._pipe is not None
 
     def wait_for_results(self) -> None:
-        """Wait until all that was sent is done, or raise the error of what failed."""
+        """Wait for all sent statements, or raise the error of a failed one."""
         if self._pipe is not None and self._pipe.result_queue:
             self._pipe.sync()
 
 
-# No statement and no lock may hold a thread for good, and what a replica that is gone has left open ends by
-# itself; so does what nobody waits for any more, whose connection was cut.
+# No statement and no lock may block a thread forever. Transactions of lost replicas, and statements with a
+# cut connection, end by themselves.
 _SETTINGS: Final = """
     SET statement_timeout = '120s';
     SET lock_timeout = '30s';
@@ -88,7 +87,7 @@ _SETTINGS: Final = """
     SET client_connection_check_interval = '1s';
     SET TimeZone = 'UTC'
 """
-# What numbers of transactions belong to: a standby that was promoted begins another history.
+# The history of transaction numbers: a promoted standby begins another one.
 HISTORY: Final = """
     SELECT CASE WHEN NOT pg_is_in_recovery() THEN
         (SELECT system_identifier FROM pg_control_system()) || '/'
@@ -96,13 +95,13 @@ HISTORY: Final = """
     END
 """
 _PREPARED: Final = 512
-"""Statements at the most; more than the program has."""
+"""Most prepared statements; more than the program has."""
 _SET_UP_SECONDS: Final = 3.0
-"""For so long a server that has taken a connection may leave what sets it up unanswered."""
+"""Longest wait for a connected server to answer the setup."""
 
 
 def configure(raw: PostgresConnection) -> None:
-    """Make a connection ready that was just opened, or raise `psycopg.Error`."""
+    """Set up a new connection, or raise `psycopg.Error`."""
     raw.prepared_max = _PREPARED
     raw.row_factory = row_maker
     raw.cursor_factory = PostgresCursor
@@ -118,7 +117,7 @@ def configure(raw: PostgresConnection) -> None:
 
 @contextmanager
 def ended_after(seconds: float, end: Callable[[], object]) -> Iterator[None]:
-    """Have a function, from another thread, end what takes longer than that."""
+    """Call a function from another thread if the block takes longer than `seconds`."""
     late = threading.Timer(seconds, end)
     late.daemon = True
     late.start()
@@ -129,13 +128,13 @@ def ended_after(seconds: float, end: Callable[[], object]) -> Iterator[None]:
 
 
 def cut(raw: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
-    """Break a connection, from wherever: whatever waits for the server fails at once."""
+    """Break a connection, from any thread. Waits for the server fail at once."""
     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(raw.fileno())) as its:
         its.shutdown(socket.SHUT_RDWR)
 
 
 class PostgresCursor(psycopg.Cursor["PostgresRow"]):
-    """As psycopg has it; it knows how many rows were changed though that has not been told yet."""
+    """psycopg's cursor, with a row count that waits for its result."""
 
     @property
     def rowcount(self) -> int:
@@ -145,7 +144,7 @@ class PostgresCursor(psycopg.Cursor["PostgresRow"]):
 
 
 class PostgresDatabase:
-    """A connection as `wholefeed.store.base.Database` has it."""
+    """A connection as a `wholefeed.store.base.Database`."""
 
     __slots__ = ("raw",)
 
@@ -165,7 +164,7 @@ class PostgresDatabase:
             cursor.execute(translated_sql, each)
 
     def executescript(self, script: str) -> None:
-        """Run any number of statements of PostgreSQL's own, without parameters and results."""
+        """Run a script in PostgreSQL's own SQL, without parameters and results."""
         self.raw.execute(TWINS.get(script, script))
 
     def close(self) -> None:
@@ -176,7 +175,7 @@ class PostgresDatabase:
 
 
 _CACHED: Final = 2048
-"""Statements; more than the program has, those it builds included."""
+"""Cached statements; more than the program has, with those it builds."""
 
 
 @lru_cache(_CACHED)
@@ -185,13 +184,13 @@ def translate(sql: str) -> str:
 
         translate("SELECT 1 FROM feed WHERE id = :feed")      # SELECT 1 FROM feed WHERE id = %(feed)s
 
-    What is rewritten is what a dialect spells differently and means the same:
+    Different spellings of the same meaning are translated:
 
         :name, ?                        %(name)s, %s; every other % is doubled
         CROSS JOIN t ON ...             JOIN t ON ...   (in SQLite it also settles the order of the loops)
         IN (SELECT value FROM json_each(:x))        = ANY (an array of the numbers), NOT IN: <> ALL
 
-    Whatever else differs stands beside its twin (`wholefeed.store.base.either`).
+    All other differences need a twin (`wholefeed.store.base.either`).
     """
     if sql in TWINS:
         sql = TWINS[sql]
@@ -242,20 +241,20 @@ def _placeholder(found: re.Match[str]) -> str:
 
 
 _MARK: Final = "\x7f"
-"""What stands in each text that was changed."""
+"""Character in each escaped text."""
 _REFUSED: Final = re.compile("[\0\x7f\ud800-\udfff]")
 _WRITTEN: Final = re.compile("\x7f([0-9a-f]{4})")
 
 
 def encode_text(text: str) -> bytes:
-    r"""Return the text as PostgreSQL takes it, in UTF-8.
+    r"""Return the text in UTF-8, escaped for PostgreSQL.
 
         encode_text("a\0b")                 # b"a\x7f0000b"
         unescape_text("a\x7f0000b")         # "a\0b"
 
-    A text of PostgreSQL is valid UTF-8 without NUL. What publishers send may hold NUL and lone surrogates,
-    and SQLite keeps both. Each such character is written as DEL and its number in four hexadecimal digits; so
-    is DEL itself. JSON may hold DEL as it is, so what was written by `json.dumps` is still JSON.
+    PostgreSQL's texts are valid UTF-8 without NUL. Texts of publishers may have NUL and lone surrogates,
+    which SQLite stores. Each such character becomes DEL and four hexadecimal digits, and so does DEL itself.
+    JSON permits DEL, so the output of `json.dumps` stays JSON.
     """
     try:
         data = text.encode()
@@ -265,12 +264,12 @@ def encode_text(text: str) -> bytes:
 
 
 def escape_text(text: str) -> str:
-    """Return the text without what PostgreSQL refuses."""
+    """Return the text without characters that PostgreSQL refuses."""
     return _REFUSED.sub(lambda found: f"{_MARK}{ord(found[0]):04x}", text)
 
 
 def unescape_text(text: str) -> str:
-    """Return what was escaped. What `escape_text` has not written stays as it is."""
+    """Return the original of an escaped text. Text not written by `escape_text` stays unchanged."""
     return _WRITTEN.sub(lambda found: chr(int(found[1], 16)), text)
 
 
@@ -278,11 +277,10 @@ def unescape_text(text: str) -> str:
 
 
 def _register_adapters(context: AdaptContext) -> None:
-    """Let a connection take and give values as SQLite does.
+    """Make a connection convert values as SQLite does.
 
-    Numbers are `bigint` and `double precision` whatever their size, so that a statement is prepared once;
-    true and false go as 1 and 0; sums of numbers come back as int; texts are escaped as they go, and
-    unescaped as rows are made (`row_maker`).
+    Numbers go as `bigint` and `double precision` of any size, so that a statement is prepared once; true and
+    false as 1 and 0. Sums return as int. Texts are escaped here and unescaped in rows (`row_maker`).
     """
     adapters = context.adapters
     if adapters is None:
@@ -311,7 +309,7 @@ class _NumericBinaryLoader(NumericBinaryLoader):
 
 
 def _number(value: Decimal) -> Decimal:
-    """Return a whole number as int, another one as float: what SQLite's arithmetic gives."""
+    """Return a whole number as int and another one as float, like SQLite's arithmetic."""
     return cast("Decimal", int(value) if value == value.to_integral_value() else float(value))
 
 
@@ -319,7 +317,7 @@ def _number(value: Decimal) -> Decimal:
 
 
 class PostgresRow(tuple[Any, ...]):
-    """A row; each list of columns has a class of its own, which knows their names."""
+    """A row. Each list of columns has its own class with their names."""
 
     __slots__ = ()
     names: ClassVar[tuple[str, ...]] = ()
@@ -329,7 +327,7 @@ class PostgresRow(tuple[Any, ...]):
         return list(self.names)
 
     def __getitem__(self, key: SupportsIndex | slice | str) -> Any:
-        """Return a value by its place or its column's name."""
+        """Return a value by position or column name."""
         if isinstance(key, str):
             try:
                 return tuple.__getitem__(self, self.places[key])
@@ -343,7 +341,7 @@ _TEXT_OIDS: Final = frozenset({19, 25, 705, 1042, 1043})
 
 
 def row_maker(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> Callable[[Any], PostgresRow]:
-    """Return what makes a row of the values of a result, whose texts are as they were stored."""
+    """Return a function that converts a result's values to a row, with texts unescaped."""
     columns = cursor.description or ()
     shape = _shape(tuple(column.name for column in columns))
     with_text = tuple(at for at, column in enumerate(columns) if column.type_code in _TEXT_OIDS)
@@ -359,7 +357,7 @@ def _row_made(shape: type[PostgresRow], with_text: tuple[int, ...], values: tupl
 
 
 _SHAPES: Final = 1024
-"""More than the program's queries have, so that one class is made for each."""
+"""More than the program's queries need, so that each gets one class."""
 
 
 @lru_cache(_SHAPES)
@@ -373,39 +371,39 @@ def _shape(names: tuple[str, ...]) -> type[PostgresRow]:
 
 
 _REPEATED: Final = frozenset({"40001", "40P01", "23505"})
-"""Serialization, deadlock; and a row that another replica made meanwhile, which is found the next time."""
+"""Serialization, deadlock; and a row inserted by another replica meanwhile, visible in the next run."""
 
 
 def is_repeated(error: psycopg.Error) -> bool:
-    """Whether the transaction may succeed when it is run again."""
+    """Whether the transaction may succeed if it runs again."""
     return error.sqlstate in _REPEATED
 
 
 _READ_ONLY: Final = "25006"
-"""A standby that is not promoted yet, a server that is one now, or an administrator's will."""
+"""A standby not yet promoted, a former primary, or an administrator's setting."""
 _CHANGED: Final = "0A000"
-"""A statement was prepared before another replica's migration had changed a table."""
+"""Another replica's migration changed a table after a statement was prepared."""
 
 
 def is_stale(error: psycopg.Error) -> bool:
-    """Whether a new connection may do what this one cannot, on a server that is well."""
+    """Whether a new connection to the same healthy server may succeed."""
     return error.sqlstate in (_READ_ONLY, _CHANGED)
 
 
 def is_unusable(error: psycopg.Error) -> bool:
-    """Whether another connection may do what this one cannot."""
+    """Whether another connection may succeed."""
     return is_stale(error) or _is_lost(error)
 
 
 _FULL: Final = frozenset({"53100", _READ_ONLY})
 _DAMAGED: Final = frozenset({"XX001", "XX002"})
 _BUSY_CLASSES: Final = ("08", "53", "57")
-"""Connections, resources, an operator's intervention: statement timeouts, too."""
+"""Connection errors, resources, operator intervention including statement timeouts."""
 _BUSY: Final = frozenset({"55P03", "25P03", "40001", "40P01", "40003"})
 
 
 def translated(error: psycopg.Error) -> WholefeedError:
-    """Return what the service raises for an error."""
+    """Return the service's error for one of psycopg."""
     state = error.sqlstate or ""
     if state in _FULL:
         return StorageFullError(f"the database cannot be written: {_message(error)}")
@@ -417,26 +415,26 @@ def translated(error: psycopg.Error) -> WholefeedError:
 
 
 _RETRY_AFTER_SECONDS: Final = 10
-"""A server that was restarted, and a standby that was promoted, are there again by then."""
+"""Time for a restarted server or a promoted standby to be back."""
 
 
 def overloaded(message: str) -> OverloadedError:
-    """Return the error of a database that cannot be asked now."""
+    """Return the error for a database that cannot be asked now."""
     return OverloadedError(message, retry_after_seconds=_RETRY_AFTER_SECONDS)
 
 
 def _is_lost(error: psycopg.Error) -> bool:
-    """Whether there is no connection, or none any more: libpq gives no code for that."""
+    """Whether there is no connection, for which libpq has no code."""
     return error.sqlstate is None and isinstance(error, psycopg.OperationalError | errors.InterfaceError)
 
 
 def on_one_line(error: Exception) -> str:
-    """Return what an error says; that of libpq has several lines."""
+    """Return an error's text on one line; libpq's have several."""
     return _joined(str(error)) or type(error).__name__
 
 
 def _message(error: psycopg.Error) -> str:
-    """Return the error on one line, without its detail, which quotes what was to be stored."""
+    """Return the error on one line, without its detail, since that quotes values."""
     return _joined(error.diag.message_primary or "") or on_one_line(error)
 
 

@@ -1,6 +1,6 @@
-"""What the store takes and gives. Times are seconds since the epoch, UTC.
+"""Rows and values that the store returns and accepts. Times are seconds since the epoch, UTC.
 
-Rows that are read by the thousand are not frozen, for to make one would take three times as long; nobody sets
+Rows that are read by the thousand are not frozen, since creation would take three times as long. Nobody sets
 a field of one all the same (`dataclasses.replace`).
 """
 
@@ -24,80 +24,79 @@ if TYPE_CHECKING:
     from wholefeed.core.jobs import DocumentInMemory
 
 NoteDict = Mapping[str, str]
-"""A note as it is shown: code, url, text."""
+"""A note for display: code, url, text."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FeedRow(StoredFeed):
-    """A feed: where it comes from, and what was published of it."""
+    """A feed: its source and its publication."""
 
     published_family: Family
-    """As published; `family` is that of the subscription document as it is stored."""
+    """Family of the publication; `family` is that of the stored subscription document."""
     version: str
-    """Of the format, as published; empty for the family's usual one."""
+    """Format version of the publication; empty for the family's usual one."""
     via_url: str
-    """Where the publication came from; `fetch_url` is where it is asked for now."""
+    """URL of the publication's source; `fetch_url` is the current one."""
     is_stale: bool
     is_private: bool
     documents: int
     entries: int
     listed: int
-    """Of these, how many stand in the publisher's pages alone (H7)."""
+    """Number of these entries from the publisher's pages alone (H7)."""
     parser_version: int
     asked_at: float
     checked_at: float | None
     failed_at: float | None
-    """When its publisher could not be asked, the last time; None: it has answered since."""
+    """Time of the latest failure to reach the publisher. None: it has answered since."""
     fresh_until: float | None
     modified_at: float | None
-    """None until it is published."""
+    """None: never published."""
     ending: str
-    """Why the last walk ended: JSON, as the service wrote it."""
+    """Reason for the end of the last walk, as the service's JSON."""
     title: str | None
-    """What it calls itself, as published; None: it was published before that was kept, or never."""
+    """The feed's title in the publication. None: never published, or before titles were stored."""
     site: str
-    """The page that it is about; empty where that is not known."""
+    """URL of the feed's site; empty if unknown."""
     head_prefixes: int
     head: bytes | None
     context: bytes | None
     warning: Warned
     warned_at: float | None
     lines_begun: int | None
-    """How many lines it had when they were begun (P1); None: nobody has asked for a replay of it."""
+    """Number of lines when numbering began (P1). None: nobody has requested a replay."""
     renamed_since: float | None
-    """When that was first seen, epoch seconds."""
+    """Time of the first such look, epoch seconds."""
     renaming_looks: int
-    """How many looks in a row have brought new ids for most of what was known."""
+    """Number of successive looks that brought new ids for most known entries."""
 
     @property
     def since(self) -> float:
-        """Since when it holds all that its publisher was seen to show (R7), epoch seconds."""
+        """Time since which the feed has all entries seen at its publisher (R7), epoch seconds."""
         return self.first_seen_at if self.family_since is None else self.family_since
 
     @property
     def noted_at(self) -> float | None:
-        """When `fresh_until` was noted, epoch seconds."""
+        """Time when `fresh_until` was set, epoch seconds."""
         return self.checked_at if self.failed_at is None else self.failed_at
 
     @property
     def turn(self) -> Turn:
-        """What readers were told of what is missing."""
+        """The warning to readers about missing documents."""
         return Turn(self.warning, self.warned_at)
 
     @property
     def is_untouched(self) -> bool:
-        """Whether nothing has been stored of the feed yet: no document, and no word of its publisher."""
+        """Whether nothing is stored yet: no document and no response of the publisher."""
         return not self.revision and self.checked_at is None and self.fresh_until is None
 
 
 @dataclass(slots=True, kw_only=True)
 class ListedFeed:
-    """What lists tell of a feed. All of it is short, whatever its publisher writes."""
+    """A feed in lists of feeds. All fields are short, also with a hostile publisher."""
 
     id: int
     url: str
     fetch_url: str
-    """As in `FeedRow`."""
     kind: Kind
     visible_state: State
     is_stale: bool
@@ -105,20 +104,20 @@ class ListedFeed:
     documents: int
     entries: int
     since: float
-    """As in `FeedRow`."""
+    """See `FeedRow`."""
     checked_at: float | None
     noted_at: float | None
-    """As in `FeedRow`."""
+    """See `FeedRow`."""
     fresh_until: float | None
     digest: bytes | None
-    """As in `StoredFeed`."""
+    """See `StoredFeed`."""
     title: str | None
-    """As in `FeedRow`."""
+    """See `FeedRow`."""
     site: str
 
 
 class FeedChanges(TypedDict, total=False):
-    """What `tables.feeds.update` may change."""
+    """Columns that `tables.feeds.update` may change."""
 
     fetch_url: str
     moved_to: str | None
@@ -152,17 +151,17 @@ class DocumentRow(StoredDocument):
 
     feed: int
     version: str
-    """Of its format, as it says; empty where that is not known yet."""
+    """Version of its format, as it declares; empty if unknown."""
     media_type: str
     generated_at: float | None
-    """Of a page that an adapter asked for: when its publisher made it."""
+    """Creation time of a page that an adapter requested, by its publisher's clock."""
     live_bytes: int
     notes: tuple[NoteDict, ...]
-    """What was remarked on it when it was read."""
+    """Notes from reading the document."""
 
 
 class DocumentChanges(TypedDict, total=False):
-    """What `tables.documents.touch` may change: nothing that the choice of live entries depends on."""
+    """Columns that `tables.documents.touch` may change: none that the choice of live entries depends on."""
 
     final_url: str
     etag: str | None
@@ -175,16 +174,16 @@ class DocumentChanges(TypedDict, total=False):
 
 
 NewEntry = EntryFacts
-"""An entry of a document that is put. Its place in the sequence is its ordinal."""
+"""An entry of a new document. Its place in the sequence is its ordinal."""
 NewEntries = Sequence[NewEntry] | PackedEntries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDocument:
-    """A document to put, with its body and entries.
+    """A document to store, with its body and entries.
 
-    What bears the name of a column is put into it, and carried over by `of`: a new column is named here and
-    in `DocumentRow`, and given a value where a document is described to the store.
+    Fields with the name of a column are stored there, and copied by `of`. A new column is named here and in
+    `DocumentRow`, and gets a value where a document is described to the store.
     """
 
     url: str
@@ -193,7 +192,7 @@ class NewDocument:
     rank: int | None
     """None: detached."""
     detached_at: float | None = None
-    """Since when a detached one is no part of the feed; None: since it is put."""
+    """Time from which a detached document is no part of the feed. None: the time of storing."""
     family: Family
     body: bytes
     digest: bytes
@@ -202,11 +201,12 @@ class NewDocument:
     parser_version: int
     entries: NewEntries
     is_doubtful: bool = False
-    """Whether what leaves an archive document by this may have moved: it stays as remembered (R35)."""
+    """Whether entries missing from the new version of an archive may have moved: they stay as remembered
+    (R35)."""
     in_memory: DocumentInMemory | None = field(default=None, compare=False)
-    """What it can be sent from before its body is read again; the store does not look at that."""
+    """Source for answers before the body is read again; unused by the store."""
     coded: bytes | None = None
-    """The body as `store.tables.documents` encodes it; None: it is small, and encoded as it is put."""
+    """The body as `store.tables.documents` encodes it. None: small, and encoded when stored."""
     version: str = ""
     site_id: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
@@ -221,11 +221,11 @@ class NewDocument:
     memento: str = ""
     tombstones: Sequence[Tombstone] = ()
     keys: PackedKeys = field(default_factory=PackedKeys)
-    """Of entries without an id of their own; what identifies them is settled as they are put (R9)."""
+    """Keys of entries without an id of their own. Storing settles which key identifies each (R9)."""
     ambiguous: Collection[EntryId] = ()
-    """As `FeedDocument.ambiguous`."""
+    """See `FeedDocument.ambiguous`."""
     own: Mapping[int, EntryId] = field(default_factory=dict)
-    """As `DocumentFacts` has it, like the next two."""
+    """See `DocumentFacts`, also for the next two."""
     traits: Mapping[int, Traits] = field(default_factory=dict)
     pairs: Mapping[EntryId, EntryId] = field(default_factory=dict)
     notes: Sequence[NoteDict] = ()
@@ -236,7 +236,7 @@ class NewDocument:
 
     @classmethod
     def of(cls, row: DocumentRow, body: bytes, entries: NewEntries) -> Self:
-        """Return a stored document to be put again as it is; its tombstones are not carried over."""
+        """Return a stored document to be stored again unchanged, without its tombstones."""
         carried = {name: getattr(row, name) for name in PUT_COLUMNS}
         return cls(body=body, entries=entries, **carried)
 
@@ -250,7 +250,7 @@ PUT_COLUMNS: Final = tuple(
         *("own", "traits", "pairs", "in_memory"),
     )
 )
-"""The columns that a document brings with it, by the names of `NewDocument`."""
+"""Columns with values from a `NewDocument`, by field name."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -262,7 +262,7 @@ class SegmentRow:
     crc32: int
     crc_shift: int
     deflated_bytes: int
-    """Of its block."""
+    """Size of its block."""
     digest: bytes
     prefixes: int
     newest_at: float | None
@@ -277,7 +277,7 @@ class NewSegment:
     """A segment to publish: the live entries of `documents`, or `members`, sealed."""
 
     documents: tuple[int, ...]
-    """That are in it as a whole."""
+    """Documents wholly in the segment."""
     sealed: Sealed
     prefixes: int
     newest_at: float | None
@@ -286,27 +286,27 @@ class NewSegment:
     parser_version: int
     context: bytes | None = None
     outline: bytes = b""
-    """As `wholefeed.core.compose.segments` packs it; empty where nobody needs it."""
+    """Entry positions, packed by `wholefeed.core.compose.segments`; empty if nobody needs them."""
     members: bytes = b""
-    """Of a collected feed: its entries, as `wholefeed.core.compose.weaving` writes them (R20)."""
+    """Entries in a collected feed, packed by `wholefeed.core.compose.weaving` (R20)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """What a feed's answer is made of, in the words of `FeedRow`."""
+    """The content of a feed's answer, in the terms of `FeedRow`."""
 
     segments: Sequence[int | NewSegment]
     """In output order; a number is a segment that stays."""
     state: State
     family: Family
     via_url: str
-    """Where the subscription document is asked for."""
+    """URL of the subscription document."""
     is_walking: bool = False
-    """Whether the walk goes on, and may still add documents."""
+    """Whether the walk continues and may add documents."""
     ending: str | None = None
-    """Why the walk ended; None leaves what is stored."""
+    """Reason for the end of the walk. None: leave the stored one."""
     missing: Sequence[Attempt] | None = None
-    """All that could not be had; None leaves what is stored."""
+    """All missing documents. None: leave the stored ones."""
     title: str
     site: str
     head: bytes
@@ -320,25 +320,26 @@ class Publication:
     parser_version: int
     version: str = ""
     is_woven: bool = False
-    """Whether segments hold entries, and not only whole documents."""
+    """Whether some segments consist of entries instead of whole documents."""
     is_alike: bool = False
-    """Whether readers have the same bytes already, by a publication that was digested in another way."""
+    """Whether readers already have the same bytes, from a publication with another kind of digest."""
     dates: Mapping[int, Sequence[float | None]] = field(default_factory=dict)
-    """Of a feed with lines (P1): of documents with entries that have none, when those were published."""
+    """In a feed with lines (P1): publication dates of the entries, for documents with entries without a line.
+    """
 
 
 class Failures(NamedTuple):
-    """What could not be had of a feed."""
+    """The failed attempts of a feed."""
 
     missing: tuple[Attempt, ...]
-    """The documents that make it partial, since longest first."""
+    """The documents that make the feed partial, oldest failure first."""
     subscription: Attempt | None
-    """The subscription document itself, the last time it was asked for: the feed is stale."""
+    """The last attempt for the subscription document, which makes the feed stale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A feed as it was published, whole. Its segments stay readable while it is held."""
+    """A whole feed as published. Its segments stay readable for the lifetime of the snapshot."""
 
     feed: FeedRow
     segments: tuple[SegmentRow, ...]
@@ -347,20 +348,19 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What is known of a feed at one moment, beside its documents."""
+    """A feed at one moment, without its documents."""
 
     feed: FeedRow
     failures: Failures
     stored_bytes: int
-    """What the bodies of its documents come to, decoded."""
+    """Total size of its documents' bodies, decoded."""
     imported: Imported | None = None
-    """None: nothing was imported."""
 
 
 def match_origins(origins: Iterable[Origin], column: str = "origin") -> str:
-    """Return the condition that a document has one of these origins.
+    """Return the SQL condition that a document has one of these origins.
 
-    It names them, or all others if these are fewer: SQLite makes a table of more than two.
+    The condition names them, or all others if these are fewer: SQLite builds a table for more than two.
     """
     wanted = list(origins)
     others = [each for each in Origin if each not in wanted]
@@ -370,9 +370,9 @@ def match_origins(origins: Iterable[Origin], column: str = "origin") -> str:
 
 
 def match_urls(origins: Iterable[Origin], column: str = "url") -> str:
-    """Return the same condition by the URL of the document, so that the index of URLs serves it.
+    """Return the same condition on the document's URL, for the index of URLs.
 
-    Each of the origins has to have a prefix of its own.
+    Each origin needs a URL prefix of its own.
     """
     prefixes = sorted(each.policy.url_prefix for each in origins)
     assert all(prefixes), "any document may have the URL of one of them"
@@ -386,15 +386,15 @@ def match_urls(origins: Iterable[Origin], column: str = "url") -> str:
 
 
 class Imported(NamedTuple):
-    """What people have kept of a feed and imported (I1)."""
+    """A summary of the documents that people imported into a feed (I1)."""
 
     documents: int
     entries: int
-    """That no other document of the feed has, or would have if they were served."""
+    """Number of imported entries that are, or would be, live in the feed."""
     are_served: bool
 
 
-# Rows as they are selected: by name, in the order of the fields that they become
+# Selected rows: columns by name, in the order of the fields
 
 
 def _named(kind: type[Any]) -> tuple[str, ...]:
@@ -416,12 +416,12 @@ _T = TypeVar("_T")
 
 
 def member(kind: type[StrEnum]) -> _Reader:
-    """Return what gives the member of a value in a sixth of the time that the enumeration takes."""
+    """Return a lookup from value to member, six times as fast as the enumeration's own."""
     return {each.value: each for each in kind}.__getitem__
 
 
 def _row_reader(kind: type[_T], readers: Mapping[str, _Reader]) -> Callable[[Row], _T]:
-    """Return what makes a row of a query into what it is; some of its columns are read by functions."""
+    """Return a function that converts query rows to `kind`, with readers for some columns."""
     names = _named(kind)
 
     def row_of(row: Row) -> _T:
@@ -434,14 +434,14 @@ def _row_reader(kind: type[_T], readers: Mapping[str, _Reader]) -> Callable[[Row
 
 
 def _json(text: str) -> Any:
-    """Return what a text says; most say nothing, and the parser is called for the others alone."""
+    """Parse JSON, with a shortcut for the empty values, which are most."""
     if text == "[]":
         return []
     return {} if text == "{}" else json.loads(text)
 
 
 segment_row: Final = _row_reader(SegmentRow, {})
-"""Returns the segment that a row of `SEGMENT_COLUMNS` is."""
+"""Convert a row of `SEGMENT_COLUMNS`."""
 feed_row: Final = _row_reader(
     FeedRow,
     {
@@ -452,7 +452,7 @@ feed_row: Final = _row_reader(
         "warning": member(Warned),
     },
 )
-"""Returns the feed that a row of `FEED_COLUMNS` is."""
+"""Convert a row of `FEED_COLUMNS`."""
 listed_feed: Final = _row_reader(
     ListedFeed,
     {
@@ -462,7 +462,7 @@ listed_feed: Final = _row_reader(
         "published_family": member(Family),
     },
 )
-"""Returns what a row of `LISTED_COLUMNS` tells."""
+"""Convert a row of `LISTED_COLUMNS`."""
 document_row: Final = _row_reader(
     DocumentRow,
     {
@@ -474,4 +474,4 @@ document_row: Final = _row_reader(
         "notes": lambda text: tuple(_json(text)),
     },
 )
-"""Returns the document that a row of `DOCUMENT_COLUMNS` is."""
+"""Convert a row of `DOCUMENT_COLUMNS`."""

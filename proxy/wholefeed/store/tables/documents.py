@@ -60,7 +60,7 @@ else:
     from backports import zstd
 
 
-# What is stored
+# Stored documents
 
 
 _ORDER: Final = """
@@ -173,8 +173,9 @@ _ASKED_AT_ONCE: Final = 256
 
 
 def _parts(identities: Sequence[EntryId]) -> Iterator[Sequence[EntryId]]:
-    """Yield identities in parts of one size, padded with the last one, so that one prepared statement serves
-    all.
+    """Yield identities in parts of one size, so that one prepared statement serves all.
+
+    The last identity pads the last part.
     """
     for start in range(0, len(identities), _ASKED_AT_ONCE):
         asked = identities[start : start + _ASKED_AT_ONCE]
@@ -545,7 +546,7 @@ def _put_arrivals(
     for place, document in enumerate(documents):
         if _is_plain(document):
             plain.setdefault((document.url, document.role), place)
-    if len(plain) < 2 or change.has_tombstones or change.has_renamed:  # noqa: PLR2004 - one alone is put as any other
+    if len(plain) < 2 or change.has_tombstones or change.has_renamed:  # noqa: PLR2004 - a single one gains nothing
         return {}
     places, found = list(plain.values()), dict[int, int]()
     for start in range(0, len(places), _MOST_DOCUMENTS):
@@ -843,8 +844,7 @@ def _in_segments(order: Mapping[int, tuple[int, int]], places: Mapping[int, _Pla
 def moved_documents(
     before: Mapping[int, tuple[int, int]], after: Mapping[int, tuple[int, int]]
 ) -> Sequence[int]:
-    """Return the shortest contiguous run of documents outside of which no comparison of two documents
-    changed.
+    """Return a run of the order that covers every pair of documents with a changed comparison.
 
     Args:
         before: (class, rank) of each document. Equal ones compare as equal.
@@ -898,14 +898,7 @@ def remove(db: Database, feed: int, documents: Sequence[int], now: float) -> Non
 
 
 def purge(db: Database, before: float) -> int:
-    """Delete expired documents detached before an instant; return their number. #=# What is stored
-
-
-    _ORDER=># Stored documents
-
-
-    _ORDER
-    """
+    """Delete expired documents detached before an instant; return their number."""
     rows = fetch_all(db, _EXPIRED, {"before": before})
     for document, _ in rows:
         run(db, _DELETE, {"document": document})

@@ -158,8 +158,8 @@ _CONCERN_CLAMPED: Final = """
     )
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """
-# Rule R8: a mark says that the publisher took the identity out of its chain, and none has held it since.
-# It does not say so of what comes from elsewhere (R33).
+# Rule R8: a mark says that the publisher removed the identity from its chain, and no document of the
+# publisher has had it since. Documents from other sources set no mark (R33).
 _WITHDRAW: Final = f"""
     INSERT INTO settled (feed, identity, link, enclosure, content, enclosures, is_withdrawn, is_doubtful)
     SELECT e.feed, e.identity, k.link, k.enclosure, k.content, k.enclosures, 1, :is_doubtful
@@ -216,7 +216,7 @@ _CONCERN_UNKNOWN: Final = f"""
     )
     ON CONFLICT (identity) DO UPDATE SET is_full = 1
 """  # noqa: S608 - a constant
-# is_live >= 0: the document is attached. is_gone: rule R8, only memory still has it among attached documents.
+# is_live >= 0: the document is attached. is_gone: rule R8, of all attached documents only memory has it.
 _CONTEST: Final = f"""
     INSERT INTO contested
     SELECT c.identity,

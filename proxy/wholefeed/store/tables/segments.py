@@ -87,8 +87,9 @@ _PIECE: Final = "SELECT deflated FROM block_rest WHERE segment = :segment AND nu
 
 
 def piece(db: Database, segment: int, number: int) -> bytes:
-    """Return a piece of a segment's deflated text; pieces count from 0, and all but the last have
-    `PIECE_BYTES`.
+    """Return a piece of a segment's deflated text.
+
+    Pieces count from 0, and all but the last have `PIECE_BYTES`.
     """
     row = fetch_one(db, _PIECE if number else _FIRST_PIECE, {"segment": segment, "number": number})
     if row is None:
@@ -317,7 +318,7 @@ def publish(
 
 
 def _settle(db: Database, feed: int, publication: Publication) -> None:
-    """Clear the dirty documents once every live entry is in a segment, or raise `StoreError`."""
+    """Unlink documents without live entries, and raise `StoreError` if a live entry is in no segment."""
     run(db, _UNLINK_WOVEN if publication.is_woven else _UNLINK, {"feed": feed})
     if publication.is_woven:
         if (live := fetch_value(db, _LIVE, {"feed": feed})) != publication.entries:
@@ -407,7 +408,9 @@ def _put_in_order(
 
 
 def _check_linked(feed: int, linked: _Linked) -> None:
-    """Raise `StoreError` unless all documents existed. Called after all statements were sent, since it waits.
+    """Raise `StoreError` unless all documents existed.
+
+    Reading the counts waits, so this comes after all statements were sent.
     """
     for cursor, documents in linked:
         if cursor.rowcount != len(documents):
@@ -545,8 +548,8 @@ def sweep_retired(db: Database, pins: Pins, feed: int | None = None) -> int:
 
 
 def _unused(pins: Pins, feed: int | None) -> dict[str, object]:
-    # In this order: who has found out meanwhile which they are holds them by now; and each once, for the
-    # event loop goes on counting.
+    # First the feeds: a reader that leaves them has already pinned its segments. Each set is read once, since
+    # the event loop continues to count.
     reading = pins.feeds
     pinned = pins.segments
     return {
@@ -581,7 +584,7 @@ Months = Mapping[int | None, int]
 def months(db: Database, feed: int) -> dict[int, Months]:
     """Return the number of live entries by month, for each attached document.
 
-        {document: {24150: 12, None: 3}}        # a month as `wholefeed.core.words` numbers it
+    {document: {24150: 12, None: 3}}        # a month as `wholefeed.core.words` numbers it
     """
     return {row["id"]: _by_month(row["days"] or "") for row in fetch_all(db, _DAYS, {"feed": feed})}
 
